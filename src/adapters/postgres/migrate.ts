@@ -1,0 +1,14 @@
+import { fileURLToPath } from 'node:url';
+import knex from 'knex';
+
+const directory = fileURLToPath(new URL('../../../migrations', import.meta.url));
+
+/** Brings the schema of a database up to date. knex takes a lock, so that two starters do not collide. */
+export async function migrate(databaseUrl: string): Promise<void> {
+  const db = knex({ client: 'pg', connection: databaseUrl, pool: { min: 0, max: 2 } });
+  try {
+    await db.migrate.latest({ directory, loadExtensions: ['.ts'] });
+  } finally {
+    await db.destroy();
+  }
+}

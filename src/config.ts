@@ -1,0 +1,162 @@
+import { readFileSync } from 'node:fs';
+import { z } from 'zod';
+import { defaultTierLimits, type Tier, type TierLimits } from './domain/tiers.ts';
+
+const port = z.coerce.number().int().min(0).max(65_535);
+const seconds = z.coerce.number().int().positive();
+const url = z.url();
+const list = z
+  .string()
+  .default('')
+  .transform((text) =>
+    text
+      .split(',')
+      .map((item) => item.trim())
+      .filter(Boolean),
+  );
+
+/** Every setting of API and workers with its default. Ports and switches of the embedded services are in scripts/. */
+const settings = z.object({
+  HOST: z.string().min(1).default('127.0.0.1'),
+  PORT: port.default(3000),
+  BASE_PATH: z
+    .string()
+    .regex(/^(\/[\w.-]+)*$/, 'must be empty or a path like /api')
+    .default(''),
+  PUBLIC_URL: url.optional(),
+  DATA_DIR: z.string().min(1).default('.data'),
+  TOOLS_DIR: z.string().min(1).optional(),
+  CORS_ORIGINS: list,
+  TRUST_PROXY: z.stringbool().default(false),
+  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
+
+  DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/, error: 'must be a postgres:// address' }),
+  DATABASE_POOL_SIZE: z.coerce.number().int().min(2).max(100).default(10),
+  TEMPORAL_ADDRESS: z.string().regex(/^[\w.[\]:-]+:\d+$/, 'must be host:port'),
+  TEMPORAL_NAMESPACE: z.string().min(1).default('default'),
+  TEMPORAL_UI_URL: url.optional(),
+
+  OPENAI_BASE_URL: url,
+  OPENAI_API_KEY: z.string().min(1).default('local'),
+  CHAT_MODEL: z.string().min(1).default('extractive-1'),
+  EMBEDDING_MODEL: z.string().min(1).default('all-minilm-l6-v2-int8-r1'),
+  ALIGNMENT_EMBEDDING_BASE_URL: url.optional(),
+  ALIGNMENT_EMBEDDING_MODEL: z.string().min(1).default('all-minilm-l6-v2-int8-r1'),
+
+  JWT_PRIVATE_KEY: z.string().optional(),
+  JWT_PRIVATE_KEY_FILE: z.string().optional(),
+  JWT_ISSUER: z.string().min(1).default('agent-conversation-service'),
+  URL_SIGNING_KEY: z.string().min(32, 'must have at least 32 characters'),
+  ACCESS_TOKEN_SECONDS: seconds.default(900),
+
+  ECHO_WAIT_MS: z.coerce.number().int().min(0).max(10_000).default(150),
+  TIER_LIMITS: z
+    .string()
+    .transform((text, context) => {
+      try {
+        return JSON.parse(text) as unknown;
+      } catch {
+        context.addIssue({ code: 'custom', message: 'must be JSON' });
+        return z.NEVER;
+      }
+    })
+    .pipe(z.record(z.enum(['free', 'pro', 'max']), z.record(z.string(), z.number().int().nonnegative())))
+    .optional(),
+});
+
+export type Config = Readonly<{
+  server: {
+    host: string;
+    port: number;
+    basePath: string;
+    publicUrl: string | null;
+    corsOrigins: string[];
+    trustProxy: boolean;
+    logLevel: string;
+  };
+  dataDir: string;
+  toolsDir: string | null;
+  database: { url: string; poolSize: number };
+  temporal: { address: string; namespace: string; uiUrl: string | null };
+  models: {
+    baseUrl: string;
+    apiKey: string;
+    chatModel: string;
+    embeddingModel: string;
+    alignment: { baseUrl: string; apiKey: string; model: string };
+  };
+  auth: { privateKeyPem: string; issuer: string; accessTokenSeconds: number };
+  urlSigningKey: string;
+  echoWaitMs: number;
+  tierLimits: Record<Tier, TierLimits>;
+}>;
+
+/** A wrong setting, in one line that names it. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+/** Reads the settings from an environment; throws {@link ConfigError} for the first wrong ones. */
+export function loadConfig(env: Record<string, string | undefined>): Config {
+  // An empty setting is an absent one: `FOO= npm start` should not be an error of its own.
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
+  const parsed = settings.safeParse(given);
+  if (!parsed.success) {
+    const lines = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
+    throw new ConfigError(`wrong setting ${lines.join('; ')}`);
+  }
+  const s = parsed.data;
+  return Object.freeze({
+    server: {
+      host: s.HOST,
+      port: s.PORT,
+      basePath: s.BASE_PATH,
+      publicUrl: s.PUBLIC_URL ?? null,
+      corsOrigins: s.CORS_ORIGINS,
+      trustProxy: s.TRUST_PROXY,
+      logLevel: s.LOG_LEVEL,
+    },
+    dataDir: s.DATA_DIR,
+    toolsDir: s.TOOLS_DIR ?? null,
+    database: { url: s.DATABASE_URL, poolSize: s.DATABASE_POOL_SIZE },
+    temporal: { address: s.TEMPORAL_ADDRESS, namespace: s.TEMPORAL_NAMESPACE, uiUrl: s.TEMPORAL_UI_URL ?? null },
+    models: {
+      baseUrl: s.OPENAI_BASE_URL,
+      apiKey: s.OPENAI_API_KEY,
+      chatModel: s.CHAT_MODEL,
+      embeddingModel: s.EMBEDDING_MODEL,
+      alignment: {
+        // Without an address of its own, alignment asks the same server as everything else.
+        baseUrl: s.ALIGNMENT_EMBEDDING_BASE_URL ?? s.OPENAI_BASE_URL,
+        apiKey: s.ALIGNMENT_EMBEDDING_BASE_URL === undefined ? s.OPENAI_API_KEY : 'local',
+        model: s.ALIGNMENT_EMBEDDING_MODEL,
+      },
+    },
+    auth: { privateKeyPem: readPrivateKey(s), issuer: s.JWT_ISSUER, accessTokenSeconds: s.ACCESS_TOKEN_SECONDS },
+    urlSigningKey: s.URL_SIGNING_KEY,
+    echoWaitMs: s.ECHO_WAIT_MS,
+    tierLimits: tierLimits(s.TIER_LIMITS),
+  });
+}
+
+function readPrivateKey(s: {
+  JWT_PRIVATE_KEY?: string | undefined;
+  JWT_PRIVATE_KEY_FILE?: string | undefined;
+}): string {
+  if (s.JWT_PRIVATE_KEY !== undefined) return s.JWT_PRIVATE_KEY.replaceAll('\\n', '\n');
+  if (s.JWT_PRIVATE_KEY_FILE === undefined) {
+    throw new ConfigError('wrong setting JWT_PRIVATE_KEY: it or JWT_PRIVATE_KEY_FILE is required');
+  }
+  try {
+    return readFileSync(s.JWT_PRIVATE_KEY_FILE, 'utf8');
+  } catch (error) {
+    throw new ConfigError(
+      `wrong setting JWT_PRIVATE_KEY_FILE: ${error instanceof Error ? error.message : 'not readable'}`,
+    );
+  }
+}
+
+function tierLimits(overrides: Partial<Record<Tier, Partial<TierLimits>>> | undefined): Record<Tier, TierLimits> {
+  const merge = (tier: Tier): TierLimits => ({ ...defaultTierLimits[tier], ...overrides?.[tier] });
+  return { free: merge('free'), pro: merge('pro'), max: merge('max') };
+}

@@ -1,0 +1,13 @@
+/** The argument of `scoreAlignment`. */
+export type ScoreAlignmentInput = { orgId: string; chatId: string };
+
+export type ScoreRoundResult =
+  | { scored: true; round: number; state: string; ewma: number }
+  /** No round is waiting. */
+  | { scored: false };
+
+/** Answer of the `stage` query. */
+export type AlignmentProgress = { scoredRounds: number; lastRound: number | null };
+
+/** Signal name: a round was stored. Harmless when doubled or lost, since unscored rounds are the queue. */
+export const nudgeSignalName = 'nudge';

@@ -1,0 +1,16 @@
+/** In order. The last makes the generation the one that readers see. */
+export const ingestionStages = ['parse', 'convert', 'chunk', 'embed', 'activate'] as const;
+
+export type IngestionStage = (typeof ingestionStages)[number];
+
+/** The argument of `ingestDocument` and of each of its activities: ids only; activities load the rest. */
+export type IngestDocumentInput = { orgId: string; documentId: string; generation: number };
+
+export type ParseResult = { sourceFormat: string; sizeBytes: number };
+export type ConvertResult = { charCount: number; pageCount: number | null; reused: boolean };
+export type ChunkResult = { chunksTotal: number };
+export type EmbedResult = { chunksEmbedded: number };
+export type IngestDocumentResult = { chunks: number };
+
+/** Answer of the `stage` query. */
+export type IngestionProgress = { stage: IngestionStage | 'queued' | 'done'; chunksTotal: number | null };

@@ -1,0 +1,2 @@
+/** Query that every workflow answers with its progress. */
+export const stageQueryName = 'stage';

@@ -1,0 +1,16 @@
+/**
+ * Workflow ids are readable and follow from what they work on, so that a start can be repeated and an id from an answer
+ * can be pasted into the Temporal UI. A job id is a workflow id, with `.<stage>` or `.<round>` where it names a part.
+ */
+export const ingestWorkflowId = (documentId: string, generation: number): string =>
+  `ingest-${documentId}-${generation}`;
+
+export const alignmentWorkflowId = (chatId: string): string => `alignment-${chatId}`;
+
+export const jobPartId = (workflowId: string, part: string | number): string => `${workflowId}.${part}`;
+
+/** `ingest-…-1.chunk` → its workflow id and the part it names, if any. */
+export function parseJobId(jobId: string): { workflowId: string; part: string | null } {
+  const dot = jobId.indexOf('.');
+  return dot < 0 ? { workflowId: jobId, part: null } : { workflowId: jobId.slice(0, dot), part: jobId.slice(dot + 1) };
+}

@@ -1,0 +1,51 @@
+/** Who may see a row: its owner alone, the members of its teams, or everybody of the organization. */
+export type Visibility = 'personal' | 'team_level' | 'org_level';
+
+/** The caller of a request, as the database knows him now (not as his token remembers him). */
+export type Actor = {
+  userId: string;
+  orgId: string;
+  isOrgAdmin: boolean;
+  teamIds: readonly string[];
+  teamAdminOf: readonly string[];
+};
+
+/** What decides about the access to a row. */
+export type Scope = {
+  orgId: string;
+  createdBy: string;
+  visibility: Visibility;
+  teamIds: readonly string[];
+};
+
+/**
+ * The keys that open a row, stored beside it as its `acl`. A row is readable when it is of the caller's organization
+ * and one of its keys is one of the caller's (see {@link keysOf}). The owner's key always fits.
+ */
+export function aclOf(scope: Scope): string[] {
+  const keys = [`user:${scope.createdBy}`];
+  if (scope.visibility === 'team_level') keys.push(...scope.teamIds.map((id) => `team:${id}`));
+  if (scope.visibility === 'org_level') keys.push(`org:${scope.orgId}`);
+  return keys;
+}
+
+/** The keys that a caller holds: his own, one for each of his teams, and his organization's. */
+export function keysOf(actor: Pick<Actor, 'userId' | 'orgId' | 'teamIds'>): string[] {
+  return [`user:${actor.userId}`, ...actor.teamIds.map((id) => `team:${id}`), `org:${actor.orgId}`];
+}
+
+/** The same rule for a row that is already in memory. */
+export function canRead(actor: Actor, row: { orgId: string; acl: readonly string[] }): boolean {
+  if (row.orgId !== actor.orgId) return false;
+  const keys = new Set(keysOf(actor));
+  return row.acl.some((key) => keys.has(key));
+}
+
+/** The owner writes; what is shared may also be managed by org admins and, for their team, by team admins. */
+export function canManage(actor: Actor, scope: Scope): boolean {
+  if (scope.orgId !== actor.orgId) return false;
+  if (scope.createdBy === actor.userId) return true;
+  if (scope.visibility === 'personal') return false;
+  if (actor.isOrgAdmin) return true;
+  return scope.visibility === 'team_level' && scope.teamIds.some((id) => actor.teamAdminOf.includes(id));
+}

@@ -1,0 +1,140 @@
+/**
+ * The error catalogue: every failure that a client, a job or the Temporal UI can show, as data.
+ *
+ * `status` is the HTTP status of the problem answer. `class` decides what a workflow does with it:
+ * - `permanent`: the input or the rule will not change by waiting; the run fails at once with this code.
+ * - `transient`: network, overload, a store that is down; retried with backoff.
+ * - `operator`: somebody has to act (a setting, a token, a quota); the run parks and says so.
+ */
+const catalogue = {
+  // Requests
+  malformed_request: { status: 400, class: 'permanent', title: 'The request could not be read' },
+  invalid_cursor: { status: 400, class: 'permanent', title: 'The cursor is damaged or belongs to another list' },
+  invalid_token: { status: 401, class: 'permanent', title: 'The access token is missing, expired or not valid' },
+  invalid_credentials: { status: 401, class: 'permanent', title: 'Email or password is wrong' },
+  refresh_invalid: { status: 401, class: 'permanent', title: 'The refresh token is not valid any more' },
+  refresh_reused: { status: 401, class: 'permanent', title: 'The refresh token was used before' },
+  account_disabled: { status: 403, class: 'permanent', title: 'The account is disabled' },
+  forbidden: { status: 403, class: 'permanent', title: 'The caller may not do this' },
+  not_found: { status: 404, class: 'permanent', title: 'There is nothing at this address' },
+  document_not_found: { status: 404, class: 'permanent', title: 'The document does not exist or is not readable' },
+  chunk_not_found: { status: 404, class: 'permanent', title: 'The chunk does not exist or is not readable' },
+  folder_not_found: { status: 404, class: 'permanent', title: 'The folder does not exist or is not readable' },
+  draft_not_found: { status: 404, class: 'permanent', title: 'The draft does not exist or is not readable' },
+  version_not_found: { status: 404, class: 'permanent', title: 'The version does not exist' },
+  agent_not_found: { status: 404, class: 'permanent', title: 'The agent does not exist or is not readable' },
+  team_not_found: { status: 404, class: 'permanent', title: 'The team does not exist or is not yours' },
+  chat_not_found: { status: 404, class: 'permanent', title: 'The chat does not exist or is not readable' },
+  job_not_found: { status: 404, class: 'permanent', title: 'The job does not exist or is not readable' },
+  method_not_allowed: { status: 405, class: 'permanent', title: 'The address does not take this method' },
+  email_taken: { status: 409, class: 'permanent', title: 'An account with this email exists' },
+  version_has_descendants: { status: 409, class: 'permanent', title: 'The parent version already has descendants' },
+  draft_limit_reached: { status: 409, class: 'permanent', title: 'The limit of drafts is reached' },
+  version_limit_reached: { status: 409, class: 'permanent', title: 'The limit of versions of this draft is reached' },
+  agent_limit_reached: { status: 409, class: 'permanent', title: 'The limit of agents is reached' },
+  document_limit_reached: { status: 409, class: 'permanent', title: 'The limit of documents is reached' },
+  storage_quota_exceeded: { status: 409, class: 'permanent', title: 'The storage quota is used up' },
+  not_ready: { status: 409, class: 'permanent', title: 'The version is not ready to publish' },
+  agent_deleted: { status: 409, class: 'permanent', title: 'The agent of this chat was deleted' },
+  round_in_progress: { status: 409, class: 'permanent', title: 'An answer of this chat is still being written' },
+  idempotency_in_flight: {
+    status: 409,
+    class: 'permanent',
+    title: 'A request with this Idempotency-Key is still running',
+  },
+  precondition_failed: { status: 412, class: 'permanent', title: 'The resource changed since it was read' },
+  payload_too_large: { status: 413, class: 'permanent', title: 'The body is larger than allowed' },
+  unsupported_media_type: { status: 415, class: 'permanent', title: 'The media type of the body is not taken here' },
+  validation_failed: { status: 422, class: 'permanent', title: 'The request has wrong fields' },
+  unknown_model: { status: 422, class: 'permanent', title: 'The deployment does not offer this model' },
+  idempotency_key_reused: {
+    status: 422,
+    class: 'permanent',
+    title: 'The Idempotency-Key was used for another request',
+  },
+  rate_limited: { status: 429, class: 'transient', title: 'Too many requests' },
+  internal_error: { status: 500, class: 'transient', title: 'Something went wrong on our side' },
+  service_unavailable: { status: 503, class: 'transient', title: 'A service that this needs is not reachable' },
+
+  // Ingestion
+  unsupported_format: { status: 422, class: 'permanent', title: 'The format of the file is not supported' },
+  encrypted_document: { status: 422, class: 'permanent', title: 'The file is encrypted' },
+  corrupt_document: { status: 422, class: 'permanent', title: 'The file is damaged' },
+  empty_document: { status: 422, class: 'permanent', title: 'The file holds no text' },
+  too_large: { status: 422, class: 'permanent', title: 'The file is larger than can be converted' },
+  conversion_timeout: { status: 422, class: 'permanent', title: 'Converting the file took too long' },
+  superseded: { status: 409, class: 'permanent', title: 'A newer ingestion of the document took over' },
+  blob_missing: { status: 500, class: 'permanent', title: 'The stored original is gone' },
+
+  // Models
+  model_unavailable: { status: 503, class: 'transient', title: 'The model service is not reachable or overloaded' },
+  model_response_invalid: {
+    status: 502,
+    class: 'transient',
+    title: 'The model service gave an answer that could not be used',
+  },
+  model_rejected: { status: 502, class: 'permanent', title: 'The model service refused the request' },
+  model_not_configured: {
+    status: 503,
+    class: 'operator',
+    title: 'The model service refuses our key or does not know the model',
+  },
+
+  // Chat
+  interrupted: { status: 503, class: 'transient', title: 'The answer was interrupted by a restart' },
+} as const satisfies Record<string, { status: number; class: ErrorClass; title: string }>;
+
+export type ErrorClass = 'permanent' | 'transient' | 'operator';
+export type ErrorCode = keyof typeof catalogue;
+
+/** One wrong field of a request: where, what, and zod's or our own word for it. */
+export type FieldError = { path: string; message: string; code: string };
+
+export type AppErrorOptions = {
+  /** What was wrong and what to do, for the person who reads the answer. Never a secret, a stack or SQL. */
+  detail?: string;
+  errors?: FieldError[];
+  retryAfterSeconds?: number;
+  cause?: unknown;
+};
+
+/** The one error class of the application. Build it with {@link appError}. */
+export class AppError extends Error {
+  override readonly name = 'AppError';
+  readonly code: ErrorCode;
+  readonly status: number;
+  readonly errorClass: ErrorClass;
+  readonly title: string;
+  readonly errors: FieldError[] | undefined;
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(code: ErrorCode, options: AppErrorOptions = {}) {
+    const entry = catalogue[code];
+    super(options.detail ?? entry.title, { cause: options.cause });
+    this.code = code;
+    this.status = entry.status;
+    this.errorClass = entry.class;
+    this.title = entry.title;
+    this.errors = options.errors;
+    this.retryAfterSeconds = options.retryAfterSeconds;
+  }
+}
+
+/** `throw appError('folder_not_found')`, or with a detail that says more than the catalogue's title. */
+export function appError(code: ErrorCode, options?: AppErrorOptions): AppError {
+  return new AppError(code, options);
+}
+
+/** A 422 for one field. */
+export function fieldError(path: string, message: string, code = 'invalid'): AppError {
+  return appError('validation_failed', { detail: `${path}: ${message}`, errors: [{ path, message, code }] });
+}
+
+export function isErrorCode(word: string): word is ErrorCode {
+  return Object.hasOwn(catalogue, word);
+}
+
+/** Every code with its status, class and title: the source of the table in the docs. */
+export function listErrors(): { code: ErrorCode; status: number; class: ErrorClass; title: string }[] {
+  return (Object.keys(catalogue) as ErrorCode[]).map((code) => ({ code, ...catalogue[code] }));
+}
