@@ -1,0 +1,149 @@
+import { Worker } from 'node:worker_threads';
+import { embeddingModel } from '../model-manifest.ts';
+import { OpenAiError } from '../openai-error.ts';
+import type { WorkerReply, WorkerSettings, WorkerTask } from './embedding-worker.ts';
+import { splitAtSpaces } from './split-at-spaces.ts';
+
+export type Embedding = {
+  /** Unit length. */
+  vector: Float32Array;
+  /** Tokens computed, the special ones of every window included. */
+  tokens: number;
+};
+
+export type Embedder = {
+  /** Settles once every worker has its model; rejects when a model file is missing, differs or does not load. */
+  ready: Promise<void>;
+  /** In the order of `texts`. May be called before `ready`: it waits. The signal drops what has not begun. */
+  embed(texts: string[], signal: AbortSignal): Promise<Embedding[]>;
+  /** Tokens of each text in the embedding model's tokenizer, without special ones. */
+  countTokens(texts: string[], signal: AbortSignal): Promise<number[]>;
+  /** Fails what is queued and ends the workers, each after the pass that it is in. */
+  close(): Promise<void>;
+};
+
+/**
+ * About 1,000 tokens, a tenth of a second: the longest that a small request waits for a free worker while a big one is
+ * served, because a longer text is queued in pieces of this size.
+ */
+const MAX_TASK_CHARACTERS = 4_000;
+/** A question with its candidate sentences is below it, a batch of chunks to index above. */
+const MAX_INTERACTIVE_CHARACTERS = 16_000;
+
+type Job = {
+  task: WorkerTask;
+  signal: AbortSignal;
+  resolve: (reply: WorkerReply) => void;
+  reject: (error: Error) => void;
+};
+
+/** A pool of worker threads with one model each: nothing is computed on the thread that serves HTTP. */
+export function createEmbedder({ toolsDir, threads }: { toolsDir: string; threads: number }): Embedder {
+  const interactive: Job[] = [];
+  const bulk: Job[] = [];
+  const idle: Worker[] = [];
+  const running = new Map<Worker, Job>();
+  let failure: Error | undefined;
+
+  const workers = Array.from({ length: threads }, () => {
+    const workerData: WorkerSettings = { toolsDir, model: embeddingModel };
+    return new Worker(new URL('./embedding-worker.ts', import.meta.url), { workerData });
+  });
+  const ready = Promise.all(workers.map(startWorker)).then(() => {});
+  // The caller may look at it late: by then the failure is also the answer to every request.
+  ready.catch(() => {});
+
+  function startWorker(worker: Worker): Promise<void> {
+    return new Promise((resolve, reject) => {
+      worker.on('message', (reply: WorkerReply) => {
+        if (reply.kind === 'loaded') resolve();
+        else settle(worker, reply);
+        idle.push(worker);
+        startNext();
+      });
+      worker.on('error', (error) => {
+        reject(error);
+        failAll(new OpenAiError(503, `The embedding model cannot be used: ${error.message}`));
+      });
+    });
+  }
+
+  function settle(worker: Worker, reply: WorkerReply): void {
+    const job = running.get(worker);
+    running.delete(worker);
+    if (reply.kind === 'failed') job?.reject(new Error(reply.message));
+    else job?.resolve(reply);
+  }
+
+  function startNext(): void {
+    while (idle.length > 0) {
+      const job = interactive.shift() ?? bulk.shift();
+      if (!job) return;
+      const worker = job.signal.aborted ? undefined : idle.pop();
+      if (worker) {
+        running.set(worker, job);
+        worker.postMessage(job.task);
+      } else {
+        job.reject(abortedError());
+      }
+    }
+  }
+
+  function failAll(error: Error): void {
+    failure ??= error;
+    for (const job of [...running.values(), ...interactive.splice(0), ...bulk.splice(0)]) job.reject(failure);
+    running.clear();
+  }
+
+  function enqueue(queue: Job[], task: WorkerTask, signal: AbortSignal): Promise<WorkerReply> {
+    if (failure) return Promise.reject(failure);
+    return new Promise((resolve, reject) => queue.push({ task, signal, resolve, reject }));
+  }
+
+  async function embed(texts: string[], signal: AbortSignal): Promise<Embedding[]> {
+    const totalCharacters = texts.reduce((total, text) => total + text.length, 0);
+    const queue = totalCharacters <= MAX_INTERACTIVE_CHARACTERS ? interactive : bulk;
+    const embeddings = texts.map(async (text) => {
+      const pieces = splitAtSpaces(text, MAX_TASK_CHARACTERS);
+      return pool(await Promise.all(pieces.map((piece) => enqueue(queue, { kind: 'embed', text: piece }, signal))));
+    });
+    startNext();
+    return Promise.all(embeddings);
+  }
+
+  async function countTokens(texts: string[], signal: AbortSignal): Promise<number[]> {
+    const counted = enqueue(interactive, { kind: 'count', texts }, signal);
+    startNext();
+    const reply = await counted;
+    return reply.kind === 'counted' ? reply.tokens : [];
+  }
+
+  return {
+    ready,
+    embed,
+    countTokens,
+    async close() {
+      failAll(new OpenAiError(503, 'The model server is shutting down.'));
+      await Promise.all(workers.map((worker) => worker.terminate()));
+    },
+  };
+}
+
+/** The mean over the tokens of all windows of a text, scaled to unit length. */
+function pool(replies: WorkerReply[]): Embedding {
+  const sum = new Float32Array(embeddingModel.dimensions);
+  let tokens = 0;
+  for (const reply of replies) {
+    if (reply.kind !== 'embedded') continue;
+    reply.sum.forEach((value, dimension) => {
+      sum[dimension] = (sum[dimension] ?? 0) + value;
+    });
+    tokens += reply.tokens;
+  }
+  const length = Math.hypot(...sum);
+  return { vector: sum.map((value) => value / length), tokens };
+}
+
+function abortedError(): Error {
+  return new DOMException('The client went away.', 'AbortError');
+}

@@ -1,0 +1,13 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Embedder } from './embedding/embedder.ts';
+
+export type EndpointContext = {
+  request: IncomingMessage;
+  response: ServerResponse;
+  embedder: Embedder;
+  /** Aborted when the client goes away. */
+  signal: AbortSignal;
+};
+
+/** Returns the JSON answer, or nothing when it has written the response itself (a stream). */
+export type Endpoint = (context: EndpointContext) => Promise<object | undefined>;

@@ -1,0 +1,42 @@
+import { z } from 'zod';
+import type { Endpoint } from '../endpoint.ts';
+import { readJson } from '../json-request.ts';
+import { embeddingModel } from '../model-manifest.ts';
+import { modelNotFound } from '../openai-error.ts';
+
+const text = z.string().min(1, 'An empty text cannot be embedded.');
+
+const embeddingsBody = z.object({
+  model: z.string(),
+  input: z.union([text.transform((one) => [one]), z.array(text).min(1).max(2048)], {
+    error: 'Give a text or an array of 1 to 2048 texts, none of them empty.',
+  }),
+  encoding_format: z.enum(['float', 'base64']).default('float'),
+  dimensions: z
+    .literal(embeddingModel.dimensions, { error: `The model has ${embeddingModel.dimensions} dimensions.` })
+    .optional(),
+});
+
+/** `POST /v1/embeddings`: unit vectors in the order of the input. */
+export const embeddings: Endpoint = async ({ request, embedder, signal }) => {
+  const body = await readJson(request, embeddingsBody);
+  if (body.model !== embeddingModel.id) throw modelNotFound(body.model, embeddingModel.id);
+
+  const results = await embedder.embed(body.input, signal);
+  const tokens = results.reduce((total, result) => total + result.tokens, 0);
+  return {
+    object: 'list',
+    model: embeddingModel.id,
+    data: results.map(({ vector }, index) => ({
+      object: 'embedding',
+      index,
+      embedding: body.encoding_format === 'base64' ? toBase64(vector) : [...vector],
+    })),
+    usage: { prompt_tokens: tokens, total_tokens: tokens },
+  };
+};
+
+/** Little-endian Float32, as OpenAI sends it; every platform that Node runs on is little-endian. */
+function toBase64(vector: Float32Array): string {
+  return Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength).toString('base64');
+}

@@ -1,0 +1,48 @@
+import { availableParallelism } from 'node:os';
+import { pino } from 'pino';
+import { z } from 'zod';
+import { startModelServer } from './model-server.ts';
+
+const LOOPBACK = ['127.0.0.1', '::1', 'localhost'];
+
+const environment = z.object({
+  HOST: z
+    .string()
+    .default('127.0.0.1')
+    .refine((host) => LOOPBACK.includes(host), `must be one of ${LOOPBACK.join(', ')}: the server asks for no key`),
+  PORT: z.coerce.number().int().min(0).max(65_535),
+  TOOLS_DIR: z.string().min(1),
+  LLM_THREADS: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .default(Math.max(1, availableParallelism() - 1)),
+});
+
+const log = pino({ name: 'model-server' });
+
+const settings = environment.safeParse(process.env);
+if (!settings.success) {
+  const problems = settings.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
+  log.fatal(problems.join('; '));
+  process.exit(1);
+}
+
+const { HOST: host, PORT: port, TOOLS_DIR: toolsDir, LLM_THREADS: threads } = settings.data;
+const server = await startModelServer({ host, port, toolsDir, threads, log }).catch(exitWith);
+log.info({ url: server.url, threads }, 'listening');
+
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  process.once(signal, async () => {
+    await server.close();
+    process.exit(0);
+  });
+}
+
+await server.ready.catch(exitWith);
+log.info('models loaded');
+
+function exitWith(error: Error): never {
+  log.fatal(error.message);
+  process.exit(1);
+}

@@ -1,0 +1,102 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Logger } from 'pino';
+import { createEmbedder } from './embedding/embedder.ts';
+import type { Endpoint } from './endpoint.ts';
+import { embeddings } from './endpoints/embeddings.ts';
+import { models } from './endpoints/models.ts';
+import { OpenAiError } from './openai-error.ts';
+
+export type ModelServerSettings = {
+  /** A loopback address: the server has no authentication. */
+  host: string;
+  /** 0 takes a free one. */
+  port: number;
+  /** The folder that `pip install --target` filled with the packages of the manifest. */
+  toolsDir: string;
+  /** Worker threads, each with the model in its memory (about 100 MB). */
+  threads: number;
+  log: Logger;
+};
+
+export type ModelServer = {
+  /** Without a trailing slash; an OpenAI client's base URL is `${url}/v1`. */
+  url: string;
+  /** Settles once the models are loaded; requests before that wait. Rejects when they cannot be. */
+  ready: Promise<void>;
+  close(): Promise<void>;
+};
+
+const endpoints: Record<string, Endpoint> = {
+  'GET /health': async () => ({ status: 'ok' }),
+  'GET /v1/models': models,
+  'POST /v1/embeddings': embeddings,
+};
+
+/** How long `close` waits for answers under way; the supervisor stops everything in about 2 s. */
+const CLOSE_GRACE_MS = 1_000;
+
+export async function startModelServer(settings: ModelServerSettings): Promise<ModelServer> {
+  const { host, port, toolsDir, threads, log } = settings;
+  const embedder = createEmbedder({ toolsDir, threads });
+
+  const server = createServer(async (request, response) => {
+    const startedAt = performance.now();
+    const route = `${request.method} ${request.url?.split('?')[0]}`;
+    const gone = new AbortController();
+    response.on('close', () => {
+      gone.abort();
+      const durationMs = Math.round(performance.now() - startedAt);
+      log.info({ route, status: response.statusCode, complete: response.writableFinished, durationMs }, 'request');
+    });
+    try {
+      const endpoint = endpoints[route];
+      if (!endpoint) throw new OpenAiError(404, `There is no ${route}.`, { code: 'unknown_url' });
+      const body = await endpoint({ request, response, embedder, signal: gone.signal });
+      if (body) sendJson(response, 200, body);
+    } catch (error) {
+      sendError(request, response, error, log);
+    }
+  });
+
+  server.listen(port, host);
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    await embedder.close();
+    throw error;
+  }
+  const address = server.address() as AddressInfo;
+
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`,
+    ready: embedder.ready,
+    async close() {
+      const closed = once(server, 'close');
+      server.close();
+      const deadline = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE_MS);
+      await closed;
+      clearTimeout(deadline);
+      await embedder.close();
+    },
+  };
+}
+
+function sendJson(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+}
+
+function sendError(request: IncomingMessage, response: ServerResponse, error: unknown, log: Logger): void {
+  if (response.destroyed) return;
+  const known = error instanceof OpenAiError;
+  if (!known) log.error({ err: error }, 'request failed');
+  const answer = known ? error : new OpenAiError(500, 'The model server failed to answer.');
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  // The rest of a body that was refused is not read: the connection cannot be used again.
+  if (!request.complete) response.setHeader('connection', 'close');
+  sendJson(response, answer.status, answer.toBody());
+}
