@@ -1,0 +1,117 @@
+/**
+ * Who may import whom. A folder boundary is a guarantee boundary: src is plain Node, workflows are deterministic,
+ * activities may run twice, workers hold no logic. See docs/architecture.md.
+ */
+const values = { dependencyTypesNot: ['type-only'] };
+
+/** `from` may only reach `to` (regular expressions over paths from the root); npm packages and builtins are ruled below. */
+const only = (name, from, to, extra = {}) => ({
+  name,
+  severity: 'error',
+  from: { path: from, ...extra.from },
+  to: { path: '^(src|workflows|activities|workers|migrations|services|scripts|test|bench)/', pathNot: to, ...values },
+});
+
+const reserved = (name, packages, allowedFrom) => ({
+  name,
+  severity: 'error',
+  comment: `${packages} belongs to ${allowedFrom}`,
+  from: { path: '^(src|workflows|activities|workers)/', pathNot: allowedFrom },
+  to: { path: packages },
+});
+
+export default {
+  forbidden: [
+    { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true, viaOnly: values } },
+    { name: 'no-unresolved', severity: 'error', from: {}, to: { couldNotResolve: true } },
+    {
+      name: 'no-dev-dependencies-in-production',
+      severity: 'error',
+      from: { path: '^(src|workflows|activities|workers|migrations|services)/', pathNot: '\\.test\\.ts$' },
+      to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] },
+    },
+
+    only('domain-imports-nothing', '^src/domain/', '^src/domain/'),
+    {
+      name: 'domain-is-pure',
+      severity: 'error',
+      from: { path: '^src/(domain|contracts)/' },
+      to: { dependencyTypes: ['npm', 'core'] },
+    },
+    only('contracts-import-nothing', '^src/contracts/', '^src/contracts/'),
+    only('ports-import-nothing', '^src/ports/', '^src/ports/'),
+    only('errors-import-nothing', '^src/errors\\.ts$', '^$'),
+    only('http-knows-no-module', '^src/http/', '^src/(http|errors|contracts|domain)'),
+    {
+      name: 'a-module-keeps-to-itself',
+      severity: 'error',
+      comment: "Another module is used through its service's type, handed in by the container.",
+      from: { path: '^src/modules/([^/]+)/' },
+      to: { path: '^src/modules/', pathNot: '^src/modules/$1/', ...values },
+    },
+    {
+      name: 'a-module-reads-only-the-service-type-of-another',
+      severity: 'error',
+      from: { path: '^src/modules/([^/]+)/' },
+      to: { path: '^src/modules/', pathNot: ['^src/modules/$1/', '\\.(service|schema)\\.ts$'] },
+    },
+    only('modules', '^src/modules/.*(service|schema|model)\\.ts$', '^src/(modules|contracts|domain|ports|errors)', {}),
+    only('routes', '^src/modules/.*\\.routes\\.ts$', '^src/(modules|contracts|domain|ports|errors|http)'),
+    only('repositories', '^src/modules/.*\\.repository\\.ts$', '^src/(modules|contracts|domain|ports|errors|adapters/postgres)'),
+    only('adapters', '^src/adapters/', '^src/(adapters|contracts|domain|errors)'),
+    {
+      name: 'adapters-keep-apart',
+      severity: 'error',
+      from: { path: '^src/adapters/([^/]+)/' },
+      to: { path: '^src/adapters/', pathNot: ['^src/adapters/$1/', '^src/adapters/postgres/'], ...values },
+    },
+    only('temporal-door', '^src/temporal/', '^src/(temporal|contracts|errors)'),
+    only('workflows', '^workflows/', '^(workflows|src/(contracts|domain))/'),
+    only('activities', '^activities/', '^(activities/|src/(contracts/|domain/|errors))'),
+    only('workers', '^workers/', '^(workers/|activities/|src/(container|config|contracts/|temporal/))'),
+    {
+      name: 'nobody-imports-upwards',
+      severity: 'error',
+      from: { path: '^src/' },
+      to: { path: '^(workflows|activities|workers|scripts|test|bench|services)/', ...values },
+    },
+    {
+      name: 'services-stand-alone',
+      severity: 'error',
+      from: { path: '^services/' },
+      to: { path: '^(src|workflows|activities|workers|scripts|bench)/' },
+    },
+    {
+      name: 'workflows-use-only-the-workflow-library',
+      severity: 'error',
+      from: { path: '^workflows/' },
+      to: { dependencyTypes: ['npm', 'core'], pathNot: 'node_modules/@temporalio/(workflow|common)/', ...values },
+    },
+
+    reserved('knex', 'node_modules/knex/', '^src/(adapters/postgres/|ports/database\\.ts)'),
+    reserved('pg', 'node_modules/pg/', '^src/adapters/postgres/'),
+    reserved('openai', 'node_modules/openai/', '^src/adapters/models/'),
+    reserved('express', 'node_modules/express/', '^src/(http/|app\\.ts|server\\.ts)'),
+    reserved('temporal-client', 'node_modules/@temporalio/client/', '^src/temporal/'),
+    reserved('temporal-worker', 'node_modules/@temporalio/worker/', '^(workers|activities)/'),
+    {
+      name: 'src-does-not-know-temporal',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/temporal/' },
+      to: { path: 'node_modules/@temporalio/' },
+    },
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    exclude: { path: 'node_modules/\\.cache' },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'node', 'default', 'types'],
+      mainFields: ['main', 'types'],
+      extensions: ['.ts', '.mjs', '.js', '.json'],
+    },
+    cache: { folder: 'node_modules/.cache/dependency-cruiser', strategy: 'content' },
+  },
+};
