@@ -31,6 +31,7 @@ export async function up(knex: Knex): Promise<void> {
     create unique index folders_org_root_key on folders (org_id) where system_role = 'org_root';
     create index folders_root_idx on folders (org_id, root_id);
     create index folders_parent_idx on folders (org_id, parent_id);
+    create index folders_team_idx on folders (org_id, team_id);
     create index folders_created_by_idx on folders (created_by);
 
     create table documents (
