@@ -1,0 +1,111 @@
+export type BlockKind = 'text' | 'heading' | 'list' | 'table' | 'code' | 'caption';
+
+/**
+ * A block of a Markdown body, `body.slice(start, end)`, with the blank lines that follow it.
+ * `headingPath` names the headings above it, outermost first; a heading's own path ends with itself.
+ */
+export type Block = { kind: BlockKind; start: number; end: number; headingPath: readonly string[] };
+
+const fence = /^ {0,3}(`{3,}|~{3,})/;
+const atxHeading = /^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$/;
+const setextUnderline = /^ {0,3}(=+|-{2,})[ \t]*$/;
+const listItem = /^\s*(?:[-*+•]|\d{1,9}[.)])[ \t]+\S/;
+const tableRow = /^\s*\|.*\|\s*$/;
+const captionLine =
+  /^\s*(?:!\[[^\]]*\]\([^)]*\)\s*$|[*_]{0,2}(?:figure|fig\.|table|chart|exhibit)\s+\d+(?:[.-]\d+)*\s*[:.–—-])/i;
+
+/** Cuts a Markdown body into blocks that cover it without gaps or overlaps. Never fails: what it does not know is text. */
+export function parseBlocks(body: string): Block[] {
+  const blocks: Block[] = [];
+  const headings: { level: number; title: string }[] = [];
+  let openFence: string | null = null;
+  let afterBlankLine = true;
+
+  const path = () => headings.map((heading) => heading.title);
+  const enter = (level: number, title: string) => {
+    while ((headings.at(-1)?.level ?? 0) >= level) headings.pop();
+    headings.push({ level, title: plainTitle(title) });
+  };
+  const open = (kind: BlockKind, start: number, end: number) => blocks.push({ kind, start, end, headingPath: path() });
+
+  for (const { start, end } of lines(body)) {
+    const line = body.slice(start, end).trimEnd();
+    const current = blocks.at(-1);
+
+    if (openFence !== null && current) {
+      current.end = end;
+      const closing = fence.exec(line)?.[1];
+      if (closing?.startsWith(openFence) && line.trim() === closing) openFence = null;
+      afterBlankLine = false;
+      continue;
+    }
+    if (line.trim() === '') {
+      if (current) current.end = end;
+      else open('text', start, end);
+      afterBlankLine = true;
+      continue;
+    }
+
+    const heading = atxHeading.exec(line);
+    const fenceMark = fence.exec(line)?.[1];
+    const continues = current !== undefined && !afterBlankLine;
+    if (heading) {
+      enter((heading[1] ?? '#').length, heading[2] ?? '');
+      open('heading', start, end);
+    } else if (fenceMark) {
+      openFence = fenceMark;
+      open('code', start, end);
+    } else if (continues && current.kind === 'text' && setextUnderline.test(line) && isOneLine(body, current)) {
+      enter(line.trim().startsWith('=') ? 1 : 2, body.slice(current.start, current.end));
+      blocks[blocks.length - 1] = { kind: 'heading', start: current.start, end, headingPath: path() };
+    } else if (tableRow.test(line)) {
+      if (continues && current.kind === 'table') current.end = end;
+      else open('table', start, end);
+    } else if (listItem.test(line)) {
+      if (current?.kind === 'list') current.end = end;
+      else open('list', start, end);
+    } else if (captionLine.test(line) && !(continues && current.kind === 'text')) {
+      open('caption', start, end);
+    } else if (current?.kind === 'list' && (continues || /^\s{2,}/.test(line))) {
+      current.end = end;
+    } else if (continues && (current.kind === 'text' || current.kind === 'caption')) {
+      current.end = end;
+    } else {
+      open('text', start, end);
+    }
+    afterBlankLine = false;
+  }
+  const first = blocks[0];
+  const second = blocks[1];
+  if (first && second && body.slice(first.start, first.end).trim() === '') {
+    second.start = first.start;
+    blocks.shift();
+  }
+  return blocks;
+}
+
+/** The lines of `text` from `start` to `end`, each with its line break (LF, CRLF or CR). */
+export function* lines(text: string, start = 0, end = text.length): Generator<{ start: number; end: number }> {
+  const breaks = /\r\n|\n|\r/g;
+  breaks.lastIndex = start;
+  let lineStart = start;
+  for (let match = breaks.exec(text); match && match.index < end; match = breaks.exec(text)) {
+    const lineEnd = Math.min(end, breaks.lastIndex);
+    yield { start: lineStart, end: lineEnd };
+    lineStart = lineEnd;
+  }
+  if (lineStart < end) yield { start: lineStart, end };
+}
+
+function isOneLine(body: string, block: Block): boolean {
+  return !/[\r\n]/.test(body.slice(block.start, block.end).trimEnd());
+}
+
+function plainTitle(markdown: string): string {
+  return markdown
+    .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(/[*_`]+/g, '')
+    .replace(/\s+/g, ' ')
+    .trim()
+    .slice(0, 200);
+}
