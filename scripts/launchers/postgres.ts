@@ -1,0 +1,115 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { chown, mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import type { ChildSpec } from '../supervisor/child-spec.ts';
+import { dieWithParent } from '../supervisor/parent-death.ts';
+import { findPostgresAccount } from './postgres-account.ts';
+import { serviceEnvironment } from './service-environment.ts';
+
+// The folder carries it: a newer major version must not open, and could not read, an older one's files.
+const MAJOR_VERSION = 18;
+const USER = 'postgres';
+
+export type PostgresOptions = {
+  toolsDir: string;
+  dataDir: string;
+  port: number;
+  password: string;
+  /** False only where the data is thrown away: a crash of the machine may then corrupt it. */
+  durable: boolean;
+};
+
+/** Makes the database cluster when there is none yet, and says how to run it. */
+export async function preparePostgres(options: PostgresOptions): Promise<ChildSpec> {
+  const { dataDir, port, password, durable } = options;
+  const account = await findPostgresAccount(options.toolsDir, dataDir);
+  const cluster = join(dataDir, `postgres-${MAJOR_VERSION}`);
+  if (!existsSync(cluster)) await createCluster({ cluster, password, account });
+
+  const settings = {
+    listen_addresses: '127.0.0.1',
+    port: String(port),
+    unix_socket_directories: '',
+    max_connections: '200',
+    shared_buffers: '128MB',
+    max_wal_size: '512MB',
+    // Compiling a plan pays for long analytical queries; here it only delays short ones.
+    jit: 'off',
+    timezone: 'UTC',
+    log_timezone: 'UTC',
+    ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
+  };
+  const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  return {
+    name: 'postgres',
+    command: [...account.command('postgres'), '-D', cluster, ...flags],
+    env: serviceEnvironment(),
+    ...(account.user && { user: account.user }),
+    // SIGINT is its "fast" shutdown: open sessions end, the data is left clean. SIGTERM would wait for the sessions.
+    stopSignal: 'SIGINT',
+    stopTimeoutMs: 10_000,
+    readyTimeoutMs: 120_000,
+    isReady: async () => {
+      await withClient(postgresUrl({ port, password }), (client) => client.query('select 1'));
+      return true;
+    },
+  };
+}
+
+export function postgresUrl(at: { port: number; password: string; database?: string }): string {
+  return `postgres://${USER}:${encodeURIComponent(at.password)}@127.0.0.1:${at.port}/${at.database ?? 'postgres'}`;
+}
+
+/** Creates the database unless it is there. */
+export async function ensureDatabase(adminUrl: string, database: string): Promise<void> {
+  await withClient(adminUrl, async (client) => {
+    const { rowCount } = await client.query('select 1 from pg_database where datname = $1', [database]);
+    if (rowCount === 0) await client.query(`create database ${client.escapeIdentifier(database)}`);
+  });
+}
+
+async function withClient<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
+  // A connection that breaks rejects the call in flight; without a listener it would end the process.
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    return await use(client);
+  } finally {
+    await client.end();
+  }
+}
+
+type Account = Awaited<ReturnType<typeof findPostgresAccount>>;
+
+/** Built beside its place and moved there, so that an interrupted first start leaves nothing half-made. */
+async function createCluster(at: { cluster: string; password: string; account: Account }): Promise<void> {
+  const { cluster, password, account } = at;
+  const draft = `${cluster}.new`;
+  const passwordFile = `${cluster}.password`;
+  await rm(draft, { recursive: true, force: true });
+  await mkdir(draft, { recursive: true, mode: 0o700 });
+  await writeFile(passwordFile, password, { mode: 0o600 });
+  if (account.user) {
+    for (const path of [draft, passwordFile]) await chown(path, account.user.uid, account.user.gid);
+  }
+  const [program, ...args] = dieWithParent(
+    [
+      ...account.command('initdb'),
+      ...['--pgdata', draft, '--username', USER, '--pwfile', passwordFile],
+      ...['--auth', 'scram-sha-256', '--encoding', 'UTF8'],
+      // The built-in provider sorts alike on every machine; the character classes of the C locale alone would be ASCII.
+      ...['--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8', '--lc-collate', 'C'],
+      ...['--lc-ctype', process.platform === 'darwin' ? 'en_US.UTF-8' : 'C.UTF-8', '--lc-messages', 'C'],
+      // Everything is flushed by the server's first checkpoint.
+      '--no-sync',
+    ],
+    'SIGKILL',
+  );
+  await promisify(execFile)(program, args, { env: serviceEnvironment(), ...account.user });
+  await rename(draft, cluster);
+  await rm(passwordFile);
+}
