@@ -1,0 +1,96 @@
+import { resolve } from 'node:path';
+import { z } from 'zod';
+import { StartFailure } from './supervisor/start-failure.ts';
+
+const port = z.coerce.number('must be a port number').int().min(1).max(65_535);
+
+/** Settings of the embedded services, and those that replace one. All others belong to src/config.ts. */
+const startSettings = z.object({
+  HOST: z.string().default('127.0.0.1'),
+  PORT: port.default(3000),
+  DATA_DIR: z.string().default('.data'),
+  TOOLS_DIR: z.string('comes from the bootstrap: start with npm').transform((path) => resolve(path)),
+  POSTGRES_PORT: port.default(54_320),
+  TEMPORAL_PORT: port.default(7233),
+  TEMPORAL_UI_PORT: port.default(8233),
+  MODEL_SERVER_PORT: port.default(3010),
+  DATABASE_URL: z.string().optional(),
+  TEMPORAL_ADDRESS: z.string().optional(),
+  TEMPORAL_UI_URL: z.string().optional(),
+  OPENAI_BASE_URL: z.string().optional(),
+  OPENAI_API_KEY: z.string().optional(),
+  ALIGNMENT_EMBEDDING_BASE_URL: z.string().optional(),
+});
+
+export type StartSettings = {
+  host: string;
+  port: number;
+  dataDir: string;
+  toolsDir: string;
+  postgres: { kind: 'embedded'; port: number } | { kind: 'external'; url: string };
+  temporal:
+    | { kind: 'embedded'; port: number; uiPort: number }
+    | { kind: 'external'; address: string; uiUrl: string | null };
+  /** Null when neither the models nor alignment need it. */
+  modelServer: { port: number } | null;
+  /** Who serves chat, judging and embeddings; null: the local model server. */
+  provider: { baseUrl: string; apiKey: string | null } | null;
+  /** Who serves alignment's embeddings; null: the local model server. */
+  alignmentBaseUrl: string | null;
+};
+
+/** @throws StartFailure that names the first wrong setting */
+export function readStartSettings(env: Record<string, string | undefined>): StartSettings {
+  const s = parse(startSettings, env);
+  const provider = s.OPENAI_BASE_URL
+    ? { baseUrl: s.OPENAI_BASE_URL, apiKey: s.OPENAI_API_KEY ?? null }
+    : // A key alone changes nothing: a developer's shell often holds one, and documents would leave the machine.
+      null;
+  const alignmentBaseUrl = s.ALIGNMENT_EMBEDDING_BASE_URL ?? null;
+  return {
+    host: s.HOST,
+    port: s.PORT,
+    dataDir: resolve(s.DATA_DIR),
+    toolsDir: s.TOOLS_DIR,
+    postgres: s.DATABASE_URL ? { kind: 'external', url: s.DATABASE_URL } : { kind: 'embedded', port: s.POSTGRES_PORT },
+    temporal: s.TEMPORAL_ADDRESS
+      ? { kind: 'external', address: s.TEMPORAL_ADDRESS, uiUrl: s.TEMPORAL_UI_URL ?? null }
+      : { kind: 'embedded', port: s.TEMPORAL_PORT, uiPort: s.TEMPORAL_UI_PORT },
+    modelServer: provider !== null && alignmentBaseUrl !== null ? null : { port: s.MODEL_SERVER_PORT },
+    provider,
+    alignmentBaseUrl,
+  };
+}
+
+const testServiceSettings = z.object({
+  DATA_DIR: z.string().default('.data-services'),
+  TOOLS_DIR: startSettings.shape.TOOLS_DIR,
+  POSTGRES_PORT: port.optional(),
+  TEMPORAL_PORT: port.optional(),
+  TEMPORAL_UI_PORT: port.optional(),
+  MODEL_SERVER_PORT: port.optional(),
+});
+
+/** Settings of the services that only tests use: every port is free to choose. */
+export function readTestServiceSettings(env: Record<string, string | undefined>) {
+  const s = parse(testServiceSettings, env);
+  return {
+    dataDir: resolve(s.DATA_DIR),
+    toolsDir: s.TOOLS_DIR,
+    ports: {
+      postgres: s.POSTGRES_PORT,
+      temporal: s.TEMPORAL_PORT,
+      temporalUi: s.TEMPORAL_UI_PORT,
+      modelServer: s.MODEL_SERVER_PORT,
+    },
+  };
+}
+
+function parse<T extends z.ZodType>(schema: T, env: Record<string, string | undefined>): z.output<T> {
+  // As in the service itself, an empty setting is an absent one.
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
+  const parsed = schema.safeParse(given);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw new StartFailure(`wrong setting ${issue?.path.join('.')}: ${issue?.message}`);
+}
