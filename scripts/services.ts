@@ -1,0 +1,29 @@
+// Keeps the services that tests need running, for quick turns with mocha on single files: start it in one shell, then
+// `source .data-services/env` in another.
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { readTestServiceSettings } from './settings.ts';
+import { findFreePorts } from './supervisor/ports.ts';
+import { exitAfter, runUntilStopped } from './supervisor/run-until-stopped.ts';
+import { startTestServices } from './test-services.ts';
+
+await exitAfter(main);
+
+async function main(): Promise<number> {
+  const { dataDir, toolsDir, ports } = readTestServiceSettings(process.env);
+  const [postgres = 0, temporal = 0, temporalUi = 0, modelServer = 0] = await findFreePorts(4);
+  return runUntilStopped({
+    dataDir,
+    log: (line) => console.error(line),
+    work: async (supervisor) => {
+      const free = { postgres, temporal, temporalUi, modelServer };
+      const chosen = Object.fromEntries(Object.entries(ports).filter(([, port]) => port !== undefined));
+      const env = await startTestServices({ supervisor, toolsDir, dataDir, ports: { ...free, ...chosen } });
+      const exports = Object.entries(env).map(([name, value]) => `export ${name}='${value}'\n`);
+      const envFile = join(dataDir, 'env');
+      await writeFile(envFile, exports.join(''), { mode: 0o600 });
+      console.log(`The services for tests are up. In another shell: source ${envFile}\nCtrl-C stops them.`);
+      return supervisor.failed;
+    },
+  });
+}

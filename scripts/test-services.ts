@@ -1,0 +1,41 @@
+import { migrate } from '#src/adapters/postgres/migrate.ts';
+import { modelServer, modelServerUrl } from './launchers/model-server.ts';
+import { ensureDatabase, postgresUrl, preparePostgres } from './launchers/postgres.ts';
+import { temporalServer } from './launchers/temporal.ts';
+import type { Supervisor } from './supervisor/supervisor.ts';
+
+// Data of a test is thrown away, so that its secrets protect nothing.
+const PASSWORD = 'test';
+const DATABASE = 'test';
+
+export type TestPorts = { postgres: number; temporal: number; temporalUi: number; modelServer: number };
+
+/**
+ * Starts the real services that tests speak to, with a migrated database.
+ * @returns the environment in which test/support/services.ts finds them
+ */
+export async function startTestServices(options: {
+  supervisor: Supervisor;
+  toolsDir: string;
+  dataDir: string;
+  ports: TestPorts;
+}): Promise<Record<string, string>> {
+  const { supervisor, toolsDir, dataDir, ports } = options;
+  const database = { port: ports.postgres, password: PASSWORD };
+  await supervisor.start([
+    await preparePostgres({ toolsDir, dataDir, ...database, durable: false }),
+    temporalServer({ toolsDir, dataDir, port: ports.temporal, uiPort: ports.temporalUi }),
+    modelServer({ toolsDir, dataDir, port: ports.modelServer }),
+  ]);
+  const adminUrl = postgresUrl(database);
+  const databaseUrl = postgresUrl({ ...database, database: DATABASE });
+  await ensureDatabase(adminUrl, DATABASE);
+  await migrate(databaseUrl);
+  return {
+    TOOLS_DIR: toolsDir,
+    TEST_ADMIN_DATABASE_URL: adminUrl,
+    TEST_DATABASE_URL: databaseUrl,
+    TEST_TEMPORAL_ADDRESS: `127.0.0.1:${ports.temporal}`,
+    TEST_MODEL_BASE_URL: modelServerUrl(ports.modelServer),
+  };
+}
