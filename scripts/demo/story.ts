@@ -1,0 +1,126 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ApiClient } from './api-client.ts';
+import type { Narrator } from './narrator.ts';
+
+/** How long the demo waits for one document before it says so and goes on. */
+const INGESTION_PATIENCE_MS = 10 * 60_000;
+
+type Document = { id: string; name: string; parse_job_id: string };
+type Job = {
+  status: string;
+  stage: string | null;
+  progress: { done: number; total: number | null; unit: string | null } | null;
+  last_error: { code: string; message: string } | null;
+  temporal_ui_url: string | null;
+};
+type ChunkWithContext = { document_name: string; page_number: number; content_offset: number; content: string };
+type Answer = {
+  chat_id: string;
+  reply: string;
+  model: string;
+  citations: { chunk_id: string; document_id: string }[];
+  echo: { state: string; ewma: number; alignment_score: number; round: number };
+  postprocess_job_id: string;
+};
+
+export type Agent = { id: string; agent_name: string };
+
+/** Uploads a file and follows its ingestion to the end. Null when it failed; the reason is printed. */
+export async function ingest(api: ApiClient, file: string, narrator: Narrator): Promise<string | null> {
+  const name = path.basename(file);
+  const content = new Blob([new Uint8Array(await readFile(file))]);
+  const document = await api.upload<Document>('/documents', { name, content });
+  const jobId = document.parse_job_id.replace(/\.[^.]*$/, '');
+  const deadline = Date.now() + INGESTION_PATIENCE_MS;
+  for (;;) {
+    const job = await api.get<Job>(`/jobs/${jobId}`);
+    narrator.progress(name, describe(job));
+    if (job.status === 'succeeded') {
+      narrator.done(name, await summary(api, document.id), job.temporal_ui_url);
+      return document.id;
+    }
+    if (job.status === 'failed' || job.status === 'cancelled' || Date.now() > deadline) {
+      const reason = job.last_error === null ? job.status : `${job.last_error.code}: ${job.last_error.message}`;
+      narrator.failed(name, reason, job.temporal_ui_url);
+      return null;
+    }
+    await delay(100);
+  }
+}
+
+function describe(job: Job): string {
+  const { progress } = job;
+  const count = progress?.total ? ` ${progress.done}/${progress.total} ${progress.unit ?? ''}` : '';
+  return `${job.stage ?? job.status}${count}`;
+}
+
+async function summary(api: ApiClient, documentId: string): Promise<string> {
+  const document = await api.get<{ source_format: string; char_count: number; page_count: number | null }>(
+    `/documents/${documentId}`,
+  );
+  const { chunk_count } = await api.get<{ chunk_count: number }>(`/documents/${documentId}/chunking-status`);
+  const pages = document.page_count ? `, ${document.page_count} pages` : '';
+  return `${document.source_format}${pages}, ${document.char_count.toLocaleString('en')} characters, ${chunk_count} chunks`;
+}
+
+/** Makes a draft, publishes its first version, and answers the agent. */
+export async function publishAgent(api: ApiClient, name: string, anchorWords: string[]): Promise<Agent> {
+  const draft = await api.post<{ id: string; head_version_id: string }>('/agent-drafts', {
+    agent_name: name,
+    agent_prompt:
+      'You are a careful guide to the documents of this organization. Answer from the passages, cite them, and say so when they do not hold the answer.',
+    anchor_words: Object.fromEntries(anchorWords.map((word) => [word, 5])),
+  });
+  return api.post<Agent>(`/agent-drafts/${draft.id}/publish`, { version_id: draft.head_version_id });
+}
+
+/** Asks one question, prints the answer while it is written, opens each citation, and shows the alignment. */
+export async function ask(
+  api: ApiClient,
+  narrator: Narrator,
+  question: { text: string; agentId: string; chatId: string | null; documentIds: string[] | null },
+): Promise<string> {
+  narrator.question(question.text);
+  const body = {
+    message: question.text,
+    ...(question.chatId === null ? { agent_id: question.agentId } : { chat_id: question.chatId }),
+    ...(question.documentIds === null ? {} : { include_document_ids: question.documentIds }),
+  };
+  for await (const { event, data } of api.stream('/chat/stream', body)) {
+    if (event === 'token') narrator.token((JSON.parse(data) as { t: string }).t);
+    if (event === 'error') throw new Error((JSON.parse(data) as { detail: string }).detail);
+    if (event === 'done') {
+      const answer = JSON.parse(data) as Answer;
+      await showAnswer(api, narrator, answer);
+      return answer.chat_id;
+    }
+  }
+  throw new Error('the stream ended without an answer');
+}
+
+async function showAnswer(api: ApiClient, narrator: Narrator, answer: Answer): Promise<void> {
+  narrator.endAnswer(answer.model);
+  for (const [index, citation] of answer.citations.entries()) {
+    const chunk = await api.get<ChunkWithContext>(`/documents/chunks/${citation.chunk_id}`);
+    narrator.citation(index + 1, chunk);
+  }
+  if (answer.citations.length === 0) narrator.note('no citations: no passage of the documents supports an answer');
+  const round = Number(answer.postprocess_job_id.split('.').at(-1));
+  narrator.alignment(answer.echo.round === round ? answer.echo : await scoredRound(api, answer));
+}
+
+/** The answer waits only briefly for its score; the demo waits until it is there. */
+async function scoredRound(api: ApiClient, answer: Answer): Promise<{ state: string; ewma: number } | null> {
+  for (let attempt = 0; attempt < 100; attempt += 1) {
+    const history = await api.get<{ echo_scoring_pending: boolean }>(`/chat/${answer.chat_id}`);
+    if (!history.echo_scoring_pending) {
+      const { items } = await api.get<{ items: { id: string; echo_state: string; ewma: number }[] }>('/chat?mine=true');
+      const chat = items.find(({ id }) => id === answer.chat_id);
+      return chat === undefined ? null : { state: chat.echo_state, ewma: chat.ewma };
+    }
+    await delay(100);
+  }
+  return null;
+}

@@ -1,0 +1,62 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { type Actor, aclOf, canManage, canRead, keysOf, type Scope } from '#src/domain/visibility.ts';
+
+const actor = (over: Partial<Actor> = {}): Actor => ({
+  userId: 'ada',
+  orgId: 'acme',
+  isOrgAdmin: false,
+  teamIds: [],
+  teamAdminOf: [],
+  ...over,
+});
+const scope = (over: Partial<Scope> = {}): Scope => ({
+  orgId: 'acme',
+  createdBy: 'bob',
+  visibility: 'personal',
+  teamIds: [],
+  ...over,
+});
+const reads = (who: Actor, what: Scope): boolean => canRead(who, { orgId: what.orgId, acl: aclOf(what) });
+
+describe('visibility', () => {
+  it('lets the owner read whatever the scope says', () => {
+    expect(reads(actor(), scope({ createdBy: 'ada' }))).to.equal(true);
+    expect(reads(actor(), scope({ createdBy: 'ada', visibility: 'team_level', teamIds: ['red'] }))).to.equal(true);
+  });
+
+  it('keeps a personal row from everybody else, org admins included', () => {
+    expect(reads(actor(), scope())).to.equal(false);
+    expect(reads(actor({ isOrgAdmin: true }), scope())).to.equal(false);
+  });
+
+  it('opens a team row to members of one of its teams only', () => {
+    const row = scope({ visibility: 'team_level', teamIds: ['red', 'blue'] });
+    expect(reads(actor({ teamIds: ['blue'] }), row)).to.equal(true);
+    expect(reads(actor({ teamIds: ['green'] }), row)).to.equal(false);
+  });
+
+  it('opens an organization row to the organization and to nobody else', () => {
+    const row = scope({ visibility: 'org_level' });
+    expect(reads(actor(), row)).to.equal(true);
+    expect(reads(actor({ orgId: 'other' }), row)).to.equal(false);
+  });
+
+  it('never crosses organizations, whatever keys a row carries', () => {
+    fc.assert(
+      fc.property(fc.array(fc.string()), (acl) => {
+        const who = actor({ orgId: 'other', teamIds: ['red'] });
+        expect(canRead(who, { orgId: 'acme', acl: [...acl, ...keysOf(who)] })).to.equal(false);
+      }),
+    );
+  });
+
+  it('lets org admins manage shared rows, team admins those of their team, and owners their own', () => {
+    const teamRow = scope({ visibility: 'team_level', teamIds: ['red'] });
+    expect(canManage(actor({ isOrgAdmin: true }), teamRow)).to.equal(true);
+    expect(canManage(actor({ teamIds: ['red'], teamAdminOf: ['red'] }), teamRow)).to.equal(true);
+    expect(canManage(actor({ teamIds: ['red'] }), teamRow)).to.equal(false);
+    expect(canManage(actor({ isOrgAdmin: true }), scope())).to.equal(false);
+    expect(canManage(actor(), scope({ createdBy: 'ada' }))).to.equal(true);
+  });
+});
