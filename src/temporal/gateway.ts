@@ -1,0 +1,106 @@
+import { WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client';
+import { nudgeSignalName } from '#src/contracts/alignment.ts';
+import type { JobKind } from '#src/contracts/jobs.ts';
+import { type TaskQueue, taskQueues } from '#src/contracts/task-queues.ts';
+import type { Orchestrator } from '#src/ports/orchestrator.ts';
+import type { TemporalConnection } from './connection.ts';
+import { searchAttributes } from './search-attributes.ts';
+
+/** A poll lasts at most a minute: a poller that was not seen for longer is gone. */
+const POLLER_SEEN_WITHIN_MS = 70_000;
+
+/** The orchestrator port over Temporal, and the only place in src that names a workflow. */
+export function createOrchestrator(connection: TemporalConnection): Orchestrator {
+  const { client, namespace, call } = connection;
+  const { workflow } = client;
+
+  async function hasPoller(taskQueue: TaskQueue): Promise<boolean> {
+    const { pollers } = await call(() =>
+      client.workflowService.describeTaskQueue({ namespace, taskQueue: { name: taskQueue } }),
+    );
+    const oldest = (Date.now() - POLLER_SEEN_WITHIN_MS) / 1000;
+    return (pollers ?? []).some((poller) => Number(poller.lastAccessTime?.seconds ?? 0) >= oldest);
+  }
+
+  return {
+    async start({ workflowId, start, attributes, requestId }) {
+      const options = {
+        workflowId,
+        workflowIdConflictPolicy: 'USE_EXISTING',
+        staticSummary: start.summary,
+        memo: { requestId },
+      } as const;
+      const attributesOf = (kind: JobKind) =>
+        searchAttributes({
+          OrgId: attributes.orgId,
+          DocumentId: attributes.documentId,
+          AgentId: attributes.agentId,
+          ChatId: attributes.chatId,
+          JobKind: kind,
+        });
+
+      switch (start.workflow) {
+        case 'ingestDocument':
+          await call(() =>
+            workflow
+              .start(start.workflow, {
+                ...options,
+                taskQueue: taskQueues.ingestion,
+                workflowIdReusePolicy: 'ALLOW_DUPLICATE_FAILED_ONLY',
+                typedSearchAttributes: attributesOf('ingest'),
+                args: [start.input],
+              })
+              .catch(unless(WorkflowExecutionAlreadyStartedError)),
+          );
+          break;
+        case 'scoreAlignment':
+          await call(() =>
+            workflow.signalWithStart(start.workflow, {
+              ...options,
+              taskQueue: taskQueues.alignment,
+              workflowIdReusePolicy: 'ALLOW_DUPLICATE',
+              typedSearchAttributes: attributesOf('alignment'),
+              args: [start.input],
+              signal: nudgeSignalName,
+            }),
+          );
+          break;
+      }
+    },
+
+    async cancel(workflowId) {
+      await call(() => workflow.getHandle(workflowId).cancel().catch(unless(WorkflowNotFoundError)));
+    },
+
+    async describe(workflowId) {
+      const run = await call(() => workflow.getHandle(workflowId).describe().catch(unless(WorkflowNotFoundError)));
+      switch (run?.status.name) {
+        case undefined:
+          return 'unknown';
+        case 'COMPLETED':
+          return 'completed';
+        case 'CANCELLED':
+          return 'cancelled';
+        case 'FAILED':
+        case 'TERMINATED':
+        case 'TIMED_OUT':
+          return 'failed';
+        default:
+          return 'open';
+      }
+    },
+
+    async hasPollers() {
+      const answers = await Promise.all(Object.values(taskQueues).map(hasPoller));
+      return answers.every(Boolean);
+    },
+  };
+}
+
+/** For `catch`: swallows errors of this class, where they mean that there is nothing left to do. */
+function unless(expected: new (...args: never[]) => Error): (error: unknown) => undefined {
+  return (error) => {
+    if (!(error instanceof expected)) throw error;
+    return undefined;
+  };
+}
