@@ -52,3 +52,8 @@ async function newSigningKey(): Promise<string> {
   });
   return privateKey;
 }
+
+/** A random password that meets the service's rule: one of each class of characters is always there. */
+export function newPassword(): string {
+  return `${randomBytes(12).toString('base64url')}-aA1`;
+}

@@ -1,0 +1,156 @@
+// `npm run demo [-- file … --ask "question" …]`: the main job on real files, seen from outside, and then it keeps serving.
+import { access, readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { createInterface } from 'node:readline/promises';
+import { parseArgs } from 'node:util';
+import { type ApiClient, ApiProblem, createApiClient } from './demo/api-client.ts';
+import { createNarrator, type Narrator } from './demo/narrator.ts';
+import { makeSampleDocuments } from './demo/sample-documents.ts';
+import { type Agent, ask, ingest, publishAgent } from './demo/story.ts';
+import { type EmbeddedAddresses, readyText, startEmbedded } from './embedded-mode.ts';
+import { newPassword } from './secrets.ts';
+import { readStartSettings } from './settings.ts';
+import { exitAfter, runUntilStopped } from './supervisor/run-until-stopped.ts';
+import { StartFailure } from './supervisor/start-failure.ts';
+
+const EMAIL = 'demo@example.com';
+
+const SAMPLE_QUESTIONS = [
+  'Which activities does the ingestion workflow run?',
+  'What helps when a run failed with encrypted_document?',
+  'At which value does the trend of a chat start?',
+];
+const SAMPLE_ANCHORS = [
+  'document',
+  'ingestion',
+  'workflow',
+  'alignment',
+  'chat',
+  'retrieval',
+  'error code',
+  'operator',
+];
+
+type DemoAccount = { email: string; password: string; agentId: string | null };
+
+await exitAfter(async () => {
+  const { values, positionals } = parseArgs({
+    options: { ask: { type: 'string', multiple: true, default: [] } },
+    allowPositionals: true,
+  });
+  await checkReadable(positionals);
+  const settings = readStartSettings(process.env);
+  const narrator = createNarrator(process.stdout);
+  return runUntilStopped({
+    dataDir: settings.dataDir,
+    log: (line) => console.error(line),
+    work: async (supervisor) => {
+      narrator.line('Starting Postgres, Temporal, the model server, the workers and the API …');
+      const addresses = await startEmbedded(settings, supervisor);
+      narrator.note(`ready after ${(performance.now() / 1000).toFixed(1)} s`);
+      await tell({ narrator, addresses, dataDir: settings.dataDir, files: positionals, questions: values.ask });
+      narrator.line(readyText(settings, addresses));
+      return supervisor.failed;
+    },
+  });
+});
+
+async function checkReadable(files: string[]): Promise<void> {
+  for (const file of files) {
+    await access(file).catch(() => {
+      throw new StartFailure(`There is no readable file at ${file}.`);
+    });
+  }
+}
+
+async function tell(options: {
+  narrator: Narrator;
+  addresses: EmbeddedAddresses;
+  dataDir: string;
+  files: string[];
+  questions: string[];
+}): Promise<void> {
+  const { narrator, addresses, dataDir } = options;
+  const samples = options.files.length === 0;
+  const files = samples ? await makeSampleDocuments(path.join(dataDir, 'demo')) : options.files;
+  const accountFile = path.join(dataDir, 'demo-account.json');
+  const account = await openAccount(accountFile);
+  const api = await signIn(createApiClient(addresses.apiUrl), account);
+
+  narrator.heading(`Documents (${files.length})`);
+  const documentIds: string[] = [];
+  for (const file of files) {
+    const id = await ingest(api, file, narrator);
+    if (id !== null) documentIds.push(id);
+  }
+
+  narrator.heading('Agent');
+  const agent = await openAgent(api, account);
+  await writeFile(accountFile, JSON.stringify({ ...account, agentId: agent.id }), { mode: 0o600 });
+  narrator.note(`${agent.agent_name}, published from a draft as ${agent.id}`);
+
+  if (documentIds.length === 0) {
+    narrator.note('No document was ingested, so there is nothing to ask about.');
+    return;
+  }
+  narrator.heading('Questions');
+  const fallback = samples ? SAMPLE_QUESTIONS : ['What is this document about?'];
+  const questions = options.questions.length > 0 ? options.questions : fallback;
+  let chatId: string | null = null;
+  for (const text of questions) {
+    chatId = await ask(api, narrator, { text, agentId: agent.id, chatId, documentIds });
+  }
+  narrator.heading('Sign in');
+  narrator.line(`  POST /auth/login with ${account.email}; the password is in ${path.relative('.', accountFile)}`);
+  if (process.stdin.isTTY && chatId !== null) void converse(api, narrator, agent, chatId, documentIds);
+}
+
+async function openAccount(file: string): Promise<DemoAccount> {
+  try {
+    return JSON.parse(await readFile(file, 'utf8')) as DemoAccount;
+  } catch {
+    const account = { email: EMAIL, password: newPassword(), agentId: null };
+    await writeFile(file, JSON.stringify(account), { mode: 0o600 });
+    return account;
+  }
+}
+
+async function signIn(api: ApiClient, { email, password }: DemoAccount): Promise<ApiClient> {
+  type Tokens = { access_token: string };
+  try {
+    const tokens = await api.post<Tokens>('/auth/login', { username: email, password });
+    return api.as(tokens.access_token);
+  } catch (error) {
+    if (!(error instanceof ApiProblem && error.problem.code === 'invalid_credentials')) throw error;
+    const tokens = await api.post<Tokens>('/auth/register', { email, password, display_name: 'Demo' });
+    return api.as(tokens.access_token);
+  }
+}
+
+async function openAgent(api: ApiClient, account: DemoAccount): Promise<Agent> {
+  if (account.agentId !== null) {
+    const { items } = await api.get<{ items: Agent[] }>('/agents');
+    const known = items.find(({ id }) => id === account.agentId);
+    if (known !== undefined) return known;
+  }
+  return publishAgent(api, 'Document guide', SAMPLE_ANCHORS);
+}
+
+/** On a terminal the reader may go on asking, until Ctrl-C. */
+async function converse(
+  api: ApiClient,
+  narrator: Narrator,
+  agent: Agent,
+  chatId: string,
+  documentIds: string[],
+): Promise<void> {
+  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  terminal.on('SIGINT', () => process.kill(process.pid, 'SIGINT'));
+  for (;;) {
+    const text = (await terminal.question('\nAsk something: ')).trim();
+    if (text === '') continue;
+    await ask(api, narrator, { text, agentId: agent.id, chatId, documentIds }).catch((error: unknown) =>
+      narrator.note(error instanceof Error ? error.message : String(error)),
+    );
+  }
+}

@@ -1,0 +1,104 @@
+import { relative } from 'node:path';
+import { migrate } from '#src/adapters/postgres/migrate.ts';
+import { ConfigError, loadConfig } from '#src/config.ts';
+import { applicationEnvironment, DATABASE } from './application-environment.ts';
+import { application } from './launchers/application.ts';
+import { modelServer } from './launchers/model-server.ts';
+import { ensureDatabase, postgresUrl, preparePostgres } from './launchers/postgres.ts';
+import { temporalServer } from './launchers/temporal.ts';
+import { openSecrets, type Secrets } from './secrets.ts';
+import type { StartSettings } from './settings.ts';
+import type { ChildSpec } from './supervisor/child-spec.ts';
+import { type ChosenPort, checkPortsAreFree } from './supervisor/ports.ts';
+import { StartFailure } from './supervisor/start-failure.ts';
+import type { Supervisor } from './supervisor/supervisor.ts';
+
+/** Where the started service can be reached. */
+export type EmbeddedAddresses = { apiUrl: string; temporalUiUrl: string | null };
+
+/** Starts what no setting replaces, migrates, starts worker and API, and answers once requests are served. */
+export async function startEmbedded(settings: StartSettings, supervisor: Supervisor): Promise<EmbeddedAddresses> {
+  const secrets = await openSecrets(settings.dataDir, process.env);
+  const env = applicationEnvironment({ user: process.env, settings, secrets });
+  const { basePath } = checkConfig(env).server;
+  await checkPortsAreFree(chosenPorts(settings));
+
+  await supervisor.start(await embeddedServices(settings, secrets));
+  await prepareDatabase(settings, secrets, env.DATABASE_URL ?? '');
+  const apiUrl = `http://${browsableHost(settings.host)}:${settings.port}${basePath}`;
+  await supervisor.start(application(apiUrl, env));
+  return { apiUrl, temporalUiUrl: env.TEMPORAL_UI_URL ?? null };
+}
+
+function checkConfig(env: Record<string, string>) {
+  try {
+    return loadConfig(env);
+  } catch (error) {
+    if (error instanceof ConfigError) throw new StartFailure(error.message);
+    throw error;
+  }
+}
+
+function chosenPorts({ host, port, postgres, temporal, modelServer }: StartSettings): ChosenPort[] {
+  const local = { host: '127.0.0.1' };
+  return [
+    { setting: 'PORT', host, port },
+    ...(postgres.kind === 'embedded' ? [{ setting: 'POSTGRES_PORT', ...local, port: postgres.port }] : []),
+    ...(temporal.kind === 'embedded'
+      ? [
+          { setting: 'TEMPORAL_PORT', ...local, port: temporal.port },
+          { setting: 'TEMPORAL_UI_PORT', ...local, port: temporal.uiPort },
+        ]
+      : []),
+    ...(modelServer ? [{ setting: 'MODEL_SERVER_PORT', ...local, port: modelServer.port }] : []),
+  ];
+}
+
+async function embeddedServices(settings: StartSettings, secrets: Secrets): Promise<ChildSpec[]> {
+  const { toolsDir, dataDir, postgres, temporal } = settings;
+  const specs: ChildSpec[] = [];
+  if (postgres.kind === 'embedded') {
+    const { port } = postgres;
+    specs.push(await preparePostgres({ toolsDir, dataDir, port, password: secrets.postgresPassword, durable: true }));
+  }
+  if (temporal.kind === 'embedded') {
+    specs.push(temporalServer({ toolsDir, dataDir, port: temporal.port, uiPort: temporal.uiPort }));
+  }
+  if (settings.modelServer) specs.push(modelServer({ toolsDir, dataDir, port: settings.modelServer.port }));
+  return specs;
+}
+
+async function prepareDatabase({ postgres }: StartSettings, secrets: Secrets, databaseUrl: string): Promise<void> {
+  if (postgres.kind === 'embedded') {
+    await ensureDatabase(postgresUrl({ port: postgres.port, password: secrets.postgresPassword }), DATABASE);
+  }
+  try {
+    await migrate(databaseUrl);
+  } catch (error) {
+    throw new StartFailure(`The database could not be migrated: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+/** An address that means "every interface" is none to visit. */
+function browsableHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
+  return host.includes(':') ? `[${host}]` : host;
+}
+
+/** The block that a person reads when everything is up. */
+export function readyText({ dataDir }: StartSettings, { apiUrl, temporalUiUrl }: EmbeddedAddresses): string {
+  const folder = relative(process.cwd(), dataDir) || '.';
+  return [
+    '',
+    `  Agent Conversation Service is ready, after ${(performance.now() / 1000).toFixed(1)} s.`,
+    '',
+    `  API          ${apiUrl}`,
+    `  API docs     ${apiUrl}/docs`,
+    ...(temporalUiUrl ? [`  Temporal UI  ${temporalUiUrl}`] : []),
+    `  Data         ${folder}`,
+    `  Logs         ${folder}/logs`,
+    '',
+    '  Ctrl-C stops everything.',
+    '',
+  ].join('\n');
+}
