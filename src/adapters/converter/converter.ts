@@ -1,0 +1,131 @@
+import { readFile, realpath, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { SourceFormat } from '#src/domain/document-format.ts';
+import { appError } from '#src/errors.ts';
+import type { ConvertedDocument, Converter } from '#src/ports/converter.ts';
+import { cleanMarkdown } from './clean-text.ts';
+import { type ConversionLimits, defaultConversionLimits } from './conversion-limits.ts';
+import { detectFormat } from './detect-format.ts';
+import { parsePdf } from './formats/pdf.ts';
+import { parseCode, parsePlainText } from './formats/plain-text.ts';
+import type { DocumentParser, ParsedDocument } from './parsed-document.ts';
+import { runParserProcess } from './parser-process.ts';
+
+/** Part of the key of stored conversions: raise it with every change that could give a file another body. */
+const version = '1';
+
+const childScript = join(import.meta.dirname, 'parser-child.ts');
+const projectFolder = join(import.meta.dirname, '../../..');
+/** All that a parser may read besides its file: itself and its packages. */
+const readableCode = ['src/adapters/converter', 'src/domain', 'src/errors.ts', 'node_modules', 'package.json'];
+
+/** A caller that reports life to somebody hears from a conversion this often, however quiet the parser is. */
+const progressEveryMs = 1_000;
+
+/** Nothing here is parsed but characters, so small files need no process of their own. */
+const inProcessParsers: Partial<Record<SourceFormat, DocumentParser>> = {
+  text: parsePlainText,
+  markdown: parsePlainText,
+  code: parseCode,
+};
+
+const parsedDocument = z.object({ body: z.string(), title: z.string().nullable() });
+
+type Source = Parameters<Converter['convert']>[0];
+
+/**
+ * Reads files of every supported format as Markdown. Whatever could be attacked by its input runs in a process that
+ * may read only that file, and is killed at its limits.
+ *
+ * @param deps.toolsDir where the Python packages of scripts/requirements-tools.txt are
+ * @param deps.tempDir any folder that parsers may have as their working directory
+ * @param deps.python the Python 3 that runs PDFium: a name to look for in the usual places, or a path
+ */
+export function createConverter(deps: {
+  toolsDir: string;
+  tempDir: string;
+  python?: string;
+  limits?: Partial<ConversionLimits>;
+}): Converter {
+  const limits: ConversionLimits = { ...defaultConversionLimits, ...deps.limits };
+  const workingDirectory = deps.tempDir;
+
+  async function parseInChild(source: Source): Promise<ParsedDocument> {
+    let parsed: ParsedDocument | undefined;
+    const path = await realpath(source.path);
+    const readable = [path, ...readableCode.map((name) => join(projectFolder, name))];
+    await runParserProcess({
+      command: process.execPath,
+      args: [
+        '--permission',
+        ...readable.map((name) => `--allow-fs-read=${name}`),
+        `--max-old-space-size=${limits.heapMiB}`,
+        childScript,
+        source.format,
+        path,
+        source.fileName,
+        JSON.stringify(limits),
+      ],
+      workingDirectory,
+      limits,
+      signal: source.signal,
+      onMessage: (message) => {
+        parsed = parsedDocument.parse(message);
+      },
+    });
+    if (!parsed) throw appError('corrupt_document', { detail: 'Reading the file gave nothing.' });
+    return parsed;
+  }
+
+  async function parse(source: Source, onProgress: (note: string) => void) {
+    if (source.format === 'pdf') {
+      const { toolsDir, python = 'python3' } = deps;
+      return parsePdf({
+        ...source,
+        path: await realpath(source.path),
+        python,
+        toolsDir,
+        workingDirectory,
+        limits,
+        onProgress,
+      });
+    }
+    const { size } = await stat(source.path);
+    const parser = size <= limits.inProcessBytes ? inProcessParsers[source.format] : undefined;
+    const { body, title } = parser
+      ? await parser({ bytes: await readFile(source.path), fileName: source.fileName })
+      : await parseInChild(source);
+    return { body: cleanMarkdown(body), title, pageMap: null };
+  }
+
+  return {
+    version,
+    detect: (input) => detectFormat(input, limits),
+    async convert(source) {
+      source.signal.throwIfAborted();
+      let note = `reading ${source.format}`;
+      const progress = setInterval(() => source.onProgress?.(note), progressEveryMs);
+      try {
+        const { body, title, pageMap } = await parse(source, (news) => {
+          note = news;
+        });
+        if (body.trim() === '') throw appError('empty_document', { detail: 'The file holds no text.' });
+        if (body.length > limits.bodyLength) throw appError('too_large', { detail: 'The file holds too much text.' });
+        return {
+          body,
+          pageMap,
+          pageCount: pageMap?.length ?? null,
+          sourceFormat: source.format,
+          title: title ?? firstHeading(body),
+        } satisfies ConvertedDocument;
+      } finally {
+        clearInterval(progress);
+      }
+    },
+  };
+}
+
+function firstHeading(body: string): string | null {
+  return /^# +(.+)$/m.exec(body)?.[1]?.trim() ?? null;
+}

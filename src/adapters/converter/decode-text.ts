@@ -1,0 +1,49 @@
+import iconv from 'iconv-lite';
+import jschardet from 'jschardet';
+
+/** The statistics of a language settle early, and the detector is slow. */
+const detectionSampleBytes = 64 * 1024;
+
+const byteOrderMarks: { mark: number[]; encoding: string }[] = [
+  { mark: [0xef, 0xbb, 0xbf], encoding: 'utf-8' },
+  { mark: [0xff, 0xfe, 0x00, 0x00], encoding: 'utf-32le' },
+  { mark: [0x00, 0x00, 0xfe, 0xff], encoding: 'utf-32be' },
+  { mark: [0xff, 0xfe], encoding: 'utf-16le' },
+  { mark: [0xfe, 0xff], encoding: 'utf-16be' },
+];
+
+/**
+ * Decodes text of an unknown encoding: byte order mark, UTF-16 without one, strict UTF-8, the encoding that the
+ * document itself names, the detector's guess, and at last windows-1252, which reads anything.
+ */
+export function decodeText(bytes: Buffer, namedEncoding?: string): string {
+  const unicode = unicodeEncoding(bytes);
+  if (unicode) return iconv.decode(bytes, unicode);
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    const guess = jschardet.detect(bytes.subarray(0, detectionSampleBytes)).encoding;
+    const encoding = [namedEncoding, guess].find((name) => name && iconv.encodingExists(name));
+    return iconv.decode(bytes, encoding ?? 'windows-1252');
+  }
+}
+
+/** The encoding that the first bytes prove, if any; a NUL byte is no sign of a binary file then. */
+export function unicodeEncoding(bytes: Buffer): string | null {
+  const marked = byteOrderMarks.find(({ mark }) => mark.every((byte, index) => bytes[index] === byte));
+  return marked?.encoding ?? unmarkedUtf16(bytes.subarray(0, 1024));
+}
+
+/** Latin text in UTF-16 has a NUL in every other byte and nowhere else. */
+function unmarkedUtf16(sample: Buffer): string | null {
+  const pairs = Math.floor(sample.length / 2);
+  if (pairs < 8) return null;
+  let even = 0;
+  let odd = 0;
+  for (let index = 0; index < pairs * 2; index += 2) {
+    if (sample[index] === 0) even += 1;
+    if (sample[index + 1] === 0) odd += 1;
+  }
+  if (odd > pairs * 0.7 && even === 0) return 'utf-16le';
+  return even > pairs * 0.7 && odd === 0 ? 'utf-16be' : null;
+}

@@ -1,0 +1,51 @@
+import { decodeText } from '../decode-text.ts';
+import type { DocumentParser } from '../parsed-document.ts';
+import { renderTable } from '../render-table.ts';
+
+const delimiters = [',', ';', '\t', '|'];
+
+/** Comma, semicolon, tab or bar separated values; the first row names the columns. */
+export const parseCsv: DocumentParser = ({ bytes }) => {
+  const text = decodeText(bytes);
+  const [header = [], ...rows] = readRows(text, likeliestDelimiter(text));
+  return { body: renderTable(header, rows), title: null };
+};
+
+function likeliestDelimiter(text: string): string {
+  const firstLine = text.slice(0, 4_096).split(/\r?\n/, 1)[0] ?? '';
+  const bare = firstLine.replace(/"[^"]*"/g, '');
+  const counts = delimiters.map((delimiter) => bare.split(delimiter).length);
+  return delimiters[counts.indexOf(Math.max(...counts))] ?? ',';
+}
+
+/** RFC 4180: quoted fields may hold delimiters, newlines and doubled quotes. Empty rows are left out. */
+function readRows(text: string, delimiter: string): string[][] {
+  const rows: string[][] = [];
+  let row: string[] = [];
+  let field = '';
+  let isQuoted = false;
+  const endField = () => {
+    row.push(field.trim());
+    field = '';
+  };
+  const endRow = () => {
+    endField();
+    if (row.some((cell) => cell !== '')) rows.push(row);
+    row = [];
+  };
+  for (let index = 0; index < text.length; index += 1) {
+    const char = text[index];
+    if (isQuoted) {
+      if (char !== '"') field += char;
+      else if (text[index + 1] === '"') {
+        field += '"';
+        index += 1;
+      } else isQuoted = false;
+    } else if (char === '"' && field.trim() === '') isQuoted = true;
+    else if (char === delimiter) endField();
+    else if (char === '\n') endRow();
+    else field += char;
+  }
+  endRow();
+  return rows;
+}

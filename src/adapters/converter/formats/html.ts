@@ -1,0 +1,33 @@
+import { Readability } from '@mozilla/readability';
+import { DOMParser } from 'linkedom';
+import { decodeText } from '../decode-text.ts';
+import { htmlToMarkdown } from '../html-to-markdown.ts';
+import type { DocumentParser } from '../parsed-document.ts';
+
+/** Below this share of the page's text, what was taken for its main part is only one part of several. */
+const leastMainShare = 0.3;
+
+/** The main part of a page without its menus and banners, or the whole page when there is no clear main part. */
+export const parseHtml: DocumentParser = ({ bytes }) => {
+  const html = decodeText(bytes, namedEncoding(bytes));
+  const document = new DOMParser().parseFromString(html, 'text/html');
+  const title = document.title?.trim() || null;
+  for (const element of document.querySelectorAll('script, style, noscript, template, svg, iframe')) element.remove();
+  const wholeText = textLength(document.body?.textContent);
+  const whole = document.body?.innerHTML ?? '';
+
+  // The reader takes the document apart, so everything that is needed of it is read before.
+  const main = new Readability(document).parse();
+  const isMain = main?.content && textLength(main.textContent) >= wholeText * leastMainShare;
+  const body = htmlToMarkdown(isMain ? main.content : whole);
+  return { body: title && !/^# /m.test(body) ? `# ${title}\n\n${body}` : body, title };
+};
+
+function textLength(text: string | null | undefined): number {
+  return text?.replace(/\s+/g, '').length ?? 0;
+}
+
+function namedEncoding(bytes: Buffer): string | undefined {
+  const head = bytes.toString('latin1', 0, 2_048);
+  return /<meta[^>]+charset\s*=\s*["']?([\w-]+)/i.exec(head)?.[1];
+}

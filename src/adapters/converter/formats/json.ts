@@ -1,0 +1,72 @@
+import { z } from 'zod';
+import { fileExtension } from '#src/domain/document-format.ts';
+import { decodeText } from '../decode-text.ts';
+import type { DocumentParser } from '../parsed-document.ts';
+import { renderTable } from '../render-table.ts';
+import { fenced } from './plain-text.ts';
+
+const lines = z.union([z.string(), z.array(z.string()).transform((parts) => parts.join(''))]);
+const notebook = z.object({
+  cells: z.array(z.object({ cell_type: z.string(), source: lines })),
+  metadata: z.object({ language_info: z.object({ name: z.string() }).optional() }).optional(),
+});
+
+/** Notebooks as their text and code, lists of flat records as a table, everything else as a nested list. */
+export const parseJson: DocumentParser = ({ bytes, fileName }) => {
+  const text = decodeText(bytes);
+  const value = tryParse(text);
+  // What only claims to be JSON still has words to find.
+  if (value === undefined) return { body: text, title: null };
+  if (fileExtension(fileName) === 'ipynb') {
+    const parsed = notebook.safeParse(value);
+    if (parsed.success) return { body: renderNotebook(parsed.data), title: null };
+  }
+  return { body: renderRecords(value) ?? renderNested(value, 0).join('\n'), title: null };
+};
+
+function tryParse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function renderNotebook({ cells, metadata }: z.infer<typeof notebook>): string {
+  const language = metadata?.language_info?.name ?? '';
+  const parts = cells.map((cell) => (cell.cell_type === 'code' ? fenced(cell.source, language) : cell.source));
+  return parts.join('\n\n');
+}
+
+function renderRecords(value: unknown): string | null {
+  if (!Array.isArray(value) || value.length === 0 || !value.every(isFlatRecord)) return null;
+  const header = [...new Set(value.flatMap((record) => Object.keys(record)))];
+  return renderTable(
+    header,
+    value.map((record) => header.map((key) => scalarText(record[key]))),
+  );
+}
+
+function isFlatRecord(value: unknown): value is Record<string, unknown> {
+  return isObject(value) && Object.values(value).every((field) => field === null || typeof field !== 'object');
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function scalarText(value: unknown): string {
+  return value === undefined || value === null ? '' : String(value);
+}
+
+function renderNested(value: unknown, depth: number): string[] {
+  const indent = '  '.repeat(depth);
+  const entries: [string, unknown][] = isObject(value)
+    ? Object.entries(value).map(([key, field]) => [`${key}: `, field])
+    : (Array.isArray(value) ? value : [value]).map((item) => ['', item]);
+  return entries.flatMap(([label, field]) =>
+    typeof field === 'object' && field !== null
+      ? [`${indent}- ${label}`, ...renderNested(field, depth + 1)]
+      : [`${indent}- ${label}${scalarText(field).replace(/\s*\n\s*/g, ' ')}`],
+  );
+}

@@ -1,0 +1,19 @@
+import { codeLanguage } from '#src/domain/document-format.ts';
+import { decodeText } from '../decode-text.ts';
+import type { DocumentParser } from '../parsed-document.ts';
+
+/** Text and Markdown are their own body. */
+export const parsePlainText: DocumentParser = ({ bytes }) => ({ body: decodeText(bytes), title: null });
+
+/** Code goes into a fence, so that its comments are not read as headings. */
+export const parseCode: DocumentParser = ({ bytes, fileName }) => {
+  const code = decodeText(bytes);
+  return { body: fenced(code, codeLanguage(fileName)), title: null };
+};
+
+/** A fence is longer than any run of backticks inside. */
+export function fenced(code: string, language: string): string {
+  const longest = (code.match(/`{3,}/g) ?? []).reduce((length, run) => Math.max(length, run.length), 2);
+  const fence = '`'.repeat(longest + 1);
+  return `${fence}${language}\n${code.replace(/\s+$/, '')}\n${fence}`;
+}

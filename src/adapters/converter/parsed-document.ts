@@ -1,0 +1,10 @@
+/** What a format's parser gives back; the converter cleans and checks it. */
+export type ParsedDocument = {
+  /** Markdown. */
+  body: string;
+  /** The title that the document itself states, or null. */
+  title: string | null;
+};
+
+/** One format. It runs in a process of its own unless the converter says why not, and throws AppErrors. */
+export type DocumentParser = (source: { bytes: Buffer; fileName: string }) => Promise<ParsedDocument> | ParsedDocument;

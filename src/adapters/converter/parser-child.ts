@@ -1,0 +1,43 @@
+/**
+ * The process in which formats are parsed: `node parser-child.ts FORMAT FILE FILE_NAME LIMITS_AS_JSON`.
+ * Writes a line `{"ready":true}` when everything is loaded, then one with the result or with an error code.
+ */
+import { readFile, stat } from 'node:fs/promises';
+import { AppError, appError } from '#src/errors.ts';
+import type { ConversionLimits } from './conversion-limits.ts';
+import type { DocumentParser } from './parsed-document.ts';
+import { checkZip } from './zip-guard.ts';
+
+/** Loaded one at a time: a start costs what its format needs. */
+const parsers: Record<string, () => Promise<DocumentParser>> = {
+  text: async () => (await import('./formats/plain-text.ts')).parsePlainText,
+  markdown: async () => (await import('./formats/plain-text.ts')).parsePlainText,
+  code: async () => (await import('./formats/plain-text.ts')).parseCode,
+  html: async () => (await import('./formats/html.ts')).parseHtml,
+  csv: async () => (await import('./formats/csv.ts')).parseCsv,
+  json: async () => (await import('./formats/json.ts')).parseJson,
+  docx: async () => (await import('./formats/docx.ts')).parseDocx,
+};
+
+const [format = '', path = '', fileName = '', limitsText = '{}'] = process.argv.slice(2);
+const limits: ConversionLimits = JSON.parse(limitsText);
+const parse = await parsers[format]?.();
+if (!parse) throw new Error(`No parser for ${format}`);
+say({ ready: true });
+try {
+  const { size } = await stat(path);
+  if (size > limits.sourceBytes) throw appError('too_large', { detail: 'The file is larger than this format may be.' });
+  if (format === 'docx') await checkZip(path, limits);
+  say(await parse({ bytes: await readFile(path), fileName }));
+} catch (error) {
+  const known = error instanceof AppError ? error : null;
+  process.stderr.write(`${error}\n`);
+  say({
+    error: known?.code ?? 'corrupt_document',
+    detail: known?.message ?? 'The file is damaged: reading it failed.',
+  });
+}
+
+function say(message: unknown): void {
+  process.stdout.write(`${JSON.stringify(message)}\n`);
+}

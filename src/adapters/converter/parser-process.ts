@@ -1,0 +1,136 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { z } from 'zod';
+import { type AppError, appError } from '#src/errors.ts';
+import type { ConversionLimits } from './conversion-limits.ts';
+
+/** How often the memory of a parser is looked at: a PDF bomb can take gigabytes within a second. */
+const watchEveryMs = 50;
+const keptErrorOutput = 4_000;
+/** Enough to find python3; nothing else of our environment, where the secrets are, reaches a parser. */
+const parserEnvironment = { PATH: '/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin', LANG: 'C.UTF-8' };
+
+/** What every parser process may say besides its results. */
+const ready = z.strictObject({ ready: z.literal(true) });
+const refusal = z.strictObject({
+  error: z.enum(['unsupported_format', 'encrypted_document', 'corrupt_document', 'empty_document', 'too_large']),
+  detail: z.string(),
+});
+
+export type ParserProcess = {
+  command: string;
+  args: string[];
+  /** Any readable folder: parsers get all paths absolute. */
+  workingDirectory: string;
+  limits: Pick<ConversionLimits, 'wallMs' | 'processMemoryBytes' | 'outputBytes'>;
+  signal: AbortSignal;
+  /** One call for each line of JSON that the process writes, in order. What it throws ends the process. */
+  onMessage: (message: unknown) => void;
+};
+
+/**
+ * Runs a parser over a file that nobody vouches for. It gets no input and none of our environment, and it dies when it
+ * uses too much time, memory or output, or when the signal fires. However it ends, the caller only sees an error.
+ *
+ * @throws AppError with the code that the parser names; else conversion_timeout, too_large or corrupt_document by the
+ * way it died
+ * @throws Error when the parser did not even start: then the installation is broken, not the file
+ * @throws the signal's reason after an abort
+ */
+export async function runParserProcess(run: ParserProcess): Promise<void> {
+  run.signal.throwIfAborted();
+  const child = spawn(run.command, run.args, {
+    cwd: run.workingDirectory,
+    env: parserEnvironment,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let isReady = false;
+  let failure: unknown;
+  const end = (reason: unknown) => {
+    failure ??= reason;
+    child.kill('SIGKILL');
+  };
+
+  const onAbort = () => end(run.signal.reason);
+  run.signal.addEventListener('abort', onAbort);
+  const wall = setTimeout(() => {
+    const seconds = Math.round(run.limits.wallMs / 1_000);
+    end(appError('conversion_timeout', { detail: `The file was not converted within ${seconds} seconds.` }));
+  }, run.limits.wallMs);
+  const watch = setInterval(async () => {
+    const bytes = await residentBytes(child).catch(() => 0);
+    if (bytes > run.limits.processMemoryBytes) end(tooMuchMemory());
+  }, watchEveryMs);
+
+  let errorOutput = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    errorOutput = (errorOutput + text).slice(-keptErrorOutput);
+  });
+  readJsonLines(child, run.limits.outputBytes, end, (message) => {
+    const refused = refusal.safeParse(message);
+    if (ready.safeParse(message).success) isReady = true;
+    else if (refused.success) end(appError(refused.data.error, { detail: refused.data.detail }));
+    else run.onMessage(message);
+  });
+
+  try {
+    const exit = await new Promise<string | null>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('close', (code, signal) => resolve(code === 0 ? null : `${signal ?? `exit code ${code}`}`));
+    });
+    if (failure) throw failure;
+    if (exit) throw deathOf(exit, errorOutput, isReady);
+  } finally {
+    clearTimeout(wall);
+    clearInterval(watch);
+    run.signal.removeEventListener('abort', onAbort);
+  }
+}
+
+function readJsonLines(
+  child: ChildProcess,
+  outputBytes: number,
+  end: (reason: unknown) => void,
+  onMessage: (message: unknown) => void,
+): void {
+  let received = 0;
+  let pending: Buffer[] = [];
+  child.stdout?.on('data', (chunk: Buffer) => {
+    received += chunk.length;
+    if (received > outputBytes) return end(appError('too_large', { detail: 'The file holds too much text.' }));
+    try {
+      let start = 0;
+      for (let stop = chunk.indexOf(10); stop >= 0; stop = chunk.indexOf(10, start)) {
+        const line = Buffer.concat([...pending, chunk.subarray(start, stop)]);
+        pending = [];
+        start = stop + 1;
+        onMessage(JSON.parse(line.toString()));
+      }
+      pending.push(chunk.subarray(start));
+    } catch (reason) {
+      end(reason);
+    }
+  });
+}
+
+function deathOf(exit: string, errorOutput: string, wasReady: boolean): Error {
+  const cause = new Error(`The parser ended with ${exit}: ${errorOutput.trim()}`);
+  if (!wasReady) return cause;
+  return /heap out of memory|MemoryError|bad_alloc/.test(errorOutput)
+    ? tooMuchMemory(cause)
+    : appError('corrupt_document', { detail: 'The file is damaged: reading it failed.', cause });
+}
+
+function tooMuchMemory(cause?: Error): AppError {
+  return appError('too_large', { detail: 'Reading the file takes more memory than is allowed.', cause });
+}
+
+async function residentBytes(child: ChildProcess): Promise<number> {
+  if (process.platform === 'linux') {
+    const status = await readFile(`/proc/${child.pid}/status`, 'utf8');
+    return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) * 1024;
+  }
+  const { stdout } = await promisify(execFile)('ps', ['-o', 'rss=', '-p', String(child.pid)]);
+  return Number(stdout) * 1024;
+}

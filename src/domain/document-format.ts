@@ -1,0 +1,128 @@
+/** The formats that the converter reads. What is not here fails its job with `unsupported_format`. */
+export const sourceFormats = ['text', 'markdown', 'code', 'html', 'csv', 'json', 'pdf', 'docx'] as const;
+export type SourceFormat = (typeof sourceFormats)[number];
+
+/** Source code by extension, with the name that goes after the code fence. */
+const codeLanguages: Record<string, string> = {
+  bash: 'bash',
+  c: 'c',
+  cc: 'cpp',
+  clj: 'clojure',
+  conf: 'ini',
+  cpp: 'cpp',
+  cs: 'csharp',
+  css: 'css',
+  dart: 'dart',
+  ex: 'elixir',
+  exs: 'elixir',
+  go: 'go',
+  gradle: 'groovy',
+  graphql: 'graphql',
+  groovy: 'groovy',
+  h: 'c',
+  hpp: 'cpp',
+  hs: 'haskell',
+  ini: 'ini',
+  java: 'java',
+  jl: 'julia',
+  js: 'javascript',
+  jsx: 'jsx',
+  kt: 'kotlin',
+  less: 'less',
+  lua: 'lua',
+  m: 'objectivec',
+  mjs: 'javascript',
+  mts: 'typescript',
+  php: 'php',
+  pl: 'perl',
+  properties: 'ini',
+  proto: 'protobuf',
+  ps1: 'powershell',
+  py: 'python',
+  r: 'r',
+  rb: 'ruby',
+  rs: 'rust',
+  scala: 'scala',
+  scss: 'scss',
+  sh: 'bash',
+  sql: 'sql',
+  svelte: 'svelte',
+  swift: 'swift',
+  tex: 'latex',
+  tf: 'hcl',
+  toml: 'toml',
+  ts: 'typescript',
+  tsx: 'tsx',
+  vue: 'vue',
+  xml: 'xml',
+  xsd: 'xml',
+  xsl: 'xml',
+  yaml: 'yaml',
+  yml: 'yaml',
+};
+
+const formatsByExtension: Record<string, SourceFormat> = {
+  csv: 'csv',
+  htm: 'html',
+  html: 'html',
+  ipynb: 'json',
+  json: 'json',
+  markdown: 'markdown',
+  md: 'markdown',
+  mdx: 'markdown',
+  tab: 'csv',
+  tsv: 'csv',
+  txt: 'text',
+  xhtml: 'html',
+};
+
+const formatsByMediaType: Record<string, SourceFormat> = {
+  'application/json': 'json',
+  'application/xhtml+xml': 'html',
+  'application/xml': 'code',
+  'text/csv': 'csv',
+  'text/html': 'html',
+  'text/markdown': 'markdown',
+  'text/tab-separated-values': 'csv',
+  'text/xml': 'code',
+};
+
+/** The part after the last dot, in lower case; empty when there is none. */
+export function fileExtension(fileName: string): string {
+  return /\.([^./\\]+)$/.exec(fileName)?.[1]?.toLowerCase() ?? '';
+}
+
+/** The name of the programming language for a code fence; empty when the extension says nothing. */
+export function codeLanguage(fileName: string): string {
+  return codeLanguages[fileExtension(fileName)] ?? '';
+}
+
+/**
+ * The format of a file whose content is text. What the content shows wins; the name, then the declared media type,
+ * only choose among formats that cannot be told apart by content.
+ *
+ * @param head the first characters of the file, decoded
+ * @returns null for formats that are text on the outside only (mail, RTF, PostScript) and are not read as text
+ */
+export function textFormat(input: { head: string; fileName: string; declaredMediaType?: string }): SourceFormat | null {
+  const head = input.head.trimStart();
+  const extension = fileExtension(input.fileName);
+  if (head.startsWith('{\\rtf') || head.startsWith('%!PS') || extension === 'eml' || looksLikeMail(head)) return null;
+  if (looksLikeHtmlPage(head)) return 'html';
+  if (extension in codeLanguages) return 'code';
+  const mediaType = input.declaredMediaType?.split(';', 1)[0]?.trim().toLowerCase() ?? '';
+  const named = formatsByExtension[extension] ?? formatsByMediaType[mediaType] ?? 'text';
+  return named === 'html' && !/<[a-z][^<>]*>/i.test(head) ? 'text' : named;
+}
+
+function looksLikeHtmlPage(head: string): boolean {
+  let rest = head.replace(/^<\?xml[^>]*>\s*/, '');
+  while (rest.startsWith('<!--') && rest.includes('-->')) rest = rest.slice(rest.indexOf('-->') + 3).trimStart();
+  return /^<(?:!doctype\s+html|html|head|body)[\s>]/i.test(rest);
+}
+
+/** Header lines first, and among them one that only mail has. */
+function looksLikeMail(head: string): boolean {
+  const lines = head.split(/\r?\n\r?\n/, 1)[0] ?? '';
+  return /^[A-Za-z-]+: /.test(lines) && /^(?:MIME-Version|Message-ID|Received|Return-Path): /im.test(lines);
+}
