@@ -24,7 +24,11 @@ export async function up(knex: Knex): Promise<void> {
       request_id text,
       created_by uuid not null references users (id),
       created_at timestamptz not null default now(),
+      -- When the sweeper may start what is undispatched: it leaves the request that made the row a moment to do so.
+      dispatch_after timestamptz not null default now(),
       dispatched_at timestamptz,
+      -- When an open run was last seen to be open.
+      checked_at timestamptz,
       started_at timestamptz,
       finished_at timestamptz,
       updated_at timestamptz not null default now()
@@ -32,7 +36,8 @@ export async function up(knex: Knex): Promise<void> {
     create index jobs_list_idx on jobs (org_id, created_at desc, id desc);
     create index jobs_document_idx on jobs (document_id);
     create index jobs_chat_idx on jobs (chat_id);
-    create index jobs_outbox_idx on jobs (created_at) where dispatched_at is null;
+    create index jobs_outbox_idx on jobs (dispatch_after) where dispatched_at is null;
+    create index jobs_open_idx on jobs (checked_at) where finished_at is null;
     create index jobs_created_by_idx on jobs (created_by);
 
     create table idempotency_keys (

@@ -45,6 +45,7 @@ const catalogue = {
   precondition_failed: { status: 412, class: 'permanent', title: 'The resource changed since it was read' },
   payload_too_large: { status: 413, class: 'permanent', title: 'The body is larger than allowed' },
   unsupported_media_type: { status: 415, class: 'permanent', title: 'The media type of the body is not taken here' },
+  range_not_satisfiable: { status: 416, class: 'permanent', title: 'The file has no bytes in this range' },
   validation_failed: { status: 422, class: 'permanent', title: 'The request has wrong fields' },
   unknown_model: { status: 422, class: 'permanent', title: 'The deployment does not offer this model' },
   idempotency_key_reused: {
@@ -65,6 +66,9 @@ const catalogue = {
   conversion_timeout: { status: 422, class: 'permanent', title: 'Converting the file took too long' },
   superseded: { status: 409, class: 'permanent', title: 'A newer ingestion of the document took over' },
   blob_missing: { status: 500, class: 'permanent', title: 'The stored original is gone' },
+
+  // Runs
+  run_terminated: { status: 500, class: 'permanent', title: 'The run was ended from outside' },
 
   // Models
   model_unavailable: { status: 503, class: 'transient', title: 'The model service is not reachable or overloaded' },

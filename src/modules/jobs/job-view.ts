@@ -1,0 +1,57 @@
+import { ingestionStages } from '#src/contracts/ingestion.ts';
+import type { JobStatus } from '#src/contracts/jobs.ts';
+import { jobPartId } from '#src/contracts/workflow-ids.ts';
+import type { Job } from './jobs.model.ts';
+
+/** A job as clients see it, or one part of it under the part's own id. */
+export type JobView = Pick<
+  Job,
+  | 'id'
+  | 'kind'
+  | 'status'
+  | 'stage'
+  | 'progressDone'
+  | 'progressTotal'
+  | 'progressUnit'
+  | 'attempt'
+  | 'errorCode'
+  | 'errorMessage'
+  | 'startedAt'
+  | 'finishedAt'
+> & { workflowId: string };
+
+const stages: readonly string[] = ingestionStages;
+
+/** Undefined when the job has no such part. A part's status follows from where the job stands. */
+export function viewOf(job: Job, part: string | null): JobView | undefined {
+  const whole = { ...job, workflowId: job.id };
+  if (part === null) return whole;
+  const status = job.kind === 'ingest' ? stageStatus(job, part) : roundStatus(job, part);
+  if (status === undefined) return undefined;
+  const isFault = status === 'failed' || status === 'parked';
+  return {
+    ...whole,
+    id: jobPartId(job.id, part),
+    status,
+    stage: part,
+    ...(part !== job.stage && { progressDone: 0, progressTotal: null, progressUnit: null }),
+    ...(!isFault && { errorCode: null, errorMessage: null }),
+  };
+}
+
+/** Parts before the job's stage are done; those after it wait, or will not come any more when the job is over. */
+function stageStatus(job: Job, stage: string): JobStatus | undefined {
+  const position = stages.indexOf(stage);
+  if (position < 0) return undefined;
+  if (job.status === 'succeeded') return 'succeeded';
+  const current = job.stage === null ? -1 : stages.indexOf(job.stage);
+  if (position < current) return 'succeeded';
+  if (position === current) return job.status;
+  return job.finishedAt === null ? 'queued' : 'cancelled';
+}
+
+/** An alignment job's progress is the number of the last round that it scored. */
+function roundStatus(job: Job, round: string): JobStatus | undefined {
+  if (!/^[1-9]\d{0,8}$/.test(round)) return undefined;
+  return Number(round) <= job.progressDone ? 'succeeded' : job.status;
+}

@@ -1,0 +1,52 @@
+import type { JobKind, JobStatus, WorkflowStart } from '#src/contracts/jobs.ts';
+
+export type Job = {
+  id: string;
+  orgId: string;
+  kind: JobKind;
+  status: JobStatus;
+  stage: string | null;
+  progressDone: number;
+  progressTotal: number | null;
+  progressUnit: string | null;
+  /** Counts the starts asked for, not the attempts of single steps. */
+  attempt: number;
+  errorCode: string | null;
+  errorMessage: string | null;
+  start: WorkflowStart;
+  acl: string[];
+  documentId: string | null;
+  chatId: string | null;
+  agentId: string | null;
+  requestId: string | null;
+  createdBy: string;
+  createdAt: Date;
+  dispatchAfter: Date;
+  dispatchedAt: Date | null;
+  checkedAt: Date | null;
+  startedAt: Date | null;
+  finishedAt: Date | null;
+  updatedAt: Date;
+};
+
+export type NewJob = Pick<Job, 'id' | 'orgId' | 'kind' | 'start' | 'createdBy' | 'requestId'> & {
+  acl: readonly string[];
+  documentId?: string;
+  chatId?: string;
+  agentId?: string;
+};
+
+/** `progress` counts units of the stage; a `total` of null means that it is not known. */
+export type JobProgress = { done: number; total: number | null; unit: string };
+
+export type JobError = { code: string; message: string };
+
+/** What a step says about its job. What is left out stays as it is. */
+export type JobChange = { status?: JobStatus; stage?: string; progress?: JobProgress; error?: JobError };
+
+export type JobFilters = {
+  kind?: JobKind | undefined;
+  status?: JobStatus | undefined;
+  errorCode?: string | undefined;
+  documentId?: string | undefined;
+};

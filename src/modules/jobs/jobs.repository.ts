@@ -1,0 +1,116 @@
+import { readableBy } from '#src/adapters/postgres/readable.ts';
+import type { Actor } from '#src/domain/visibility.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { Job, JobChange, NewJob } from './jobs.model.ts';
+
+type Run = Pick<Job, 'id' | 'attempt'>;
+
+export function createJobsRepository(db: Db) {
+  const jobs = () => db<Job>('jobs');
+
+  return {
+    /**
+     * A reused id goes back to the queue as another attempt. `graceSeconds` keeps the sweeper away from it for as long
+     * as its own request needs to start it.
+     */
+    async enqueue(job: NewJob, graceSeconds: number): Promise<void> {
+      await db.raw(
+        `insert into jobs (id, org_id, kind, status, start, acl, document_id, chat_id, agent_id, request_id, created_by,
+                           dispatch_after)
+         values (:id, :orgId, :kind, 'queued', :start, :acl, :documentId, :chatId, :agentId, :requestId, :createdBy,
+                 now() + make_interval(secs => :graceSeconds))
+         on conflict (id) do update set
+           status = 'queued', stage = null, attempt = jobs.attempt + 1, error_code = null, error_message = null,
+           start = excluded.start, acl = excluded.acl, request_id = excluded.request_id,
+           dispatch_after = excluded.dispatch_after, dispatched_at = null, checked_at = null, started_at = null,
+           finished_at = null, updated_at = now()
+         where jobs.org_id = excluded.org_id`,
+        {
+          ...job,
+          start: JSON.stringify(job.start),
+          acl: [...job.acl],
+          documentId: job.documentId ?? null,
+          chatId: job.chatId ?? null,
+          agentId: job.agentId ?? null,
+          graceSeconds,
+        },
+      );
+    },
+
+    async findUndispatched(id: string): Promise<Job | undefined> {
+      return jobs().where({ id }).whereNull('dispatchedAt').first();
+    },
+
+    /** Takes jobs that wait to be started; nobody else takes them before `leaseSeconds` are over. */
+    async claimUndispatched(limit: number, leaseSeconds: number): Promise<Job[]> {
+      const { rows } = await db.raw<{ rows: Job[] }>(
+        `update jobs set dispatch_after = now() + make_interval(secs => :leaseSeconds)
+         where id in (
+           select id from jobs where dispatched_at is null and dispatch_after <= now()
+           order by dispatch_after limit :limit for update skip locked
+         )
+         returning *`,
+        { limit, leaseSeconds },
+      );
+      return rows;
+    },
+
+    async markDispatched({ id, attempt }: Run): Promise<void> {
+      await jobs().where({ id, attempt }).update({ dispatchedAt: db.fn.now(), checkedAt: db.fn.now() });
+    },
+
+    /** Takes open jobs that nobody looked after for `olderThanSeconds`. */
+    async claimUnchecked(limit: number, olderThanSeconds: number): Promise<Run[]> {
+      const { rows } = await db.raw<{ rows: Run[] }>(
+        `update jobs set checked_at = now()
+         where id in (
+           select id from jobs
+           where finished_at is null and dispatched_at is not null
+             and checked_at < now() - make_interval(secs => :olderThanSeconds)
+           order by checked_at limit :limit for update skip locked
+         )
+         returning id, attempt`,
+        { limit, olderThanSeconds },
+      );
+      return rows;
+    },
+
+    /** Of an attempt that is still open: its run is gone, so that it has to be started again. */
+    async requeue({ id, attempt }: Run): Promise<void> {
+      await jobs().where({ id, attempt }).whereNull('finishedAt').update({ status: 'queued', dispatchedAt: null });
+    },
+
+    /** A closed job only opens again with a new status: progress that comes late changes nothing. */
+    async advance(id: string, change: JobChange, ofAttempt?: number): Promise<void> {
+      const { status, stage, progress, error } = change;
+      const now = db.fn.now();
+      const isEnd = status === 'succeeded' || status === 'failed' || status === 'cancelled';
+      const query = jobs()
+        .where({ id })
+        .update({
+          updatedAt: now,
+          ...(status !== undefined && {
+            status,
+            startedAt: db.raw('coalesce(started_at, now())'),
+            finishedAt: isEnd ? now : null,
+            errorCode: error?.code ?? null,
+            errorMessage: error?.message ?? null,
+          }),
+          ...(stage !== undefined && { stage }),
+          ...(progress !== undefined && {
+            progressDone: progress.done,
+            progressTotal: progress.total,
+            progressUnit: progress.unit,
+          }),
+        });
+      if (status === undefined) query.whereNull('finishedAt');
+      if (ofAttempt !== undefined) query.where({ attempt: ofAttempt }).whereNull('finishedAt');
+      await query;
+    },
+
+    async findReadable(actor: Actor, id: string): Promise<Job | undefined> {
+      const [job] = await readableBy(jobs(), actor, 'jobs').where({ id }).limit(1);
+      return job;
+    },
+  };
+}

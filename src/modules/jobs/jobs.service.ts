@@ -1,0 +1,113 @@
+import type { Logger } from 'pino';
+import { parseJobId } from '#src/contracts/workflow-ids.ts';
+import type { Actor } from '#src/domain/visibility.ts';
+import { appError } from '#src/errors.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { Orchestrator } from '#src/ports/orchestrator.ts';
+import { type JobView, viewOf } from './job-view.ts';
+import type { Job, JobChange, NewJob } from './jobs.model.ts';
+import { createJobsRepository } from './jobs.repository.ts';
+
+/** The request that wrote a job starts it right after its commit; the sweeper comes after this. */
+const DISPATCH_GRACE_SECONDS = 1;
+/** Between two attempts of the sweeper at one job; longer than one call to the engine may take. */
+const DISPATCH_LEASE_SECONDS = 2;
+const DISPATCH_BATCH = 50;
+/** A run that was closed from outside shows in its job within a minute: this, a turn of the sweeper, and reserve. */
+const CHECK_AFTER_SECONDS = 30;
+const CHECK_BATCH = 20;
+
+export type JobsService = ReturnType<typeof createJobsService>;
+
+/** Jobs are the truth about asynchronous work for clients, and the outbox of workflow starts. */
+export function createJobsService(deps: {
+  db: Db;
+  orchestrator: Pick<Orchestrator, 'start' | 'describe'>;
+  logger: Pick<Logger, 'warn'>;
+}) {
+  const { db, orchestrator, logger } = deps;
+  const jobs = createJobsRepository(db);
+
+  async function start(job: Job): Promise<void> {
+    await orchestrator.start({
+      workflowId: job.id,
+      start: job.start,
+      attributes: {
+        orgId: job.orgId,
+        ...(job.documentId !== null && { documentId: job.documentId }),
+        ...(job.chatId !== null && { chatId: job.chatId }),
+        ...(job.agentId !== null && { agentId: job.agentId }),
+      },
+      requestId: job.requestId,
+    });
+    await jobs.markDispatched(job);
+  }
+
+  /** Brings a job in line with a run that was closed, or lost, behind our back. */
+  async function reconcile(job: Pick<Job, 'id' | 'attempt'>): Promise<void> {
+    const run = await orchestrator.describe(job.id);
+    switch (run) {
+      case 'open':
+        return;
+      case 'unknown':
+        return jobs.requeue(job);
+      case 'completed':
+        return jobs.advance(job.id, { status: 'succeeded' }, job.attempt);
+      case 'cancelled':
+        return jobs.advance(job.id, { status: 'cancelled' }, job.attempt);
+      case 'failed': {
+        const { code, message } = appError('run_terminated');
+        return jobs.advance(job.id, { status: 'failed', error: { code, message } }, job.attempt);
+      }
+    }
+  }
+
+  return {
+    /** Writes a job beside the business row, in its transaction. A reused id is queued again as another attempt. */
+    async enqueue(trx: Db, job: NewJob): Promise<void> {
+      await createJobsRepository(trx).enqueue(job, DISPATCH_GRACE_SECONDS);
+    },
+
+    /** To be called after the commit. Never throws: what could not be started is left to the sweeper. */
+    async dispatch(jobId: string): Promise<void> {
+      try {
+        const job = await jobs.findUndispatched(jobId);
+        if (job !== undefined) await start(job);
+      } catch (error) {
+        logger.warn({ err: error, jobId }, 'a job waits for the sweeper to start it');
+      }
+    },
+
+    /** A step of the sweeper: starts what no request could start. */
+    async dispatchPending(): Promise<void> {
+      const pending = await jobs.claimUndispatched(DISPATCH_BATCH, DISPATCH_LEASE_SECONDS);
+      await settle(pending, start, 'jobs could not be started');
+    },
+
+    /** A step of the sweeper: looks after open jobs whose run may have been closed behind our back. */
+    async reconcileOpen(): Promise<void> {
+      const open = await jobs.claimUnchecked(CHECK_BATCH, CHECK_AFTER_SECONDS);
+      await settle(open, reconcile, 'runs could not be looked at');
+    },
+
+    /** What a step of the work says about its job. Repeating it changes nothing. */
+    async advance(jobId: string, change: JobChange): Promise<void> {
+      await jobs.advance(jobId, change);
+    },
+
+    /** A job, or a part of one (`….chunk`). Throws `job_not_found`. */
+    async get(actor: Actor, jobId: string): Promise<JobView> {
+      const { workflowId, part } = parseJobId(jobId);
+      const job = await jobs.findReadable(actor, workflowId);
+      const view = job === undefined ? undefined : viewOf(job, part);
+      if (view === undefined) throw appError('job_not_found');
+      return view;
+    },
+  };
+
+  /** Does all; one line says how many failed and why the first did. */
+  async function settle<T>(items: T[], work: (item: T) => Promise<void>, message: string): Promise<void> {
+    const failures = (await Promise.allSettled(items.map(work))).filter((result) => result.status === 'rejected');
+    if (failures[0] !== undefined) logger.warn({ err: failures[0].reason, count: failures.length }, message);
+  }
+}
