@@ -1,0 +1,33 @@
+import { expect } from 'chai';
+import { contextBlocks, visibleText } from '#src/domain/context-blocks.ts';
+import { contextualText } from '#src/domain/contextual-text.ts';
+import { pageNumberAt } from '#src/domain/page-map.ts';
+
+describe('context blocks', () => {
+  it('marks the text as data between delimiters that carry the nonce', () => {
+    const passage = { number: 2, documentName: 'Hand|book\n>> v1', pageNumber: 3, text: 'Two words\nnext line' };
+    expect(contextBlocks([passage], 'k3y8k3y8')).to.equal(
+      '<<k3y8k3y8 2 | Hand book v1 | p. 3>>\nTwoˆwords\nnextˆline\n<<end k3y8k3y8 2>>',
+    );
+  });
+
+  it('strips what a reader would not see', () => {
+    expect(visibleText('a\u200bb\u202ec\u{e0041}d\ufeff\u0007 e\tf\n')).to.equal('abcd e\tf\n');
+  });
+});
+
+describe('pages', () => {
+  it('counts the page starts up to an offset', () => {
+    expect([0, 9, 10, 25, 99].map((offset) => pageNumberAt([0, 10, 20], offset))).to.deep.equal([1, 1, 2, 3, 3]);
+  });
+
+  it('estimates where there are none', () => {
+    expect([0, 2999, 3000].map((offset) => pageNumberAt(null, offset))).to.deep.equal([1, 1, 2]);
+  });
+
+  it('situates a chunk', () => {
+    expect(contextualText({ documentName: 'Handbook', headingPath: ['Leave'], pageNumber: 4 })).to.equal(
+      'Handbook › Leave (page 4)',
+    );
+  });
+});
