@@ -5,15 +5,16 @@ import { openSupervisor, type Supervisor } from './supervisor.ts';
 /**
  * The life of a process that supervises others: opens the supervisor, does the work, and whatever happens (a signal, a
  * failure, the end of the work) ends all children before it settles.
- * @returns the exit code: the work's own, or 0 for a stop that was asked for
+ * @returns the exit code: the work's own, or `codeWhenStopped` (0) for a stop that was asked for
  * @throws StartFailure when a child cannot be kept running, and whatever the work throws
  */
 export async function runUntilStopped(options: {
   dataDir: string;
   log: (line: string) => void;
   work: (supervisor: Supervisor) => Promise<number>;
+  codeWhenStopped?: number;
 }): Promise<number> {
-  const stopRequest = stopRequested();
+  const stopRequest = stopRequested().then(() => options.codeWhenStopped ?? 0);
   const supervisor = await openSupervisor(options);
   try {
     return await Promise.race([options.work(supervisor), supervisor.failed, stopRequest]);
@@ -32,8 +33,8 @@ export async function exitAfter(work: () => Promise<number>): Promise<never> {
   }
 }
 
-/** Settles with 0 when the person, the machine, or the end of the bootstrap asks this process to stop. */
-async function stopRequested(): Promise<number> {
+/** Settles when the person, the machine, or the end of the bootstrap asks this process to stop. */
+async function stopRequested(): Promise<void> {
   // A key press reaches the process more than once, by way of npm too: further signals must not cut the stop short.
   const signals = (['SIGINT', 'SIGTERM', 'SIGHUP'] as const).map((signal) => {
     process.on(signal, () => undefined);
@@ -42,5 +43,4 @@ async function stopRequested(): Promise<number> {
   const parent = once(process, 'disconnect');
   process.channel?.unref();
   await Promise.race([...signals, parent]);
-  return 0;
 }

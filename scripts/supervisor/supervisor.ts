@@ -114,7 +114,7 @@ export async function openSupervisor(options: {
 
 async function becomesReady(spec: ChildSpec, child: RunningChild): Promise<'ready' | 'ended' | 'late'> {
   let ended = false;
-  child.ended.then(() => {
+  void child.ended.then(() => {
     ended = true;
   });
   for (const deadline = Date.now() + spec.readyTimeoutMs; !ended && Date.now() < deadline; ) {

@@ -1,0 +1,60 @@
+// From a bare checkout to a running command, with nothing but Node 20: every npm script comes through here.
+import { homedir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { BootstrapFailure, handOver } from './bootstrap/child.mjs';
+import { findNode, installPackages } from './bootstrap/packages.mjs';
+import { installTools, toolsFolder } from './bootstrap/tools.mjs';
+
+const OLDEST_NODE = 20;
+
+/**
+ * What a command runs on Node 24, with which arguments when none are given.
+ * @typedef {{ run: string[], defaults?: string[], needsTools?: boolean }} Command
+ * @type {Record<string, Command>}
+ */
+const COMMANDS = {
+  start: { run: ['scripts/start.ts'], needsTools: true },
+  demo: { run: ['scripts/demo.ts'], needsTools: true },
+  services: { run: ['scripts/services.ts'], needsTools: true },
+  test: { run: ['scripts/test.ts'], needsTools: true },
+  'test:unit': { run: ['node_modules/mocha/bin/mocha.js'], defaults: ['test/unit/**/*.test.ts'] },
+  'test:canaries': { run: ['scripts/canaries.ts'] },
+  coverage: { run: ['node_modules/c8/bin/c8.js', 'node', 'scripts/test.ts'], needsTools: true },
+  check: { run: ['scripts/check.ts'] },
+  format: { run: ['node_modules/@biomejs/biome/bin/biome', 'check', '--write'], defaults: ['.'] },
+};
+
+try {
+  await main(process.argv.slice(2));
+} catch (error) {
+  console.error(error instanceof BootstrapFailure ? error.message : error);
+  process.exit(1);
+}
+
+/** @param {string[]} args */
+async function main([name = '', ...args]) {
+  if (Number.parseInt(process.versions.node, 10) < OLDEST_NODE) {
+    throw new BootstrapFailure(`Node ${OLDEST_NODE} or newer is needed; this is ${process.versions.node}.`);
+  }
+  const command = COMMANDS[name];
+  if (!command) throw new BootstrapFailure(`There is no command "${name}": use ${Object.keys(COMMANDS).join(', ')}.`);
+
+  const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+  process.chdir(root);
+  const cacheDir = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'agent-conversation-service');
+  const toolsDir = toolsFolder(root, cacheDir);
+  await installPackages(root, cacheDir);
+  const node = findNode(root);
+  if (command.needsTools) await installTools(root, toolsDir);
+
+  handOver(node, [...command.run, ...(args.length > 0 ? args : (command.defaults ?? []))], {
+    NODE_COMPILE_CACHE: join(cacheDir, 'compile-cache'),
+    ...process.env,
+    // What the command itself calls "node" is the one that runs it.
+    PATH: [dirname(node), process.env.PATH].join(delimiter),
+    TOOLS_DIR: toolsDir,
+    // Code from the cache counts imprecisely.
+    ...(name === 'coverage' && { NODE_DISABLE_COMPILE_CACHE: '1' }),
+  });
+}

@@ -1,0 +1,70 @@
+import { spawn } from 'node:child_process';
+import { delimiter } from 'node:path';
+
+/** What the person did not do, or the machine lacks: printed as it is, without a stack. */
+export class BootstrapFailure extends Error {}
+
+/**
+ * Runs a program quietly to its end. It is a child that can be interrupted: Ctrl-C and SIGTERM reach it, and this
+ * process then ends as the program does.
+ * @param {string} program
+ * @param {string[]} args
+ * @param {NodeJS.ProcessEnv} env
+ * @returns {Promise<{ code: number, output: string }>} what it wrote to either stream
+ */
+export function runQuietly(program, args, env = process.env) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const stopForwarding = forwardSignals(child);
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (text) => {
+        output += text;
+      });
+    }
+    child.on('error', reject).on('close', (code, signal) => {
+      stopForwarding();
+      if (signal !== null) process.exit(1);
+      resolve({ code: code ?? 1, output });
+    });
+  });
+}
+
+/**
+ * Hands the terminal over to a program and ends with its exit code.
+ * @param {string} program
+ * @param {string[]} args
+ * @param {NodeJS.ProcessEnv} env
+ */
+export function handOver(program, args, env) {
+  // By the channel the program notices the death of this process, even one that sends no signal.
+  const child = spawn(program, args, { env, stdio: ['inherit', 'inherit', 'inherit', 'ipc'] });
+  forwardSignals(child);
+  child.on('exit', (code, signal) => {
+    if (signal !== null) console.error(`The command was ended by ${signal}.`);
+    process.exit(code ?? 1);
+  });
+}
+
+/**
+ * The environment with a PATH as it was before npm put the checkout's own programs in front.
+ * @param {NodeJS.ProcessEnv} env
+ * @returns {NodeJS.ProcessEnv}
+ */
+export function withoutLocalPrograms(env) {
+  const folders = (env.PATH ?? '').split(delimiter).filter((folder) => !folder.includes('node_modules'));
+  return { ...env, PATH: folders.join(delimiter) };
+}
+
+/** @param {import('node:child_process').ChildProcess} child */
+function forwardSignals(child) {
+  /** @param {NodeJS.Signals} signal */
+  const forward = (signal) => {
+    child.kill(signal);
+  };
+  const signals = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']);
+  for (const signal of signals) process.on(signal, forward);
+  return () => {
+    for (const signal of signals) process.off(signal, forward);
+  };
+}

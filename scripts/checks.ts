@@ -1,0 +1,39 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { dieWithParent } from './supervisor/parent-death.ts';
+
+export type Tally = { passed: number; failed: number };
+
+const CODE = ['src', 'workflows', 'activities', 'workers', 'migrations', 'services', 'scripts', 'test', 'bench'];
+
+const CHECKS = [
+  { name: 'types', command: ['node_modules/typescript/bin/tsc', '--noEmit', '--project', '.'] },
+  { name: 'format and lint', command: ['node_modules/@biomejs/biome/bin/biome', 'check', '--error-on-warnings', '.'] },
+  {
+    name: 'who imports whom',
+    command: [
+      'node_modules/dependency-cruiser/bin/dependency-cruise.mjs',
+      ...['--config', '.dependency-cruiser.mjs', ...CODE.filter((folder) => existsSync(folder))],
+    ],
+  },
+  { name: 'nothing unused', command: ['node_modules/knip/bin/knip.js'] },
+];
+
+/** Runs the checks of the code itself side by side and prints one line for each, with its output where it failed. */
+export async function runChecks(): Promise<Tally> {
+  const results = await Promise.all(CHECKS.map(({ name, command }) => runCheck(name, command)));
+  const passed = results.filter(Boolean).length;
+  return { passed, failed: results.length - passed };
+}
+
+function runCheck(name: string, command: string[]): Promise<boolean> {
+  const begin = performance.now();
+  const [program, ...args] = dieWithParent([process.execPath, ...command], 'SIGKILL');
+  return new Promise((resolve) => {
+    execFile(program, args, { maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {
+      const seconds = ((performance.now() - begin) / 1000).toFixed(1);
+      console.log(error === null ? `  ✔ ${name} (${seconds} s)` : `  ✖ ${name}\n${stdout}${stderr}`);
+      resolve(error === null);
+    });
+  });
+}
