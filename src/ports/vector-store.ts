@@ -33,6 +33,6 @@ export type VectorStore = {
   /** Vectors of given chunks, for those that have one. */
   fetch(input: { orgId: string; model: string; chunkIds: readonly string[] }): Promise<Map<string, Float32Array>>;
   countGeneration(input: { orgId: string; documentId: string; generation: number }): Promise<number>;
-  /** Deletes every generation of the document but `keep` (all when null). */
-  deleteGenerations(input: { orgId: string; documentId: string; keep: number | null }): Promise<void>;
+  /** Deletes the document's generations below `before` (all when null); a newer one may be in the making. */
+  deleteGenerations(input: { orgId: string; documentId: string; before: number | null }): Promise<void>;
 };

@@ -1,0 +1,91 @@
+import type { Db } from '#src/ports/database.ts';
+import type { VectorHit, VectorStore } from '#src/ports/vector-store.ts';
+
+/**
+ * Chunk vectors beside the chunks, in Postgres with pgvector, searched by an exact scan of what the caller may read.
+ * The access rule is a part of the query, so that a neighbour who may not be read never takes a place in the ranking.
+ */
+export function createPgVectorStore(db: Db): VectorStore {
+  return {
+    async upsert({ orgId, model, points }) {
+      await db.raw(
+        `insert into chunk_vectors (chunk_id, org_id, document_id, generation, model, embedding)
+         select chunk_id, ?, document_id, generation, ?, embedding::vector
+         from unnest(?::uuid[], ?::uuid[], ?::integer[], ?::text[]) as point (chunk_id, document_id, generation, embedding)
+         on conflict (chunk_id) do update set model = excluded.model, embedding = excluded.embedding`,
+        [
+          orgId,
+          model,
+          points.map((point) => point.id),
+          points.map((point) => point.documentId),
+          points.map((point) => point.generation),
+          points.map((point) => toLiteral(point.vector)),
+        ],
+      );
+    },
+
+    async search({ readable, model, vector, limit, minSimilarity }) {
+      // The distance is computed after the filter on the model: vectors of two models cannot be compared at all.
+      const { rows } = await db.raw<{ rows: VectorHit[] }>(
+        `select chunk_id, 1 - distance as similarity
+         from (
+           select v.chunk_id, v.embedding <=> :vector::vector as distance
+           from documents d
+           join chunk_vectors v
+             on v.org_id = d.org_id and v.document_id = d.id and v.generation = d.active_generation
+           where d.org_id = :orgId and d.acl && :acl::text[] and v.model = :model
+             and (:include::uuid[] is null or d.id = any (:include::uuid[]))
+             and (:exclude::uuid[] is null or d.id <> all (:exclude::uuid[]))
+           order by distance, v.chunk_id
+           limit :limit
+         ) nearest
+         where 1 - distance >= :minSimilarity
+         order by distance, chunk_id`,
+        {
+          vector: toLiteral(vector),
+          orgId: readable.orgId,
+          acl: [...readable.acl],
+          model,
+          include: readable.includeDocumentIds === undefined ? null : [...readable.includeDocumentIds],
+          exclude: readable.excludeDocumentIds === undefined ? null : [...readable.excludeDocumentIds],
+          limit,
+          minSimilarity,
+        },
+      );
+      return rows;
+    },
+
+    async fetch({ orgId, model, chunkIds }) {
+      const { rows } = await db.raw<{ rows: { chunkId: string; embedding: string }[] }>(
+        'select chunk_id, embedding::text from chunk_vectors where org_id = ? and model = ? and chunk_id = any (?::uuid[])',
+        [orgId, model, [...chunkIds]],
+      );
+      return new Map(rows.map(({ chunkId, embedding }) => [chunkId, fromLiteral(embedding)]));
+    },
+
+    async countGeneration({ orgId, documentId, generation }) {
+      const { rows } = await db.raw<{ rows: [{ count: number }] }>(
+        'select count(*) from chunk_vectors where org_id = ? and document_id = ? and generation = ?',
+        [orgId, documentId, generation],
+      );
+      return rows[0].count;
+    },
+
+    async deleteGenerations({ orgId, documentId, before }) {
+      await db.raw(
+        `delete from chunk_vectors
+         where org_id = ? and document_id = ? and generation < coalesce(?::integer, 2147483647)`,
+        [orgId, documentId, before],
+      );
+    },
+  };
+}
+
+/** pgvector's text form, `[0.1,0.2]`. */
+function toLiteral(vector: Float32Array): string {
+  return `[${vector.join(',')}]`;
+}
+
+function fromLiteral(text: string): Float32Array {
+  return Float32Array.from(text.slice(1, -1).split(','), Number);
+}
