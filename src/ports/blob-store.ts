@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 
-/** Where originals are kept. Keys are made by us (`<org id>/<document id>/<uuid>`) and hold no user text. */
+/** Where originals are kept. Keys are made by us (`<org id>/<uuid>`) and hold no user text. */
 export type BlobStore = {
   /**
    * Streams to a temporary place, counts and hashes on the way, and makes the object visible under `key` only when the

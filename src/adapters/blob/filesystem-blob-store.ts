@@ -1,0 +1,100 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { access, mkdir, open, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { appError } from '#src/errors.ts';
+import type { BlobStore } from '#src/ports/blob-store.ts';
+
+/**
+ * Originals as files under `directory`. A file is written beside the others, flushed to the disk and only then renamed
+ * to its key: a crash leaves a stray temporary file and never half an object.
+ */
+export function createFilesystemBlobStore(options: { directory: string }): BlobStore {
+  const objects = join(options.directory, 'objects');
+  const incoming = join(options.directory, 'incoming');
+
+  const pathOf = (key: string): string => {
+    // Keys are ours; this keeps a mistake from becoming a path outside the store.
+    if (!/^[\w-]+(\/[\w-]+)*$/.test(key)) throw new Error(`not a blob key: ${key}`);
+    return join(objects, key);
+  };
+
+  return {
+    async put({ key, content, limitBytes }) {
+      const target = pathOf(key);
+      const temporary = join(incoming, randomUUID());
+      const meter = createMeter(limitBytes);
+      try {
+        await mkdir(incoming, { recursive: true });
+        await mkdir(dirname(target), { recursive: true });
+        await pipeline(content, meter.stream, createWriteStream(temporary, { flags: 'wx', flush: true }));
+        await rename(temporary, target);
+        await syncDirectory(dirname(target));
+        return meter.result();
+      } catch (error) {
+        await rm(temporary, { force: true });
+        throw hasCode(error, 'ENOSPC', 'EDQUOT')
+          ? appError('service_unavailable', { detail: 'The storage is full.', cause: error })
+          : error;
+      }
+    },
+
+    async read(key, range) {
+      // Opened before it is returned, so that a missing object is an error of this call and not of the stream.
+      const file = await open(pathOf(key)).catch(missing(key));
+      return file.createReadStream(range);
+    },
+
+    async withLocalFile(key, use) {
+      const path = pathOf(key);
+      await access(path).catch(missing(key));
+      return use(path);
+    },
+
+    async delete(key) {
+      await rm(pathOf(key), { force: true });
+    },
+  };
+}
+
+function createMeter(limitBytes: number): {
+  stream: Transform;
+  result(): { sizeBytes: number; sha256: string };
+} {
+  const hash = createHash('sha256');
+  let sizeBytes = 0;
+  const stream = new Transform({
+    transform(piece: Buffer, _encoding, done) {
+      sizeBytes += piece.length;
+      if (sizeBytes > limitBytes) {
+        done(appError('payload_too_large', { detail: `The file has more than ${limitBytes} bytes.` }));
+        return;
+      }
+      hash.update(piece);
+      done(null, piece);
+    },
+  });
+  return { stream, result: () => ({ sizeBytes, sha256: hash.digest('hex') }) };
+}
+
+/** A rename is durable only when the directory that holds the name is. */
+async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path);
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}
+
+function missing(key: string): (error: unknown) => never {
+  return (error) => {
+    throw hasCode(error, 'ENOENT') ? appError('blob_missing', { detail: `There is no object ${key}.` }) : error;
+  };
+}
+
+function hasCode(error: unknown, ...codes: string[]): boolean {
+  return error instanceof Error && 'code' in error && codes.includes(String(error.code));
+}
