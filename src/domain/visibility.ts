@@ -10,10 +10,10 @@ export type Actor = {
   teamAdminOf: readonly string[];
 };
 
-/** What decides about the access to a row. */
+/** What decides about the access to a row. `createdBy` is null for what belongs to nobody in person, like a root folder. */
 export type Scope = {
   orgId: string;
-  createdBy: string;
+  createdBy: string | null;
   visibility: Visibility;
   teamIds: readonly string[];
 };
@@ -23,7 +23,7 @@ export type Scope = {
  * and one of its keys is one of the caller's (see {@link keysOf}). The owner's key always fits.
  */
 export function aclOf(scope: Scope): string[] {
-  const keys = [`user:${scope.createdBy}`];
+  const keys = scope.createdBy === null ? [] : [`user:${scope.createdBy}`];
   if (scope.visibility === 'team_level') keys.push(...scope.teamIds.map((id) => `team:${id}`));
   if (scope.visibility === 'org_level') keys.push(`org:${scope.orgId}`);
   return keys;
@@ -32,6 +32,12 @@ export function aclOf(scope: Scope): string[] {
 /** The keys that a caller holds: his own, one for each of his teams, and his organization's. */
 export function keysOf(actor: Pick<Actor, 'userId' | 'orgId' | 'teamIds'>): string[] {
   return [`user:${actor.userId}`, ...actor.teamIds.map((id) => `team:${id}`), `org:${actor.orgId}`];
+}
+
+/** The widest circle that the keys of a row reach. */
+export function visibilityOf(acl: readonly string[]): Visibility {
+  if (acl.some((key) => key.startsWith('org:'))) return 'org_level';
+  return acl.some((key) => key.startsWith('team:')) ? 'team_level' : 'personal';
 }
 
 /** The same rule for a row that is already in memory. */
