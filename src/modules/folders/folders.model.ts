@@ -1,0 +1,28 @@
+import type { Visibility } from '#src/domain/visibility.ts';
+
+export type SystemRole = 'org_root' | 'team_root' | 'personal_root';
+
+/** A folder has the visibility and the keys of its root. `ownerId` is null for what is not one person's. */
+export type Folder = {
+  id: string;
+  orgId: string;
+  parentId: string | null;
+  rootId: string;
+  name: string;
+  kind: 'system' | 'user';
+  systemRole: SystemRole | null;
+  visibility: Visibility;
+  ownerId: string | null;
+  teamId: string | null;
+  acl: string[];
+  createdBy: string;
+  createdAt: Date;
+  updatedAt: Date;
+};
+
+/** With what the row alone does not say: whether the team or the person behind it is gone. */
+export type FolderView = Folder & { entityMissing: boolean };
+
+export type DocumentName = { folderId: string; id: string; name: string };
+
+export type FolderNode = FolderView & { folders: FolderNode[]; documents: DocumentName[] };

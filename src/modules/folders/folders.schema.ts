@@ -1,0 +1,60 @@
+import { z } from 'zod';
+import type { Actor } from '#src/domain/visibility.ts';
+import type { FolderNode, FolderView } from './folders.model.ts';
+import { canWrite } from './folders.service.ts';
+
+export const folderSchema = z.strictObject({
+  id: z.uuid(),
+  name: z.string(),
+  kind: z.enum(['system', 'user']),
+  system_role: z.enum(['org_root', 'team_root', 'personal_root']).nullable(),
+  visibility: z.enum(['personal', 'team_level', 'org_level']),
+  entity_missing: z.boolean().describe('The team or the user behind the root is gone.'),
+  can_write: z.boolean(),
+  created_at: z.iso.datetime(),
+  updated_at: z.iso.datetime(),
+});
+
+const documentNameSchema = z.strictObject({ id: z.uuid(), name: z.string() });
+
+export const folderTreeNodeSchema = z.strictObject({
+  ...folderSchema.shape,
+  get folders() {
+    return z.array(folderTreeNodeSchema);
+  },
+  documents: z.array(documentNameSchema),
+});
+
+export const folderChildrenSchema = z.strictObject({
+  folders: z.array(folderSchema),
+  documents: z.array(documentNameSchema),
+});
+
+export type FolderDto = z.infer<typeof folderSchema>;
+export type FolderTreeNodeDto = z.infer<typeof folderTreeNodeSchema>;
+
+export function toFolderDto(actor: Actor, folder: FolderView): FolderDto {
+  return {
+    id: folder.id,
+    name: folder.name,
+    kind: folder.kind,
+    system_role: folder.systemRole,
+    visibility: folder.visibility,
+    entity_missing: folder.entityMissing,
+    can_write: canWrite(actor, folder),
+    created_at: folder.createdAt.toISOString(),
+    updated_at: folder.updatedAt.toISOString(),
+  };
+}
+
+export function toDocumentNameDto(document: { id: string; name: string }): { id: string; name: string } {
+  return { id: document.id, name: document.name };
+}
+
+export function toFolderTreeDto(actor: Actor, node: FolderNode): FolderTreeNodeDto {
+  return {
+    ...toFolderDto(actor, node),
+    folders: node.folders.map((child) => toFolderTreeDto(actor, child)),
+    documents: node.documents.map(toDocumentNameDto),
+  };
+}
