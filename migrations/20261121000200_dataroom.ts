@@ -40,6 +40,8 @@ export async function up(knex: Knex): Promise<void> {
       name text not null,
       file_name text not null,
       media_type text,
+      -- What the author of a pasted text says it is; what is null is detected.
+      declared_format text,
       source_format text,
       size_bytes bigint not null,
       content_sha256 text not null,
@@ -87,6 +89,8 @@ export async function up(knex: Knex): Promise<void> {
       source_format text not null,
       title text,
       body text not null,
+      -- Lists show it; counting there would fetch every body.
+      char_count integer not null generated always as (char_length(body)) stored,
       page_map integer[],
       page_count integer,
       created_at timestamptz not null default now(),

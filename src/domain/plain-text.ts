@@ -1,0 +1,9 @@
+/** True when a text can be a name: nothing in it that breaks lines, moves the cursor or reorders what follows. */
+export function isOneLine(text: string): boolean {
+  return !/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/u.test(text);
+}
+
+/** True when the database can store it: Postgres has no NUL in text, and half a character is not Unicode. */
+export function isStorable(text: string): boolean {
+  return text.isWellFormed() && !text.includes('\0');
+}

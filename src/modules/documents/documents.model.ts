@@ -1,0 +1,68 @@
+import type { RagConfig } from '#src/domain/rag-config.ts';
+import type { Visibility } from '#src/domain/visibility.ts';
+
+/** A row of `documents`. `generation` is the newest that was asked for; readers see `activeGeneration` only. */
+export type DocumentRow = {
+  id: string;
+  orgId: string;
+  name: string;
+  fileName: string;
+  mediaType: string | null;
+  /** What the author of a pasted text says it is; null for what is detected. */
+  declaredFormat: string | null;
+  sourceFormat: string | null;
+  sizeBytes: number;
+  contentSha256: string;
+  blobKey: string;
+  importSourceProvider: string | null;
+  importSourceUrl: string | null;
+  generation: number;
+  activeGeneration: number | null;
+  chunkingStale: boolean;
+  embeddingStale: boolean;
+  ragConfig: RagConfig;
+  acl: string[];
+  createdBy: string;
+  createdAt: Date;
+  updatedBy: string;
+  updatedAt: Date;
+};
+
+/** A document as lists show it: what it was converted to and how far its newest generation is. */
+export type DocumentView = DocumentRow & {
+  createdByName: string;
+  /** The folders of it that the caller may read. */
+  folderIds: string[];
+  charCount: number;
+  pageCount: number | null;
+  contentPreview: string;
+  jobId: string | null;
+  chunkingComplete: boolean;
+  embeddingComplete: boolean;
+  chunksTotal: number;
+  chunksEmbedded: number;
+};
+
+export type FullDocument = DocumentView & { content: string };
+
+export type ChunkRow = {
+  id: string;
+  chunkIndex: number;
+  content: string;
+  contextualText: string | null;
+  chunkKind: string;
+  tokenCount: number;
+  embeddingModel: string | null;
+  embeddedAt: Date | null;
+};
+
+export type ChunkInContext = {
+  id: string;
+  chunkIndex: number;
+  content: string;
+  pageNumber: number;
+  contentOffset: number;
+  documentId: string;
+  documentName: string;
+  visibility: Visibility;
+};

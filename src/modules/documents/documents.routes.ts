@@ -1,0 +1,187 @@
+import { z } from 'zod';
+import { mediaTypeOf } from '#src/domain/format-guess.ts';
+import { created, file, ok } from '#src/http/answers.ts';
+import { idParam } from '#src/http/params.ts';
+import { multipart, type Route, route } from '#src/http/route.ts';
+import {
+  chunkInContextSchema,
+  chunkingStatusSchema,
+  chunkListSchema,
+  documentListSchema,
+  embeddingStatusSchema,
+  fullDocumentSchema,
+  listDocumentsQuery,
+  pasteDocumentBody,
+  toChunkInContextDto,
+  toChunkingStatusDto,
+  toChunkListDto,
+  toDocumentListDto,
+  toEmbeddingStatusDto,
+  toFullDocumentDto,
+  uploadDocumentFields,
+} from './documents.schema.ts';
+import type { DocumentsService } from './documents.service.ts';
+
+const params = z.strictObject({ document_id: idParam('document_not_found') });
+const creationErrors = ['folder_not_found', 'forbidden', 'document_limit_reached', 'storage_quota_exceeded'] as const;
+
+/** Escaping may triple a text on the wire; what is longer than a book is better uploaded as a file. */
+const pasteLimitBytes = 8 * 1024 ** 2;
+
+export function documentsRoutes(documents: DocumentsService): Route[] {
+  return [
+    route({
+      method: 'post',
+      path: '/documents',
+      operationId: 'uploadDocument',
+      tag: 'documents',
+      summary: 'Upload a file and, unless told otherwise, chunk and embed it',
+      access: 'user',
+      body: multipart({
+        fields: uploadDocumentFields,
+        store: (actor, upload) => documents.storeFile(actor, upload),
+        discard: (stored) => documents.discardFile(stored),
+      }),
+      idempotent: true,
+      responses: { 201: { description: 'The document, its ingestion queued', schema: fullDocumentSchema } },
+      errors: [...creationErrors, 'payload_too_large'],
+      handle: async ({ actor, body }) => {
+        const document = await documents.upload(actor, {
+          file: body.file,
+          name: body.name,
+          targetFolderId: body.target_folder_id,
+          chunking: {
+            method: body.chunking_method,
+            targetTokens: body.target_tokens,
+            overlapTokens: body.overlap_tokens,
+          },
+          ingest: body.ingest,
+        });
+        return created(toFullDocumentDto(document));
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/documents/paste',
+      operationId: 'pasteDocument',
+      tag: 'documents',
+      summary: 'Make a document of a text',
+      access: 'user',
+      body: pasteDocumentBody,
+      bodyLimitBytes: pasteLimitBytes,
+      idempotent: true,
+      responses: { 201: { description: 'The document, its ingestion queued', schema: fullDocumentSchema } },
+      errors: creationErrors,
+      handle: async ({ actor, body }) => {
+        const document = await documents.paste(actor, {
+          name: body.name,
+          content: body.content,
+          sourceFormat: body.source_format,
+          targetFolderId: body.target_folder_id,
+        });
+        return created(toFullDocumentDto(document));
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/documents',
+      operationId: 'listDocuments',
+      tag: 'documents',
+      summary: 'The documents that you may read, newest change first',
+      access: 'user',
+      query: listDocumentsQuery,
+      responses: { 200: { description: 'A page of documents', schema: documentListSchema } },
+      errors: ['folder_not_found'],
+      handle: async ({ actor, query }) => {
+        const page = await documents.list(actor, { ...query, folderId: query.folder_id });
+        return ok(toDocumentListDto(page, query));
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/documents/chunks/:chunk_id',
+      operationId: 'getChunk',
+      tag: 'documents',
+      summary: 'A chunk, such as a citation names, and where it stands in its document',
+      access: 'user',
+      params: z.strictObject({ chunk_id: idParam('chunk_not_found') }),
+      responses: { 200: { description: 'The chunk', schema: chunkInContextSchema } },
+      errors: ['chunk_not_found'],
+      handle: async ({ actor, params: { chunk_id } }) =>
+        ok(toChunkInContextDto(await documents.getChunk(actor, chunk_id))),
+    }),
+    route({
+      method: 'get',
+      path: '/documents/:document_id',
+      operationId: 'getDocument',
+      tag: 'documents',
+      summary: 'A document with its content and the ids of its jobs',
+      access: 'user',
+      params,
+      responses: { 200: { description: 'The document', schema: fullDocumentSchema } },
+      errors: ['document_not_found'],
+      handle: async ({ actor, params: { document_id } }) =>
+        ok(toFullDocumentDto(await documents.get(actor, document_id))),
+    }),
+    route({
+      method: 'get',
+      path: '/documents/:document_id/file',
+      operationId: 'downloadDocument',
+      tag: 'documents',
+      summary: 'The stored original; a part of it with `Range`',
+      access: 'user',
+      params,
+      responses: { 200: { description: 'The original', contentType: 'application/octet-stream' } },
+      errors: ['document_not_found'],
+      handle: async ({ actor, params: { document_id } }) => {
+        const { document, open } = await documents.getFile(actor, document_id);
+        return file({
+          fileName: document.fileName,
+          mediaType: mediaTypeOf(document.sourceFormat),
+          sizeBytes: document.sizeBytes,
+          etag: document.contentSha256,
+          open,
+        });
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/documents/:document_id/chunks',
+      operationId: 'listChunks',
+      tag: 'documents',
+      summary: 'The chunks of a document, in order; none before its first ingestion is done',
+      access: 'user',
+      params,
+      responses: { 200: { description: 'The chunks', schema: chunkListSchema } },
+      errors: ['document_not_found'],
+      handle: async ({ actor, params: { document_id } }) =>
+        ok(toChunkListDto(document_id, await documents.listChunks(actor, document_id))),
+    }),
+    route({
+      method: 'get',
+      path: '/documents/:document_id/chunking-status',
+      operationId: 'getChunkingStatus',
+      tag: 'documents',
+      summary: 'Whether the newest ingestion has cut the document',
+      access: 'user',
+      params,
+      responses: { 200: { description: 'The state of chunking', schema: chunkingStatusSchema } },
+      errors: ['document_not_found'],
+      handle: async ({ actor, params: { document_id } }) =>
+        ok(toChunkingStatusDto(await documents.getView(actor, document_id))),
+    }),
+    route({
+      method: 'get',
+      path: '/documents/:document_id/embedding-status',
+      operationId: 'getEmbeddingStatus',
+      tag: 'documents',
+      summary: 'Whether the newest ingestion has embedded the document, and how far it is',
+      access: 'user',
+      params,
+      responses: { 200: { description: 'The state of embedding', schema: embeddingStatusSchema } },
+      errors: ['document_not_found'],
+      handle: async ({ actor, params: { document_id } }) =>
+        ok(toEmbeddingStatusDto(await documents.getView(actor, document_id))),
+    }),
+  ];
+}

@@ -1,0 +1,221 @@
+import { z } from 'zod';
+import { jobPartId } from '#src/contracts/workflow-ids.ts';
+import { estimatedPageCount } from '#src/domain/page-count.ts';
+import { isOneLine, isStorable } from '#src/domain/plain-text.ts';
+import { maxTargetTokens } from '#src/domain/rag-config.ts';
+import type { ChunkInContext, ChunkRow, DocumentView, FullDocument } from './documents.model.ts';
+
+const name = z
+  .string()
+  .trim()
+  .min(1)
+  .max(255)
+  .refine(isOneLine, 'must be one line without control characters')
+  .refine(isStorable, 'must be well-formed Unicode');
+
+/** Form fields are strings; numbers and switches are read from them. */
+export const uploadDocumentFields = z.strictObject({
+  name: name.optional().describe('The file name when omitted.'),
+  target_folder_id: z.uuid().optional().describe('Your personal root when omitted.'),
+  chunking_method: z.enum(['token', 'semantic']).optional().describe('`token` when omitted.'),
+  target_tokens: z.coerce.number().int().min(1).max(maxTargetTokens).optional(),
+  overlap_tokens: z.coerce.number().int().min(0).max(maxTargetTokens).optional().describe('Less than `target_tokens`.'),
+  ingest: z.stringbool().default(true).describe('Chunk and embed after the upload.'),
+});
+
+export const pasteDocumentBody = z.strictObject({
+  name,
+  content: z
+    .string()
+    .refine((text) => text.trim() !== '', 'must not be blank')
+    .refine(isStorable, 'must be well-formed Unicode without NUL'),
+  source_format: z.enum(['text', 'markdown', 'code']),
+  target_folder_id: z.uuid().optional(),
+});
+
+export const listDocumentsQuery = z.strictObject({
+  folder_id: z.uuid().optional(),
+  limit: z.coerce.number().int().min(1).max(100).default(20),
+  offset: z.coerce.number().int().min(0).max(1_000_000).default(0),
+});
+
+export const documentItemSchema = z.strictObject({
+  id: z.uuid(),
+  name: z.string(),
+  folder_ids: z.array(z.uuid()).describe('The folders that you may read.'),
+  source_format: z.string().describe('Guessed at first, found by content at ingestion; `unknown` when nothing tells.'),
+  import_source_provider: z.string().nullable(),
+  import_source_url: z.string().nullable(),
+  char_count: z.int().describe('Of the converted body; 0 before the first ingestion.'),
+  content_preview: z.string(),
+  has_stored_original: z.boolean(),
+  has_preview_pdf: z.boolean(),
+  page_count: z.int().describe('Estimated for formats without pages; 0 before the first ingestion.'),
+  chunking_stale: z.boolean(),
+  embedding_stale: z.boolean(),
+  chunking_complete: z.boolean(),
+  embedding_complete: z.boolean(),
+  created_by: z.uuid(),
+  created_by_name: z.string(),
+  created_at: z.iso.datetime(),
+  updated_by: z.uuid(),
+  updated_at: z.iso.datetime(),
+});
+
+const jobId = z.string().nullable().describe('Resolves with `GET /jobs/{job_id}`; null before the first ingestion.');
+
+export const fullDocumentSchema = z.strictObject({
+  ...documentItemSchema.shape,
+  content: z.string().describe('The body as Markdown; empty before the first ingestion.'),
+  parse_job_id: jobId,
+  converter_job_id: jobId,
+  chunking_job_id: jobId,
+  embedding_job_id: jobId,
+});
+
+export const documentListSchema = z.strictObject({
+  items: z.array(documentItemSchema),
+  total: z.int(),
+  total_pages: z.int(),
+  has_more: z.boolean(),
+});
+
+export const chunkListSchema = z.strictObject({
+  document_id: z.uuid(),
+  items: z.array(
+    z.strictObject({
+      id: z.uuid(),
+      chunk_index: z.int(),
+      content: z.string(),
+      contextual_text: z.string().nullable(),
+      chunk_kind: z.string().nullable(),
+      token_count: z.int(),
+      embedded: z.boolean(),
+      embedding_model: z.string().nullable(),
+      embedded_at: z.iso.datetime().nullable(),
+    }),
+  ),
+});
+
+export const chunkInContextSchema = z.strictObject({
+  chunk_id: z.uuid(),
+  chunk_index: z.int(),
+  content: z.string(),
+  document_id: z.uuid(),
+  document_name: z.string(),
+  visibility: z.enum(['personal', 'team_level', 'org_level']),
+  page_number: z.int(),
+  content_offset: z.int().describe('Where the chunk starts in the body, in UTF-16 code units.'),
+});
+
+export const chunkingStatusSchema = z.strictObject({
+  document_id: z.uuid(),
+  chunking_complete: z.boolean(),
+  chunk_count: z.int(),
+});
+
+export const embeddingStatusSchema = z.strictObject({
+  document_id: z.uuid(),
+  embedding_complete: z.boolean(),
+  chunks_total: z.int(),
+  chunks_embedded: z.int(),
+});
+
+export type DocumentItemDto = z.infer<typeof documentItemSchema>;
+export type FullDocumentDto = z.infer<typeof fullDocumentSchema>;
+
+export function toDocumentItemDto(document: DocumentView): DocumentItemDto {
+  return {
+    id: document.id,
+    name: document.name,
+    folder_ids: document.folderIds,
+    source_format: document.sourceFormat ?? 'unknown',
+    import_source_provider: document.importSourceProvider,
+    import_source_url: document.importSourceUrl,
+    char_count: document.charCount,
+    content_preview: document.contentPreview,
+    has_stored_original: true,
+    has_preview_pdf: false,
+    page_count: document.pageCount ?? estimatedPageCount(document.charCount),
+    chunking_stale: document.chunkingStale,
+    embedding_stale: document.embeddingStale,
+    chunking_complete: document.chunkingComplete,
+    embedding_complete: document.embeddingComplete,
+    created_by: document.createdBy,
+    created_by_name: document.createdByName,
+    created_at: document.createdAt.toISOString(),
+    updated_by: document.updatedBy,
+    updated_at: document.updatedAt.toISOString(),
+  };
+}
+
+export function toFullDocumentDto(document: FullDocument): FullDocumentDto {
+  const part = (stage: string) => (document.jobId === null ? null : jobPartId(document.jobId, stage));
+  return {
+    ...toDocumentItemDto(document),
+    content: document.content,
+    parse_job_id: part('parse'),
+    converter_job_id: part('convert'),
+    chunking_job_id: part('chunk'),
+    embedding_job_id: part('embed'),
+  };
+}
+
+export function toDocumentListDto(
+  page: { items: DocumentView[]; total: number },
+  asked: { limit: number; offset: number },
+): z.infer<typeof documentListSchema> {
+  return {
+    items: page.items.map(toDocumentItemDto),
+    total: page.total,
+    total_pages: Math.ceil(page.total / asked.limit),
+    has_more: asked.offset + page.items.length < page.total,
+  };
+}
+
+export function toChunkListDto(documentId: string, chunks: ChunkRow[]): z.infer<typeof chunkListSchema> {
+  return {
+    document_id: documentId,
+    items: chunks.map((chunk) => ({
+      id: chunk.id,
+      chunk_index: chunk.chunkIndex,
+      content: chunk.content,
+      contextual_text: chunk.contextualText,
+      chunk_kind: chunk.chunkKind,
+      token_count: chunk.tokenCount,
+      embedded: chunk.embeddedAt !== null,
+      embedding_model: chunk.embeddingModel,
+      embedded_at: chunk.embeddedAt?.toISOString() ?? null,
+    })),
+  };
+}
+
+export function toChunkInContextDto(chunk: ChunkInContext): z.infer<typeof chunkInContextSchema> {
+  return {
+    chunk_id: chunk.id,
+    chunk_index: chunk.chunkIndex,
+    content: chunk.content,
+    document_id: chunk.documentId,
+    document_name: chunk.documentName,
+    visibility: chunk.visibility,
+    page_number: chunk.pageNumber,
+    content_offset: chunk.contentOffset,
+  };
+}
+
+export function toChunkingStatusDto(document: DocumentView): z.infer<typeof chunkingStatusSchema> {
+  return {
+    document_id: document.id,
+    chunking_complete: document.chunkingComplete,
+    chunk_count: document.chunksTotal,
+  };
+}
+
+export function toEmbeddingStatusDto(document: DocumentView): z.infer<typeof embeddingStatusSchema> {
+  return {
+    document_id: document.id,
+    embedding_complete: document.embeddingComplete,
+    chunks_total: document.chunksTotal,
+    chunks_embedded: document.chunksEmbedded,
+  };
+}
