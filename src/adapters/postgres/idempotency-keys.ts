@@ -1,0 +1,61 @@
+import type { Db } from '#src/ports/database.ts';
+import type { IdempotencyStore, StoredResponse } from '#src/ports/idempotency-store.ts';
+
+type Row = {
+  fingerprint: string;
+  responseStatus: number | null;
+  responseHeaders: Record<string, string> | null;
+  responseBody: StoredResponse['body'] | null;
+};
+
+/** Keys in Postgres: they survive a restart and hold for all replicas. */
+export function createIdempotencyStore(db: Db): IdempotencyStore {
+  const until = (leaseSeconds: number) => db.raw('now() + make_interval(secs => ?)', [leaseSeconds]);
+
+  return {
+    async claim(key, fingerprint, leaseSeconds) {
+      await db('idempotency_keys').whereRaw("created_at < now() - interval '24 hours'").delete();
+      for (;;) {
+        // A key whose process died is taken over, by a request of the same fingerprint only.
+        const taken = await db('idempotency_keys')
+          .insert({ ...key, fingerprint, leaseExpiresAt: until(leaseSeconds) })
+          .onConflict(['user_id', 'route', 'key'])
+          .merge({ leaseExpiresAt: until(leaseSeconds) })
+          .whereRaw('idempotency_keys.response_status is null and idempotency_keys.lease_expires_at < now()')
+          .where('idempotency_keys.fingerprint', fingerprint)
+          .returning('key');
+        if (taken.length > 0) return { outcome: 'claimed' };
+
+        const row: Row | undefined = await db('idempotency_keys').where(key).first();
+        // Released between the two statements: try again.
+        if (row === undefined) continue;
+        if (row.fingerprint !== fingerprint) return { outcome: 'other_request' };
+        if (row.responseStatus === null || row.responseBody === null) return { outcome: 'in_flight' };
+        return {
+          outcome: 'stored',
+          response: { status: row.responseStatus, headers: row.responseHeaders ?? {}, body: row.responseBody },
+        };
+      }
+    },
+
+    async renew(key, leaseSeconds) {
+      await db('idempotency_keys')
+        .where(key)
+        .update({ leaseExpiresAt: until(leaseSeconds) });
+    },
+
+    async complete(key, response) {
+      await db('idempotency_keys')
+        .where(key)
+        .update({
+          responseStatus: response.status,
+          responseHeaders: JSON.stringify(response.headers),
+          responseBody: JSON.stringify(response.body),
+        });
+    },
+
+    async release(key) {
+      await db('idempotency_keys').where(key).whereNull('response_status').delete();
+    },
+  };
+}

@@ -1,0 +1,33 @@
+import type { Knex } from 'knex';
+
+/** `sortKey` is a time with the microseconds that a Date would lose. */
+type Position = { sortKey: string; id: string };
+type WithSortKey = { id: string; sortKey: string };
+
+/**
+ * Orders a list by time and id, newest first, and starts after a position. Reads one row more than asked for, which
+ * tells {@link toPage} whether there is another page.
+ */
+export function newestFirst(
+  query: Knex.QueryBuilder,
+  options: { time: string; id: string; limit: number; after: Position | null },
+): Knex.QueryBuilder {
+  const { time, id, limit, after } = options;
+  query
+    .select(query.client.raw(`to_char(?? at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as sort_key`, [time]))
+    .orderBy([
+      { column: time, order: 'desc' },
+      { column: id, order: 'desc' },
+    ])
+    .limit(limit + 1);
+  if (after !== null) query.whereRaw('(??, ??) < (?, ?)', [time, id, after.sortKey, after.id]);
+  return query;
+}
+
+/** Cuts the extra row off; `last` is the position to go on from, or null at the end. */
+export function toPage<Row extends WithSortKey>(rows: Row[], limit: number): { items: Row[]; last: Position | null } {
+  const items = rows.slice(0, limit);
+  const final = items.at(-1);
+  const last = rows.length > limit && final !== undefined ? { sortKey: final.sortKey, id: final.id } : null;
+  return { items, last };
+}

@@ -1,0 +1,8 @@
+/** A file that was streamed to the blob store while its request was still coming in. `sha256` is lower-case hex. */
+export type StoredUpload = {
+  blobKey: string;
+  fileName: string;
+  mediaType: string;
+  sizeBytes: number;
+  sha256: string;
+};

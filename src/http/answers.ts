@@ -1,0 +1,71 @@
+import type { Readable } from 'node:stream';
+import type { StoredEvent } from '#src/ports/idempotency-store.ts';
+
+export type AnswerHeaders = Record<string, string>;
+
+export type JsonAnswer<Status extends number = number, Data = unknown> = {
+  kind: 'json';
+  status: Status;
+  data: Data;
+  headers: AnswerHeaders;
+};
+
+export type EmptyAnswer<Status extends number = number> = { kind: 'empty'; status: Status; headers: AnswerHeaders };
+
+/** What a streaming handler writes to. `send` waits while the client is slow and does nothing once it has left. */
+export type EventSink = { send(event: StoredEvent): Promise<void> };
+
+export type EventsAnswer = {
+  kind: 'events';
+  status: 200;
+  run: (events: EventSink) => Promise<void>;
+  headers: AnswerHeaders;
+};
+
+/** A download. `open` gets an inclusive byte range when the client asked for a part. */
+export type FileContent = {
+  fileName: string;
+  mediaType: string;
+  sizeBytes: number;
+  /** Changes with the content; without quotes. */
+  etag: string;
+  open: (range?: { start: number; end: number }) => Promise<Readable>;
+};
+
+export type FileAnswer = { kind: 'file'; status: 200; content: FileContent; headers: AnswerHeaders };
+
+export type Answer = JsonAnswer | EmptyAnswer | EventsAnswer | FileAnswer;
+
+export function ok<Data>(data: Data, headers: AnswerHeaders = {}): JsonAnswer<200, Data> {
+  return { kind: 'json', status: 200, data, headers };
+}
+
+export function created<Data>(data: Data, headers: AnswerHeaders = {}): JsonAnswer<201, Data> {
+  return { kind: 'json', status: 201, data, headers };
+}
+
+export function accepted<Data>(data: Data, headers: AnswerHeaders = {}): JsonAnswer<202, Data> {
+  return { kind: 'json', status: 202, data, headers };
+}
+
+/** For a status that says something about the data, such as 503 with the reasons. */
+export function answer<Status extends number, Data>(status: Status, data: Data): JsonAnswer<Status, Data> {
+  return { kind: 'json', status, data, headers: {} };
+}
+
+export function noContent(): EmptyAnswer<204> {
+  return { kind: 'empty', status: 204, headers: {} };
+}
+
+/** Server-Sent Events. The stream ends when `run` does; an unexpected throw ends it with an `error` event. */
+export function eventStream(
+  run: (events: EventSink) => Promise<void>,
+  options: { headers?: AnswerHeaders } = {},
+): EventsAnswer {
+  return { kind: 'events', status: 200, run, headers: options.headers ?? {} };
+}
+
+/** A download as attachment, with `ETag` and `Range`. */
+export function file(content: FileContent): FileAnswer {
+  return { kind: 'file', status: 200, content, headers: {} };
+}

@@ -1,0 +1,62 @@
+import { createHash } from 'node:crypto';
+import { appError } from '#src/errors.ts';
+import type { IdempotencyKey, IdempotencyStore, StoredResponse } from '#src/ports/idempotency-store.ts';
+import { canonicalJson } from './canonical-json.ts';
+
+/** How long a key stays taken after its process died, and how often a living one says so. */
+const leaseSeconds = 20;
+const renewEveryMs = 5_000;
+
+/** Refusals that a later attempt may well pass: repeating the request must really repeat it. */
+const neverKept = new Set([401, 409, 429]);
+
+export function readIdempotencyKey(header: string | string[] | undefined): string | undefined {
+  if (header === undefined) return undefined;
+  if (typeof header === 'string' && /^[\x21-\x7e]{1,255}$/.test(header)) return header;
+  throw appError('malformed_request', { detail: 'Idempotency-Key takes 1 to 255 visible ASCII characters.' });
+}
+
+/** Equal for requests that ask for the same: canonical fields, and a file by its hash and not by its name in our store. */
+export function fingerprintOf(request: unknown): string {
+  return createHash('sha256').update(canonicalJson(request)).digest('hex');
+}
+
+export function isKept(response: StoredResponse): boolean {
+  if (response.body.kind === 'events') return response.body.events.at(-1)?.event !== 'error';
+  return response.status < 500 && !neverKept.has(response.status);
+}
+
+/**
+ * Works under a key: `work` runs for one request at a time and its answer is kept; others get that answer again.
+ * `work` resolves with an answer for refusals too and rejects only for what should not be kept.
+ */
+export async function withIdempotency(
+  store: IdempotencyStore,
+  key: IdempotencyKey,
+  fingerprint: string,
+  work: () => Promise<StoredResponse>,
+  onLost: (error: unknown) => void,
+): Promise<{ replayed: StoredResponse } | { fresh: StoredResponse }> {
+  const claim = await store.claim(key, fingerprint, leaseSeconds);
+  switch (claim.outcome) {
+    case 'stored':
+      return { replayed: claim.response };
+    case 'in_flight':
+      throw appError('idempotency_in_flight', { retryAfterSeconds: 1 });
+    case 'other_request':
+      throw appError('idempotency_key_reused');
+    case 'claimed':
+  }
+
+  const lease = setInterval(() => void store.renew(key, leaseSeconds).catch(onLost), renewEveryMs);
+  let response: StoredResponse | undefined;
+  try {
+    response = await work();
+    return { fresh: response };
+  } finally {
+    clearInterval(lease);
+    // The effect is there whatever happens to the key: a store that fails now costs only the replay.
+    const settled = response !== undefined && isKept(response) ? store.complete(key, response) : store.release(key);
+    await settled.catch(onLost);
+  }
+}

@@ -1,0 +1,45 @@
+import type { IncomingMessage } from 'node:http';
+import { appError } from '#src/errors.ts';
+
+const defaultLimitBytes = 1024 * 1024;
+const jsonType = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
+
+/** Reads a JSON body. None at all counts as `{}`, so that a body of optional fields may be left out. */
+export async function readJsonBody(req: IncomingMessage, limitBytes = defaultLimitBytes): Promise<unknown> {
+  const text = await readText(req, limitBytes);
+  if (text === '') return {};
+  const type = req.headers['content-type'] ?? '';
+  if (!jsonType.test(type)) {
+    throw appError('unsupported_media_type', { detail: 'This takes a body of type application/json.' });
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw appError('malformed_request', { detail: 'The body is not valid JSON.' });
+  }
+}
+
+async function readText(req: IncomingMessage, limitBytes: number): Promise<string> {
+  const encoding = req.headers['content-encoding'] ?? 'identity';
+  if (encoding !== 'identity') {
+    throw appError('unsupported_media_type', { detail: 'Compressed bodies are not taken.' });
+  }
+  const tooLarge = () => appError('payload_too_large', { detail: `The body may have at most ${limitBytes} bytes.` });
+  if (Number(req.headers['content-length'] ?? 0) > limitBytes) throw tooLarge();
+
+  const parts: Buffer[] = [];
+  let size = 0;
+  try {
+    // Leaving the loop early must not destroy the socket: the client still has to read our answer.
+    for await (const part of req.iterator({ destroyOnReturn: false })) {
+      size += part.length;
+      if (size > limitBytes) throw tooLarge();
+      parts.push(part);
+    }
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(parts));
+  } catch (error) {
+    if (error instanceof TypeError) throw appError('malformed_request', { detail: 'The body is not valid UTF-8.' });
+    if (req.destroyed && !req.complete) throw appError('malformed_request', { detail: 'The body broke off.' });
+    throw error;
+  }
+}

@@ -1,0 +1,57 @@
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { z } from 'zod';
+import { appError } from '#src/errors.ts';
+import { canonicalJson } from './canonical-json.ts';
+
+/** The query fields of a keyset list: `z.strictObject({ ...keysetQuery, agent_id: … })`. */
+export const keysetQuery = {
+  limit: z.coerce.number().int().min(1).max(100).default(20),
+  cursor: z.string().min(1).max(1_000).optional(),
+};
+
+/** The query fields of an offset list. */
+export const offsetQuery = {
+  limit: z.coerce.number().int().min(1).max(100).default(20),
+  offset: z.coerce.number().int().min(0).max(1_000_000_000).default(0),
+};
+
+/** The last row of a page: `sortKey` as text (a time in ISO 8601 with microseconds), and the id that breaks ties. */
+export type KeysetPosition = { sortKey: string; id: string };
+
+/**
+ * Cursors of the form `v1.<position>.<signature>`. They hold for the list and the filters they were made for:
+ * `list` names both, and anything else is answered with 400 `invalid_cursor`.
+ */
+export type Cursors = {
+  /** Null for the end of a list, which has no cursor. */
+  encode(position: KeysetPosition | null, list: unknown): string | null;
+  decode(cursor: string | undefined, list: unknown): KeysetPosition | null;
+};
+
+const position = z.tuple([z.string(), z.string(), z.string()]);
+
+export function createCursors(signingKey: string): Cursors {
+  const sign = (payload: string) =>
+    createHmac('sha256', signingKey).update(`cursor:${payload}`).digest().subarray(0, 16).toString('base64url');
+
+  return {
+    encode(last, list) {
+      if (last === null) return null;
+      const payload = Buffer.from(JSON.stringify([last.sortKey, last.id, listHash(list)])).toString('base64url');
+      return `v1.${payload}.${sign(payload)}`;
+    },
+    decode(cursor, list) {
+      if (cursor === undefined) return null;
+      const [, payload, signature] = /^v1\.([\w-]+)\.([\w-]{22})$/.exec(cursor) ?? [];
+      if (payload === undefined || signature === undefined) throw appError('invalid_cursor');
+      if (!timingSafeEqual(Buffer.from(signature), Buffer.from(sign(payload)))) throw appError('invalid_cursor');
+      const [sortKey, id, hash] = position.parse(JSON.parse(Buffer.from(payload, 'base64url').toString()));
+      if (hash !== listHash(list)) throw appError('invalid_cursor');
+      return { sortKey, id };
+    },
+  };
+}
+
+function listHash(list: unknown): string {
+  return createHash('sha256').update(canonicalJson(list)).digest('base64url').slice(0, 8);
+}

@@ -1,0 +1,39 @@
+import type { IncomingMessage } from 'node:http';
+import { readJsonBody } from './json-body.ts';
+import type { RequestActor, Route } from './route.ts';
+import { receiveForm } from './upload.ts';
+import { validate } from './validate.ts';
+
+/** A body that has arrived but is not checked yet. */
+export type ReceivedBody = {
+  /** What makes two requests the same: the fields as sent, and a file by its content. */
+  identity: unknown;
+  parse: () => unknown;
+  /** Removes what was stored of a request that is refused. */
+  discard: () => Promise<void>;
+};
+
+const nothingToDiscard = async () => {};
+
+export async function receiveBody(
+  route: Route,
+  req: IncomingMessage,
+  actor: RequestActor | undefined,
+): Promise<ReceivedBody> {
+  const spec = route.body;
+  if (spec === undefined) return { identity: null, parse: () => undefined, discard: nothingToDiscard };
+  if (!('kind' in spec)) {
+    const json = await readJsonBody(req, route.bodyLimitBytes);
+    return { identity: json, parse: () => validate(spec, json), discard: nothingToDiscard };
+  }
+  if (actor === undefined) throw new Error(`${route.operationId}: an upload needs a caller`);
+  const { fields, file } = await receiveForm(req, {
+    store: (upload) => spec.store(actor, upload),
+    discard: spec.discard,
+  });
+  return {
+    identity: { ...fields, file: file.sha256, fileName: file.fileName },
+    parse: () => ({ ...Object(validate(spec.fields, fields)), file }),
+    discard: () => spec.discard(file),
+  };
+}

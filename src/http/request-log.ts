@@ -1,0 +1,33 @@
+import type { NextFunction, Request, Response } from 'express';
+import type { Logger } from 'pino';
+import { v7 as uuidv7 } from 'uuid';
+
+/** What a request gathers on its way, for its answer and its line in the log. */
+export type RequestLocals = { requestId: string; path: string; userId?: string; route?: string };
+export type AppResponse = Response<unknown, RequestLocals>;
+
+/** Gives a request its id (the client's when it is a plain word) and writes one line when it is over. */
+export function createRequestLog(logger: Logger) {
+  return (req: Request, res: AppResponse, next: NextFunction): void => {
+    const given = req.get('x-request-id') ?? '';
+    const requestId = /^[\w.:-]{1,128}$/.test(given) ? given : uuidv7();
+    const startedMs = performance.now();
+    res.locals.requestId = requestId;
+    res.locals.path = req.originalUrl.split('?', 1)[0] ?? '';
+    res.set('X-Request-Id', requestId);
+    res.once('close', () => {
+      // The route's template and never the address: addresses carry cursors, search texts and signatures.
+      logger.info({
+        msg: 'request',
+        method: req.method,
+        route: res.locals.route ?? null,
+        status: res.statusCode,
+        durationMs: Math.round(performance.now() - startedMs),
+        requestId,
+        userId: res.locals.userId,
+        ...(res.writableFinished ? {} : { clientLeft: true }),
+      });
+    });
+    next();
+  };
+}

@@ -1,0 +1,122 @@
+import type { Readable } from 'node:stream';
+import type { z } from 'zod';
+import type { StoredUpload } from '#src/contracts/uploads.ts';
+import type { Actor } from '#src/domain/visibility.ts';
+import type { ErrorCode } from '#src/errors.ts';
+import type { Answer, EmptyAnswer, EventsAnswer, FileAnswer, JsonAnswer } from './answers.ts';
+
+/** Who may call: anybody, a signed-in user, or an admin of his organization. There is no default. */
+export type Access = 'public' | 'user' | 'org_admin';
+export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
+export type RequestActor = Actor & { requestId: string };
+
+/** A success answer: JSON by `schema`, something else by `contentType`, or nothing. */
+export type ResponseSpec =
+  | { description: string; schema: z.ZodType }
+  | { description: string; contentType: string }
+  | { description: string };
+
+type Responses = Readonly<Record<number, ResponseSpec>>;
+
+export type IncomingFile = { fileName: string; mediaType: string; content: Readable };
+
+/** A form with one file part named `file`. See {@link multipart}. */
+export type MultipartBody<Fields extends z.ZodType = z.ZodType> = {
+  kind: 'multipart';
+  fields: Fields;
+  store: (actor: RequestActor, upload: IncomingFile) => Promise<StoredUpload>;
+  discard: (stored: StoredUpload) => Promise<void>;
+};
+
+/**
+ * A body that is streamed: the part `file` goes to `store` as it arrives, other parts are checked by `fields` whether
+ * they come before or after it. `discard` gets what was stored when the request is refused after all.
+ */
+export function multipart<Fields extends z.ZodType>(spec: Omit<MultipartBody<Fields>, 'kind'>): MultipartBody<Fields> {
+  return { kind: 'multipart', ...spec };
+}
+
+export type BodySpec = z.ZodType | MultipartBody;
+
+type BodyOf<Body> =
+  Body extends MultipartBody<infer Fields>
+    ? z.output<Fields> & { file: StoredUpload }
+    : Body extends z.ZodType
+      ? z.output<Body>
+      : undefined;
+
+type OutputOf<Schema> = Schema extends z.ZodType ? z.output<Schema> : Record<never, never>;
+
+type AnswerOf<Spec extends Responses> = {
+  [Status in keyof Spec & number]: Spec[Status] extends { schema: infer Schema extends z.ZodType }
+    ? JsonAnswer<Status, z.input<Schema>>
+    : Spec[Status] extends { contentType: string }
+      ? EventsAnswer | FileAnswer
+      : EmptyAnswer<Status>;
+}[keyof Spec & number];
+
+export type RouteContext<WhoMayCall extends Access, Params, Query, Body> = {
+  actor: WhoMayCall extends 'public' ? undefined : RequestActor;
+  params: Params;
+  query: Query;
+  body: Body;
+  requestId: string;
+  /** Aborts when the client leaves before the answer is complete. */
+  signal: AbortSignal;
+};
+
+type RouteFacts = {
+  method: Method;
+  /** Parameters as `:name`, named as in the contract. */
+  path: string;
+  operationId: string;
+  tag: string;
+  summary: string;
+  /** Honours `Idempotency-Key`: for every request that creates something. */
+  idempotent?: true;
+  /** Of a JSON body; 1 MB when not given. */
+  bodyLimitBytes?: number;
+  /** Problems beyond those that any route of its kind can answer with; for the OpenAPI document. */
+  errors?: readonly ErrorCode[];
+};
+
+export type RouteDefinition<
+  WhoMayCall extends Access,
+  Spec extends Responses,
+  Params extends z.ZodType | undefined,
+  Query extends z.ZodType | undefined,
+  Body extends BodySpec | undefined,
+> = RouteFacts & {
+  access: WhoMayCall;
+  params?: Params;
+  query?: Query;
+  body?: Body;
+  responses: Spec;
+  handle(
+    context: RouteContext<WhoMayCall, OutputOf<Params>, OutputOf<Query>, BodyOf<Body>>,
+  ): Promise<AnswerOf<Spec>> | AnswerOf<Spec>;
+};
+
+/** A route as the server and the OpenAPI document see it. */
+export type Route = RouteFacts & {
+  access: Access;
+  params?: z.ZodType | undefined;
+  query?: z.ZodType | undefined;
+  body?: BodySpec | undefined;
+  responses: Responses;
+  handle(context: RouteContext<Access, unknown, unknown, unknown>): Promise<Answer> | Answer;
+};
+
+/**
+ * Declares an endpoint as data: what it takes and answers is checked, typed and documented from the same object.
+ * The types of `handle` follow from the schemas: an answer that no response describes does not compile.
+ */
+export function route<
+  WhoMayCall extends Access,
+  const Spec extends Responses,
+  Params extends z.ZodType | undefined = undefined,
+  Query extends z.ZodType | undefined = undefined,
+  Body extends BodySpec | undefined = undefined,
+>(definition: RouteDefinition<WhoMayCall, Spec, Params, Query, Body>): Route {
+  return definition;
+}

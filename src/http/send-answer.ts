@@ -1,0 +1,79 @@
+import { pipeline } from 'node:stream/promises';
+import type { Request, Response } from 'express';
+import { appError } from '#src/errors.ts';
+import type { AnswerHeaders, FileContent } from './answers.ts';
+import { type ByteRange, parseByteRange } from './byte-range.ts';
+import { entityTag, namesTag } from './conditional.ts';
+
+/** Sends JSON; on a GET with its `ETag`, and as 304 when the client has just this. */
+export function sendJson(req: Request, res: Response, status: number, data: unknown, headers: AnswerHeaders): void {
+  const body = JSON.stringify(data);
+  res.status(status).set('Content-Type', 'application/json; charset=utf-8');
+  if (status === 200 && (req.method === 'GET' || req.method === 'HEAD')) {
+    const tag = entityTag(body);
+    // Stored only to be asked about again: what a caller may see can change at any time.
+    res.set({ ETag: tag, 'Cache-Control': 'private, no-cache' }).set(headers);
+    const known = req.get('if-none-match');
+    if (known !== undefined && namesTag(known, tag)) {
+      res.removeHeader('Content-Type');
+      res.status(304).end();
+      return;
+    }
+  } else {
+    res.set('Cache-Control', 'no-store').set(headers);
+  }
+  res.end(body);
+}
+
+export function sendProblem(res: Response, status: number, problem: unknown, headers: AnswerHeaders): void {
+  res.status(status).set('Content-Type', 'application/problem+json; charset=utf-8').set(headers);
+  res.end(JSON.stringify(problem));
+}
+
+/** Sends a download, or the part of it that was asked for. A user's file must never run as a page of this origin. */
+export async function sendFile(req: Request, res: Response, content: FileContent): Promise<void> {
+  const tag = `"${content.etag}"`;
+  const known = req.get('if-none-match');
+  if (known !== undefined && namesTag(known, tag)) {
+    res.status(304).set('ETag', tag).end();
+    return;
+  }
+  const range = requestedRange(req, tag, content.sizeBytes);
+  if (range === null) {
+    res.set('Content-Range', `bytes */${content.sizeBytes}`);
+    throw appError('range_not_satisfiable');
+  }
+  // Opened before any header is set: a missing file is an answer of its own.
+  const body = req.method === 'HEAD' ? undefined : await content.open(range);
+  res.set({
+    ETag: tag,
+    'Accept-Ranges': 'bytes',
+    'Cache-Control': 'private, no-cache',
+    'Content-Type': content.mediaType,
+    'Content-Disposition': attachment(content.fileName),
+    'Content-Security-Policy': "sandbox; default-src 'none'",
+  });
+  if (range === undefined) {
+    res.status(200).set('Content-Length', String(content.sizeBytes));
+  } else {
+    res.status(206).set({
+      'Content-Length': String(range.end - range.start + 1),
+      'Content-Range': `bytes ${range.start}-${range.end}/${content.sizeBytes}`,
+    });
+  }
+  if (body === undefined) res.end();
+  else await pipeline(body, res);
+}
+
+function requestedRange(req: Request, tag: string, sizeBytes: number): ByteRange | null | undefined {
+  const condition = req.get('if-range');
+  if (condition !== undefined && condition !== tag) return undefined;
+  return parseByteRange(req.get('range'), sizeBytes);
+}
+
+/** RFC 6266: a plain name for old clients, the true one for all others. */
+function attachment(fileName: string): string {
+  const plain = fileName.replaceAll(/[^\x20-\x7e]|["\\%]/g, '_');
+  const encoded = encodeURIComponent(fileName).replaceAll(/['()*]/g, (c) => `%${c.charCodeAt(0).toString(16)}`);
+  return `attachment; filename="${plain}"; filename*=UTF-8''${encoded}`;
+}

@@ -1,0 +1,68 @@
+import type { ServerResponse } from 'node:http';
+import type { StoredEvent } from '#src/ports/idempotency-store.ts';
+import type { EventSink } from './answers.ts';
+
+const heartbeatMs = 15_000;
+/** A reader that takes nothing for so long, or lets so much pile up, is cut off; what it missed is stored. */
+const stallMs = 30_000;
+const maxBufferedBytes = 256 * 1024;
+const reconnectMs = 3_000;
+
+export const eventStreamHeaders = {
+  'Content-Type': 'text/event-stream; charset=utf-8',
+  'Cache-Control': 'no-store',
+  'X-Accel-Buffering': 'no',
+};
+
+/** An open stream. `end` may be called more than once; nothing is written after the first. */
+export type OpenEventStream = EventSink & { end(last?: StoredEvent): void };
+
+/** Starts a stream of Server-Sent Events on a response whose headers are set. */
+export function openEventStream(res: ServerResponse): OpenEventStream {
+  let open = true;
+  res.flushHeaders();
+  res.write(`retry: ${reconnectMs}\n\n`);
+  const heartbeat = setInterval(() => res.write(': ping\n\n'), heartbeatMs);
+  const close = () => {
+    open = false;
+    clearInterval(heartbeat);
+  };
+  res.once('close', close);
+
+  const write = (event: StoredEvent): boolean => {
+    const accepted = res.write(formatEvent(event));
+    if (res.writableLength > maxBufferedBytes) res.destroy();
+    return accepted;
+  };
+
+  return {
+    async send(event) {
+      if (!open || write(event) || res.destroyed) return;
+      await drained(res);
+    },
+    end(last) {
+      if (!open) return;
+      if (last !== undefined) write(last);
+      close();
+      res.end();
+    },
+  };
+}
+
+export function formatEvent({ id, event, data }: StoredEvent): string {
+  return `${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
+}
+
+function drained(res: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const stalled = setTimeout(() => res.destroy(), stallMs);
+    const done = () => {
+      clearTimeout(stalled);
+      res.off('drain', done);
+      res.off('close', done);
+      resolve();
+    };
+    res.once('drain', done);
+    res.once('close', done);
+  });
+}

@@ -1,0 +1,96 @@
+import type { IncomingMessage } from 'node:http';
+import { PassThrough, type Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import busboy, { type FileInfo } from 'busboy';
+import type { StoredUpload } from '#src/contracts/uploads.ts';
+import { appError, fieldError } from '#src/errors.ts';
+import type { IncomingFile } from './route.ts';
+
+const limits = { files: 1, fields: 64, parts: 66, fieldSize: 64 * 1024, fieldNameSize: 100 };
+const maxFileNameLength = 255;
+
+export type ReceivedForm = { fields: Record<string, unknown>; file: StoredUpload };
+
+/**
+ * Reads a form whose part `file` is streamed to `store` while it arrives. Nothing is left behind by a form that turns
+ * out wrong: then `discard` has been called with what was stored.
+ */
+export async function receiveForm(
+  req: IncomingMessage,
+  target: {
+    store: (upload: IncomingFile) => Promise<StoredUpload>;
+    discard: (stored: StoredUpload) => Promise<void>;
+  },
+): Promise<ReceivedForm> {
+  const parser = openParser(req);
+  const fields = new Map<string, string[]>();
+  let failure: unknown;
+  let storing: Promise<StoredUpload | undefined> = Promise.resolve(undefined);
+  const fail = (error: unknown) => {
+    failure ??= error;
+  };
+
+  parser.on('field', (name, value, info) => {
+    if (info.nameTruncated || info.valueTruncated) {
+      fail(appError('payload_too_large', { detail: `A form field may have ${limits.fieldSize} bytes.` }));
+    }
+    fields.set(name, [...(fields.get(name) ?? []), value]);
+  });
+  parser.on('file', (name, part, info) => {
+    if (name !== 'file') {
+      fail(fieldError(name, 'Only the part "file" may be a file', 'unknown_field'));
+      part.resume();
+      return;
+    }
+    storing = target.store(describeFile(info, part)).catch((error: unknown) => {
+      fail(error);
+      // What is left of the part still has to pass, or the parser would wait for ever.
+      part.resume();
+      return undefined;
+    });
+  });
+  parser.on('filesLimit', () => fail(fieldError('file', 'Only one file is taken', 'too_many_files')));
+  for (const limit of ['fieldsLimit', 'partsLimit'] as const) {
+    parser.on(limit, () => fail(appError('payload_too_large', { detail: 'The form has too many parts.' })));
+  }
+
+  await pipeline(req, parser).catch((error: unknown) => {
+    fail(appError('malformed_request', { detail: 'The form is damaged or broke off.', cause: error }));
+  });
+  const stored = await storing;
+  if (failure === undefined && stored === undefined) fail(fieldError('file', 'A file is required', 'required'));
+  if (failure !== undefined || stored === undefined) {
+    if (stored !== undefined) await target.discard(stored);
+    throw failure;
+  }
+  return { fields: singleValues(fields), file: stored };
+}
+
+function openParser(req: IncomingMessage) {
+  if (!/^multipart\/form-data\s*;/i.test(req.headers['content-type'] ?? '')) {
+    throw appError('unsupported_media_type', { detail: 'This takes a body of type multipart/form-data.' });
+  }
+  try {
+    return busboy({ headers: req.headers, limits, defParamCharset: 'utf8' });
+  } catch (error) {
+    throw appError('malformed_request', { detail: 'The form has no boundary.', cause: error });
+  }
+}
+
+function describeFile(info: FileInfo, part: Readable): IncomingFile {
+  // A stream of our own in between: a store that gives up destroys it, which must not stop the parser.
+  const content = new PassThrough();
+  part.on('error', (error) => content.destroy(error));
+  part.pipe(content);
+  const fileName = [
+    ...info.filename
+      .trim()
+      .toWellFormed()
+      .replaceAll(/\p{Cc}/gu, ''),
+  ].slice(0, maxFileNameLength);
+  return { fileName: fileName.join('') || 'file', mediaType: info.mimeType, content };
+}
+
+function singleValues(fields: Map<string, string[]>): Record<string, unknown> {
+  return Object.fromEntries([...fields].map(([name, values]) => [name, values.length === 1 ? values[0] : values]));
+}

@@ -1,0 +1,31 @@
+/** One use of an Idempotency-Key. `route` is method and path template; keys of different callers never meet. */
+export type IdempotencyKey = { userId: string; route: string; key: string };
+
+export type StoredEvent = { id?: string; event: string; data: unknown };
+
+/** An answer that can be given again. Headers are those that the handler set, not those of the connection. */
+export type StoredResponse = {
+  status: number;
+  headers: Record<string, string>;
+  body:
+    | { kind: 'empty' }
+    | { kind: 'json'; data: unknown }
+    | { kind: 'problem'; data: unknown }
+    | { kind: 'events'; events: StoredEvent[] };
+};
+
+export type IdempotencyClaim =
+  | { outcome: 'claimed' }
+  | { outcome: 'in_flight' }
+  | { outcome: 'other_request' }
+  | { outcome: 'stored'; response: StoredResponse };
+
+/** Remembers answers for 24 hours and lets one request at a time work under a key. */
+export type IdempotencyStore = {
+  /** Takes the key for `leaseSeconds`, unless another request has it, or had it with this or another fingerprint. */
+  claim(key: IdempotencyKey, fingerprint: string, leaseSeconds: number): Promise<IdempotencyClaim>;
+  renew(key: IdempotencyKey, leaseSeconds: number): Promise<void>;
+  complete(key: IdempotencyKey, response: StoredResponse): Promise<void>;
+  /** Forgets a key whose request failed in a way that asks to be repeated. */
+  release(key: IdempotencyKey): Promise<void>;
+};
