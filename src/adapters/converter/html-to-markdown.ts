@@ -6,6 +6,9 @@ import { NodeHtmlMarkdown } from 'node-html-markdown';
  * and addresses of links are most of what some pages would embed: only their text stays.
  */
 const inlineElements = 'a, abbr, b, cite, del, em, font, i, ins, mark, s, small, span, strike, strong, sub, sup, u';
+const linesInCells = ['td', 'th']
+  .flatMap((cell) => ['br', 'li', 'p', 'div'].map((line) => `${cell} ${line}`))
+  .join(', ');
 
 const translator = new NodeHtmlMarkdown({
   bulletMarker: '-',
@@ -19,6 +22,12 @@ const translator = new NodeHtmlMarkdown({
 export function htmlToMarkdown(html: string): string {
   const page = `<!doctype html><html><body>${html}</body></html>`;
   const document = new DOMParser().parseFromString(page, 'text/html');
+  for (const caption of document.querySelectorAll('table > caption')) {
+    caption.parentElement?.before(caption.textContent ?? '');
+    caption.remove();
+  }
+  // A cell is one line of Markdown: what stood on lines of its own must not grow together.
+  for (const line of document.querySelectorAll(linesInCells)) line.after(' ');
   for (const image of document.querySelectorAll('img')) image.replaceWith(image.getAttribute('alt') ?? '');
   for (const code of document.querySelectorAll('code')) {
     if (code.parentElement?.tagName !== 'PRE') code.replaceWith(code.textContent ?? '');

@@ -11,7 +11,8 @@ const leastMainShare = 0.3;
 export const parseHtml: DocumentParser = ({ bytes }) => {
   const html = decodeText(bytes, namedEncoding(bytes));
   const document = new DOMParser().parseFromString(html, 'text/html');
-  const title = document.title?.trim() || null;
+  // Not `document.title`: asking for it rearranges a page whose head is missing.
+  const title = document.querySelector('title')?.textContent?.trim() || null;
   for (const element of document.querySelectorAll('script, style, noscript, template, svg, iframe')) element.remove();
   const wholeText = textLength(document.body?.textContent);
   const whole = document.body?.innerHTML ?? '';

@@ -34,7 +34,8 @@ export function splitIntoBlocks(lines: PdfLine[]): PdfBlock[] {
 function isNext(previous: PdfLine, line: PdfLine, isTable: boolean, pitch: number): boolean {
   const step = previous.baseline - line.baseline;
   if (isTable) return step > 0 && step <= rowSpacing * line.size;
-  return isSameSize(previous, line) && previous.isBold === line.isBold && step > 0 && step <= paragraphSpacing * pitch;
+  const isSameStyle = isSameSize(previous, line) && previous.isBold === line.isBold;
+  return isSameStyle && step > 0 && step <= paragraphSpacing * Math.max(pitch, line.size);
 }
 
 /** The most common distance between lines of the page's text. */

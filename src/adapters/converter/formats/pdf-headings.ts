@@ -12,14 +12,14 @@ export type HeadingLevel = (block: PdfBlock) => number | null;
 
 export function createHeadingLevel(pages: PdfPage[]): HeadingLevel {
   const bodySize = sizeOfMostText(pages);
-  const isLarge = (size: number) => size >= bodySize * headingRatio;
+  const isLarge = (size: number) => size > bodySize * headingRatio;
   const sizes = pages.flatMap((page) => page.lines.map((line) => roundedSize(line.size))).filter(isLarge);
   const levels = [...new Set(sizes)].sort((a, b) => b - a);
   return (block) => {
     const [line] = block.lines;
     const text = block.lines.map((each) => each.text).join(' ');
     const isShort = text.length <= headingLength && block.lines.length <= headingLines;
-    if (!line || block.isTable || !isShort || !/\p{L}{2}/u.test(text)) return null;
+    if (!line?.size || block.isTable || !isShort || !/\p{L}{2}/u.test(text)) return null;
     const size = roundedSize(line.size);
     if (isLarge(size)) return Math.min(deepestLevel, levels.indexOf(size) + 1);
     const isBoldTitle = line.isBold && size >= bodySize && /^[\p{Lu}\p{Lo}\p{N}]/u.test(text) && !/[.,;]$/.test(text);

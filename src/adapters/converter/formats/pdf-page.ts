@@ -24,23 +24,61 @@ export const pdfDocumentMessage = z.object({ pageCount: z.int().positive(), titl
 /** What pdf_child.py says about each page. */
 export const pdfPageMessage = z
   .object({ lines: z.array(rawLine), images: z.number() })
-  .transform(({ lines, images }): PdfPage => ({ lines: lines.map(readLine).filter((line) => line.text), images }));
+  .transform(({ lines, images }): PdfPage => ({ lines: arrange(lines.map(readLine)), images }));
 
 function readLine([raw, left, right, baseline, size, isBold, gap]: z.infer<typeof rawLine>): PdfLine {
   // PDFium gives a hyphen that it takes for a cut word as a character that is none.
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: PDFium's mark is a control character
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: one of the marks is a control character
   const isMarked = /[\u0002\u00ad\ufffe]\s*$/.test(raw);
-  const clean = cleanText(raw).replace(/[\ufb00-\ufb06]/g, (ligature) => ligature.normalize('NFKC'));
-  const text = clean.replace(/\s+/g, ' ').trim();
-  const isHyphenated = isMarked || /\p{L}[-\u2010]$/u.test(text);
+  const text = cleanText(plainLetters(raw)).replace(/\s+/g, ' ').trim();
+  const isCut = isMarked || /\p{L}[-\u2010]$/u.test(text);
+  const kept = isMarked ? text : text.replace(/(?<=\p{L})[-\u2010]$/u, '');
+  return { text: kept, left, right, baseline, size, isBold, gap, isHyphenated: isCut };
+}
+
+/** Letters that are drawn as one sign; TeX fonts without a table of meanings show ff as a return arrow. */
+function plainLetters(text: string): string {
+  return text
+    .replace(/[\ufb00-\ufb06]/g, (ligature) => ligature.normalize('NFKC'))
+    .replace(/\u21b5(?=\p{L})/gu, 'ff');
+}
+
+/** Upright lines in their order; what runs up the margin (stamps, labels of axes) goes first and cuts no sentence. */
+function arrange(lines: PdfLine[]): PdfLine[] {
+  const filled = lines.filter((line) => line.text);
+  const upright = filled.filter((line) => line.size > 0);
+  return [...filled.filter((line) => line.size <= 0), ...joinPieces(upright)];
+}
+
+/** Raised numbers and changes of the font make PDFium begin a line within the line. */
+function joinPieces(lines: PdfLine[]): PdfLine[] {
+  const joined: PdfLine[] = [];
+  for (const line of lines) {
+    const previous = joined.at(-1);
+    if (!previous || !isSameLine(previous, line)) joined.push(line);
+    else joined[joined.length - 1] = joinTwo(previous, line);
+  }
+  return joined;
+}
+
+function isSameLine(previous: PdfLine, line: PdfLine): boolean {
+  const size = Math.max(previous.size, line.size);
+  const isBeside = line.left > previous.right - size / 2;
+  return isBeside && !previous.isHyphenated && Math.abs(previous.baseline - line.baseline) < size / 2;
+}
+
+function joinTwo(previous: PdfLine, line: PdfLine): PdfLine {
+  const main = line.text.length > previous.text.length ? line : previous;
+  const between = line.left - previous.right;
+  const isApart = between > main.size / 8 && !/^[.,;:)\]]/.test(line.text);
   return {
-    text: isMarked ? text : text.replace(/(?<=\p{L})[-\u2010]$/u, ''),
-    left,
-    right,
-    baseline,
-    size,
-    isBold,
-    gap,
-    isHyphenated,
+    text: previous.text + (isApart ? ' ' : '') + line.text,
+    left: previous.left,
+    right: line.right,
+    baseline: main.baseline,
+    size: main.size,
+    isBold: previous.isBold && line.isBold,
+    gap: Math.max(previous.gap, line.gap, between),
+    isHyphenated: line.isHyphenated,
   };
 }

@@ -8,7 +8,7 @@ Output, in this order:
   {"pageCount": n, "title": text}
   {"lines": [[text, left, right, baseline, size, bold, gap], ...], "images": n}   for each page
 or {"error": code, "detail": text} and nothing more.
-Places are in points from the lower left. `gap` is the widest empty space inside the line: a table row has a wide one.
+Places are in points, up is more; size 0 is text that runs across the page's direction. `gap` is the widest empty space inside the line: a table row has a wide one.
 `images` is counted only for a page without text: that is how a scan is told from an empty page.
 """
 
@@ -33,13 +33,19 @@ def limit_process(address_space_bytes):
         resource.setrlimit(resource.RLIMIT_AS, (address_space_bytes, address_space_bytes))
 
 
-def font_size(raw, textpage, index):
-    """The size as seen: many writers set size 1 and scale it with the text matrix."""
+def font_size(raw, textpage, index, rotation):
+    """The size as seen (many writers set size 1 and scale it with the text matrix); 0 for text that runs upwards."""
     matrix = raw.FS_MATRIX()
-    scale = 1.0
-    if raw.FPDFText_GetMatrix(textpage, index, matrix):
-        scale = math.hypot(matrix.c, matrix.d)
-    return raw.FPDFText_GetFontSize(textpage, index) * scale
+    if not raw.FPDFText_GetMatrix(textpage, index, matrix):
+        return raw.FPDFText_GetFontSize(textpage, index)
+    if (abs(matrix.b) > abs(matrix.a)) != (rotation in (90, 270)):
+        return 0
+    return raw.FPDFText_GetFontSize(textpage, index) * math.hypot(matrix.c, matrix.d)
+
+
+def as_seen(x, y, rotation):
+    """A place on the page as it is shown; the origin is left where it falls, only distances matter."""
+    return {90: (y, -x), 180: (-x, -y), 270: (-y, x)}.get(rotation, (x, y))
 
 
 def is_bold(raw, textpage, index):
@@ -48,36 +54,41 @@ def is_bold(raw, textpage, index):
     return any(weight in name.value.lower() for weight in (b"bold", b"black", b"heavy"))
 
 
-def runs(raw, textpage, start, count):
+def runs(raw, textpage, start, count, rotation):
     """The left and right ends of the pieces that the line is drawn in."""
     left, top, right, bottom = (ctypes.c_double() for _ in range(4))
     for index in range(raw.FPDFText_CountRects(textpage, start, count)):
         if raw.FPDFText_GetRect(textpage, index, left, top, right, bottom):
-            yield left.value, right.value
+            corners = as_seen(left.value, bottom.value, rotation), as_seen(right.value, top.value, rotation)
+            yield min(corner[0] for corner in corners), max(corner[0] for corner in corners)
 
 
-def describe_line(raw, textpage, text, start):
+def describe_line(raw, textpage, text, start, rotation):
     stripped = text.strip()
     start += len(text) - len(text.lstrip())
     first = raw.FPDFText_GetCharIndexFromTextIndex(textpage, start)
     last = raw.FPDFText_GetCharIndexFromTextIndex(textpage, start + len(stripped) - 1)
-    ends = list(runs(raw, textpage, first, last - first + 1)) if 0 <= first <= last else []
+    ends = list(runs(raw, textpage, first, last - first + 1, rotation)) if 0 <= first <= last else []
     if not ends:
         return [stripped, 0, 0, 0, 0, False, 0]
-    x, baseline = ctypes.c_double(), ctypes.c_double()
-    raw.FPDFText_GetCharOrigin(textpage, first, x, baseline)
+    x, y = ctypes.c_double(), ctypes.c_double()
+    raw.FPDFText_GetCharOrigin(textpage, first, x, y)
+    baseline = as_seen(x.value, y.value, rotation)[1]
     gap = max((after[0] - before[1] for before, after in zip(ends, ends[1:])), default=0)
-    places = (ends[0][0], ends[-1][1], baseline.value, font_size(raw, textpage, first))
+    # The first character may be a raised number or a drop cap; one in the middle is like most.
+    middle = start + next(at for at in range(len(stripped) // 2, len(stripped)) if not stripped[at].isspace())
+    size = font_size(raw, textpage, raw.FPDFText_GetCharIndexFromTextIndex(textpage, middle), rotation)
     bold = is_bold(raw, textpage, first) and is_bold(raw, textpage, last)
-    return [stripped, *(round(place, 1) for place in places), bold, round(gap, 1)]
+    return [stripped, *(round(value, 1) for value in (ends[0][0], ends[-1][1], baseline, size)), bold, round(gap, 1)]
 
 
 def read_page(raw, page):
     textpage = page.get_textpage()
+    rotation = page.get_rotation()
     lines, start = [], 0
     for text in textpage.get_text_range(errors="replace").split("\n"):
         if text.strip():
-            lines.append(describe_line(raw, textpage.raw, text, start))
+            lines.append(describe_line(raw, textpage.raw, text, start, rotation))
         start += len(text) + 1
     textpage.close()
     images = 0
