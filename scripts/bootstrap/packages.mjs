@@ -20,7 +20,12 @@ export async function installPackages(root, cacheDir) {
     what: 'packages',
     // Outside the checkout, which stays clean, and outside node_modules, which npm removes first.
     lockPath: join(cacheDir, `packages-${hash(root)}.lock`),
-    isDone: () => existsSync(markerPath) && readFileSync(markerPath, 'utf8') === wanted,
+    isDone: () => {
+      if (existsSync(markerPath) && readFileSync(markerPath, 'utf8') === wanted) return true;
+      if (!matchesLockFile(root, lockFile)) return false;
+      writeFileSync(markerPath, wanted);
+      return true;
+    },
     install: async () => {
       // npm removes node_modules first: it must not run on a Node that lives there. Nothing of ours needs an install
       // script, and the checks need the development packages whatever NODE_ENV says.
@@ -30,6 +35,38 @@ export async function installPackages(root, cacheDir) {
       writeFileSync(markerPath, wanted);
     },
   });
+}
+
+/**
+ * Whether someone has installed the same by hand (`npm install` writes no marker of ours): npm keeps a lock file of
+ * what it put into the folder.
+ * @param {string} root
+ * @param {Buffer} lockFile
+ */
+function matchesLockFile(root, lockFile) {
+  const installedPath = join(root, 'node_modules', '.package-lock.json');
+  if (!existsSync(installedPath)) return false;
+  /** @typedef {{ integrity?: string, optional?: boolean, devOptional?: boolean, os?: string[], cpu?: string[] }} Entry */
+  /** @type {Record<string, Entry>} */
+  const installed = JSON.parse(readFileSync(installedPath, 'utf8')).packages;
+  /** @type {Record<string, Entry>} */
+  const { '': _root, ...wanted } = JSON.parse(lockFile.toString()).packages;
+  return (
+    Object.keys(installed).every((path) => path in wanted) &&
+    Object.entries(wanted).every(([path, { integrity, optional, devOptional }]) => {
+      const entry = installed[path];
+      if (!entry) return optional === true || devOptional === true;
+      return entry.integrity === integrity && runsHere(entry.os, process.platform) && runsHere(entry.cpu, process.arch);
+    })
+  );
+}
+
+/**
+ * @param {string[] | undefined} supported
+ * @param {string} here
+ */
+function runsHere(supported, here) {
+  return supported === undefined || supported.includes(here);
 }
 
 /**
