@@ -22,6 +22,9 @@ const startSettings = z.object({
   ALIGNMENT_EMBEDDING_BASE_URL: z.string().optional(),
 });
 
+/** For the test that keeps docs/settings.md complete. */
+export const startSettingNames: readonly string[] = Object.keys(startSettings.shape);
+
 export type StartSettings = {
   host: string;
   port: number;

@@ -64,6 +64,9 @@ const settings = z.object({
     .optional(),
 });
 
+/** For the test that keeps docs/settings.md complete. */
+export const settingNames: readonly string[] = Object.keys(settings.shape);
+
 export type Config = Readonly<{
   server: {
     host: string;

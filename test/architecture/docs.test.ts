@@ -1,0 +1,21 @@
+import { readFile } from 'node:fs/promises';
+import { expect } from 'chai';
+import { settingNames } from '#src/config.ts';
+import { errorsPage } from '../../scripts/errors-page.ts';
+import { startSettingNames } from '../../scripts/settings.ts';
+
+const page = (name: string): Promise<string> => readFile(new URL(`../../docs/${name}`, import.meta.url), 'utf8');
+
+describe('the docs', () => {
+  it('list the error codes of the catalogue (npm run docs makes the page)', async () => {
+    expect(await page('errors.md')).to.equal(errorsPage());
+  });
+
+  it('name every setting', async () => {
+    const text = await page('settings.md');
+    const missing = [...new Set([...settingNames, ...startSettingNames])].filter(
+      (name) => !text.includes(`\`${name}\``),
+    );
+    expect(missing).to.deep.equal([]);
+  });
+});
