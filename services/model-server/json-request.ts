@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { z } from 'zod';
 import { OpenAiError } from './openai-error.ts';
 
-export const MAX_BODY_BYTES = 20 * 1024 * 1024;
+const MAX_BODY_BYTES = 20 * 1024 * 1024;
 
 /** Reads and checks a JSON body. Throws 413 beyond the limit and 400, naming the first wrong field, for a bad one. */
 export async function readJson<Schema extends z.ZodType>(
@@ -23,10 +23,11 @@ async function readBody(request: IncomingMessage): Promise<string> {
   let sizeBytes = 0;
   for await (const chunk of request) {
     sizeBytes += chunk.length;
-    if (sizeBytes > MAX_BODY_BYTES) {
-      throw new OpenAiError(413, `The body is larger than ${MAX_BODY_BYTES} bytes. Send fewer texts in one request.`);
-    }
-    chunks.push(chunk);
+    // Read to its end, though not kept: a client that is cut off while it sends never sees the answer.
+    if (sizeBytes <= MAX_BODY_BYTES) chunks.push(chunk);
+  }
+  if (sizeBytes > MAX_BODY_BYTES) {
+    throw new OpenAiError(413, `The body is larger than ${MAX_BODY_BYTES} bytes. Send fewer texts in one request.`);
   }
   return Buffer.concat(chunks).toString('utf8');
 }

@@ -29,7 +29,7 @@ if (!settings.success) {
 }
 
 const { HOST: host, PORT: port, TOOLS_DIR: toolsDir, LLM_THREADS: threads } = settings.data;
-const server = await startModelServer({ host, port, toolsDir, threads, log }).catch(exitWith);
+const server = await startModelServer({ host, port, toolsDir, threads, log, onFailure }).catch(onFailure);
 log.info({ url: server.url, threads }, 'listening');
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
@@ -39,10 +39,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   });
 }
 
-await server.ready.catch(exitWith);
-log.info('models loaded');
-
-function exitWith(error: Error): never {
+function onFailure(error: Error): never {
   log.fatal(error.message);
   process.exit(1);
 }

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import { createEmbedder } from './embedding/embedder.ts';
 import type { Endpoint } from './endpoint.ts';
+import { chatCompletions } from './endpoints/chat-completions.ts';
 import { embeddings } from './endpoints/embeddings.ts';
 import { models } from './endpoints/models.ts';
 import { OpenAiError } from './openai-error.ts';
@@ -18,13 +18,13 @@ export type ModelServerSettings = {
   /** Worker threads, each with the model in its memory (about 100 MB). */
   threads: number;
   log: Logger;
+  /** Called when the models cannot be used (again): every request that needs one is answered 503 from then on. */
+  onFailure: (error: Error) => void;
 };
 
 export type ModelServer = {
   /** Without a trailing slash; an OpenAI client's base URL is `${url}/v1`. */
   url: string;
-  /** Settles once the models are loaded; requests before that wait. Rejects when they cannot be. */
-  ready: Promise<void>;
   close(): Promise<void>;
 };
 
@@ -32,14 +32,16 @@ const endpoints: Record<string, Endpoint> = {
   'GET /health': async () => ({ status: 'ok' }),
   'GET /v1/models': models,
   'POST /v1/embeddings': embeddings,
+  'POST /v1/chat/completions': chatCompletions,
 };
 
 /** How long `close` waits for answers under way; the supervisor stops everything in about 2 s. */
 const CLOSE_GRACE_MS = 1_000;
 
+/** Answers `/health` at once and loads the models beside it. Rejects when the port is taken. */
 export async function startModelServer(settings: ModelServerSettings): Promise<ModelServer> {
-  const { host, port, toolsDir, threads, log } = settings;
-  const embedder = createEmbedder({ toolsDir, threads });
+  const { host, port, log } = settings;
+  const embedder = createEmbedder(settings);
 
   const server = createServer(async (request, response) => {
     const startedAt = performance.now();
@@ -56,7 +58,7 @@ export async function startModelServer(settings: ModelServerSettings): Promise<M
       const body = await endpoint({ request, response, embedder, signal: gone.signal });
       if (body) sendJson(response, 200, body);
     } catch (error) {
-      sendError(request, response, error, log);
+      sendError(response, error, log);
     }
   });
 
@@ -67,11 +69,11 @@ export async function startModelServer(settings: ModelServerSettings): Promise<M
     await embedder.close();
     throw error;
   }
-  const address = server.address() as AddressInfo;
+  const address = server.address();
+  const boundPort = typeof address === 'object' ? address?.port : port;
 
   return {
-    url: `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`,
-    ready: embedder.ready,
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${boundPort}`,
     async close() {
       const closed = once(server, 'close');
       server.close();
@@ -87,16 +89,13 @@ function sendJson(response: ServerResponse, status: number, body: object): void 
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 }
 
-function sendError(request: IncomingMessage, response: ServerResponse, error: unknown, log: Logger): void {
+function sendError(response: ServerResponse, error: unknown, log: Logger): void {
   if (response.destroyed) return;
-  const known = error instanceof OpenAiError;
-  if (!known) log.error({ err: error }, 'request failed');
-  const answer = known ? error : new OpenAiError(500, 'The model server failed to answer.');
+  if (!(error instanceof OpenAiError)) log.error({ err: error }, 'request failed');
   if (response.headersSent) {
     response.destroy();
     return;
   }
-  // The rest of a body that was refused is not read: the connection cannot be used again.
-  if (!request.complete) response.setHeader('connection', 'close');
+  const answer = error instanceof OpenAiError ? error : new OpenAiError(500, 'The model server failed to answer.');
   sendJson(response, answer.status, answer.toBody());
 }

@@ -1,8 +1,9 @@
 import { Worker } from 'node:worker_threads';
+import type { Logger } from 'pino';
 import { embeddingModel } from '../model-manifest.ts';
 import { OpenAiError } from '../openai-error.ts';
+import { splitAtSpaces } from '../split-at-spaces.ts';
 import type { WorkerReply, WorkerSettings, WorkerTask } from './embedding-worker.ts';
-import { splitAtSpaces } from './split-at-spaces.ts';
 
 export type Embedding = {
   /** Unit length. */
@@ -11,15 +12,22 @@ export type Embedding = {
   tokens: number;
 };
 
+/** Requests may come before the model is loaded: they wait. A signal drops what has not begun. */
 export type Embedder = {
-  /** Settles once every worker has its model; rejects when a model file is missing, differs or does not load. */
-  ready: Promise<void>;
-  /** In the order of `texts`. May be called before `ready`: it waits. The signal drops what has not begun. */
+  /** In the order of `texts`. */
   embed(texts: string[], signal: AbortSignal): Promise<Embedding[]>;
   /** Tokens of each text in the embedding model's tokenizer, without special ones. */
   countTokens(texts: string[], signal: AbortSignal): Promise<number[]>;
-  /** Fails what is queued and ends the workers, each after the pass that it is in. */
+  /** Fails what waits and ends the workers. */
   close(): Promise<void>;
+};
+
+export type EmbedderSettings = {
+  toolsDir: string;
+  threads: number;
+  log: Logger;
+  /** Called when a model file is missing or not the pinned one, or a worker died: every request fails from then on. */
+  onFailure: (error: Error) => void;
 };
 
 /**
@@ -38,7 +46,7 @@ type Job = {
 };
 
 /** A pool of worker threads with one model each: nothing is computed on the thread that serves HTTP. */
-export function createEmbedder({ toolsDir, threads }: { toolsDir: string; threads: number }): Embedder {
+export function createEmbedder({ toolsDir, threads, log, onFailure }: EmbedderSettings): Embedder {
   const interactive: Job[] = [];
   const bulk: Job[] = [];
   const idle: Worker[] = [];
@@ -47,26 +55,19 @@ export function createEmbedder({ toolsDir, threads }: { toolsDir: string; thread
 
   const workers = Array.from({ length: threads }, () => {
     const workerData: WorkerSettings = { toolsDir, model: embeddingModel };
-    return new Worker(new URL('./embedding-worker.ts', import.meta.url), { workerData });
-  });
-  const ready = Promise.all(workers.map(startWorker)).then(() => {});
-  // The caller may look at it late: by then the failure is also the answer to every request.
-  ready.catch(() => {});
-
-  function startWorker(worker: Worker): Promise<void> {
-    return new Promise((resolve, reject) => {
-      worker.on('message', (reply: WorkerReply) => {
-        if (reply.kind === 'loaded') resolve();
-        else settle(worker, reply);
-        idle.push(worker);
-        startNext();
-      });
-      worker.on('error', (error) => {
-        reject(error);
-        failAll(new OpenAiError(503, `The embedding model cannot be used: ${error.message}`));
-      });
+    const worker = new Worker(new URL('./embedding-worker.ts', import.meta.url), { workerData });
+    worker.on('message', (reply: WorkerReply) => {
+      if (reply.kind === 'loaded') log.info({ model: embeddingModel.id }, 'model loaded');
+      else settle(worker, reply);
+      idle.push(worker);
+      startNext();
     });
-  }
+    worker.on('error', (error) => {
+      failAll(new OpenAiError(503, 'The embedding model cannot be used; the log says why.'));
+      onFailure(error);
+    });
+    return worker;
+  });
 
   function settle(worker: Worker, reply: WorkerReply): void {
     const job = running.get(worker);
@@ -119,7 +120,6 @@ export function createEmbedder({ toolsDir, threads }: { toolsDir: string; thread
   }
 
   return {
-    ready,
     embed,
     countTokens,
     async close() {

@@ -74,8 +74,14 @@ function tokenIds(text: string): number[] {
 
 async function loadSession(): Promise<InferenceSession> {
   const { model: graph } = quantizeGraph(await readPinned(model.graph));
-  // The pool has one worker a core: more threads inside a session would only fight each other.
-  return InferenceSession.create(graph, { intraOpNumThreads: 1, interOpNumThreads: 1, logSeverityLevel: 3 });
+  return InferenceSession.create(graph, {
+    // The pool has one worker a core: more threads inside a session would only fight each other.
+    intraOpNumThreads: 1,
+    interOpNumThreads: 1,
+    logSeverityLevel: 3,
+    // x86 without VNNI adds int8 products in 16 bits, which overflow; this takes slower exact kernels there only.
+    extra: { session: { x64quantprecision: '1' } },
+  });
 }
 
 async function loadTokenizer(): Promise<Tokenizer> {

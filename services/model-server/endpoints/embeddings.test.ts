@@ -1,0 +1,138 @@
+import { expect } from 'chai';
+import OpenAI from 'openai';
+import { embeddingModel } from '../model-manifest.ts';
+import { startTestServer, type TestServer, until } from '../test-server.ts';
+
+const model = embeddingModel.id;
+
+describe('POST /v1/embeddings', () => {
+  let server: TestServer;
+  before(async () => {
+    server = await startTestServer();
+  });
+  after(() => server.close());
+
+  const embed = async (input: string | string[], encoding?: 'float' | 'base64'): Promise<number[][]> => {
+    const answer = await server.client.embeddings.create({
+      model,
+      input,
+      ...(encoding && { encoding_format: encoding }),
+    });
+    return answer.data.map(({ embedding }) => embedding);
+  };
+
+  it('answers the SDK, which asks for base64, with unit vectors of 384 numbers', async () => {
+    const [vector = []] = await embed('The invoice is due in thirty days.');
+    expect(vector).to.have.length(384);
+    expect(cosine(vector, vector)).to.be.closeTo(1, 1e-5);
+  });
+
+  it('gives the same vector as floats', async () => {
+    const [[asBase64 = []], [asFloat = []]] = await Promise.all([
+      embed('Refund policy'),
+      embed('Refund policy', 'float'),
+    ]);
+    expect(asFloat).to.deep.equal([...asBase64]);
+  });
+
+  it('knows which texts mean the same', async () => {
+    const [question = [], answer = [], other = []] = await embed([
+      'How can I get my money back?',
+      'Refunds are granted within 30 days.',
+      'The stadium was built in 1935.',
+    ]);
+    expect(cosine(question, answer)).to.be.greaterThan(cosine(question, other) + 0.2);
+  });
+
+  it('keeps the order of a batch and gives each text the vector that it has alone', async () => {
+    const texts = ['one', 'a much longer text than the others, with a comma', 'two', 'three words here'];
+    const batch = await embed(texts);
+    const alone = await Promise.all(texts.map((text) => embed(text)));
+    expect(batch).to.deep.equal(alone.flat());
+  });
+
+  it('embeds all of a text beyond the window of 256 tokens', async () => {
+    const start = 'The harbour was closed by ice during the winter. '.repeat(200);
+    const [cut = [], whole = [], end = []] = await embed([
+      start,
+      `${start}${'Our kitchen bakes bread with rye flour. '.repeat(200)}`,
+      'Our kitchen bakes bread with rye flour.',
+    ]);
+    expect(cosine(whole, end)).to.be.greaterThan(cosine(cut, end) + 0.3);
+  });
+
+  it('embeds a text without white space and texts that look like special tokens', async () => {
+    const vectors = await embed(['x'.repeat(9_000), '[SEP]', '[SEP] [PAD]', ' ', '\u{1F600}'.repeat(3_000)]);
+    for (const vector of vectors) expect(cosine(vector, vector)).to.be.closeTo(1, 1e-5);
+    expect(vectors[1]).not.to.deep.equal(vectors[2]);
+  });
+
+  it('counts tokens', async () => {
+    const { usage } = await server.client.embeddings.create({ model, input: ['hello world', 'hello'] });
+    expect(usage).to.deep.equal({ prompt_tokens: 7, total_tokens: 7 });
+  });
+
+  it('answers 404 model_not_found for another model', async () => {
+    const error = await errorOf(server.client.embeddings.create({ model: 'text-embedding-3-small', input: 'x' }));
+    expect(error).to.include({ status: 404, code: 'model_not_found', param: 'model', type: 'invalid_request_error' });
+  });
+
+  for (const input of ['', [], ['x', '']]) {
+    it(`answers 400 for the input ${JSON.stringify(input)}`, async () => {
+      const error = await errorOf(server.client.embeddings.create({ model, input }));
+      expect(error).to.include({ status: 400, type: 'invalid_request_error' });
+      expect(error.param).to.match(/^input/);
+    });
+  }
+
+  it('answers 400 for other dimensions than the model has', async () => {
+    const error = await errorOf(server.client.embeddings.create({ model, input: 'x', dimensions: 128 }));
+    expect(error).to.include({ status: 400, param: 'dimensions' });
+  });
+
+  it('answers 400 for what is not JSON and 413 above 20 MB', async () => {
+    const post = (body: string) => fetch(`${server.url}/v1/embeddings`, { method: 'POST', body });
+    const [broken, huge] = await Promise.all([post('{'), post(' '.repeat(21 * 1024 * 1024))]);
+    expect(broken.status).to.equal(400);
+    expect(huge.status).to.equal(413);
+    expect(await huge.json()).to.have.nested.property('error.message');
+  });
+
+  it('drops the work of a client that went away and serves the next one', async () => {
+    const leaving = new AbortController();
+    const request = server.client.embeddings.create(
+      {
+        model,
+        input: Array.from({ length: 1_000 }, (_, index) => `A sentence to be embedded, number ${index}. `.repeat(20)),
+      },
+      { signal: leaving.signal },
+    );
+    const firstText = embed('served before the batch');
+    await firstText;
+    leaving.abort();
+    expect(await errorOf(request)).to.be.instanceOf(OpenAI.APIUserAbortError);
+    await until(() => server.logLines.some((line) => line.includes('"complete":false')));
+    expect(await embed(Array.from({ length: 50 }, () => 'Served, although it is bulk. '.repeat(30)))).to.have.length(
+      50,
+    );
+  });
+
+  it('logs no texts', async () => {
+    await embed('a very secret text');
+    expect(server.logLines.join('')).to.include('POST /v1/embeddings').and.not.include('secret');
+  });
+});
+
+async function errorOf(request: Promise<unknown>): Promise<InstanceType<typeof OpenAI.APIError>> {
+  try {
+    await request;
+  } catch (error) {
+    if (error instanceof OpenAI.APIError) return error;
+    throw error;
+  }
+  throw new Error('The request was answered.');
+}
+
+function cosine(a: number[], b: number[]): number {
+  return a.reduce((sum, value, index) => sum + value * (b[index] ?? 0), 0);
+}

@@ -1,0 +1,16 @@
+import { stemmer } from 'stemmer';
+
+const STOP_WORDS = new Set(
+  (
+    'a about according all also am an and any are as at be been being but by can could did do does doing for from get ' +
+    'give had has have he her his how i if in into is it its let me mine my no not of on or our out please shall she ' +
+    'should show so some tell than that the their them then there these they this those to up us was we were what ' +
+    'when where which who whom whose why will with would you your'
+  ).split(' '),
+);
+
+/** The stems of the words that carry meaning, each once. */
+export function contentWords(text: string): Set<string> {
+  const words = text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+  return new Set(words.filter((word) => !STOP_WORDS.has(word)).map((word) => stemmer(word)));
+}

@@ -1,0 +1,141 @@
+import { splitAtSpaces } from '../split-at-spaces.ts';
+
+/** Something that a passage says on its own: a sentence, an item of a list, a field or the row of a table. */
+export type Statement = {
+  /** What is quoted. */
+  text: string;
+  /** What is compared with a question: the text after the heading that it stands under. */
+  context: string;
+  /** A title or a question: it names the subject, the answer is elsewhere. */
+  isTopic: boolean;
+};
+
+type Paragraph = { kind: 'heading' | 'table' | 'text'; lines: string[] };
+
+const MARKDOWN_HEADING = /^(?:#{1,6}\s+|(?=\*\*[^*]+\*\*:?$|__[^_]+__:?$))/;
+const LIST_MARK = /^(?:[-*+•]|\d{1,3}[.)])\s+/;
+const RULE = /^[\s=_*~-]{3,}$/;
+const TABLE_DELIMITER = /^\|[\s:|-]+\|?$/;
+/** A bracketed number in an answer would be read as the citation of another passage. */
+const REFERENCE = /\[\d+\]/g;
+const SENTENCE_END = /[.!?:;]["')\]]*$/;
+const FIELD = /^[^:]+:\s+\S/;
+/** A line of running text goes on in the next one; a shorter line is a title, a field or the row of a table. */
+const MIN_WRAPPED_CHARACTERS = 60;
+/** Of the words of running text, most begin small; titles and the headers of tables are capitalized. */
+const MIN_SMALL_WORDS_SHARE = 0.5;
+const MAX_TITLE_CHARACTERS = 80;
+/** Longer than any sentence worth quoting: text without punctuation is cut there. */
+const MAX_STATEMENT_CHARACTERS = 500;
+
+const segmenter = new Intl.Segmenter('en', { granularity: 'sentence' });
+/** The segmenter ends a sentence after "Mr." and after each part of "11 U.S.C. § 101". */
+const ABBREVIATION = /(?:^|[\s.(])(?:\p{L}|mr|mrs|ms|dr|st|no|fig|cf|vs|inc|ltd)\.\s*$/iu;
+
+/** Splits a passage in Markdown or plain text into statements, in their order. */
+export function splitIntoStatements(passage: string): Statement[] {
+  const statements: Statement[] = [];
+  let heading = '';
+  const add = (text: string, isTopic: boolean): void => {
+    if (!/[\p{L}\p{N}]/u.test(text)) return;
+    statements.push({ text, context: heading ? `${heading}. ${text}` : text, isTopic });
+  };
+
+  for (const { kind, lines } of paragraphsOf(passage.replace(REFERENCE, ''))) {
+    const text = plainText(lines.join(' '));
+    if (kind === 'heading') {
+      heading = text;
+    } else if (kind === 'table') {
+      for (const row of rowsOf(lines)) add(row, false);
+    } else if (isTitle(text)) {
+      // Text without markup does not tell a title from another short line, so that it may be quoted too.
+      heading = '';
+      add(text, true);
+      heading = text.replace(/:$/, '');
+    } else {
+      for (const sentence of sentencesOf(text)) add(sentence, sentence.endsWith('?'));
+    }
+  }
+  return statements.length === 0 && heading ? [{ text: heading, context: heading, isTopic: true }] : statements;
+}
+
+function paragraphsOf(passage: string): Paragraph[] {
+  const paragraphs: Paragraph[] = [];
+  let open: Paragraph | undefined;
+  for (const raw of passage.split('\n')) {
+    const line = raw.trim();
+    if (line === '' || RULE.test(line)) {
+      open = undefined;
+      continue;
+    }
+    const kind = MARKDOWN_HEADING.test(line) ? 'heading' : line.startsWith('|') ? 'table' : 'text';
+    if (open?.kind === kind && (kind === 'table' || (kind === 'text' && continues(open.lines, line)))) {
+      open.lines.push(line);
+    } else {
+      open = { kind, lines: [line] };
+      paragraphs.push(open);
+    }
+  }
+  return paragraphs;
+}
+
+function continues(before: string[], line: string): boolean {
+  const last = before.at(-1) ?? '';
+  if (LIST_MARK.test(line)) return false;
+  return /^\p{Ll}/u.test(line) || (isRunningText(last) && !SENTENCE_END.test(last));
+}
+
+function isRunningText(line: string): boolean {
+  const words = line.match(/\p{L}+/gu) ?? [];
+  const smallWords = words.filter((word) => /^\p{Ll}/u.test(word));
+  return line.length >= MIN_WRAPPED_CHARACTERS && smallWords.length >= words.length * MIN_SMALL_WORDS_SHARE;
+}
+
+function isTitle(text: string): boolean {
+  if (text.length > MAX_TITLE_CHARACTERS || /\d|[.!?;]$/.test(text) || FIELD.test(text)) return false;
+  const longWords = text.match(/\p{L}{4,}/gu) ?? [];
+  return longWords.length > 0 && longWords.every((word) => /^\p{Lu}/u.test(word));
+}
+
+/** Rows with the name of its column before each cell, so that a row is understood without its table. */
+function rowsOf(lines: string[]): string[] {
+  const hasHeader = TABLE_DELIMITER.test(lines[1] ?? '');
+  const rows = lines.filter((line) => !TABLE_DELIMITER.test(line)).map(cellsOf);
+  const header = hasHeader ? (rows.shift() ?? []) : [];
+  if (rows.length === 0) return [header.join(' ')];
+  return rows.map((cells) => {
+    // Two columns are mostly a field and its value, and the header says no more than that.
+    if (cells.length === 2) return cells.filter(Boolean).join(': ');
+    const named = cells.map((cell, column) => (cell && header[column] ? `${header[column]}: ${cell}` : cell));
+    return named.filter(Boolean).join('; ');
+  });
+}
+
+function cellsOf(row: string): string[] {
+  const cells = row.replace(/^\||\|$/g, '').split(/(?<!\\)\|/);
+  return cells.map(plainText);
+}
+
+function sentencesOf(text: string): string[] {
+  const sentences: string[] = [];
+  let open = '';
+  for (const { segment } of segmenter.segment(text)) {
+    open += segment;
+    if (ABBREVIATION.test(open)) continue;
+    sentences.push(...splitAtSpaces(open, MAX_STATEMENT_CHARACTERS));
+    open = '';
+  }
+  return [...sentences, open].map((sentence) => sentence.trim()).filter(Boolean);
+}
+
+/** Drops the marks of Markdown. */
+function plainText(markdown: string): string {
+  return markdown
+    .replace(MARKDOWN_HEADING, '')
+    .replace(LIST_MARK, '')
+    .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(/\*\*|__|`/g, '')
+    .replace(/\\([\p{P}\p{S}])/gu, '$1')
+    .replace(/\s+/g, ' ')
+    .trim();
+}

@@ -1,0 +1,59 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { expect } from 'chai';
+import { embeddingModel } from './model-manifest.ts';
+import { toolsDir } from './test-server.ts';
+
+describe('the model server as a process', () => {
+  const children: ChildProcessWithoutNullStreams[] = [];
+  afterEach(() => {
+    for (const child of children.splice(0)) child.kill('SIGKILL');
+  });
+
+  function start(environment: Record<string, string>) {
+    const child = spawn(process.execPath, [join(import.meta.dirname, 'main.ts')], {
+      env: { PATH: process.env.PATH, PORT: '0', TOOLS_DIR: toolsDir(), ...environment },
+    });
+    children.push(child);
+    let log = '';
+    child.stdout.on('data', (chunk) => {
+      log += chunk;
+    });
+    return { child, log: () => log, exited: once(child, 'close').then(([code]) => code) };
+  }
+
+  it('serves, and ends with code 0 on SIGTERM', async () => {
+    const { child, log, exited } = start({});
+    while (!log().includes('model loaded')) await once(child.stdout, 'data');
+    const url = /"url":"([^"]+)"/.exec(log())?.[1];
+    const health = await fetch(`${url}/health`);
+    expect(health.status).to.equal(200);
+
+    child.kill('SIGTERM');
+    expect(await exited).to.equal(0);
+  });
+
+  it('refuses an address that others can reach', async () => {
+    const { log, exited } = start({ HOST: '0.0.0.0' });
+    expect(await exited).to.equal(1);
+    expect(log()).to.include('HOST').and.include('127.0.0.1');
+  });
+
+  it('refuses a model file that is not the pinned one', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'model-server-'));
+    try {
+      for (const { path } of [embeddingModel.graph, embeddingModel.tokenizer]) {
+        await mkdir(join(dir, dirname(path)), { recursive: true });
+        await writeFile(join(dir, path), 'something else');
+      }
+      const { log, exited } = start({ TOOLS_DIR: dir });
+      expect(await exited).to.equal(1);
+      expect(log()).to.include('SHA-256');
+    } finally {
+      await rm(dir, { recursive: true });
+    }
+  });
+});

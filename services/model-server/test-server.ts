@@ -1,0 +1,33 @@
+import OpenAI from 'openai';
+import { pino } from 'pino';
+import { type ModelServer, startModelServer } from './model-server.ts';
+
+/** The folder with the packaged models; `npm test` sets it. */
+export function toolsDir(): string {
+  const dir = process.env.TOOLS_DIR;
+  if (!dir) throw new Error('TOOLS_DIR is not set: run these tests with `npm test -- services`.');
+  return dir;
+}
+
+export type TestServer = ModelServer & { client: OpenAI; logLines: string[] };
+
+/** A server on a free port, its real client and what it logged. */
+export async function startTestServer(): Promise<TestServer> {
+  const logLines: string[] = [];
+  const log = pino({ name: 'model-server' }, { write: (line) => logLines.push(line) });
+  const server = await startModelServer({
+    host: '127.0.0.1',
+    port: 0,
+    toolsDir: toolsDir(),
+    threads: 1,
+    log,
+    onFailure: (error) => log.fatal(error.message),
+  });
+  const client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'unused', maxRetries: 0 });
+  return { ...server, client, logLines };
+}
+
+/** Polls until the condition holds; the test's own timeout ends the wait. */
+export async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
+}
