@@ -12,5 +12,8 @@ export type ChunkResult = { chunksTotal: number };
 export type EmbedResult = { chunksEmbedded: number };
 export type IngestDocumentResult = { chunks: number };
 
+/** `error` has a code of the error catalogue. */
+export type RecordIngestionFailureInput = IngestDocumentInput & { error: { code: string; message: string } };
+
 /** Answer of the `stage` query. */
 export type IngestionProgress = { stage: IngestionStage | 'queued' | 'done'; chunksTotal: number | null };

@@ -1,0 +1,35 @@
+import type {
+  ChunkResult,
+  ConvertResult,
+  EmbedResult,
+  IngestDocumentInput,
+  ParseResult,
+  RecordIngestionFailureInput,
+} from '#src/contracts/ingestion.ts';
+import type { IngestionService } from '#src/modules/ingestion/ingestion.service.ts';
+import { heartbeating } from './heartbeating.ts';
+
+export type IngestionActivities = ReturnType<typeof createIngestionActivities>;
+
+/** The steps of `ingestDocument`. Each may run twice, also at the same time, with the same result. */
+export function createIngestionActivities({ ingestion }: { ingestion: IngestionService }) {
+  return {
+    parseDocument: (input: IngestDocumentInput): Promise<ParseResult> => heartbeating(() => ingestion.parse(input)),
+
+    convertDocument: (input: IngestDocumentInput): Promise<ConvertResult> =>
+      heartbeating((step) => ingestion.convert(input, step)),
+
+    chunkDocument: (input: IngestDocumentInput): Promise<ChunkResult> => heartbeating(() => ingestion.chunk(input)),
+
+    embedChunks: (input: IngestDocumentInput): Promise<EmbedResult> =>
+      heartbeating((step) => ingestion.embed(input, step)),
+
+    activateGeneration: (input: IngestDocumentInput): Promise<void> => heartbeating(() => ingestion.activate(input)),
+
+    recordFailure: (input: RecordIngestionFailureInput): Promise<void> =>
+      heartbeating(() => ingestion.recordFailure(input)),
+
+    recordCancellation: (input: IngestDocumentInput): Promise<void> =>
+      heartbeating(() => ingestion.recordCancellation(input)),
+  };
+}

@@ -1,0 +1,43 @@
+import type { Context } from '@temporalio/activity';
+import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
+import type { ActivityInterceptors } from '@temporalio/worker';
+import { AppError } from '#src/errors.ts';
+
+/** The one place where what an activity throws becomes what the engine, and an operator, understands. */
+export function mapErrors(context: Context): ActivityInterceptors {
+  return {
+    inbound: {
+      async execute(input, next) {
+        try {
+          return await next(input);
+        } catch (error) {
+          throw toFailure(error, context);
+        }
+      },
+    },
+  };
+}
+
+function toFailure(error: unknown, context: Context): unknown {
+  const { cancellationSignal, info, log } = context;
+  if (cancellationSignal.aborted) return cancellationSignal.reason;
+  if (error instanceof ApplicationFailure) return error;
+  if (error instanceof AppError) {
+    const isPermanent = error.errorClass === 'permanent';
+    return ApplicationFailure.create({
+      message: error.message,
+      type: error.code,
+      nonRetryable: error.errorClass !== 'transient',
+      ...(error.retryAfterSeconds !== undefined && { nextRetryDelay: error.retryAfterSeconds * 1000 }),
+      // A damaged file is the user's news and not a fault of the service.
+      ...(isPermanent && { category: ApplicationFailureCategory.BENIGN }),
+    });
+  }
+  // Its text may hold SQL or a piece of a document, which have no place in a history.
+  log.error('an activity failed for an unknown reason', { error });
+  const name = error instanceof Error ? error.name : typeof error;
+  return ApplicationFailure.create({
+    message: `${info.activityType} failed with ${name}; the log of the worker says more.`,
+    type: 'internal_error',
+  });
+}

@@ -1,0 +1,180 @@
+import { v7 as uuidv7 } from 'uuid';
+import type {
+  ChunkResult,
+  ConvertResult,
+  EmbedResult,
+  IngestDocumentInput,
+  IngestionStage,
+  ParseResult,
+  RecordIngestionFailureInput,
+} from '#src/contracts/ingestion.ts';
+import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
+import type { AnalyzeText } from '#src/domain/text-analysis.ts';
+import type { TokenCounter } from '#src/domain/tokens.ts';
+import { appError } from '#src/errors.ts';
+import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { BlobStore } from '#src/ports/blob-store.ts';
+import type { Converter } from '#src/ports/converter.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { Embedder } from '#src/ports/embedder.ts';
+import type { VectorStore } from '#src/ports/vector-store.ts';
+import { chunkDocument, indexedText } from './chunk-document.ts';
+import type { ChunkText, Conversion, IngestionTarget } from './ingestion.model.ts';
+import { createIngestionRepository } from './ingestion.repository.ts';
+
+const CHUNKS_PER_BATCH = 64;
+
+/** When a step has to stop, and whom it tells how far it is. */
+export type Step = { signal: AbortSignal; report: (details: unknown) => void };
+
+export type IngestionService = ReturnType<typeof createIngestionService>;
+
+/**
+ * The work of `ingestDocument`, one method a step. A step that finds its result stored gives it back; every step throws
+ * `superseded` once a newer generation was asked for and `document_not_found` once the document is deleted.
+ */
+export function createIngestionService(deps: {
+  db: Db;
+  blobs: Pick<BlobStore, 'withLocalFile'>;
+  converter: Converter;
+  tokens: TokenCounter;
+  analyze: AnalyzeText;
+  embedder: Embedder;
+  vectors: Pick<VectorStore, 'upsert' | 'countGeneration' | 'deleteGenerations'>;
+  jobs: Pick<JobsService, 'advance'>;
+}) {
+  const { db, blobs, converter, embedder, vectors, jobs } = deps;
+  const repository = createIngestionRepository(db);
+  const jobIdOf = (of: IngestDocumentInput) => ingestWorkflowId(of.documentId, of.generation);
+
+  async function enter(of: IngestDocumentInput, stage: IngestionStage): Promise<IngestionTarget> {
+    const target = await repository.findTarget(of);
+    if (target === undefined) throw appError('document_not_found', { detail: 'The document was deleted.' });
+    if (target.newestGeneration !== of.generation) throw appError('superseded');
+    await jobs.advance(jobIdOf(of), { status: 'running', stage });
+    return target;
+  }
+
+  async function requireConversion(of: IngestDocumentInput, { conversionId }: IngestionTarget): Promise<Conversion> {
+    const conversion = conversionId === null ? undefined : await repository.getConversion(of.orgId, conversionId);
+    if (conversion === undefined) throw appError('internal_error', { detail: 'The document was not converted yet.' });
+    return conversion;
+  }
+
+  /** Points before marks: a mark says that the point is there, and a point without its mark is written again. */
+  async function store(of: IngestDocumentInput, texts: ChunkText[], embeddings: Float32Array[]): Promise<number> {
+    const points = texts.flatMap(({ id }, index) => {
+      const vector = embeddings[index];
+      return vector === undefined ? [] : [{ id, documentId: of.documentId, generation: of.generation, vector }];
+    });
+    await vectors.upsert({ orgId: of.orgId, model: embedder.model, points });
+    const ids = texts.map((text) => text.id);
+    const chunksEmbedded = await repository.markEmbedded(of, ids, embedder.model);
+    if (chunksEmbedded === undefined) throw appError('superseded');
+    return chunksEmbedded;
+  }
+
+  return {
+    /** Tells the format by content. */
+    async parse(of: IngestDocumentInput): Promise<ParseResult> {
+      const { blobKey, fileName, mediaType, declaredFormat, sizeBytes } = await enter(of, 'parse');
+      const declaredMediaType = mediaType === null ? {} : { declaredMediaType: mediaType };
+      const sourceFormat =
+        declaredFormat ??
+        (await blobs.withLocalFile(blobKey, (path) => converter.detect({ path, fileName, ...declaredMediaType })));
+      await repository.setSourceFormat(of, sourceFormat);
+      return { sourceFormat, sizeBytes };
+    },
+
+    /** Makes the Markdown body, or finds that the organization has converted this content before. */
+    async convert(of: IngestDocumentInput, { signal, report }: Step): Promise<ConvertResult> {
+      const { blobKey, fileName, contentSha256, sourceFormat: format } = await enter(of, 'convert');
+      if (format === null) throw appError('internal_error', { detail: 'The format of the document is not known yet.' });
+      const key = { orgId: of.orgId, contentSha256, converterVersion: converter.version, sourceFormat: format };
+
+      let conversion = await repository.findConversion(key);
+      const reused = conversion !== undefined;
+      if (conversion === undefined) {
+        const { body, title, pageMap, pageCount } = await blobs.withLocalFile(blobKey, (path) =>
+          converter.convert({ path, fileName, format, signal, onProgress: report }),
+        );
+        if (body.trim() === '') throw appError('empty_document');
+        await repository.insertConversion({ ...key, id: uuidv7(), body, title, pageMap, pageCount });
+        conversion = await repository.findConversion(key);
+      }
+      if (conversion === undefined) throw appError('internal_error', { detail: 'The conversion was not stored.' });
+      await repository.setConversion(of, conversion.id);
+      return { charCount: conversion.body.length, pageCount: conversion.pageCount, reused };
+    },
+
+    /** Cuts the body into chunks and indexes their words; all of it in one transaction. */
+    async chunk(of: IngestDocumentInput): Promise<ChunkResult> {
+      const target = await enter(of, 'chunk');
+      if (target.chunksTotal !== null) return { chunksTotal: target.chunksTotal };
+      const { body, pageMap } = await requireConversion(of, target);
+      const source = { documentName: target.name, body, pageMap, chunking: target.ragConfig.chunking };
+      const chunks = chunkDocument(of, source, deps);
+      if (chunks.length === 0) throw appError('empty_document');
+
+      return db.transaction(async (trx) => {
+        const own = createIngestionRepository(trx);
+        const generation = await own.lockGeneration(of);
+        if (generation === undefined) throw appError('superseded');
+        if (generation.chunksTotal !== null) return { chunksTotal: generation.chunksTotal };
+        await own.insertChunks(of, chunks);
+        await own.setChunked(of, chunks.length);
+        return { chunksTotal: chunks.length };
+      });
+    },
+
+    /** Goes on where Postgres says that the last run stopped. One batch is written while the next is embedded. */
+    async embed(of: IngestDocumentInput, { signal, report }: Step): Promise<EmbedResult> {
+      const { chunksTotal } = await enter(of, 'embed');
+      const waiting = await repository.listUnembedded(of);
+
+      const embedBatch = async (ids: string[]) => {
+        const texts = await repository.readTexts(of.orgId, ids);
+        return { texts, embeddings: await embedder.embed(texts.map(indexedText), { signal }) };
+      };
+      const storeBatch = async ({ texts, embeddings }: Awaited<ReturnType<typeof embedBatch>>) => {
+        const done = await store(of, texts, embeddings);
+        await jobs.advance(jobIdOf(of), { progress: { done, total: chunksTotal, unit: 'chunks' } });
+        report({ chunksEmbedded: done });
+      };
+
+      let writing: Promise<void> = Promise.resolve();
+      for (let start = 0; start < waiting.length; start += CHUNKS_PER_BATCH) {
+        const [batch] = await Promise.all([embedBatch(waiting.slice(start, start + CHUNKS_PER_BATCH)), writing]);
+        writing = storeBatch(batch);
+      }
+      await writing;
+      return { chunksEmbedded: await repository.countEmbedded(of) };
+    },
+
+    /** Makes this generation the one that readers see, once all of it is there; then collects the older ones. */
+    async activate(of: IngestDocumentInput): Promise<void> {
+      const { chunksTotal } = await enter(of, 'activate');
+      const [embedded, stored] = await Promise.all([repository.countEmbedded(of), vectors.countGeneration(of)]);
+      if (embedded !== chunksTotal || stored !== chunksTotal) {
+        const detail = `Of ${chunksTotal} chunks ${embedded} are embedded and ${stored} are in the vector store.`;
+        throw appError('service_unavailable', { detail });
+      }
+      await db.transaction(async (trx) => {
+        if (!(await createIngestionRepository(trx).activate(of))) throw appError('superseded');
+      });
+      await vectors.deleteGenerations({ orgId: of.orgId, documentId: of.documentId, before: of.generation });
+      await repository.deleteOlderGenerations(of);
+      await jobs.advance(jobIdOf(of), { status: 'succeeded' });
+    },
+
+    /** What a newer generation took over did not fail: it was given up. */
+    async recordFailure({ error, ...of }: RecordIngestionFailureInput): Promise<void> {
+      const status = error.code === 'superseded' ? 'cancelled' : 'failed';
+      await jobs.advance(jobIdOf(of), { status, error });
+    },
+
+    async recordCancellation(of: IngestDocumentInput): Promise<void> {
+      await jobs.advance(jobIdOf(of), { status: 'cancelled' });
+    },
+  };
+}

@@ -1,0 +1,66 @@
+import { CancellationScope, defineQuery, isCancellation, proxyActivities, setHandler } from '@temporalio/workflow';
+import type { IngestionActivities } from '#activities/ingestion.ts';
+import type {
+  IngestDocumentInput,
+  IngestDocumentResult,
+  IngestionProgress,
+  IngestionStage,
+} from '#src/contracts/ingestion.ts';
+import { stageQueryName } from '#src/contracts/messages.ts';
+import { failureOf, runFailure } from './failure.ts';
+import { bulk, model, quick } from './policies.ts';
+import { showFailure, showStage } from './visibility.ts';
+
+const { parseDocument, convertDocument, chunkDocument } = proxyActivities<IngestionActivities>(bulk);
+const { embedChunks } = proxyActivities<IngestionActivities>(model);
+const { activateGeneration, recordFailure, recordCancellation } = proxyActivities<IngestionActivities>(quick);
+
+const stageQuery = defineQuery<IngestionProgress>(stageQueryName);
+
+/** Makes one generation of a document readable: all of it, or, when a step fails for good, nothing of it. */
+export async function ingestDocument(input: IngestDocumentInput): Promise<IngestDocumentResult> {
+  let progress: IngestionProgress = { stage: 'queued', chunksTotal: null };
+  setHandler(stageQuery, () => progress);
+
+  function enter(stage: IngestionStage, details: string): void {
+    progress = { ...progress, stage };
+    showStage(stage, details);
+  }
+
+  try {
+    enter('parse', 'Looking at the original to tell its format.');
+    const { sourceFormat, sizeBytes } = await parseDocument(input);
+
+    enter('convert', `Converting ${sizeBytes} bytes of ${sourceFormat} to Markdown.`);
+    const { charCount, pageCount } = await convertDocument(input);
+
+    enter('chunk', `Cutting ${charCount} characters${pageCount === null ? '' : ` on ${pageCount} pages`} into chunks.`);
+    const { chunksTotal } = await chunkDocument(input);
+
+    progress = { ...progress, chunksTotal };
+    enter('embed', `Embedding ${chunksTotal} chunks; the job's progress says how many are done.`);
+    await embedChunks(input);
+
+    enter('activate', `Making generation ${input.generation} with ${chunksTotal} chunks the one that readers see.`);
+    await activateGeneration(input);
+
+    progress = { ...progress, stage: 'done' };
+    showStage('done', `Done: ${chunksTotal} chunks.`);
+    return { chunks: chunksTotal };
+  } catch (error) {
+    throw await CancellationScope.nonCancellable(() => recordEnd(input, error));
+  }
+}
+
+/** Writes into the job why the run ends. @returns what to throw */
+async function recordEnd(input: IngestDocumentInput, error: unknown): Promise<unknown> {
+  if (isCancellation(error)) {
+    await recordCancellation(input);
+    return error;
+  }
+  const failure = failureOf(error);
+  if (failure === undefined) return error;
+  showFailure(failure);
+  await recordFailure({ ...input, error: failure });
+  return runFailure(failure, error);
+}

@@ -1,0 +1,41 @@
+import type { ActivityOptions } from '@temporalio/workflow';
+
+/**
+ * How long steps may take and how they are retried. Every step heartbeats from a timer, so that a dead worker is
+ * noticed by silence and the limits below only bound steps that hang.
+ */
+const untilHealed = {
+  // Three missed beats and reserve: a killed worker's step runs elsewhere within 15 seconds.
+  heartbeatTimeout: '10 seconds',
+  // An outage of a working day and a night may pass unattended; what still fails then needs a person.
+  scheduleToCloseTimeout: '24 hours',
+  retry: {
+    initialInterval: '1 second',
+    backoffCoefficient: 2,
+    // A service that is back is used within a minute, and one that is down is not hammered.
+    maximumInterval: '1 minute',
+    // No count limit: permanent faults are marked by their code, all others heal with time.
+  },
+} satisfies ActivityOptions;
+
+/** Some rows of our own database. */
+export const quick: ActivityOptions = {
+  ...untilHealed,
+  // Milliseconds as a rule; collecting the old generation of a very large document takes longest.
+  startToCloseTimeout: '2 minutes',
+};
+
+/** Reading, parsing and cutting one file. */
+export const bulk: ActivityOptions = {
+  ...untilHealed,
+  // The parser has its own limit of one minute; the rest is for storing the rows of the largest documents.
+  startToCloseTimeout: '5 minutes',
+};
+
+/** All model calls of one document, in batches. */
+export const model: ActivityOptions = {
+  ...untilHealed,
+  // Each batch has its own limit of five minutes and is kept when it is done, so only the whole is bounded here:
+  // the largest document of the largest tier on two slow cores.
+  startToCloseTimeout: '12 hours',
+};
