@@ -17,21 +17,24 @@ export const folderSchema = z.strictObject({
 
 const documentNameSchema = z.strictObject({ id: z.uuid(), name: z.string() });
 
-export const folderTreeNodeSchema = z.strictObject({
-  ...folderSchema.shape,
-  get folders() {
-    return z.array(folderTreeNodeSchema);
-  },
-  documents: z.array(documentNameSchema),
-});
+export type FolderDto = z.infer<typeof folderSchema>;
+export type FolderTreeNodeDto = FolderDto & {
+  folders: FolderTreeNodeDto[];
+  documents: z.infer<typeof documentNameSchema>[];
+};
+
+export const folderTreeNodeSchema: z.ZodType<FolderTreeNodeDto, FolderTreeNodeDto> = z
+  .strictObject({
+    ...folderSchema.shape,
+    folders: z.lazy(() => z.array(folderTreeNodeSchema)),
+    documents: z.array(documentNameSchema),
+  })
+  .meta({ id: 'FolderTreeNode' });
 
 export const folderChildrenSchema = z.strictObject({
   folders: z.array(folderSchema),
   documents: z.array(documentNameSchema),
 });
-
-export type FolderDto = z.infer<typeof folderSchema>;
-export type FolderTreeNodeDto = z.infer<typeof folderTreeNodeSchema>;
 
 export function toFolderDto(actor: Actor, folder: FolderView): FolderDto {
   return {
