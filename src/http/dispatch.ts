@@ -44,18 +44,19 @@ export function createDispatcher(deps: DispatchDeps) {
 
       const actor = await admit(route, req, requestId);
       if (actor !== undefined) res.locals.userId = actor.userId;
+      const key = route.idempotent && readIdempotencyKey(req.headers['idempotency-key']);
       const request = {
         actor,
         params: parseParams(route.params, req.params),
         query: route.query === undefined ? {} : validate(route.query, req.query),
         requestId,
+        idempotencyKey: key ?? null,
         signal: leaving.signal,
       };
       await checkPrecondition(req, getSibling, request);
 
       const body = await receiveBody(route, req, actor);
       const call = () => callOrDiscard(route, request, body);
-      const key = route.idempotent && readIdempotencyKey(req.headers['idempotency-key']);
       if (key && actor) {
         const name = { userId: actor.userId, route: `${route.method.toUpperCase()} ${route.path}`, key };
         const fingerprint = fingerprintOf({ params: req.params, query: req.query, body: body.identity });

@@ -61,6 +61,8 @@ export type RouteContext<WhoMayCall extends Access, Params, Query, Body> = {
   query: Query;
   body: Body;
   requestId: string;
+  /** Of an idempotent route: lets a repeated request go on with what a first, interrupted one began. */
+  idempotencyKey: string | null;
   /** Aborts when the client leaves before the answer is complete. */
   signal: AbortSignal;
 };
