@@ -1,0 +1,100 @@
+import OpenAI from 'openai';
+import { type AppError, appError } from '#src/errors.ts';
+import type { ChatModel, ModelReply, ModelRequest, ModelUsage } from '#src/ports/chat-model.ts';
+import { toModelError } from './openai-errors.ts';
+
+/** Between two pieces of an answer, or before the first: a slow model on two cores reads a full prompt in half of it. */
+const silenceTimeoutMs = 60_000;
+
+/** Chat models over Chat Completions. Retries belong to the callers, who know whether somebody waits. */
+export function createChatModel(options: { baseUrl: string; apiKey: string }): ChatModel {
+  const client = new OpenAI({
+    baseURL: options.baseUrl,
+    apiKey: options.apiKey,
+    organization: null,
+    project: null,
+    maxRetries: 0,
+    timeout: silenceTimeoutMs,
+    logLevel: 'off',
+  });
+
+  async function stream(request: ModelRequest, onToken: (text: string) => void): Promise<ModelReply> {
+    const silence = watchSilence();
+    const signal = AbortSignal.any([request.signal, silence.signal]);
+    let text = '';
+    let usage: ModelUsage | undefined;
+    let isFinished = false;
+    try {
+      const chunks = await client.chat.completions.create(
+        { ...bodyOf(request), stream: true, stream_options: { include_usage: true } },
+        { signal },
+      );
+      for await (const chunk of chunks) {
+        silence.heard();
+        const choice = chunk.choices?.[0];
+        const piece = choice?.delta?.content ?? '';
+        if (piece !== '') {
+          text += piece;
+          onToken(piece);
+        }
+        if (choice?.finish_reason) isFinished = true;
+        if (chunk.usage) usage = usageOf(chunk.usage);
+      }
+      // An aborted stream ends without an error.
+      signal.throwIfAborted();
+    } catch (error) {
+      throw toModelError(error, signal);
+    } finally {
+      silence.stop();
+    }
+    if (!isFinished) throw invalid('it broke off');
+    return replyOf(request, text, usage);
+  }
+
+  async function complete(request: ModelRequest): Promise<ModelReply> {
+    const { signal } = request;
+    const answer = await client.chat.completions.create(bodyOf(request), { signal }).catch((error: unknown) => {
+      throw toModelError(error, signal);
+    });
+    // What is here is what the service sent, whatever the types of its client promise.
+    const text = answer.choices?.[0]?.message?.content ?? '';
+    return replyOf(request, text, answer.usage && usageOf(answer.usage));
+  }
+
+  return { stream, complete };
+}
+
+function bodyOf(request: ModelRequest) {
+  const { model, messages, temperature, maxTokens } = request;
+  return { model, messages, temperature, max_tokens: maxTokens };
+}
+
+function replyOf(request: ModelRequest, text: string, usage: ModelUsage | undefined): ModelReply {
+  if (text.trim() === '') throw invalid('it is empty');
+  return {
+    text,
+    model: request.model,
+    usage: usage ?? { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 },
+  };
+}
+
+function usageOf(usage: OpenAI.CompletionUsage): ModelUsage {
+  return {
+    inputTokens: usage.prompt_tokens ?? 0,
+    cachedInputTokens: usage.prompt_tokens_details?.cached_tokens ?? 0,
+    completionTokens: usage.completion_tokens ?? 0,
+  };
+}
+
+/** Aborts when nothing was heard for too long: the client's own timeout ends with the headers of a stream. */
+function watchSilence(): { signal: AbortSignal; heard(): void; stop(): void } {
+  const controller = new AbortController();
+  const giveUp = () =>
+    controller.abort(appError('model_unavailable', { detail: 'The model service stopped answering.' }));
+  const timer = setTimeout(giveUp, silenceTimeoutMs);
+  return { signal: controller.signal, heard: () => timer.refresh(), stop: () => clearTimeout(timer) };
+}
+
+function invalid(reason: string): AppError {
+  return appError('model_response_invalid', { detail: `The answer of the chat model cannot be used: ${reason}.` });
+}
