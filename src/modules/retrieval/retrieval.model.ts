@@ -1,0 +1,25 @@
+import type { VectorHit } from '#src/ports/vector-store.ts';
+
+/** A chunk that one of the legs found. `score` is the leg's own and only orders that leg. */
+export type WordHit = { chunkId: string; score: number };
+export type { VectorHit };
+
+/** A chunk whose text the caller may read, ready for a prompt. */
+export type RetrievedChunk = {
+  chunkId: string;
+  documentId: string;
+  documentName: string;
+  pageNumber: number;
+  content: string;
+  contextualText: string | null;
+  tokenCount: number;
+};
+
+/** Why the answer rests on less than was asked for. */
+export type RetrievalDegradation = { reason: 'embedder_unavailable' | 'vector_store_unavailable' };
+
+export type Retrieval = {
+  /** Best first. */
+  chunks: RetrievedChunk[];
+  degraded: RetrievalDegradation | null;
+};
