@@ -47,7 +47,10 @@ export async function up(knex: Knex): Promise<void> {
       assistant_reply text,
       model text not null,
       citations jsonb not null default '[]',
-      retrieval_events jsonb not null default '[]',
+      -- Events of writing the answer (steering, dropped citations, degraded retrieval); those of scoring are in events.
+      answer_events jsonb not null default '[]',
+      -- A repeated request finds the round that it made.
+      idempotency_key text,
       input_tokens integer not null default 0,
       cached_input_tokens integer not null default 0,
       completion_tokens integer not null default 0,
@@ -75,6 +78,7 @@ export async function up(knex: Knex): Promise<void> {
       foreign key (org_id, chat_id) references chats (org_id, id) on delete cascade
     );
     create index rounds_org_chat_idx on rounds (org_id, chat_id);
+    create unique index rounds_idempotency_key on rounds (chat_id, idempotency_key);
     create unique index rounds_one_open_key on rounds (chat_id) where status = 'open';
     create index rounds_lease_idx on rounds (lease_expires_at) where status = 'open';
     create index rounds_unscored_idx on rounds (finished_at) where status = 'complete' and scored_at is null;

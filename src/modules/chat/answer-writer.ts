@@ -1,0 +1,137 @@
+import { randomBytes } from 'node:crypto';
+import type { Logger } from 'pino';
+import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
+import type { AlignmentEventBody } from '#src/domain/alignment-events.ts';
+import { initialFoldState } from '#src/domain/alignment-fold.ts';
+import { steeringFor } from '#src/domain/alignment-steering.ts';
+import { costUsd } from '#src/domain/prices.ts';
+import type { TokenCounter } from '#src/domain/tokens.ts';
+import { appError } from '#src/errors.ts';
+import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { RetrievedChunk } from '#src/modules/retrieval/retrieval.model.ts';
+import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
+import type { ChatModel, ModelReply } from '#src/ports/chat-model.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { Chat, ChatActor, ChatAgent, CompletedAnswer } from './chat.model.ts';
+import { createChatRepository } from './chat.repository.ts';
+import type { Citer } from './citer.ts';
+import { buildPrompt } from './prompt.ts';
+import { createRoundsRepository } from './rounds.repository.ts';
+
+/** Rounds that are looked at for the conversation in the prompt; their tokens are the real bound. */
+const historyRounds = 50;
+
+/** An open round that this process holds. */
+export type OpenRound = {
+  chat: Chat;
+  agent: ChatAgent;
+  round: number;
+  leaseOwner: string;
+  question: string;
+};
+
+export type AnswerWriter = ReturnType<typeof createAnswerWriter>;
+
+/** Writes the answer of an open round and stores it whole, or not at all. */
+export function createAnswerWriter(deps: {
+  db: Db;
+  chatModel: Pick<ChatModel, 'stream'>;
+  retrieval: Pick<RetrievalService, 'retrieve'>;
+  jobs: Pick<JobsService, 'enqueue'>;
+  cite: Citer;
+  tokenCounter: TokenCounter;
+  logger: Logger;
+}) {
+  const { db, chatModel, retrieval, jobs, cite, tokenCounter, logger } = deps;
+
+  function priced(reply: ModelReply): number {
+    const cost = costUsd(reply.model, reply.usage);
+    if (cost === null) logger.warn({ model: reply.model }, 'a model without a price counts as free');
+    return cost ?? 0;
+  }
+
+  /** One transaction: the answer, the chat's sums, and the job that scores the round. */
+  async function store(actor: ChatActor, open: OpenRound, answer: CompletedAnswer): Promise<void> {
+    const { chat, agent, round, leaseOwner } = open;
+    await db.transaction(async (trx) => {
+      const chats = createChatRepository(trx);
+      await chats.lock(chat.orgId, chat.id);
+      const isOurs = await createRoundsRepository(trx).complete({ chatId: chat.id, round }, leaseOwner, answer);
+      if (!isOurs) throw appError('interrupted', { detail: 'Another process ended this round.' });
+      await chats.recordAnswer(chat.id, answer);
+      await jobs.enqueue(trx, {
+        id: alignmentWorkflowId(chat.id),
+        kind: 'alignment',
+        orgId: chat.orgId,
+        createdBy: chat.createdBy,
+        acl: chat.acl,
+        chatId: chat.id,
+        agentId: agent.id,
+        start: {
+          workflow: 'scoreAlignment',
+          input: { orgId: chat.orgId, chatId: chat.id },
+          summary: `Alignment of chat ${chat.id}`,
+        },
+        requestId: actor.requestId,
+      });
+    });
+  }
+
+  return async (
+    actor: ChatActor,
+    open: OpenRound,
+    signal: AbortSignal,
+    onToken: (text: string) => void,
+  ): Promise<void> => {
+    const { chat, agent, round, question } = open;
+    const startedAt = performance.now();
+    const rounds = createRoundsRepository(db);
+    const [found, history, scored] = await Promise.all([
+      chat.ragEnabled ? retrieval.retrieve(actor, { query: question, ...documentFilter(chat), signal }) : null,
+      rounds.listForPrompt(chat.id, round, historyRounds),
+      rounds.findNewestScored(chat.id),
+    ]);
+    const steering = steeringFor(scored?.foldState ?? initialFoldState, {
+      persona: agent.agentPrompt,
+      anchors: agent.anchorWords,
+    });
+    const chunks: readonly RetrievedChunk[] = found?.chunks ?? [];
+    const messages = buildPrompt(
+      {
+        persona: agent.agentPrompt,
+        steering,
+        passages: found === null ? null : chunks,
+        history,
+        question,
+        nonce: randomBytes(8).toString('hex'),
+      },
+      tokenCounter,
+    );
+    const { chatModel: model, temperature, maxTokens } = agent;
+    const reply = await chatModel.stream({ model, messages, temperature, maxTokens, signal }, onToken);
+    const latencyMs = Math.round(performance.now() - startedAt);
+    const { citations, dropped } = await cite({ actor, reply: reply.text, chunks });
+
+    const events: AlignmentEventBody[] = [];
+    if (steering.level !== null) events.push({ type: 'steering_applied', data: { level: steering.level } });
+    if (found?.degraded) events.push({ type: 'retrieval_degraded', data: found.degraded });
+    for (const data of dropped) events.push({ type: 'citation_dropped', data });
+    const at = new Date().toISOString();
+    const answer: CompletedAnswer = {
+      assistantReply: reply.text,
+      citations,
+      answerEvents: events.map((event) => ({ ...event, round, at })),
+      ...reply.usage,
+      costUsd: priced(reply),
+      latencyMs,
+    };
+    await store(actor, open, answer);
+  };
+}
+
+function documentFilter(chat: Chat) {
+  return {
+    includeDocumentIds: chat.ragIncludeDocumentIds ?? undefined,
+    excludeDocumentIds: chat.ragExcludeDocumentIds ?? undefined,
+  };
+}

@@ -1,0 +1,116 @@
+import type { AlignmentEvent } from '#src/domain/alignment-events.ts';
+import type { EchoState, FoldState } from '#src/domain/alignment-fold.ts';
+import type { Actor, Visibility } from '#src/domain/visibility.ts';
+
+export type RerankingType = 'cross_encoder' | 'llm';
+
+/** Where the documents of a chat come from; the newest message's settings. */
+export type RagSettings = {
+  ragEnabled: boolean;
+  ragReranking: boolean;
+  ragRerankingType: RerankingType;
+  ragIncludeDocumentIds: string[] | null;
+  ragExcludeDocumentIds: string[] | null;
+};
+
+export type Chat = RagSettings & {
+  id: string;
+  orgId: string;
+  agentId: string;
+  title: string;
+  titleSource: 'message' | 'generated' | 'user';
+  visibility: Visibility;
+  teamIds: string[];
+  acl: string[];
+  roundCount: number;
+  /** The newest folded round; 0 before the first. */
+  echoRound: number;
+  echoState: EchoState;
+  ewma: number;
+  alignmentScore: number;
+  inputTokens: number;
+  completionTokens: number;
+  /** Of the newest complete round. */
+  latencyMs: number;
+  createdBy: string;
+  createdAt: Date;
+  updatedAt: Date;
+};
+
+/** What a chat starts with; the rest has defaults. */
+export type NewChat = RagSettings &
+  Pick<Chat, 'id' | 'orgId' | 'agentId' | 'title' | 'titleSource' | 'visibility' | 'teamIds' | 'acl' | 'createdBy'>;
+
+/** A chat as lists show it: does any complete round wait for its scores? */
+export type ChatSummary = Chat & { scoringPending: boolean };
+
+export type Citation = { chunkId: string; documentId: string };
+
+export type Round = {
+  orgId: string;
+  chatId: string;
+  round: number;
+  status: 'open' | 'complete' | 'error';
+  userContent: string;
+  assistantReply: string | null;
+  model: string;
+  citations: Citation[];
+  answerEvents: AlignmentEvent[];
+  idempotencyKey: string | null;
+  errorCode: string | null;
+  leaseOwner: string | null;
+  leaseExpiresAt: Date | null;
+  pruned: boolean;
+  startedAt: Date;
+  finishedAt: Date | null;
+  scoredAt: Date | null;
+  echoState: EchoState | null;
+  ewma: number | null;
+  alignmentScore: number | null;
+  foldState: FoldState | null;
+  events: AlignmentEvent[];
+};
+
+export type CompletedAnswer = {
+  assistantReply: string;
+  citations: Citation[];
+  answerEvents: AlignmentEvent[];
+  inputTokens: number;
+  cachedInputTokens: number;
+  completionTokens: number;
+  costUsd: number;
+  latencyMs: number;
+};
+
+/** What a chat needs to know of its agent. */
+export type ChatAgent = {
+  id: string;
+  orgId: string;
+  acl: string[];
+  agentName: string;
+  agentPrompt: string;
+  chatModel: string;
+  temperature: number;
+  maxTokens: number;
+  anchorWords: Record<string, number>;
+  deletedAt: Date | null;
+};
+
+/** The newest folded state of a chat, as it goes out with an answer. */
+export type Echo = { state: EchoState; ewma: number; alignmentScore: number; round: number; events: AlignmentEvent[] };
+
+/** A finished answer with everything that its response shows. */
+export type ChatAnswer = {
+  chatId: string;
+  round: number;
+  reply: string;
+  model: string;
+  title: string;
+  citations: Citation[];
+  echo: Echo;
+};
+
+export type ChatHistory = { chat: ChatSummary; rounds: Round[]; isAgentDeleted: boolean };
+
+/** The caller, and the request that jobs are traced to. */
+export type ChatActor = Actor & { requestId: string };

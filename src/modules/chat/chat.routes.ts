@@ -1,0 +1,112 @@
+import { z } from 'zod';
+import { created, eventStream, ok } from '#src/http/answers.ts';
+import { type Cursors, keysetQuery } from '#src/http/pagination.ts';
+import { idParam } from '#src/http/params.ts';
+import { type Route, route } from '#src/http/route.ts';
+import {
+  chatHistorySchema,
+  chatListSchema,
+  chatMessageSchema,
+  sendMessageBody,
+  toChatHistoryDto,
+  toChatMessageDto,
+  toChatSummaryDto,
+  toMessage,
+} from './chat.schema.ts';
+import type { ChatService } from './chat.service.ts';
+
+const params = z.strictObject({ chat_id: idParam('chat_not_found') });
+
+const sendErrors = [
+  'agent_not_found',
+  'chat_not_found',
+  'team_not_found',
+  'forbidden',
+  'agent_deleted',
+  'round_in_progress',
+  'model_unavailable',
+  'model_rejected',
+  'model_response_invalid',
+  'model_not_configured',
+  'interrupted',
+] as const;
+
+export function chatRoutes(chat: ChatService, cursors: Cursors): Route[] {
+  return [
+    route({
+      method: 'post',
+      path: '/chat',
+      operationId: 'sendMessage',
+      tag: 'chat',
+      summary: 'Send a message and wait for the whole answer',
+      access: 'user',
+      body: sendMessageBody,
+      idempotent: true,
+      responses: {
+        200: { description: 'The answer in a chat that went on', schema: chatMessageSchema },
+        201: { description: 'The answer in a new chat', schema: chatMessageSchema },
+      },
+      errors: sendErrors,
+      handle: async ({ actor, body, idempotencyKey }) => {
+        const run = await chat.send(actor, toMessage(body, idempotencyKey));
+        const dto = toChatMessageDto(await run.answer);
+        return run.isNewChat ? created(dto) : ok(dto);
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/chat/stream',
+      operationId: 'streamMessage',
+      tag: 'chat',
+      summary: 'Send a message and read the answer as it is written: `token` events, then `done` or `error`',
+      access: 'user',
+      body: sendMessageBody,
+      idempotent: true,
+      responses: { 200: { description: 'Server-Sent Events', contentType: 'text/event-stream' } },
+      errors: sendErrors,
+      handle: async ({ actor, body, idempotencyKey }) => {
+        const run = await chat.send(actor, toMessage(body, idempotencyKey));
+        return eventStream(async (events) => {
+          let sequence = 0;
+          const nextId = () => `${run.round}:${++sequence}`;
+          for await (const text of run.tokens()) await events.send({ id: nextId(), event: 'token', data: { t: text } });
+          const answer = await run.answer;
+          await events.send({ id: nextId(), event: 'done', data: toChatMessageDto(answer) });
+        });
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/chat',
+      operationId: 'listChats',
+      tag: 'chat',
+      summary: 'The chats that you may read, newest change first',
+      access: 'user',
+      query: z.strictObject({
+        ...keysetQuery,
+        agent_id: z.guid().optional(),
+        mine: z.stringbool().default(false).describe('Only those that you started.'),
+      }),
+      responses: { 200: { description: 'A page of chats', schema: chatListSchema } },
+      handle: async ({ actor, query }) => {
+        const filter = { agentId: query.agent_id, mine: query.mine };
+        const list = { list: 'chats', filter };
+        const page = { limit: query.limit, after: cursors.decode(query.cursor, list) };
+        const { items, last, total } = await chat.list(actor, filter, page);
+        return ok({ items: items.map(toChatSummaryDto), next_cursor: cursors.encode(last, list), total });
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/chat/:chat_id',
+      operationId: 'getChat',
+      tag: 'chat',
+      summary: 'The messages of a chat, in order',
+      access: 'user',
+      params,
+      responses: { 200: { description: 'The chat', schema: chatHistorySchema } },
+      errors: ['chat_not_found'],
+      handle: async ({ actor, params: { chat_id } }) => ok(toChatHistoryDto(await chat.history(actor, chat_id))),
+    }),
+  ];
+}

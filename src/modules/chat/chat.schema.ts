@@ -1,0 +1,193 @@
+import { z } from 'zod';
+import { alignmentWorkflowId, jobPartId } from '#src/contracts/workflow-ids.ts';
+import { isStorable } from '#src/domain/plain-text.ts';
+import type { ChatAnswer, ChatHistory, ChatSummary } from './chat.model.ts';
+import type { Message } from './round-opener.ts';
+
+const ids = z.array(z.guid()).max(1_000).optional();
+
+export const sendMessageBody = z
+  .strictObject({
+    message: z
+      .string()
+      .min(1)
+      .max(100_000)
+      .refine(isStorable, 'must not hold NUL characters')
+      .refine((text) => text.trim() !== '', 'must not be blank'),
+    chat_id: z.guid().optional().describe('Omit to start a chat.'),
+    agent_id: z.guid().optional().describe('Required to start a chat.'),
+    visibility: z.enum(['personal', 'team_level', 'org_level']).optional(),
+    team_ids: z.array(z.guid()).max(100).optional(),
+    enable_rag: z.boolean().default(true),
+    include_document_ids: ids.describe('Only these documents; an empty list is the same as none.'),
+    exclude_document_ids: ids.describe('All but these documents; an empty list is the same as none.'),
+    reranking: z.boolean().optional(),
+    reranking_type: z.enum(['cross_encoder', 'llm']).optional(),
+  })
+  .superRefine((body, context) => {
+    const refuse = (path: string, message: string) => context.addIssue({ code: 'custom', path: [path], message });
+    if (body.include_document_ids !== undefined && body.exclude_document_ids !== undefined) {
+      refuse('exclude_document_ids', 'cannot be sent together with include_document_ids');
+    }
+    if (body.chat_id === undefined && body.agent_id === undefined) refuse('agent_id', 'is required to start a chat');
+    if (body.chat_id === undefined) return;
+    if (body.visibility !== undefined) refuse('visibility', 'is for new chats only');
+    if (body.team_ids !== undefined) refuse('team_ids', 'is for new chats only');
+  });
+
+const citation = z.strictObject({ chunk_id: z.guid(), document_id: z.guid() });
+
+const alignmentEvent = z.strictObject({
+  type: z.string(),
+  round: z.int(),
+  at: z.iso.datetime(),
+  data: z.record(z.string(), z.unknown()),
+});
+
+export const chatMessageSchema = z
+  .strictObject({
+    chat_id: z.guid(),
+    reply: z.string(),
+    model: z.string(),
+    echo: z.strictObject({
+      state: z.string(),
+      ewma: z.number(),
+      alignment_score: z.number(),
+      round: z.int().describe('The round that this state describes: the newest that was scored in time.'),
+      events: z.array(alignmentEvent),
+    }),
+    title: z.string(),
+    postprocess_job_id: z.string(),
+    citations: z.array(citation),
+  })
+  .meta({ id: 'ChatMessageResponse' });
+
+export const chatSummarySchema = z
+  .strictObject({
+    id: z.guid(),
+    agent_id: z.guid(),
+    title: z.string(),
+    round: z.int(),
+    echo_state: z.string(),
+    ewma: z.number(),
+    echo_scoring_pending: z.boolean(),
+    input_tokens: z.int().describe('Of all rounds together.'),
+    completion_tokens: z.int().describe('Of all rounds together.'),
+    latency_ms: z.int().describe('Of the newest answer.'),
+    rag_enabled: z.boolean(),
+    rag_reranking: z.boolean(),
+    rag_reranking_type: z.enum(['cross_encoder', 'llm']),
+    rag_include_document_ids: z.array(z.guid()).nullable(),
+    rag_exclude_document_ids: z.array(z.guid()).nullable(),
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+  })
+  .meta({ id: 'ChatSummary' });
+
+export const chatListSchema = z.strictObject({
+  items: z.array(chatSummarySchema),
+  next_cursor: z.string().nullable(),
+  total: z.int(),
+});
+
+export const chatHistorySchema = z
+  .strictObject({
+    chat_id: z.guid(),
+    agent_id: z.guid(),
+    title: z.string(),
+    messages: z.array(
+      z.strictObject({
+        role: z.enum(['system', 'user', 'assistant']),
+        content: z.string(),
+        pruned: z.boolean().describe('Left out of what the model still sees.'),
+        citations: z.array(citation),
+      }),
+    ),
+    echo_scoring_pending: z.boolean(),
+    agent_deleted: z.boolean(),
+  })
+  .meta({ id: 'ChatHistory' });
+
+export function toMessage(body: z.output<typeof sendMessageBody>, idempotencyKey: string | null): Message {
+  return {
+    text: body.message,
+    chatId: body.chat_id ?? null,
+    agentId: body.agent_id ?? null,
+    visibility: body.visibility ?? null,
+    teamIds: body.team_ids ?? [],
+    ragEnabled: body.enable_rag,
+    ragReranking: body.reranking ?? false,
+    ragRerankingType: body.reranking_type ?? 'cross_encoder',
+    ragIncludeDocumentIds: orNull(body.include_document_ids),
+    ragExcludeDocumentIds: orNull(body.exclude_document_ids),
+    idempotencyKey,
+  };
+}
+
+function orNull(list: string[] | undefined): string[] | null {
+  return list === undefined || list.length === 0 ? null : [...new Set(list)];
+}
+
+const toCitationDto = (citation: { chunkId: string; documentId: string }) => ({
+  chunk_id: citation.chunkId,
+  document_id: citation.documentId,
+});
+
+export function toChatMessageDto(answer: ChatAnswer): z.input<typeof chatMessageSchema> {
+  const { echo } = answer;
+  return {
+    chat_id: answer.chatId,
+    reply: answer.reply,
+    model: answer.model,
+    echo: {
+      state: echo.state,
+      ewma: echo.ewma,
+      alignment_score: echo.alignmentScore,
+      round: echo.round,
+      events: echo.events,
+    },
+    title: answer.title,
+    postprocess_job_id: jobPartId(alignmentWorkflowId(answer.chatId), answer.round),
+    citations: answer.citations.map(toCitationDto),
+  };
+}
+
+export function toChatSummaryDto(chat: ChatSummary): z.input<typeof chatSummarySchema> {
+  return {
+    id: chat.id,
+    agent_id: chat.agentId,
+    title: chat.title,
+    round: chat.roundCount,
+    echo_state: chat.echoState,
+    ewma: chat.ewma,
+    echo_scoring_pending: chat.scoringPending,
+    input_tokens: chat.inputTokens,
+    completion_tokens: chat.completionTokens,
+    latency_ms: chat.latencyMs,
+    rag_enabled: chat.ragEnabled,
+    rag_reranking: chat.ragReranking,
+    rag_reranking_type: chat.ragRerankingType,
+    rag_include_document_ids: chat.ragIncludeDocumentIds,
+    rag_exclude_document_ids: chat.ragExcludeDocumentIds,
+    created_at: chat.createdAt.toISOString(),
+    updated_at: chat.updatedAt.toISOString(),
+  };
+}
+
+/** A round without an answer, failed or still open, shows its message alone. */
+export function toChatHistoryDto({ chat, rounds, isAgentDeleted }: ChatHistory): z.input<typeof chatHistorySchema> {
+  return {
+    chat_id: chat.id,
+    agent_id: chat.agentId,
+    title: chat.title,
+    messages: rounds.flatMap((round) => {
+      const { pruned } = round;
+      const question = { role: 'user' as const, content: round.userContent, pruned, citations: [] };
+      if (round.assistantReply === null) return [question];
+      const citations = round.citations.map(toCitationDto);
+      return [question, { role: 'assistant' as const, content: round.assistantReply, pruned, citations }];
+    }),
+    echo_scoring_pending: chat.scoringPending,
+    agent_deleted: isAgentDeleted,
+  };
+}

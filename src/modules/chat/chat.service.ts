@@ -1,0 +1,157 @@
+import type { Logger } from 'pino';
+import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
+import type { Actor } from '#src/domain/visibility.ts';
+import { AppError, appError, fieldError } from '#src/errors.ts';
+import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { AnswerWriter, OpenRound } from './answer-writer.ts';
+import type { Chat, ChatActor, ChatAnswer, ChatHistory } from './chat.model.ts';
+import { type ChatFilter, createChatRepository, type ListPosition } from './chat.repository.ts';
+import { readEcho, waitForEcho } from './echo.ts';
+import { createReplayBuffer } from './replay-buffer.ts';
+import { keepLease } from './round-lease.ts';
+import type { Message, OpenedRound, RoundOpener } from './round-opener.ts';
+import { createRoundsRepository } from './rounds.repository.ts';
+
+/** A round that is being answered. It goes on whether or not anybody listens. */
+export type RoundRun = {
+  round: number;
+  isNewChat: boolean;
+  /** The reply in pieces, from the first one on for any number of readers; ends when `answer` is settled. */
+  tokens(): AsyncIterable<string>;
+  answer: Promise<ChatAnswer>;
+};
+
+export type ChatService = ReturnType<typeof createChatService>;
+
+export function createChatService(deps: {
+  db: Db;
+  openRound: RoundOpener;
+  writeAnswer: AnswerWriter;
+  retrieval: Pick<RetrievalService, 'unreadableDocuments'>;
+  jobs: Pick<JobsService, 'dispatch'>;
+  echoWaitMs: number;
+  logger: Logger;
+}) {
+  const { db, openRound, writeAnswer, retrieval, jobs, echoWaitMs, logger } = deps;
+  const chats = createChatRepository(db);
+  const rounds = createRoundsRepository(db);
+  const shutdown = new AbortController();
+  const running = new Set<Promise<unknown>>();
+
+  /** Answers an open round under its lease. */
+  async function answerRound(actor: ChatActor, open: OpenRound, onToken: (text: string) => void): Promise<ChatAnswer> {
+    const { chat, round, leaseOwner } = open;
+    const key = { chatId: chat.id, round };
+    const lease = keepLease(key, leaseOwner, rounds, logger);
+    try {
+      await writeAnswer(actor, open, AbortSignal.any([lease.signal, shutdown.signal]), onToken);
+    } catch (error) {
+      const code = error instanceof AppError ? error.code : 'internal_error';
+      logger.warn({ err: error, ...key, code, requestId: actor.requestId }, 'a round ended in error');
+      // If this fails too, the round ends as interrupted when its lease is over.
+      await rounds.fail(key, leaseOwner, code).catch((cause: unknown) => {
+        logger.warn({ err: cause, ...key }, 'a failed round could not be closed');
+      });
+      throw error;
+    } finally {
+      lease.stop();
+    }
+    // Not awaited: the answer is stored, and chat works while the workflow engine is down.
+    void jobs.dispatch(alignmentWorkflowId(chat.id));
+    const echo = await waitForEcho(db, chat.id, round, echoWaitMs);
+    return answerOf(chat, round, echo);
+  }
+
+  async function answerOf(chat: Chat, round: number, echo: ChatAnswer['echo']): Promise<ChatAnswer> {
+    const [stored, newest] = await Promise.all([
+      rounds.find({ chatId: chat.id, round }),
+      chats.findTitle(chat.orgId, chat.id),
+    ]);
+    if (stored?.assistantReply == null) throw appError('interrupted');
+    return {
+      chatId: chat.id,
+      round,
+      reply: stored.assistantReply,
+      model: stored.model,
+      title: newest ?? chat.title,
+      citations: stored.citations,
+      echo,
+    };
+  }
+
+  function run(actor: ChatActor, opened: OpenedRound, question: string): Pick<RoundRun, 'tokens' | 'answer'> {
+    const tokens = createReplayBuffer<string>();
+    const answer = (async () => {
+      if (opened.outcome === 'opened') return answerRound(actor, { ...opened, question }, tokens.push);
+      const { chat, round } = opened;
+      tokens.push(round.assistantReply ?? '');
+      return answerOf(chat, round.round, await readEcho(db, chat.id));
+    })();
+    const settled = Promise.allSettled([answer]).then(() => {
+      tokens.close();
+      running.delete(settled);
+    });
+    running.add(settled);
+    return { tokens: tokens.read, answer };
+  }
+
+  async function refuseUnreadable(actor: Actor, message: Message): Promise<void> {
+    for (const [path, ids] of [
+      ['include_document_ids', message.ragIncludeDocumentIds],
+      ['exclude_document_ids', message.ragExcludeDocumentIds],
+    ] as const) {
+      if (ids === null) continue;
+      const [unreadable] = await retrieval.unreadableDocuments(actor, ids);
+      if (unreadable === undefined) continue;
+      throw fieldError(
+        `${path}.${ids.indexOf(unreadable)}`,
+        'names no document that you can read',
+        'document_not_found',
+      );
+    }
+  }
+
+  return {
+    /**
+     * Stores the message and starts to answer it. Throws what the message is refused for; a fault after that ends the
+     * run. Sending the message of a failed round again answers that round.
+     */
+    async send(actor: ChatActor, message: Message): Promise<RoundRun> {
+      if (shutdown.signal.aborted) throw shutdown.signal.reason;
+      await refuseUnreadable(actor, message);
+      const opened = await openRound(actor, message);
+      const round = opened.outcome === 'opened' ? opened.round : opened.round.round;
+      return { round, isNewChat: message.chatId === null, ...run(actor, opened, message.text) };
+    },
+
+    async list(actor: Actor, filter: ChatFilter, page: { limit: number; after: ListPosition | null }) {
+      const [{ items, last }, total] = await Promise.all([chats.list(actor, filter, page), chats.count(actor, filter)]);
+      return { items, last, total };
+    },
+
+    async history(actor: Actor, chatId: string): Promise<ChatHistory> {
+      const chat = await chats.findReadable(actor, chatId);
+      if (chat === undefined) throw appError('chat_not_found');
+      const [agent, all] = await Promise.all([chats.findAgent(chat.orgId, chat.agentId), rounds.list(chat.id)]);
+      return { chat, rounds: all, isAgentDeleted: agent === undefined || agent.deletedAt !== null };
+    },
+
+    /** A step of the sweeper: ends the rounds whose process died, 20 s after its last sign at the latest. */
+    async closeExpiredRounds(): Promise<void> {
+      const closed = await rounds.failExpired('interrupted');
+      if (closed > 0) logger.warn({ rounds: closed }, 'rounds of a process that is gone were ended');
+    },
+
+    /** Lets running answers finish for a while, then interrupts them; resolves when none is left. */
+    async drain(graceMs: number): Promise<void> {
+      const grace = setTimeout(
+        () => shutdown.abort(appError('interrupted', { detail: 'The server is restarting.' })),
+        graceMs,
+      );
+      await Promise.allSettled(running);
+      clearTimeout(grace);
+    },
+  };
+}

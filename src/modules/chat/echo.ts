@@ -1,0 +1,31 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Db } from '#src/ports/database.ts';
+import type { Echo } from './chat.model.ts';
+import { createRoundsRepository } from './rounds.repository.ts';
+
+const pollEveryMs = 15;
+
+const beforeAnyScore: Echo = { state: 'stable', ewma: 100, alignmentScore: 1, round: 0, events: [] };
+
+/** The newest folded state of a chat. */
+export async function readEcho(db: Db, chatId: string): Promise<Echo> {
+  const scored = await createRoundsRepository(db).findNewestScored(chatId);
+  if (scored === undefined) return beforeAnyScore;
+  return {
+    state: scored.echoState ?? beforeAnyScore.state,
+    ewma: scored.ewma ?? beforeAnyScore.ewma,
+    alignmentScore: scored.alignmentScore ?? beforeAnyScore.alignmentScore,
+    round: scored.round,
+    events: [...scored.answerEvents, ...scored.events],
+  };
+}
+
+/** Waits for the fold of `round`, which the worker usually makes within this time; else the newest there is. */
+export async function waitForEcho(db: Db, chatId: string, round: number, waitMs: number): Promise<Echo> {
+  const deadline = performance.now() + waitMs;
+  for (;;) {
+    const echo = await readEcho(db, chatId);
+    if (echo.round >= round || performance.now() >= deadline) return echo;
+    await delay(pollEveryMs);
+  }
+}

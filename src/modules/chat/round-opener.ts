@@ -1,0 +1,139 @@
+import { v5 as uuidV5, v7 as uuidV7 } from 'uuid';
+import type { Actor, Visibility } from '#src/domain/visibility.ts';
+import { canRead } from '#src/domain/visibility.ts';
+import { appError, fieldError } from '#src/errors.ts';
+import type { TeamsService } from '#src/modules/teams/teams.service.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { Chat, ChatAgent, RagSettings, Round } from './chat.model.ts';
+import { createChatRepository } from './chat.repository.ts';
+import { messageTitle } from './chat-title.ts';
+import { leaseSeconds } from './round-lease.ts';
+import { createRoundsRepository } from './rounds.repository.ts';
+
+/** Makes chat ids of requests with an Idempotency-Key, so that the repeated request finds the chat of the first. */
+const chatIdNamespace = '5f0c2f52-9c8e-4a3b-8a35-2d2f3e6a0c11';
+
+export type Message = RagSettings & {
+  text: string;
+  chatId: string | null;
+  agentId: string | null;
+  visibility: Visibility | null;
+  teamIds: string[];
+  idempotencyKey: string | null;
+};
+
+/** Either a round of ours to answer now, or the round that an earlier attempt of the same request completed. */
+export type OpenedRound =
+  | { outcome: 'opened'; chat: Chat; agent: ChatAgent; round: number; leaseOwner: string }
+  | { outcome: 'answered'; chat: Chat; round: Round };
+
+export type RoundOpener = ReturnType<typeof createRoundOpener>;
+
+/** Stores a user's message as an open round under a lease, before any model is called. */
+export function createRoundOpener(deps: { db: Db; teams: Pick<TeamsService, 'grantScope'> }) {
+  const { db, teams } = deps;
+
+  async function startChat(actor: Actor, message: Message): Promise<OpenedRound> {
+    const agent = await createChatRepository(db).findAgent(actor.orgId, message.agentId ?? '');
+    if (agent === undefined || agent.deletedAt !== null || !canRead(actor, agent)) throw appError('agent_not_found');
+    const scope = await teams.grantScope(db, actor, {
+      visibility: message.visibility ?? 'personal',
+      teamIds: message.teamIds,
+    });
+    const chatId =
+      message.idempotencyKey === null ? uuidV7() : uuidV5(`${actor.userId} ${message.idempotencyKey}`, chatIdNamespace);
+
+    return db.transaction(async (trx) => {
+      const chats = createChatRepository(trx);
+      if (message.idempotencyKey !== null) {
+        const existing = await chats.lock(actor.orgId, chatId);
+        if (existing !== undefined) return nextRound(trx, existing, agent, message);
+      }
+      await chats.insert({
+        id: chatId,
+        orgId: actor.orgId,
+        agentId: agent.id,
+        title: messageTitle(message.text),
+        titleSource: 'message',
+        ...scope,
+        ...ragSettings(message),
+        createdBy: actor.userId,
+      });
+      const chat = await chats.lock(actor.orgId, chatId);
+      if (chat === undefined) throw appError('chat_not_found');
+      return openRound(trx, chat, agent, 1, message);
+    });
+  }
+
+  async function continueChat(actor: Actor, chatId: string, message: Message): Promise<OpenedRound> {
+    return db.transaction(async (trx) => {
+      const chats = createChatRepository(trx);
+      const chat = await chats.lock(actor.orgId, chatId);
+      if (chat === undefined || !canRead(actor, chat)) throw appError('chat_not_found');
+      if (chat.createdBy !== actor.userId) {
+        throw appError('forbidden', { detail: 'Only the one who started a chat can write to it.' });
+      }
+      if (message.agentId !== null && message.agentId !== chat.agentId) {
+        throw fieldError('agent_id', 'is not the agent of this chat');
+      }
+      const agent = await chats.findAgent(actor.orgId, chat.agentId);
+      if (agent === undefined || agent.deletedAt !== null) throw appError('agent_deleted');
+      if (!canRead(actor, agent)) throw appError('agent_not_found');
+      return nextRound(trx, chat, agent, message);
+    });
+  }
+
+  /** The same message again goes on with the round that failed; numbers stay contiguous either way. */
+  async function nextRound(trx: Db, chat: Chat, agent: ChatAgent, message: Message): Promise<OpenedRound> {
+    const rounds = createRoundsRepository(trx);
+    await rounds.failExpired('interrupted', chat.id);
+    const newest = await rounds.findNewest(chat.id);
+    if (newest?.status === 'open') throw appError('round_in_progress');
+
+    const { idempotencyKey } = message;
+    const repeated = idempotencyKey === null ? undefined : await rounds.findByIdempotencyKey(chat.id, idempotencyKey);
+    if (repeated?.status === 'complete' && repeated.userContent === message.text) {
+      return { outcome: 'answered', chat, round: repeated };
+    }
+    // A key that an older round still holds was meant for another message: it names nothing any more.
+    const withKeyFor = (round: number): Message =>
+      repeated === undefined || repeated.round === round ? message : { ...message, idempotencyKey: null };
+
+    if (newest?.status === 'error' && newest.userContent === message.text) {
+      return openRound(trx, chat, agent, newest.round, withKeyFor(newest.round), 'again');
+    }
+    const next = (newest?.round ?? 0) + 1;
+    return openRound(trx, chat, agent, next, withKeyFor(next));
+  }
+
+  async function openRound(
+    trx: Db,
+    chat: Chat,
+    agent: ChatAgent,
+    round: number,
+    message: Message,
+    again?: 'again',
+  ): Promise<OpenedRound> {
+    const rounds = createRoundsRepository(trx);
+    const lease = { owner: uuidV7(), seconds: leaseSeconds };
+    const { idempotencyKey } = message;
+    const model = agent.chatModel;
+    if (again) await rounds.reopen({ chatId: chat.id, round }, { model, idempotencyKey }, lease);
+    else {
+      const userContent = message.text;
+      await rounds.open({ orgId: chat.orgId, chatId: chat.id, round, userContent, model, idempotencyKey }, lease);
+    }
+    const settings = ragSettings(message);
+    await createChatRepository(trx).recordMessage(chat.id, { round, ...settings });
+    const current = { ...chat, ...settings, roundCount: round };
+    return { outcome: 'opened', chat: current, agent, round, leaseOwner: lease.owner };
+  }
+
+  return (actor: Actor, message: Message): Promise<OpenedRound> =>
+    message.chatId === null ? startChat(actor, message) : continueChat(actor, message.chatId, message);
+}
+
+function ragSettings(message: Message): RagSettings {
+  const { ragEnabled, ragReranking, ragRerankingType, ragIncludeDocumentIds, ragExcludeDocumentIds } = message;
+  return { ragEnabled, ragReranking, ragRerankingType, ragIncludeDocumentIds, ragExcludeDocumentIds };
+}

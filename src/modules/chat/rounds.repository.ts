@@ -1,0 +1,120 @@
+import type { Db } from '#src/ports/database.ts';
+import type { CompletedAnswer, Round } from './chat.model.ts';
+
+export type RoundsRepository = ReturnType<typeof createRoundsRepository>;
+
+type RoundKey = { chatId: string; round: number };
+type Lease = { owner: string; seconds: number };
+
+/**
+ * Rounds of chats. An open round is held by a lease: only its owner may complete it, and once the lease is over
+ * anybody may end it as interrupted.
+ */
+export function createRoundsRepository(db: Db) {
+  const rounds = () => db<Round>('rounds');
+  const leaseEnd = (seconds: number) => db.raw(`now() + make_interval(secs => ?)`, [seconds]);
+  const held = (key: RoundKey, owner: string) => rounds().where({ ...key, status: 'open', leaseOwner: owner });
+
+  return {
+    async find(key: RoundKey): Promise<Round | undefined> {
+      return rounds().where(key).first();
+    },
+
+    async findNewest(chatId: string): Promise<(Round & { leaseOver: boolean }) | undefined> {
+      return rounds()
+        .where({ chatId })
+        .orderBy('round', 'desc')
+        .first('*', db.raw('lease_expires_at < now() as lease_over'));
+    },
+
+    async findByIdempotencyKey(chatId: string, idempotencyKey: string): Promise<Round | undefined> {
+      return rounds().where({ chatId, idempotencyKey }).first();
+    },
+
+    async list(chatId: string): Promise<Round[]> {
+      return rounds().where({ chatId }).orderBy('round');
+    },
+
+    /** Complete rounds before `before` that the model may still see, newest first. */
+    async listForPrompt(
+      chatId: string,
+      before: number,
+      limit: number,
+    ): Promise<Pick<Round, 'userContent' | 'assistantReply'>[]> {
+      return rounds()
+        .where({ chatId, status: 'complete', pruned: false })
+        .where('round', '<', before)
+        .orderBy('round', 'desc')
+        .limit(limit)
+        .select('userContent', 'assistantReply');
+    },
+
+    async open(
+      round: RoundKey & { orgId: string; userContent: string; model: string; idempotencyKey: string | null },
+      lease: Lease,
+    ): Promise<void> {
+      await rounds().insert({
+        ...round,
+        status: 'open',
+        leaseOwner: lease.owner,
+        leaseExpiresAt: leaseEnd(lease.seconds),
+      });
+    },
+
+    /** The message of a failed round was sent again. */
+    async reopen(key: RoundKey, change: { model: string; idempotencyKey: string | null }, lease: Lease): Promise<void> {
+      await rounds()
+        .where({ ...key, status: 'error' })
+        .update({
+          ...change,
+          status: 'open',
+          errorCode: null,
+          startedAt: db.fn.now(),
+          finishedAt: null,
+          leaseOwner: lease.owner,
+          leaseExpiresAt: leaseEnd(lease.seconds),
+        });
+    },
+
+    /** False when the round is not ours any more. */
+    async renewLease(key: RoundKey, lease: Lease): Promise<boolean> {
+      return (await held(key, lease.owner).update({ leaseExpiresAt: leaseEnd(lease.seconds) })) === 1;
+    },
+
+    /** False when the round is not ours any more. */
+    async complete(key: RoundKey, owner: string, answer: CompletedAnswer): Promise<boolean> {
+      const { citations, answerEvents, ...columns } = answer;
+      const updated = await held(key, owner).update({
+        ...columns,
+        citations: db.raw('?::jsonb', [JSON.stringify(citations)]),
+        answerEvents: db.raw('?::jsonb', [JSON.stringify(answerEvents)]),
+        status: 'complete',
+        finishedAt: db.fn.now(),
+        leaseOwner: null,
+        leaseExpiresAt: null,
+      });
+      return updated === 1;
+    },
+
+    async fail(key: RoundKey, owner: string, errorCode: string): Promise<void> {
+      await held(key, owner).update(failed(errorCode));
+    },
+
+    /** Ends the rounds whose process is gone; resolves with their number. */
+    async failExpired(errorCode: string, chatId?: string): Promise<number> {
+      return rounds()
+        .where({ status: 'open', ...(chatId !== undefined && { chatId }) })
+        .where('leaseExpiresAt', '<', db.fn.now())
+        .update(failed(errorCode));
+    },
+
+    /** The newest round of the chat that has its scores. */
+    async findNewestScored(chatId: string): Promise<Round | undefined> {
+      return rounds().where({ chatId }).whereNotNull('scoredAt').orderBy('round', 'desc').first();
+    },
+  };
+
+  function failed(errorCode: string) {
+    return { status: 'error' as const, errorCode, finishedAt: db.fn.now(), leaseOwner: null, leaseExpiresAt: null };
+  }
+}
