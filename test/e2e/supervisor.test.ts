@@ -1,0 +1,190 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect } from 'chai';
+import { processStart } from '../../scripts/bootstrap/process-lock.mjs';
+import type { ChildSpec } from '../../scripts/supervisor/child-spec.ts';
+import { checkPortsAreFree, findFreePorts } from '../../scripts/supervisor/ports.ts';
+import { StartFailure } from '../../scripts/supervisor/start-failure.ts';
+import { openSupervisor, type Supervisor } from '../../scripts/supervisor/supervisor.ts';
+
+const SUPERVISOR = new URL('../../scripts/supervisor/', import.meta.url).href;
+
+describe('supervisor', () => {
+  let dataDir: string;
+  let lines: string[];
+  let supervisor: Supervisor | undefined;
+
+  beforeEach(() => {
+    dataDir = mkdtempSync(join(tmpdir(), 'supervisor-'));
+    lines = [];
+  });
+
+  afterEach(async () => {
+    await supervisor?.stop();
+    supervisor = undefined;
+    rmSync(dataDir, { recursive: true, maxRetries: 3 });
+  });
+
+  async function open(): Promise<Supervisor> {
+    const restarts = { firstDelayMs: 5, fatalDeaths: 3, windowMs: 60_000 };
+    supervisor = await openSupervisor({ dataDir, log: (line) => lines.push(line), restarts });
+    return supervisor;
+  }
+
+  /** A child in a few words of shell: it touches $READY once it is, and writes to the diary what the test asks for. */
+  function child(name: string, script: string, changes: Partial<ChildSpec> = {}): ChildSpec {
+    return {
+      name,
+      command: ['sh', '-c', script],
+      env: { PATH: process.env.PATH ?? '', READY: ready(name), DIARY: join(dataDir, 'diary') },
+      stopSignal: 'SIGTERM',
+      stopTimeoutMs: 5_000,
+      readyTimeoutMs: 5_000,
+      isReady: async () => existsSync(ready(name)),
+      ...changes,
+    };
+  }
+
+  const ready = (name: string) => join(dataDir, `${name}.ready`);
+  const diary = () => readFileSync(join(dataDir, 'diary'), 'utf8').trim().split('\n');
+  const livesOn = 'echo $$ >> "$DIARY"; touch "$READY"; exec sleep 60';
+  const saysGoodbye = (name: string) =>
+    `trap 'echo ${name} >> "$DIARY"; kill $!; exit 0' TERM; sleep 60 & touch "$READY"; wait`;
+
+  it('waits for every child, and stops those started last first', async () => {
+    const { start, stop } = await open();
+    await start([child('database', saysGoodbye('database'))]);
+    await start([child('api', saysGoodbye('api'))]);
+    await stop();
+    expect(diary()).to.deep.equal(['api', 'database']);
+    expect(lines).to.deep.equal([]);
+  });
+
+  it('starts a child that dies again, and shows its last words', async () => {
+    const { start } = await open();
+    await start([child('api', `echo out of memory; ${livesOn}`)]);
+    process.kill(Number(diary()[0]), 'SIGKILL');
+    await until(() => lines.includes('api is back.'));
+    expect(lines[0]).to.equal('api ended (SIGKILL) and is started again. Its last lines:\n  out of memory');
+    expect(diary()).to.have.length(2);
+  });
+
+  it('gives up at the third death within a minute', async () => {
+    const { start, failed, stop } = await open();
+    await start([child('neighbour', livesOn)]);
+    const lucklessOnceReady = 'touch "$READY"; until [ -e "$DIARY.end" ]; do sleep 0.01; done; echo no luck; exit 7';
+    await start([child('api', lucklessOnceReady)]);
+    writeFileSync(join(dataDir, 'diary.end'), '');
+    const failure = await failureOf(failed);
+    expect(failure).to.be.instanceOf(StartFailure);
+    expect(failure.message).to.equal('api ended 3 times within 60 s (exit code 7).\n  no luck');
+    await stop();
+    expect(processStart(Number(diary()[0]))).to.equal(null);
+  });
+
+  it('fails at once when a child dies before it was ever ready', async () => {
+    const { start } = await open();
+    const failure = await failureOf(start([child('api', 'echo bad setting >&2; exit 3'), child('worker', livesOn)]));
+    expect(failure.message).to.equal('api ended before it was ready (exit code 3).\n  bad setting');
+  });
+
+  it('fails when a child is not ready in time', async () => {
+    const { start } = await open();
+    const failure = await failureOf(start([child('api', 'exec sleep 60', { readyTimeoutMs: 100 })]));
+    expect(failure.message).to.match(/^api ended before it was ready \(no answer within 0.1 s\)/);
+  });
+
+  it('kills a child that does not end when asked, and all that it started', async () => {
+    const { start, stop } = await open();
+    const deaf = `trap '' TERM; sleep 60 & echo $! >> "$DIARY"; echo $$ >> "$DIARY"; touch "$READY"; wait`;
+    await start([child('deaf', deaf, { stopTimeoutMs: 50 })]);
+    await stop();
+    await until(() => diary().every((pid) => processStart(Number(pid)) === null));
+  });
+
+  it('is alone on its data folder', async () => {
+    await open();
+    const failure = await failureOf(openSupervisor({ dataDir, log: () => undefined }));
+    expect(failure.message).to.equal(
+      `${dataDir} is in use by process ${process.pid}: stop it first, or set another DATA_DIR.`,
+    );
+  });
+
+  it('ends what an earlier supervisor left behind, but no stranger', async () => {
+    const orphan = Number(
+      run(`
+        import { spawn } from 'node:child_process';
+        import { openDataFolder } from '${SUPERVISOR}data-folder.ts';
+        const { pid } = spawn('sleep', ['60'], { detached: true, stdio: 'ignore' });
+        (await openDataFolder('${dataDir}')).record([{ name: 'orphan', pid, stopSignal: 'SIGTERM' }]);
+        console.log(pid);
+        process.exit(0);
+      `),
+    );
+    expect(processStart(orphan)).to.be.a('string');
+    const stranger = spawn('sleep', ['60']);
+    await open();
+    expect(processStart(orphan)).to.equal(null);
+    expect(stranger.kill()).to.equal(true);
+  });
+
+  it('takes its children along when it is killed', async function () {
+    if (spawnSync('setpriv', ['--pdeathsig', 'KILL', 'true']).status !== 0) this.skip();
+    run(`
+      import { existsSync } from 'node:fs';
+      import { openSupervisor } from '${SUPERVISOR}supervisor.ts';
+      const supervisor = await openSupervisor({ dataDir: '${dataDir}', log: console.log });
+      await supervisor.start([{
+        name: 'api', command: ['sh', '-c', \`${livesOn}\`], env: { ...process.env, READY: '${ready('api')}', DIARY: '${dataDir}/diary' },
+        stopSignal: 'SIGTERM', stopTimeoutMs: 1000, readyTimeoutMs: 5000, isReady: async () => existsSync('${ready('api')}'),
+      }]);
+      process.kill(process.pid, 'SIGKILL');
+    `);
+    await until(() => processStart(Number(diary()[0])) === null);
+    await open();
+  });
+});
+
+describe('ports of the embedded services', () => {
+  it('are refused in one line that names the setting when taken', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const address = server.address();
+    const port = typeof address === 'object' && address ? address.port : 0;
+    const failure = await failureOf(checkPortsAreFree([{ setting: 'POSTGRES_PORT', host: '127.0.0.1', port }]));
+    expect(failure.message).to.equal(
+      `Port ${port} on 127.0.0.1 is taken: stop the program that uses it, or set POSTGRES_PORT to another port.`,
+    );
+    server.close();
+  });
+
+  it('are refused when two are the same', async () => {
+    const [port = 0] = await findFreePorts(1);
+    const chosen = ['PORT', 'TEMPORAL_PORT'].map((setting) => ({ setting, host: '127.0.0.1', port }));
+    const failure = await failureOf(checkPortsAreFree(chosen));
+    expect(failure.message).to.equal(`TEMPORAL_PORT and PORT are both ${port}: choose another for one.`);
+  });
+});
+
+function run(program: string): string {
+  return spawnSync(process.execPath, ['--input-type=module', '--eval', program], { encoding: 'utf8' }).stdout;
+}
+
+async function failureOf(promise: Promise<unknown>): Promise<Error> {
+  try {
+    await promise;
+  } catch (error) {
+    if (error instanceof Error) return error;
+  }
+  throw new Error('it did not fail');
+}
+
+/** Mocha's own limit ends a wait for what never happens. */
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await delay(10);
+}

@@ -1,0 +1,45 @@
+import { expect } from 'chai';
+import { readStartSettings } from '../../../scripts/settings.ts';
+
+const TOOLS_DIR = '/tools';
+
+describe('settings of the embedded mode', () => {
+  it('embeds everything when nothing is set', () => {
+    const settings = readStartSettings({ TOOLS_DIR });
+    expect(settings.postgres).to.deep.equal({ kind: 'embedded', port: 54_320 });
+    expect(settings.temporal).to.deep.equal({ kind: 'embedded', port: 7233, uiPort: 8233 });
+    expect(settings.modelServer).to.deep.equal({ port: 3010 });
+    expect(settings.provider).to.equal(null);
+  });
+
+  it('leaves out what a setting replaces', () => {
+    const settings = readStartSettings({
+      TOOLS_DIR,
+      DATABASE_URL: 'postgres://db/x',
+      TEMPORAL_ADDRESS: 'temporal:7233',
+    });
+    expect(settings.postgres).to.deep.equal({ kind: 'external', url: 'postgres://db/x' });
+    expect(settings.temporal).to.deep.equal({ kind: 'external', address: 'temporal:7233', uiUrl: null });
+  });
+
+  it('keeps the local models for alignment when another provider serves the rest', () => {
+    const provider = { TOOLS_DIR, OPENAI_BASE_URL: 'https://models.example.com/v1', OPENAI_API_KEY: 'key' };
+    expect(readStartSettings(provider).modelServer).to.deep.equal({ port: 3010 });
+    const both = { ...provider, ALIGNMENT_EMBEDDING_BASE_URL: 'https://models.example.com/v1' };
+    expect(readStartSettings(both).modelServer).to.equal(null);
+  });
+
+  it('sends nothing to a provider because of a key alone', () => {
+    expect(readStartSettings({ TOOLS_DIR, OPENAI_API_KEY: 'key' }).provider).to.equal(null);
+  });
+
+  it('takes an empty setting for an absent one', () => {
+    expect(readStartSettings({ TOOLS_DIR, PORT: '', DATABASE_URL: '' }).postgres.kind).to.equal('embedded');
+  });
+
+  for (const PORT of ['http', '0', '70000', '3000.5']) {
+    it(`names PORT when it is ${PORT}`, () => {
+      expect(() => readStartSettings({ TOOLS_DIR, PORT })).to.throw(/^wrong setting PORT: [^\n]+$/);
+    });
+  }
+});
