@@ -1,0 +1,211 @@
+import { z } from 'zod';
+import { anchorWordProblems, maxAnchorWords, spellAnchorWords } from '#src/domain/draft-anchor-words.ts';
+import { draftName, type SentDraftFields } from '#src/domain/draft-fields.ts';
+import { isOneLine } from '#src/domain/plain-text.ts';
+import { unknownTools } from '#src/domain/tools.ts';
+import type { DraftDetail, DraftView, Version } from './drafts.model.ts';
+import type { CommitVersionInput, CreateDraftInput } from './drafts.service.ts';
+
+const visibility = z.enum(['personal', 'team_level', 'org_level']);
+const oneLine = (maxLength: number) =>
+  z.string().max(maxLength).refine(isOneLine, 'must be one line without control characters');
+
+/** An empty string unsets, like null. */
+const optionalWord = <Word extends z.ZodType<string>>(word: Word) =>
+  z
+    .union([z.literal(''), word])
+    .nullable()
+    .transform((value) => value || null);
+
+const goldenCase = z.strictObject({
+  id: oneLine(100).min(1),
+  prompt: z.string().min(1).max(20_000),
+  reference_answer: z.string().max(20_000).default(''),
+});
+
+const anchorWords = z
+  .record(z.string(), z.number())
+  .refine((words) => Object.keys(words).length <= maxAnchorWords, `at most ${maxAnchorWords} anchor words`)
+  .superRefine((words, context) => {
+    for (const { word, message } of anchorWordProblems(words)) {
+      context.addIssue({ code: 'custom', path: [word], message });
+    }
+  })
+  .transform(spellAnchorWords)
+  .describe('Word or phrase of up to three words → weight, 1 to 10.');
+
+const enabledTools = z.array(z.string()).superRefine((ids, context) => {
+  for (const id of unknownTools(ids)) context.addIssue({ code: 'custom', message: `unknown tool ${id}` });
+});
+
+const fields = {
+  agent_name: oneLine(255).optional(),
+  agent_prompt: z.string().max(100_000).optional(),
+  tags: z.array(oneLine(64).trim().min(1)).max(50).optional(),
+  color: optionalWord(
+    z.string().regex(/^#([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$/i, 'must be a hex colour'),
+  ).optional(),
+  icon_name: optionalWord(oneLine(100)).optional(),
+  chat_model: optionalWord(oneLine(200)).optional(),
+  temperature: z.number().min(0).max(2).optional(),
+  max_tokens: z.int().min(1).max(1_000_000).optional(),
+  anchor_words: anchorWords.optional(),
+  enabled_tools: enabledTools.optional(),
+  golden_cases: z
+    .array(goldenCase)
+    .max(100)
+    .refine((cases) => new Set(cases.map(({ id }) => id)).size === cases.length, 'ids must differ')
+    .optional(),
+};
+
+export const createDraftBody = z
+  .strictObject({
+    visibility: visibility.default('personal'),
+    team_ids: z.array(z.uuid()).max(100).default([]).describe('Required for `team_level`.'),
+    source_agent_id: z.uuid().optional().describe('Fork a published agent; the fields below are then ignored.'),
+    source_version_id: z.uuid().optional().describe('Fork a version of a draft; the fields below are then ignored.'),
+    ...fields,
+  })
+  .refine((body) => body.source_agent_id === undefined || body.source_version_id === undefined, {
+    path: ['source_version_id'],
+    message: 'only one of source_agent_id and source_version_id',
+  });
+
+export const commitVersionBody = z.strictObject({
+  parent_version_id: z.uuid(),
+  title: oneLine(256).optional().describe('`v{n}` when omitted or blank.'),
+  ...fields,
+  eval_scores: z.record(z.string(), z.unknown()).optional(),
+  force: z.boolean().default(false).describe('Delete the descendants of the parent.'),
+});
+
+export const versionSchema = z.strictObject({
+  id: z.uuid(),
+  draft_id: z.uuid(),
+  parent_version_id: z.uuid().nullable(),
+  title: z.string(),
+  agent_name: z.string(),
+  agent_prompt: z.string(),
+  tags: z.array(z.string()),
+  color: z.string().nullable(),
+  icon_name: z.string().nullable(),
+  chat_model: z.string().nullable(),
+  temperature: z.number(),
+  max_tokens: z.int(),
+  anchor_words: z.record(z.string(), z.int()),
+  anchor_word_count: z.int(),
+  enabled_tools: z.array(z.string()),
+  eval_scores: z.record(z.string(), z.unknown()).nullable(),
+  eval_status: z.string().nullable(),
+  golden_cases: z.array(z.strictObject({ id: z.string(), prompt: z.string(), reference_answer: z.string() })),
+  created_by: z.uuid(),
+  created_at: z.iso.datetime(),
+});
+
+export const draftSummarySchema = z.strictObject({
+  id: z.uuid(),
+  org_id: z.uuid(),
+  created_by: z.uuid(),
+  created_by_name: z.string(),
+  name: z.string().describe('The agent name of the head version.'),
+  visibility,
+  team_ids: z.array(z.uuid()),
+  head_version_id: z.uuid(),
+  next_version_number: z.int(),
+  created_at: z.iso.datetime(),
+  updated_at: z.iso.datetime(),
+});
+
+export const draftListSchema = z.strictObject({ items: z.array(draftSummarySchema) });
+export const draftDetailSchema = z.strictObject({ ...draftSummarySchema.shape, versions: z.array(versionSchema) });
+export const committedVersionSchema = z.strictObject({ version: versionSchema });
+
+type FieldsBody = Omit<z.infer<typeof commitVersionBody>, 'parent_version_id' | 'title' | 'eval_scores' | 'force'>;
+
+function toSentFields(body: FieldsBody): SentDraftFields {
+  return {
+    agentName: body.agent_name,
+    agentPrompt: body.agent_prompt,
+    tags: body.tags,
+    color: body.color,
+    iconName: body.icon_name,
+    chatModel: body.chat_model,
+    temperature: body.temperature,
+    maxTokens: body.max_tokens,
+    anchorWords: body.anchor_words,
+    enabledTools: body.enabled_tools,
+    goldenCases: body.golden_cases?.map(({ id, prompt, reference_answer }) => ({
+      id,
+      prompt,
+      referenceAnswer: reference_answer,
+    })),
+  };
+}
+
+export function toCreateDraftInput(body: z.infer<typeof createDraftBody>): CreateDraftInput {
+  const scope = { visibility: body.visibility, teamIds: body.team_ids };
+  if (body.source_agent_id !== undefined) return { ...scope, source: { kind: 'agent', agentId: body.source_agent_id } };
+  if (body.source_version_id !== undefined) {
+    return { ...scope, source: { kind: 'version', versionId: body.source_version_id } };
+  }
+  return { ...scope, source: { kind: 'fields', sent: toSentFields(body) } };
+}
+
+export function toCommitVersionInput(body: z.infer<typeof commitVersionBody>): CommitVersionInput {
+  return {
+    parentVersionId: body.parent_version_id,
+    title: body.title,
+    sent: toSentFields(body),
+    evalScores: body.eval_scores,
+    force: body.force,
+  };
+}
+
+export function toDraftSummaryDto(draft: DraftView): z.infer<typeof draftSummarySchema> {
+  return {
+    id: draft.id,
+    org_id: draft.orgId,
+    created_by: draft.createdBy,
+    created_by_name: draft.createdByName,
+    name: draftName(draft.headAgentName),
+    visibility: draft.visibility,
+    team_ids: draft.teamIds,
+    head_version_id: draft.headVersionId,
+    next_version_number: draft.nextVersionNumber,
+    created_at: draft.createdAt.toISOString(),
+    updated_at: draft.updatedAt.toISOString(),
+  };
+}
+
+export function toDraftDetailDto(draft: DraftDetail): z.infer<typeof draftDetailSchema> {
+  return { ...toDraftSummaryDto(draft), versions: draft.versions.map(toVersionDto) };
+}
+
+export function toVersionDto(version: Version): z.infer<typeof versionSchema> {
+  return {
+    id: version.id,
+    draft_id: version.draftId,
+    parent_version_id: version.parentVersionId,
+    title: version.title,
+    agent_name: version.agentName,
+    agent_prompt: version.agentPrompt,
+    tags: version.tags,
+    color: version.color,
+    icon_name: version.iconName,
+    chat_model: version.chatModel,
+    temperature: version.temperature,
+    max_tokens: version.maxTokens,
+    anchor_words: version.anchorWords,
+    anchor_word_count: Object.keys(version.anchorWords).length,
+    enabled_tools: version.enabledTools,
+    eval_scores: version.evalScores,
+    eval_status: version.evalStatus,
+    golden_cases: version.goldenCases.map(({ id, prompt, referenceAnswer }) => ({
+      id,
+      prompt,
+      reference_answer: referenceAnswer,
+    })),
+    created_by: version.createdBy,
+    created_at: version.createdAt.toISOString(),
+  };
+}
