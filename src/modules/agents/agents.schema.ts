@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import { type Actor, canManage } from '#src/domain/visibility.ts';
+import type { AgentView } from './agents.model.ts';
+
+const visibility = z.enum(['personal', 'team_level', 'org_level']);
+
+export const publishBody = z.strictObject({
+  version_id: z.uuid(),
+  visibility: visibility.optional().describe("The draft's when omitted."),
+  team_ids: z.array(z.uuid()).max(100).optional().describe("The draft's when omitted; required for `team_level`."),
+});
+
+export const agentSchema = z.strictObject({
+  id: z.uuid(),
+  agent_name: z.string(),
+  agent_prompt: z.string(),
+  tags: z.array(z.string()),
+  color: z.string().nullable(),
+  icon_name: z.string().nullable(),
+  chat_model: z.string(),
+  temperature: z.number(),
+  max_tokens: z.int(),
+  user_off_topic_streak_threshold: z.int(),
+  user_on_topic_streak_threshold: z.int(),
+  enabled_tools: z.array(z.string()),
+  visibility,
+  team_ids: z.array(z.uuid()),
+  created_by: z.uuid(),
+  created_by_name: z.string(),
+  created_at: z.iso.datetime(),
+  updated_at: z.iso.datetime(),
+  anchor_word_candidates: z.array(z.string()),
+  ready: z.boolean().describe('Its model and its tools are available now.'),
+  has_chats: z.boolean().describe('There are chats with it that you may read.'),
+  can_write: z.boolean(),
+  source_draft_id: z.uuid(),
+});
+
+export const agentListSchema = z.strictObject({ items: z.array(agentSchema) });
+
+export type AgentDto = z.infer<typeof agentSchema>;
+
+export function toAgentDto(actor: Actor, agent: AgentView, isReady: boolean): AgentDto {
+  return {
+    id: agent.id,
+    agent_name: agent.agentName,
+    agent_prompt: agent.agentPrompt,
+    tags: agent.tags,
+    color: agent.color,
+    icon_name: agent.iconName,
+    chat_model: agent.chatModel,
+    temperature: agent.temperature,
+    max_tokens: agent.maxTokens,
+    user_off_topic_streak_threshold: agent.userOffTopicStreakThreshold,
+    user_on_topic_streak_threshold: agent.userOnTopicStreakThreshold,
+    enabled_tools: agent.enabledTools,
+    visibility: agent.visibility,
+    team_ids: agent.teamIds,
+    created_by: agent.createdBy,
+    created_by_name: agent.createdByName,
+    created_at: agent.createdAt.toISOString(),
+    updated_at: agent.updatedAt.toISOString(),
+    anchor_word_candidates: agent.anchorWordCandidates,
+    ready: isReady,
+    has_chats: agent.hasChats,
+    can_write: canManage(actor, agent),
+    source_draft_id: agent.sourceDraftId,
+  };
+}
