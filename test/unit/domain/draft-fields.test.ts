@@ -1,0 +1,58 @@
+import { expect } from 'chai';
+import { anchorWordProblems, spellAnchorWords } from '#src/domain/draft-anchor-words.ts';
+import { blankDraftFields, draftName, overlayFields } from '#src/domain/draft-fields.ts';
+import { missingForPublish } from '#src/domain/draft-readiness.ts';
+
+describe('the fields of a version', () => {
+  const parent = { ...blankDraftFields, agentPrompt: 'Answer briefly.', color: '#102030', tags: ['law'] };
+
+  it('inherit what was not sent', () => {
+    expect(overlayFields(parent, { agentName: 'Clerk' })).to.deep.equal({ ...parent, agentName: 'Clerk' });
+  });
+
+  it('are overwritten by what was sent empty', () => {
+    const child = overlayFields(parent, { agentPrompt: '', color: null, tags: [] });
+    expect(child).to.deep.equal(blankDraftFields);
+  });
+
+  it('name the draft, or leave it untitled', () => {
+    expect([draftName('Clerk'), draftName(' ')]).to.deep.equal(['Clerk', 'Untitled Draft']);
+  });
+});
+
+describe('anchor words', () => {
+  const problemsOf = (words: Record<string, number>) => anchorWordProblems(words).map(({ message }) => message);
+
+  it('may be phrases of three words with weights from 1 to 10', () => {
+    expect(problemsOf({ invoice: 1, 'value added tax': 10 })).to.deep.equal([]);
+  });
+
+  it('are refused when blank, too long, doubled, or weighed outside', () => {
+    expect(problemsOf({ ' ': 1 })).to.deep.equal(['is blank']);
+    expect(problemsOf({ 'a b c d': 1 })).to.deep.equal(['has more than 3 words']);
+    expect(problemsOf({ ['x'.repeat(101)]: 1 })).to.deep.equal(['is over 100 characters']);
+    expect(problemsOf({ tax: 1, ' Tax': 2 })).to.deep.equal(['is there twice']);
+    for (const weight of [0, 11, 1.5, Number.NaN]) expect(problemsOf({ tax: weight })).to.have.length(1);
+  });
+
+  it('are stored in one spelling', () => {
+    expect(spellAnchorWords({ '  value\tadded  tax ': 3 })).to.deep.equal({ 'value added tax': 3 });
+  });
+});
+
+describe('readiness to publish', () => {
+  type Fields = Parameters<typeof missingForPublish>[0];
+  const ready: Fields = { agentPrompt: 'Answer briefly.', anchorWords: { tax: 5 }, chatModel: null };
+  const missing = (fields: Partial<Fields>) =>
+    missingForPublish({ ...ready, ...fields }, ['offered']).map(({ path }) => path);
+
+  it('needs a prompt and an anchor word', () => {
+    expect(missing({})).to.deep.equal([]);
+    expect(missing({ agentPrompt: ' \n', anchorWords: {} })).to.deep.equal(['agent_prompt', 'anchor_words']);
+  });
+
+  it('takes an offered model or none', () => {
+    expect(missing({ chatModel: 'offered' })).to.deep.equal([]);
+    expect(missing({ chatModel: 'gone' })).to.deep.equal(['chat_model']);
+  });
+});

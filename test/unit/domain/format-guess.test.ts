@@ -1,0 +1,32 @@
+import { expect } from 'chai';
+import { guessFormat, mediaTypeOf } from '#src/domain/format-guess.ts';
+
+describe('the guess of a format', () => {
+  const cases: [string, string, string | null][] = [
+    ['report.PDF', 'application/octet-stream', 'pdf'],
+    ['report', 'application/pdf', 'pdf'],
+    ['letter.docx', 'application/octet-stream', 'docx'],
+    ['page.htm', 'application/octet-stream', 'html'],
+    ['notes.md', 'text/plain', 'markdown'],
+    ['main.py', 'application/octet-stream', 'code'],
+    ['table.tsv', 'application/octet-stream', 'csv'],
+    ['data', 'application/json; charset=utf-8', 'json'],
+    ['readme', 'text/plain', 'text'],
+    ['photo.png', 'image/png', null],
+    ['anything', 'application/octet-stream', null],
+  ];
+  for (const [fileName, mediaType, format] of cases) {
+    it(`takes ${fileName} (${mediaType}) for ${format ?? 'nothing in particular'}`, () => {
+      expect(guessFormat({ fileName, mediaType })).to.equal(format);
+    });
+  }
+
+  it('gives originals back as what they are, and the unknown as bytes', () => {
+    expect([mediaTypeOf('pdf'), mediaTypeOf('code'), mediaTypeOf('unheard'), mediaTypeOf(null)]).to.deep.equal([
+      'application/pdf',
+      'text/plain',
+      'application/octet-stream',
+      'application/octet-stream',
+    ]);
+  });
+});

@@ -1,0 +1,33 @@
+import { expect } from 'chai';
+import { defaultRagConfig, isOverlapBelowTarget, withChunking } from '#src/domain/rag-config.ts';
+
+describe('the configuration of a document', () => {
+  const defaults = defaultRagConfig({ embeddingModel: 'small', hasReranker: false });
+
+  it('starts with the documented figures', () => {
+    expect(defaults.chunking).to.deep.equal({ method: 'token', targetTokens: 400, overlapTokens: 60 });
+    expect(defaults.retrieval).to.include({ mode: 'hybrid', rrfK: 60, minVectorSimilarity: 0.25 });
+    expect(defaults.reranking).to.include({ enabled: false, topK: 8 });
+    expect(defaults.embedding.model).to.equal('small');
+  });
+
+  it('takes the chunking that was asked for and nothing else', () => {
+    const config = withChunking(defaults, { method: 'semantic', targetTokens: 200, overlapTokens: 0 });
+    expect(config).to.deep.equal({
+      ...defaults,
+      chunking: { method: 'semantic', targetTokens: 200, overlapTokens: 0 },
+    });
+    expect(withChunking(defaults, {})).to.deep.equal(defaults);
+  });
+
+  it('keeps the default overlap below a small target', () => {
+    for (const targetTokens of [1, 10, 59, 60, 400, 8192]) {
+      expect(isOverlapBelowTarget(withChunking(defaults, { targetTokens }).chunking)).to.equal(true);
+    }
+  });
+
+  it('leaves an overlap that reaches the target to be refused', () => {
+    const { chunking } = withChunking(defaults, { targetTokens: 50, overlapTokens: 50 });
+    expect(isOverlapBelowTarget(chunking)).to.equal(false);
+  });
+});

@@ -1,0 +1,71 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { type ChainLink, descendantsOf, planCommit, versionTitle } from '#src/domain/version-chain.ts';
+
+/** Applies commits the way the service does and returns the chain. */
+function applyCommits(commits: readonly { parent: number; force: boolean }[]): ChainLink[] {
+  let chain: ChainLink[] = [{ id: 'v1', parentVersionId: null }];
+  let nextNumber = 2;
+  for (const { parent, force } of commits) {
+    const parentVersionId = chain[parent % chain.length]?.id ?? 'v1';
+    const plan = planCommit(chain, parentVersionId, force);
+    if (plan.outcome !== 'commit') continue;
+    chain = chain.filter((link) => !plan.deletedIds.includes(link.id));
+    chain.push({ id: `v${nextNumber++}`, parentVersionId });
+  }
+  return chain;
+}
+
+const commits = fc.array(fc.record({ parent: fc.nat(20), force: fc.boolean() }), { maxLength: 60 });
+
+describe('the chain of versions', () => {
+  const chain: ChainLink[] = [
+    { id: 'c', parentVersionId: 'b' },
+    { id: 'a', parentVersionId: null },
+    { id: 'b', parentVersionId: 'a' },
+  ];
+
+  it('commits under the head', () => {
+    expect(planCommit(chain, 'c', false)).to.deep.equal({ outcome: 'commit', deletedIds: [] });
+  });
+
+  it('refuses a parent with descendants', () => {
+    expect(planCommit(chain, 'a', false).outcome).to.equal('parent_has_descendants');
+  });
+
+  it('deletes all descendants of the parent by force', () => {
+    expect(planCommit(chain, 'a', true)).to.deep.equal({ outcome: 'commit', deletedIds: ['b', 'c'] });
+  });
+
+  it('knows a parent of another draft from its own', () => {
+    expect(planCommit(chain, 'x', true).outcome).to.equal('parent_missing');
+  });
+
+  it('stays one line from the root to the head, whatever is committed where', () => {
+    fc.assert(
+      fc.property(commits, (sequence) => {
+        const result = applyCommits(sequence);
+        const roots = result.filter((link) => link.parentVersionId === null);
+        expect(roots).to.have.length(1);
+        expect(descendantsOf(result, 'v1')).to.have.length(result.length - 1);
+      }),
+    );
+  });
+
+  it('gives a child a higher number than its parent, and no number twice', () => {
+    fc.assert(
+      fc.property(commits, (sequence) => {
+        const numbers = applyCommits(sequence).map((link) => Number(link.id.slice(1)));
+        expect(numbers).to.deep.equal([...new Set(numbers)].sort((a, b) => a - b));
+      }),
+    );
+  });
+
+  it('titles a version by its number when no title is left', () => {
+    expect([versionTitle(undefined, 4), versionTitle('  ', 4), versionTitle(' Calm tone ', 4)]).to.deep.equal([
+      'v4',
+      'v4',
+      'Calm tone',
+    ]);
+  });
+});
