@@ -100,7 +100,7 @@ export class ConfigError extends Error {
 }
 
 /** Reads the settings from an environment; throws {@link ConfigError} for the first wrong ones. */
-export function loadConfig(env: Record<string, string | undefined>): Config {
+export function loadConfig(env: Record<string, string | undefined> = process.env): Config {
   // An empty setting is an absent one: `FOO= npm start` should not be an error of its own.
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
   const parsed = settings.safeParse(given);

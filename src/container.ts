@@ -1,13 +1,30 @@
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import pino, { type Logger } from 'pino';
+import { createFilesystemBlobStore } from './adapters/blob/filesystem-blob-store.ts';
+import { createConverter } from './adapters/converter/converter.ts';
+import { createEmbedder } from './adapters/models/embedder.ts';
 import { createDatabase } from './adapters/postgres/database.ts';
+import { createTextAnalyzer } from './adapters/text/text-analyzer.ts';
+import { createTokenCounter } from './adapters/text/token-counter.ts';
+import { createPgVectorStore } from './adapters/vectors/pgvector.ts';
 import type { Config } from './config.ts';
+import { createIngestionService, type IngestionService } from './modules/ingestion/ingestion.service.ts';
+import { createJobsService, type JobsService } from './modules/jobs/jobs.service.ts';
 import type { Db } from './ports/database.ts';
+import type { Orchestrator } from './ports/orchestrator.ts';
+import { createTemporalConnection, type TemporalConnection } from './temporal/connection.ts';
+import { createOrchestrator } from './temporal/gateway.ts';
 
 /** Everything that the API and the workers use, constructed once. Nothing connects before its first use. */
 export type Container = {
   config: Config;
   logger: Logger;
   db: Db;
+  temporal: TemporalConnection;
+  orchestrator: Orchestrator;
+  jobs: JobsService;
+  ingestion: IngestionService;
   /** Gives back what was opened, in the reverse order. */
   close(): Promise<void>;
 };
@@ -28,11 +45,29 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
     applicationName: role,
   });
 
+  const temporal = createTemporalConnection(config.temporal);
+  const orchestrator = createOrchestrator(temporal);
+
+  const blobs = createFilesystemBlobStore({ directory: join(config.dataDir, 'blobs') });
+  const converter = createConverter({ toolsDir: config.toolsDir ?? join(config.dataDir, 'tools'), tempDir: tmpdir() });
+  const tokens = createTokenCounter();
+  const analyze = createTextAnalyzer();
+  const embedder = createEmbedder({ ...config.models, model: config.models.embeddingModel });
+  const vectors = createPgVectorStore(db);
+
+  const jobs = createJobsService({ db, orchestrator, logger });
+  const ingestion = createIngestionService({ db, blobs, converter, tokens, analyze, embedder, vectors, jobs });
+
   return {
     config,
     logger,
     db,
+    temporal,
+    orchestrator,
+    jobs,
+    ingestion,
     close: async () => {
+      await temporal.close();
       await db.destroy();
     },
   };

@@ -1,0 +1,36 @@
+import type { Logger } from 'pino';
+
+const INTERVAL_MS = 1_000;
+
+export type Sweep = { name: string; run: () => Promise<void> };
+
+/**
+ * Runs the sweeps once a second, one after the other and never two rounds at a time. A plain timer and not a workflow:
+ * it has to work just then when the engine does not.
+ * @returns stops it, once the round that is under way has ended
+ */
+export function startSweeper(sweeps: readonly Sweep[], logger: Logger): () => Promise<void> {
+  let isStopped = false;
+  let timer: NodeJS.Timeout | undefined;
+  let round = Promise.resolve();
+
+  async function sweep(): Promise<void> {
+    for (const { name, run } of sweeps) {
+      if (isStopped) return;
+      await run().catch((error: unknown) => logger.warn({ err: error, sweep: name }, 'a sweep failed'));
+    }
+    if (!isStopped) schedule();
+  }
+  function schedule(): void {
+    timer = setTimeout(() => {
+      round = sweep();
+    }, INTERVAL_MS);
+  }
+
+  schedule();
+  return async () => {
+    isStopped = true;
+    clearTimeout(timer);
+    await round;
+  };
+}
