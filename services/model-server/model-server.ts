@@ -18,7 +18,7 @@ export type ModelServerSettings = {
   /** Worker threads, each with the model in its memory (about 100 MB). */
   threads: number;
   log: Logger;
-  /** Called when the models cannot be used (again): every request that needs one is answered 503 from then on. */
+  /** Called when the models cannot be used, now or any more: every request that needs one is answered 503 from then on. */
   onFailure: (error: Error) => void;
 };
 

@@ -32,7 +32,7 @@ const chatBody = z.object({
 });
 
 type Usage = { prompt_tokens: number; completion_tokens: number; total_tokens: number };
-/** The answer in words, each with the space after it. */
+/** The answer in words, each with the space before it. */
 type Completion = { words: string[]; finishReason: 'stop' | 'length'; usage: Usage };
 type CompletionHead = { id: string; created: number; model: string };
 
@@ -45,12 +45,8 @@ export const chatCompletions: Endpoint = async ({ request, response, embedder, s
 
   const messages = body.messages.map(({ role, content }) => ({ role, content: textOf(content) }));
   const schema = body.response_format?.type === 'json_schema' ? body.response_format.json_schema.schema : undefined;
-  const promptTokens = sum(
-    await embedder.countTokens(
-      messages.map((message) => message.content),
-      signal,
-    ),
-  );
+  const prompt = messages.map((message) => message.content);
+  const promptTokens = sum(await embedder.countTokens(prompt, signal));
   if (promptTokens > extractiveModel.contextWindow) throw contextExceeded(promptTokens);
 
   const answer = await answerExtractively({ messages, schema }, async (texts) => {

@@ -15,7 +15,7 @@ type Paragraph = { kind: 'heading' | 'table' | 'text'; lines: string[] };
 const MARKDOWN_HEADING = /^(?:#{1,6}\s+|(?=\*\*[^*]+\*\*:?$|__[^_]+__:?$))/;
 const LIST_MARK = /^(?:[-*+•]|\d{1,3}[.)])\s+/;
 const RULE = /^[\s=_*~-]{3,}$/;
-const TABLE_DELIMITER = /^\|[\s:|-]+\|?$/;
+const TABLE_DELIMITER = /^\|(?=.*-)[\s:|-]+$/;
 /** A bracketed number in an answer would be read as the citation of another passage. */
 const REFERENCE = /\[\d+\]/g;
 const SENTENCE_END = /[.!?:;]["')\]]*$/;
@@ -36,9 +36,9 @@ const ABBREVIATION = /(?:^|[\s.(])(?:\p{L}|mr|mrs|ms|dr|st|no|fig|cf|vs|inc|ltd)
 export function splitIntoStatements(passage: string): Statement[] {
   const statements: Statement[] = [];
   let heading = '';
-  const add = (text: string, isTopic: boolean): void => {
+  const add = (text: string, { isTopic = false, header = '' } = {}): void => {
     if (!/[\p{L}\p{N}]/u.test(text)) return;
-    statements.push({ text, context: heading ? `${heading}. ${text}` : text, isTopic });
+    statements.push({ text, context: [heading, header, text].filter(Boolean).join('. '), isTopic });
   };
 
   for (const { kind, lines } of paragraphsOf(passage.replace(REFERENCE, ''))) {
@@ -46,14 +46,15 @@ export function splitIntoStatements(passage: string): Statement[] {
     if (kind === 'heading') {
       heading = text;
     } else if (kind === 'table') {
-      for (const row of rowsOf(lines)) add(row, false);
+      const { header, rows } = readTable(lines);
+      for (const row of rows) add(row, { header });
     } else if (isTitle(text)) {
       // Text without markup does not tell a title from another short line, so that it may be quoted too.
       heading = '';
-      add(text, true);
+      add(text, { isTopic: true });
       heading = text.replace(/:$/, '');
     } else {
-      for (const sentence of sentencesOf(text)) add(sentence, sentence.endsWith('?'));
+      for (const sentence of sentencesOf(text)) add(sentence, { isTopic: sentence.endsWith('?') });
     }
   }
   return statements.length === 0 && heading ? [{ text: heading, context: heading, isTopic: true }] : statements;
@@ -97,18 +98,21 @@ function isTitle(text: string): boolean {
   return longWords.length > 0 && longWords.every((word) => /^\p{Lu}/u.test(word));
 }
 
-/** Rows with the name of its column before each cell, so that a row is understood without its table. */
-function rowsOf(lines: string[]): string[] {
+/**
+ * Rows of two cells read as a field and its value. Longer rows have the name of its column before each cell, so that
+ * they are understood without their table; `header` is then empty, since the rows hold it.
+ */
+function readTable(lines: string[]): { header: string; rows: string[] } {
   const hasHeader = TABLE_DELIMITER.test(lines[1] ?? '');
   const rows = lines.filter((line) => !TABLE_DELIMITER.test(line)).map(cellsOf);
-  const header = hasHeader ? (rows.shift() ?? []) : [];
-  if (rows.length === 0) return [header.join(' ')];
-  return rows.map((cells) => {
-    // Two columns are mostly a field and its value, and the header says no more than that.
-    if (cells.length === 2) return cells.filter(Boolean).join(': ');
-    const named = cells.map((cell, column) => (cell && header[column] ? `${header[column]}: ${cell}` : cell));
-    return named.filter(Boolean).join('; ');
-  });
+  const names = hasHeader ? (rows.shift() ?? []) : [];
+  const header = names.filter(Boolean).join(', ');
+  if (rows.length === 0) return { header: '', rows: [header] };
+  if (rows.every((cells) => cells.length <= 2)) {
+    return { header, rows: rows.map((cells) => cells.filter(Boolean).join(': ')) };
+  }
+  const name = (cell: string, column: number) => (cell && names[column] ? `${names[column]}: ${cell}` : cell);
+  return { header: '', rows: rows.map((cells) => cells.map(name).filter(Boolean).join('; ')) };
 }
 
 function cellsOf(row: string): string[] {
