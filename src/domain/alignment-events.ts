@@ -1,0 +1,72 @@
+import { agentOffLimit, type FoldState, isDrift, type StreakThresholds } from './alignment-fold.ts';
+import type { DroppedCitation } from './citations.ts';
+import type { RefusalKind } from './refusal.ts';
+
+export type DriftCause = 'user_streak' | 'agent_streak' | 'ewma';
+export type SteeringLevel = 'soft' | 'strong' | 'persona';
+
+/** What happened in a round, by kind. Field names are those of the wire. */
+export type AlignmentEventBody =
+  | { type: 'topic_off'; data: { streak: number } }
+  | { type: 'topic_on'; data: { streak: number } }
+  | { type: 'watch_entered'; data: Record<string, never> }
+  | { type: 'watch_cleared'; data: Record<string, never> }
+  | { type: 'drift_started'; data: { cause: DriftCause; streak: number; ewma: number } }
+  | { type: 'steering_applied'; data: { level: SteeringLevel } }
+  | { type: 'messages_pruned'; data: { message_ids: string[] } }
+  | { type: 'recovering'; data: Record<string, never> }
+  | { type: 'drift_resolved'; data: { rounds: number } }
+  | { type: 'refusal_detected'; data: { kind: RefusalKind; score: number } }
+  | { type: 'over_refusal'; data: { count: number } }
+  | { type: 'citation_dropped'; data: DroppedCitation }
+  | { type: 'retrieval_degraded'; data: { reason: string } }
+  | { type: 'scoring_degraded'; data: { reason: string } }
+  | { type: 'scoring_failed'; data: { reason: string } };
+
+export type AlignmentEventType = AlignmentEventBody['type'];
+
+/** An event as it is stored and shown; `at` is ISO 8601. */
+export type AlignmentEvent = AlignmentEventBody & { round: number; at: string };
+
+/**
+ * What one step of the fold did. The user's topic is reported on every turn off it, and on the turns back on it until
+ * the chat is stable again; a stable chat is silent.
+ * @param refusal what was refused in this round, null when nothing was
+ */
+export function foldEvents(
+  previous: FoldState,
+  next: FoldState,
+  round: { neutral: boolean; refusal: { kind: RefusalKind; score: number } | null },
+  thresholds: StreakThresholds,
+): AlignmentEventBody[] {
+  const events: AlignmentEventBody[] = [];
+  if (round.refusal) events.push({ type: 'refusal_detected', data: round.refusal });
+  if (next.refusals >= overRefusalFrom) events.push({ type: 'over_refusal', data: { count: next.refusals } });
+  if (!round.neutral && next.userLabel === 'off') events.push({ type: 'topic_off', data: { streak: next.offStreak } });
+  if (!round.neutral && next.userLabel === 'on' && previous.state !== 'stable') {
+    events.push({ type: 'topic_on', data: { streak: next.onStreak } });
+  }
+  return [...events, ...transition(previous, next, thresholds)];
+}
+
+/** Two refusals in a row of a user who keeps to the topic: the persona may be read too narrowly. */
+export const overRefusalFrom = 2;
+
+function transition(previous: FoldState, next: FoldState, thresholds: StreakThresholds): AlignmentEventBody[] {
+  if (isDrift(previous.state)) {
+    if (!isDrift(next.state)) return [{ type: 'drift_resolved', data: { rounds: previous.driftRounds } }];
+    const isBack = next.state === 'drift_recovering' && next.agentLabel === 'on';
+    return isBack && previous.state !== 'drift_recovering' ? [{ type: 'recovering', data: {} }] : [];
+  }
+  if (isDrift(next.state)) return [driftStarted(next, thresholds)];
+  if (previous.state === next.state) return [];
+  return [{ type: next.state === 'watch' ? 'watch_entered' : 'watch_cleared', data: {} }];
+}
+
+function driftStarted(next: FoldState, thresholds: StreakThresholds): AlignmentEventBody {
+  const isUsers = next.state === 'drift_user';
+  const streak = isUsers ? next.offStreak : next.agentOffStreak;
+  const byStreak = isUsers ? streak >= thresholds.offTopic : streak >= agentOffLimit;
+  const streakCause = isUsers ? 'user_streak' : 'agent_streak';
+  return { type: 'drift_started', data: { cause: byStreak ? streakCause : 'ewma', streak, ewma: next.ewma } };
+}

@@ -1,0 +1,154 @@
+/** On or off the agent's topic. */
+export type TopicLabel = 'on' | 'off';
+/** Where a chat stands, apart from refusals. */
+export type DriftState = 'stable' | 'watch' | 'drift_user' | 'drift_agent' | 'drift_recovering';
+/** What a round and its chat show: a refusal shows for its round only, the state beneath goes on. */
+export type EchoState = DriftState | 'refusal';
+/** How the logs count a scored round; every one is in exactly one class. */
+export type StateClass = 'stable' | 'drift' | 'refusal';
+
+/**
+ * Scores of one round, 0 to 1. `neutral`: the user's turn says nothing of the topic (a greeting, a yes);
+ * `refusal`: the agent declined, so its score does not count.
+ */
+export type RoundScores = { user: number; agent: number; neutral: boolean; refusal: boolean };
+
+/** How many off-topic user turns in a row begin a drift, and how many on-topic ones end it. */
+export type StreakThresholds = { offTopic: number; onTopic: number };
+
+/** Everything that the next round depends on; plain data, stored with each round. */
+export type FoldState = {
+  /** Of this round, 0 to 1. */
+  alignmentScore: number;
+  /** Trend, 0 to 100. */
+  ewma: number;
+  userLabel: TopicLabel;
+  agentLabel: TopicLabel;
+  /** Off- and on-topic user turns in a row; neutral turns do not count. */
+  offStreak: number;
+  onStreak: number;
+  /** Rounds in a row in which the agent was off topic. */
+  agentOffStreak: number;
+  /** On-topic user turns in a row since the drift began. */
+  recovery: number;
+  /** Whether a falling trend may begin a drift: not again before it has been up once. */
+  armed: boolean;
+  state: DriftState;
+  shown: EchoState;
+  /** Rounds of the current drift, this one included; 0 outside a drift. */
+  driftRounds: number;
+  /** Refusals in a row although the user was on topic. */
+  refusals: number;
+};
+
+export const initialFoldState: FoldState = {
+  alignmentScore: 1,
+  ewma: 100,
+  userLabel: 'on',
+  agentLabel: 'on',
+  offStreak: 0,
+  onStreak: 0,
+  agentOffStreak: 0,
+  recovery: 0,
+  armed: true,
+  state: 'stable',
+  shown: 'stable',
+  driftRounds: 0,
+  refusals: 0,
+};
+
+// The two thresholds of a label are apart so that scores near one of them do not make it flicker (Schmitt trigger).
+const onTopicFrom = 0.5;
+const offTopicUnder = 0.35;
+const ewmaWeight = 0.3;
+/** Limits of the EWMA chart, chosen by simulation: warn at 1.5 sigma, act at 3. */
+const watchUnder = 65;
+const driftUnder = 45;
+/** The agent's own drift needs no setting: once may be a slip, twice is a course. */
+export const agentOffLimit = 2;
+
+/**
+ * The state after one more round. A pure fold: the states of a chat follow from its scores in round order alone, so
+ * that they can be recomputed from any round on.
+ */
+export function foldRound(previous: FoldState, scores: RoundScores, thresholds: StreakThresholds): FoldState {
+  const alignmentScore = combinedScore(previous, scores);
+  const ewma = ewmaWeight * 100 * alignmentScore + (1 - ewmaWeight) * previous.ewma;
+  const userLabel = scores.neutral ? previous.userLabel : labelOf(scores.user, previous.userLabel);
+  const agentLabel = scores.refusal ? 'on' : labelOf(scores.agent, previous.agentLabel);
+  const measured: FoldState = {
+    ...previous,
+    ...userStreaks(previous, scores.neutral ? 'neutral' : userLabel),
+    alignmentScore,
+    ewma,
+    userLabel,
+    agentLabel,
+    agentOffStreak: agentLabel === 'on' ? 0 : previous.agentOffStreak + 1,
+    armed: previous.armed || ewma >= watchUnder,
+    refusals: scores.refusal && userLabel === 'on' ? previous.refusals + 1 : 0,
+  };
+  const next = isDrift(previous.state) ? stayOrLeave(measured, thresholds) : stayOrEnter(measured, thresholds);
+  return {
+    ...next,
+    shown: scores.refusal ? 'refusal' : next.state,
+    driftRounds: isDrift(next.state) ? previous.driftRounds + 1 : 0,
+  };
+}
+
+export function isDrift(state: EchoState): boolean {
+  return state.startsWith('drift_');
+}
+
+export function stateClass(state: EchoState): StateClass {
+  if (state === 'refusal') return 'refusal';
+  return isDrift(state) ? 'drift' : 'stable';
+}
+
+/** Length of the user's current run on one side of the topic. */
+export function userStreak(state: FoldState): number {
+  return state.offStreak || state.onStreak;
+}
+
+function combinedScore(previous: FoldState, scores: RoundScores): number {
+  if (scores.neutral) return previous.alignmentScore;
+  return scores.refusal ? scores.user : 0.5 * scores.user + 0.5 * scores.agent;
+}
+
+function labelOf(score: number, previous: TopicLabel): TopicLabel {
+  if (score >= onTopicFrom) return 'on';
+  return score < offTopicUnder ? 'off' : previous;
+}
+
+type UserStreaks = Pick<FoldState, 'offStreak' | 'onStreak' | 'recovery'>;
+
+function userStreaks({ offStreak, onStreak, recovery }: FoldState, turn: TopicLabel | 'neutral'): UserStreaks {
+  if (turn === 'neutral') return { offStreak, onStreak, recovery };
+  if (turn === 'off') return { offStreak: offStreak + 1, onStreak: 0, recovery: 0 };
+  return { offStreak: 0, onStreak: onStreak + 1, recovery: recovery + 1 };
+}
+
+function stayOrEnter(now: FoldState, thresholds: StreakThresholds): FoldState {
+  const trendFell = now.armed && now.ewma < driftUnder;
+  const userIsOff = now.userLabel === 'off';
+  const byUser = now.offStreak >= thresholds.offTopic || (trendFell && userIsOff);
+  const byAgent = isAgentDrifting(now) || (trendFell && !userIsOff);
+  if (byUser) return { ...now, state: 'drift_user', recovery: 0 };
+  if (byAgent) return { ...now, state: 'drift_agent', recovery: 0 };
+  const isUneasy = now.offStreak > 0 || now.agentOffStreak > 0 || now.ewma < watchUnder;
+  return { ...now, state: isUneasy ? 'watch' : 'stable' };
+}
+
+function stayOrLeave(now: FoldState, thresholds: StreakThresholds): FoldState {
+  if (now.userLabel === 'off') return { ...now, state: 'drift_user' };
+  if (now.agentLabel === 'off') {
+    const isAgents = isAgentDrifting(now) || now.state === 'drift_agent';
+    return { ...now, state: isAgents ? 'drift_agent' : 'drift_recovering' };
+  }
+  if (now.recovery < thresholds.onTopic || now.ewma < driftUnder) return { ...now, state: 'drift_recovering' };
+  const isUp = now.ewma >= watchUnder;
+  return { ...now, state: isUp ? 'stable' : 'watch', armed: isUp, offStreak: 0, agentOffStreak: 0 };
+}
+
+function isAgentDrifting(now: FoldState): boolean {
+  return now.agentOffStreak >= agentOffLimit && now.userLabel === 'on';
+}

@@ -1,0 +1,76 @@
+import { expect } from 'chai';
+import { foldRound, initialFoldState, type RoundScores } from '#src/domain/alignment-fold.ts';
+import { type FoldedRound, roundsToPrune, steeringFor } from '#src/domain/alignment-steering.ts';
+
+const thresholds = { offTopic: 3, onTopic: 2 };
+const agent = { persona: 'You are a bank clerk.', anchors: { loan: 5, card: 9, mortgage: 9 } };
+const round = (user: number, agentScore: number, extra: Partial<RoundScores> = {}): RoundScores => ({
+  user,
+  agent: agentScore,
+  neutral: false,
+  refusal: false,
+  ...extra,
+});
+
+function chat(all: readonly RoundScores[]): FoldedRound[] {
+  let state = initialFoldState;
+  return all.map((scores, index) => {
+    state = foldRound(state, scores, thresholds);
+    return { round: index + 1, state };
+  });
+}
+
+const steering = (all: readonly RoundScores[]) => steeringFor(chat(all).at(-1)?.state ?? initialFoldState, agent);
+
+describe('steering', () => {
+  it('says nothing while the chat is stable', () => {
+    expect(steering([round(0.9, 0.9)])).to.deep.equal({ level: null, note: null, afterHistory: null });
+  });
+
+  it('names the scope by the heaviest anchors in watch and while recovering', () => {
+    const note = 'Scope: card, mortgage, loan. If the request is outside it, answer briefly and return to scope.';
+    expect(steering([round(0.1, 0.9)])).to.deep.equal({ level: 'soft', note, afterHistory: null });
+    expect(steering([round(0.1, 0.1), round(0.1, 0.1), round(0.1, 0.1), round(0.9, 0.9)]).level).to.equal('soft');
+  });
+
+  it('restates the persona and counts the turns when the user drifts', () => {
+    const { level, note } = steering([round(0.1, 0.1), round(0.1, 0.1), round(0.1, 0.1)]);
+    expect(level).to.equal('strong');
+    expect(note).to.include(agent.persona).and.to.include('The last 3 user messages were out of scope');
+  });
+
+  it('repeats the persona after the history when the agent drifts', () => {
+    expect(steering([round(0.9, 0.1), round(0.9, 0.1)])).to.deep.equal({
+      level: 'persona',
+      note: null,
+      afterHistory: agent.persona,
+    });
+  });
+
+  it('speaks up only at the second refusal of an on-topic request', () => {
+    const refused = round(0.9, 0.1, { refusal: true });
+    expect(steering([refused]).note).to.equal(null);
+    expect(steering([refused, refused]).note).to.match(/answer the part that is in scope/);
+  });
+});
+
+describe('pruning', () => {
+  it("takes the user's off-topic rounds but the last out of the context", () => {
+    const rounds = chat([round(0.9, 0.9), round(0.1, 0.8), round(0.1, 0.2), round(0.08, 0.15)]);
+    expect(roundsToPrune(rounds)).to.deep.equal([2, 3]);
+  });
+
+  it('passes over neutral turns in the streak', () => {
+    const rounds = chat([round(0.1, 0.8), round(0.1, 0.8), round(0.5, 0.8, { neutral: true }), round(0.1, 0.8)]);
+    expect(roundsToPrune(rounds)).to.deep.equal([1, 2]);
+  });
+
+  it("takes the agent's off-topic rounds when the agent drifts", () => {
+    expect(roundsToPrune(chat([round(0.9, 0.9), round(0.9, 0.1), round(0.9, 0.1)]))).to.deep.equal([2, 3]);
+  });
+
+  it('takes none otherwise', () => {
+    expect(roundsToPrune([])).to.deep.equal([]);
+    expect(roundsToPrune(chat([round(0.1, 0.9)]))).to.deep.equal([]);
+  });
+});
