@@ -1,0 +1,31 @@
+/** Turns that say nothing of the topic: greetings, thanks, yes and no. */
+const neutralWords: ReadonlySet<string> = new Set(
+  `hi hello hey hiya yo greetings good morning afternoon evening night day bye goodbye cheers welcome
+  thanks thank thx ty you very much so a lot many appreciate it that's that is
+  yes yeah yep yup no nope nah ok okay k sure fine alright all right great perfect cool nice awesome excellent wonderful
+  please sorry got i see understood makes sense of course exactly correct indeed absolutely definitely maybe hmm
+  oh ah wow haha lol how are what's up well go on continue more`.split(/\s+/),
+);
+
+const words = /[\p{L}\p{M}\p{N}]+(?:['’][\p{L}]+)*/gu;
+
+/** Whether every word of a turn is one of courtesy or assent. */
+export function isCourtesy(text: string): boolean {
+  return Array.from(text.toLowerCase().replaceAll('’', "'").matchAll(words)).every(([word]) => neutralWords.has(word));
+}
+
+const dismissal = String.raw`(?:^|[.!?;,:\n—–-]\s*|\b(?:ok|okay|well|so|please|alright|actually|now|just)\s+)(?:please\s+|let['’]s\s+|just\s+)*(?:forget|never\s*mind|nevermind|enough|no more|stop talking|drop|leave|skip|put)\s+(?:about\s+|of\s+|with\s+)?[^.!?,;:\n—–]*(?:[.!?,;:\n—–]+\s*(?:and\s+|but\s+|so\s+|now\s+|then\s+|instead,?\s+)*|\s+and\s+(?=let|can|could|tell|talk|i\b|what|how))`;
+const turn = String.raw`\b(?:let['’]?s|let us|can we|could we|shall we|we should|i(?:['’]d| would) (?:like|rather|prefer)(?: to)?|i want to)\s+(?:now\s+|instead\s+|please\s+|just\s+|rather\s+)*(?:talk|speak|chat|discuss|switch|move on|change|turn|go)\b(?:\s+(?:back|instead|now|the|topics?|subjects?))*\s*(?:about|to|over to|on to|onto)?\s+`;
+const announcement = String.raw`\b(?:changing|to change|switching|on) (?:the |another |a different |an unrelated |a totally different )?(?:subjects?|topics?|note)\b[\s,:.—–-]*(?:to\s+)?`;
+const switchCues = new RegExp(`${dismissal}|${turn}|${announcement}`, 'giu');
+
+/**
+ * What a turn asks for after an explicit change of topic ("Forget the loan, let's talk about football" → "football"),
+ * or null when it announces none. Only this part says where the user is going; the rest names what is left behind.
+ */
+export function clauseAfterSwitch(text: string): string | null {
+  const cue = [...text.matchAll(switchCues)].at(-1);
+  if (!cue) return null;
+  const clause = text.slice(cue.index + cue[0].length).trim();
+  return /[\p{L}\p{N}]/u.test(clause) ? clause : null;
+}
