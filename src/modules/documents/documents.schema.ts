@@ -1,17 +1,11 @@
 import { z } from 'zod';
 import { jobPartId } from '#src/contracts/workflow-ids.ts';
 import { estimatedPageCount } from '#src/domain/page-count.ts';
-import { isOneLine, isStorable } from '#src/domain/plain-text.ts';
+import { isOneLine } from '#src/domain/plain-text.ts';
 import { maxTargetTokens } from '#src/domain/rag-config.ts';
 import type { ChunkInContext, ChunkRow, DocumentView, FullDocument } from './documents.model.ts';
 
-const name = z
-  .string()
-  .trim()
-  .min(1)
-  .max(255)
-  .refine(isOneLine, 'must be one line without control characters')
-  .refine(isStorable, 'must be well-formed Unicode');
+const name = z.string().trim().min(1).max(255).refine(isOneLine, 'must be one line without control characters');
 
 /** Form fields are strings; numbers and switches are read from them. */
 export const uploadDocumentFields = z.strictObject({
@@ -25,10 +19,7 @@ export const uploadDocumentFields = z.strictObject({
 
 export const pasteDocumentBody = z.strictObject({
   name,
-  content: z
-    .string()
-    .refine((text) => text.trim() !== '', 'must not be blank')
-    .refine(isStorable, 'must be well-formed Unicode without NUL'),
+  content: z.string().refine((text) => text.trim() !== '', 'must not be blank'),
   source_format: z.enum(['text', 'markdown', 'code']),
   target_folder_id: z.uuid().optional(),
 });
