@@ -75,11 +75,13 @@ export async function up(knex: Knex): Promise<void> {
     create table refresh_tokens (
       token_hash bytea primary key,
       family_id uuid not null references refresh_token_families (id) on delete cascade,
+      -- Counts the rotations: the predecessor of the newest token may come a second time by a lost answer.
+      generation integer not null,
       expires_at timestamptz not null,
       used_at timestamptz,
-      created_at timestamptz not null default now()
+      created_at timestamptz not null default now(),
+      unique (family_id, generation)
     );
-    create index refresh_tokens_family_idx on refresh_tokens (family_id);
 
     create table audit_log (
       id bigint generated always as identity primary key,

@@ -4,13 +4,20 @@ import pino, { type Logger } from 'pino';
 import { createFilesystemBlobStore } from './adapters/blob/filesystem-blob-store.ts';
 import { createConverter } from './adapters/converter/converter.ts';
 import { createEmbedder } from './adapters/models/embedder.ts';
+import { createArgon2Hasher } from './adapters/passwords/argon2-hasher.ts';
 import { createDatabase } from './adapters/postgres/database.ts';
 import { createTextAnalyzer } from './adapters/text/text-analyzer.ts';
 import { createTokenCounter } from './adapters/text/token-counter.ts';
+import { createRs256AccessTokens } from './adapters/tokens/rs256-access-tokens.ts';
 import { createPgVectorStore } from './adapters/vectors/pgvector.ts';
 import type { Config } from './config.ts';
+import { createAuditService } from './modules/audit/audit.service.ts';
+import { type AuthService, createAuthService } from './modules/auth/auth.service.ts';
+import { createSessionsService } from './modules/auth/sessions.service.ts';
+import { createFoldersService, type FoldersService } from './modules/folders/folders.service.ts';
 import { createIngestionService, type IngestionService } from './modules/ingestion/ingestion.service.ts';
 import { createJobsService, type JobsService } from './modules/jobs/jobs.service.ts';
+import type { AccessTokens } from './ports/access-tokens.ts';
 import type { Db } from './ports/database.ts';
 import type { Orchestrator } from './ports/orchestrator.ts';
 import { createTemporalConnection, type TemporalConnection } from './temporal/connection.ts';
@@ -23,7 +30,10 @@ export type Container = {
   db: Db;
   temporal: TemporalConnection;
   orchestrator: Orchestrator;
+  accessTokens: AccessTokens;
+  auth: AuthService;
   jobs: JobsService;
+  folders: FoldersService;
   ingestion: IngestionService;
   /** Gives back what was opened, in the reverse order. */
   close(): Promise<void>;
@@ -55,8 +65,19 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
   const embedder = createEmbedder({ ...config.models, model: config.models.embeddingModel });
   const vectors = createPgVectorStore(db);
 
+  const folders = createFoldersService({ db });
   const jobs = createJobsService({ db, orchestrator, logger });
   const ingestion = createIngestionService({ db, blobs, converter, tokens, analyze, embedder, vectors, jobs });
+
+  const passwords = createArgon2Hasher();
+  const accessTokens = createRs256AccessTokens({
+    privateKeyPem: config.auth.privateKeyPem,
+    issuer: config.auth.issuer,
+    lifetimeSeconds: config.auth.accessTokenSeconds,
+  });
+  const audit = createAuditService({ logger });
+  const sessions = createSessionsService({ db, audit });
+  const auth = createAuthService({ db, passwords, accessTokens, sessions, folders, audit });
 
   return {
     config,
@@ -64,7 +85,10 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
     db,
     temporal,
     orchestrator,
+    accessTokens,
+    auth,
     jobs,
+    folders,
     ingestion,
     close: async () => {
       await temporal.close();

@@ -82,13 +82,13 @@ function describeFile(info: FileInfo, part: Readable): IncomingFile {
   const content = new PassThrough();
   part.on('error', (error) => content.destroy(error));
   part.pipe(content);
-  const fileName = [
-    ...info.filename
-      .trim()
-      .toWellFormed()
-      .replaceAll(/\p{Cc}/gu, ''),
-  ].slice(0, maxFileNameLength);
-  return { fileName: fileName.join('') || 'file', mediaType: info.mimeType, content };
+  // A part without a name still is a file, whatever its type declares.
+  const given = (info.filename ?? '')
+    .toWellFormed()
+    .replaceAll(/\p{Cc}/gu, '')
+    .trim();
+  const fileName = [...given].slice(0, maxFileNameLength).join('');
+  return { fileName: fileName || 'file', mediaType: info.mimeType, content };
 }
 
 function singleValues(fields: Map<string, string[]>): Record<string, unknown> {

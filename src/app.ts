@@ -1,0 +1,95 @@
+import express, { type Express } from 'express';
+import helmet from 'helmet';
+import manifest from '../package.json' with { type: 'json' };
+import { createIdempotencyStore } from './adapters/postgres/idempotency-keys.ts';
+import { isOutage } from './adapters/postgres/outage.ts';
+import type { Container } from './container.ts';
+import { appError } from './errors.ts';
+import { createAuthenticate } from './http/authenticate.ts';
+import { createCors } from './http/cors.ts';
+import { createDispatcher } from './http/dispatch.ts';
+import { createDocsPage } from './http/docs-page.ts';
+import { createErrorHandler } from './http/error-handler.ts';
+import { healthRoutes } from './http/health.routes.ts';
+import { createOpenStreams } from './http/open-streams.ts';
+import { openApiRoutes } from './http/openapi.routes.ts';
+import { createOpenApi, type OpenApiDocument } from './http/openapi.ts';
+import { createRequestLog } from './http/request-log.ts';
+import type { Route } from './http/route.ts';
+import { createRouteTable } from './http/route-table.ts';
+import { authRoutes } from './modules/auth/auth.routes.ts';
+import { foldersRoutes } from './modules/folders/folders.routes.ts';
+
+const title = 'Agent Conversation Service';
+
+/** How long a shutdown waits for streams to end by themselves. */
+const drainMs = 20_000;
+
+export type App = {
+  express: Express;
+  /** Every endpoint, as data. */
+  routes: readonly Route[];
+  openApi: OpenApiDocument;
+  /** Turns readiness off and resolves when no event stream is open any more. */
+  drain(): Promise<void>;
+};
+
+/** The whole HTTP surface: the order of what a request passes, and one line for each module. */
+export function createApp(container: Container): App {
+  const { config, db, logger } = container;
+  const { basePath, corsOrigins, trustProxy } = config.server;
+  const streams = createOpenStreams();
+  let isDraining = false;
+
+  const routes: Route[] = [
+    ...authRoutes(container.auth),
+    ...foldersRoutes(container.folders),
+    ...healthRoutes({
+      checks: {
+        database: async () => (await db.raw('select 1')) !== undefined,
+        workers: () => container.orchestrator.hasPollers(),
+      },
+      isDraining: () => isDraining,
+    }),
+    ...openApiRoutes(() => openApi),
+  ];
+  const openApi = createOpenApi(routes, {
+    basePath,
+    title,
+    version: manifest.version,
+    description: manifest.description,
+  });
+
+  const dispatch = createDispatcher({
+    authenticate: createAuthenticate({
+      verifyToken: (token) => container.accessTokens.verify(token),
+      findActor: (userId) => container.auth.findActor(userId),
+    }),
+    idempotency: createIdempotencyStore(db),
+    streams,
+    logger,
+    isOutage,
+  });
+
+  const app = express();
+  app.disable('x-powered-by').disable('etag').set('query parser', 'simple').set('trust proxy', trustProxy);
+  app.use(createRequestLog(logger));
+  app.use(helmet({ contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"] } } }));
+  app.use(createCors(corsOrigins));
+  app.use(`${basePath}/docs`, createDocsPage({ basePath, title }));
+  app.use(basePath || '/', createRouteTable(routes, dispatch));
+  app.use(() => {
+    throw appError('not_found');
+  });
+  app.use(createErrorHandler({ logger, isOutage }));
+
+  return {
+    express: app,
+    routes,
+    openApi,
+    drain: () => {
+      isDraining = true;
+      return streams.drain(drainMs);
+    },
+  };
+}

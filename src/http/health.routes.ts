@@ -1,0 +1,66 @@
+import { z } from 'zod';
+import { answer, ok } from './answers.ts';
+import { type Route, route } from './route.ts';
+
+const checkTimeoutMs = 3_000;
+
+export const healthSchema = z.strictObject({ status: z.literal('ok') }).meta({ id: 'Health' });
+
+export const readinessSchema = z
+  .strictObject({
+    status: z.enum(['ready', 'not_ready']),
+    checks: z.record(z.string(), z.boolean()).describe('Each thing that the service needs, and whether it is there'),
+  })
+  .meta({ id: 'Readiness' });
+
+/** Is the process alive, and can it do its work? `checks` resolve with true when the thing they ask is there. */
+export function healthRoutes(deps: {
+  checks: Record<string, () => Promise<boolean>>;
+  isDraining: () => boolean;
+}): Route[] {
+  return [
+    route({
+      method: 'get',
+      path: '/healthz',
+      operationId: 'getHealth',
+      tag: 'health',
+      summary: 'Whether the process is alive',
+      access: 'public',
+      responses: { 200: { description: 'It is', schema: healthSchema } },
+      handle: () => ok({ status: 'ok' as const }, { 'Cache-Control': 'no-store' }),
+    }),
+    route({
+      method: 'get',
+      path: '/readyz',
+      operationId: 'getReadiness',
+      tag: 'health',
+      summary: 'Whether the service can do its work: database, workers, not shutting down',
+      access: 'public',
+      responses: {
+        200: { description: 'It can', schema: readinessSchema },
+        503: { description: 'It cannot', schema: readinessSchema },
+      },
+      handle: async () => {
+        const results = await Promise.all(
+          Object.entries(deps.checks).map(async ([name, check]) => [name, await holds(check)]),
+        );
+        const checks: Record<string, boolean> = { ...Object.fromEntries(results), serving: !deps.isDraining() };
+        return Object.values(checks).every(Boolean)
+          ? ok({ status: 'ready' as const, checks }, { 'Cache-Control': 'no-store' })
+          : answer(503, { status: 'not_ready' as const, checks });
+      },
+    }),
+  ];
+}
+
+async function holds(check: () => Promise<boolean>): Promise<boolean> {
+  const { promise: tooLate, resolve } = Promise.withResolvers<boolean>();
+  const timer = setTimeout(resolve, checkTimeoutMs, false);
+  try {
+    return await Promise.race([check(), tooLate]);
+  } catch {
+    return false;
+  } finally {
+    clearTimeout(timer);
+  }
+}

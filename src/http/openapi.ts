@@ -1,0 +1,151 @@
+import type { z } from 'zod';
+import { appError, type ErrorCode } from '#src/errors.ts';
+import { createJsonSchemas, type JsonSchemas } from './json-schemas.ts';
+import { problemSchema } from './problem.ts';
+import type { ResponseSpec, Route } from './route.ts';
+
+export type OpenApiDocument = {
+  openapi: '3.1.0';
+  info: { title: string; version: string; description: string };
+  servers: { url: string }[];
+  paths: Record<string, Record<string, unknown>>;
+  components: Record<string, unknown>;
+};
+
+/** The OpenAPI document of the routes, made from the very objects that check their requests. */
+export function createOpenApi(
+  routes: readonly Route[],
+  options: { basePath: string; title: string; version: string; description: string },
+): OpenApiDocument {
+  const { basePath, ...info } = options;
+  const schemas = createJsonSchemas();
+  schemas.convert(problemSchema, 'output', 'Problem');
+  const paths: Record<string, Record<string, unknown>> = {};
+  for (const route of routes) {
+    const path = route.path.replaceAll(/:(\w+)/g, '{$1}');
+    paths[path] = { ...paths[path], [route.method]: describeOperation(route, schemas) };
+  }
+  return {
+    openapi: '3.1.0',
+    info,
+    servers: [{ url: basePath === '' ? '/' : basePath }],
+    paths,
+    components: {
+      schemas: schemas.components,
+      securitySchemes: { bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } },
+    },
+  };
+}
+
+function describeOperation(route: Route, schemas: JsonSchemas) {
+  const body = describeBody(route, schemas);
+  return {
+    operationId: route.operationId,
+    tags: [route.tag],
+    summary: route.summary,
+    security: route.access === 'public' ? [] : [{ bearer: [] }],
+    parameters: [
+      ...describeParameters(route.params, 'path', route, schemas),
+      ...describeParameters(route.query, 'query', route, schemas),
+      ...describeHeaders(route),
+    ],
+    ...(body === undefined ? {} : { requestBody: body }),
+    responses: {
+      ...Object.fromEntries(
+        Object.entries(route.responses).map(([status, spec]) => [status, describeResponse(spec, route, schemas)]),
+      ),
+      ...describeProblems(route),
+    },
+  };
+}
+
+function describeParameters(
+  schema: z.ZodType | undefined,
+  place: 'path' | 'query',
+  route: Route,
+  schemas: JsonSchemas,
+) {
+  if (schema === undefined) return [];
+  const { properties = {}, required = [] } = schemas.convert(schema, 'input', `${route.operationId}Parameters`);
+  return Object.entries(properties).map(([name, property]) => ({
+    name,
+    in: place,
+    required: place === 'path' || required.includes(name),
+    schema: property,
+  }));
+}
+
+function describeHeaders(route: Route) {
+  const header = (name: string, description: string) => ({
+    name,
+    in: 'header',
+    required: false,
+    description,
+    schema: { type: 'string' },
+  });
+  return [
+    ...(route.idempotent ? [header('Idempotency-Key', 'The same key and request gives the first answer again')] : []),
+    ...(route.method === 'patch' || route.method === 'put'
+      ? [header('If-Match', 'The ETag of the resource as it was read; 412 when it changed since')]
+      : []),
+  ];
+}
+
+function describeBody(route: Route, schemas: JsonSchemas) {
+  const spec = route.body;
+  if (spec === undefined) return undefined;
+  const owner = `${route.operationId}Body`;
+  if (!('kind' in spec)) {
+    const schema = schemas.convert(spec, 'input', owner);
+    // A body of which nothing is required may be left out.
+    const required = !spec.safeParse({}).success;
+    return { required, content: { 'application/json': { schema } } };
+  }
+  const form = schemas.convert(spec.fields, 'input', owner);
+  const schema = {
+    ...form,
+    properties: { file: { type: 'string', format: 'binary' }, ...form.properties },
+    required: ['file', ...(form.required ?? [])],
+  };
+  return { required: true, content: { 'multipart/form-data': { schema } } };
+}
+
+function describeResponse(spec: ResponseSpec, route: Route, schemas: JsonSchemas) {
+  const { description } = spec;
+  if ('schema' in spec) {
+    const schema = schemas.convert(spec.schema, 'output', `${route.operationId}Answer`);
+    return { description, content: { 'application/json': { schema } } };
+  }
+  if ('contentType' in spec) return { description, content: { [spec.contentType]: {} } };
+  return { description };
+}
+
+/** Every problem that the route can answer with: its own, and those of its kind. */
+function describeProblems(route: Route) {
+  const codes: ErrorCode[] = [
+    ...(route.errors ?? []),
+    ...(route.access === 'public' ? [] : (['invalid_token'] as const)),
+    ...(route.access === 'org_admin' ? (['forbidden'] as const) : []),
+    ...(route.body === undefined
+      ? []
+      : (['malformed_request', 'payload_too_large', 'unsupported_media_type'] as const)),
+    ...(route.body === undefined && route.query === undefined ? [] : (['validation_failed'] as const)),
+    ...(route.idempotent ? (['idempotency_in_flight', 'idempotency_key_reused'] as const) : []),
+    ...(route.method === 'patch' || route.method === 'put' ? (['precondition_failed'] as const) : []),
+    'internal_error',
+    'service_unavailable',
+  ];
+  const byStatus = Map.groupBy(new Set(codes), (code) => appError(code).status);
+  return Object.fromEntries(
+    [...byStatus]
+      // What the route itself describes is not a problem: readiness answers 503 with its reasons.
+      .filter(([status]) => !(status in route.responses))
+      .map(([status, ofStatus]) => [
+        status,
+        {
+          description: ofStatus.map((code) => `\`${code}\`: ${appError(code).title}`).join('\n\n'),
+          content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+        },
+      ]),
+  );
+}

@@ -1,0 +1,34 @@
+import express, { type Router } from 'express';
+import { appError } from '#src/errors.ts';
+import type { createDispatcher } from './dispatch.ts';
+import type { Route } from './route.ts';
+
+/** Puts routes behind a router: fixed paths before patterns, and 405 for a known path with another method. */
+export function createRouteTable(routes: readonly Route[], dispatch: ReturnType<typeof createDispatcher>): Router {
+  const router = express.Router({ caseSensitive: true });
+  const byPath = [...Map.groupBy(routes, (route) => route.path)].sort(([a], [b]) => comparePaths(a, b));
+  for (const [path, ofPath] of byPath) {
+    const at = router.route(path);
+    const getRoute = ofPath.find((route) => route.method === 'get');
+    for (const route of ofPath) at[route.method](dispatch(route, getRoute));
+    at.all((req, res) => {
+      const methods = ofPath.flatMap(({ method }) => (method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()]));
+      res.set('Allow', methods.join(', '));
+      if (req.method !== 'OPTIONS') throw appError('method_not_allowed', { detail: `Use ${methods.join(' or ')}.` });
+      res.status(204).end();
+    });
+  }
+  return router;
+}
+
+/** Segment by segment, a word before a parameter: `/documents/recent` must not be taken for a document's id. */
+function comparePaths(a: string, b: string): number {
+  const [left, right] = [a.split('/'), b.split('/')];
+  for (const [index, segment] of left.entries()) {
+    const other = right[index];
+    if (other === undefined) return 1;
+    const order = Number(segment.startsWith(':')) - Number(other.startsWith(':'));
+    if (order !== 0) return order;
+  }
+  return left.length - right.length;
+}

@@ -1,0 +1,62 @@
+import type { Actor } from '#src/domain/visibility.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { Account, NewAccount } from './auth.model.ts';
+
+const accountColumns = `
+  u.id as user_id, u.email, u.password_hash, u.first_name, u.last_name, u.display_name,
+  u.disabled_at is not null as is_disabled,
+  o.id as org_id, o.name as org_name, o.tier, m.is_org_admin`;
+
+const teamIds = (condition: string) => `array(
+  select tm.team_id from team_memberships tm join teams t on t.id = tm.team_id
+  where tm.user_id = u.id and t.disabled_at is null and ${condition})`;
+
+/** Users that exist, with the organization that they are a member of. */
+export function createAccountsRepository(db: Db) {
+  const living = () =>
+    db('users as u')
+      .join('memberships as m', 'm.user_id', 'u.id')
+      .join('organizations as o', 'o.id', 'm.org_id')
+      .whereNull('u.deleted_at')
+      .whereNull('o.deleted_at');
+
+  return {
+    async isEmailTaken(email: string): Promise<boolean> {
+      const row: unknown = await db('users').where({ email }).whereNull('deletedAt').first('id');
+      return row !== undefined;
+    },
+
+    findByEmail(email: string): Promise<Account | undefined> {
+      return living().where('u.email', email).first(db.raw(accountColumns));
+    },
+
+    findById(userId: string): Promise<Account | undefined> {
+      return living().where('u.id', userId).first(db.raw(accountColumns));
+    },
+
+    /** The user as a caller, unless he is disabled. */
+    findActor(userId: string): Promise<Actor | undefined> {
+      return living()
+        .where('u.id', userId)
+        .whereNull('u.disabledAt')
+        .first(
+          db.raw(`u.id as user_id, o.id as org_id, m.is_org_admin,
+            ${teamIds('true')} as team_ids, ${teamIds('tm.is_team_admin')} as team_admin_of`),
+        );
+    },
+
+    /** An organization with its first user as admin; false when somebody else has the email. */
+    async insertWithOrganization(account: NewAccount): Promise<boolean> {
+      const { userId, orgId, orgName, ...user } = account;
+      const inserted = await db('users')
+        .insert({ id: userId, ...user })
+        .onConflict(db.raw('(email) where deleted_at is null'))
+        .ignore()
+        .returning('id');
+      if (inserted.length === 0) return false;
+      await db('organizations').insert({ id: orgId, name: orgName });
+      await db('memberships').insert({ userId, orgId, isOrgAdmin: true });
+      return true;
+    },
+  };
+}

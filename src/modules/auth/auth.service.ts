@@ -1,0 +1,113 @@
+import { v7 as uuidv7 } from 'uuid';
+import type { Actor } from '#src/domain/visibility.ts';
+import { appError } from '#src/errors.ts';
+import type { AuditService } from '#src/modules/audit/audit.service.ts';
+import type { FoldersService } from '#src/modules/folders/folders.service.ts';
+import type { AccessTokens } from '#src/ports/access-tokens.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { PasswordHasher } from '#src/ports/password-hasher.ts';
+import { createAccountsRepository } from './accounts.repository.ts';
+import type { Account, SignIn } from './auth.model.ts';
+import type { LoginBody, RegisterBody } from './auth.schema.ts';
+import type { Session, SessionsService } from './sessions.service.ts';
+
+export type AuthService = ReturnType<typeof createAuthService>;
+
+export type AuthServiceDeps = {
+  db: Db;
+  passwords: PasswordHasher;
+  accessTokens: AccessTokens;
+  sessions: SessionsService;
+  folders: Pick<FoldersService, 'createSystemRoots'>;
+  audit: AuditService;
+};
+
+/** Accounts and their ways in. */
+export function createAuthService(deps: AuthServiceDeps) {
+  const { db, passwords, accessTokens, sessions, folders, audit } = deps;
+
+  async function signIn(trx: Db, account: Account, session: Session, isNewUser: boolean): Promise<SignIn> {
+    const actor = await createAccountsRepository(trx).findActor(account.userId);
+    if (actor === undefined) throw appError('account_disabled');
+    const accessToken = await accessTokens.sign({ ...actor, sessionId: session.sessionId, tier: account.tier });
+    return {
+      accessToken,
+      expiresInSeconds: accessTokens.lifetimeSeconds,
+      refreshToken: session.refreshToken,
+      account,
+      isNewUser,
+    };
+  }
+
+  return {
+    /** Creates an organization and its first user, who is its admin. */
+    async register(input: RegisterBody, requestId: string): Promise<SignIn> {
+      const { email } = input;
+      const emailTaken = () => appError('email_taken', { detail: 'Sign in, or register another address.' });
+      // Saves the hashing; the unique index decides when two come at once.
+      if (await createAccountsRepository(db).isEmailTaken(email)) throw emailTaken();
+      const passwordHash = await passwords.hash(input.password);
+      const displayName = input.displayName ?? (fullName(input) || localPart(email));
+      const ids = { userId: uuidv7(), orgId: uuidv7() };
+      const orgName = input.orgName ?? `${displayName}'s organization`;
+
+      return db.transaction(async (trx) => {
+        const accounts = createAccountsRepository(trx);
+        const { firstName = null, lastName = null } = input;
+        const names = { firstName, lastName, displayName };
+        if (!(await accounts.insertWithOrganization({ ...ids, orgName, email, passwordHash, ...names }))) {
+          throw emailTaken();
+        }
+        await folders.createSystemRoots(trx, { ...ids, orgName, kind: 'organization' });
+        const entry = { orgId: ids.orgId, actorId: ids.userId, target: ids.userId, requestId };
+        await audit.record(trx, { ...entry, action: 'account.registered' });
+        const account = await accounts.findById(ids.userId);
+        if (account === undefined) throw appError('internal_error');
+        return signIn(trx, account, await sessions.open(trx, ids.userId), true);
+      });
+    },
+
+    async login(input: LoginBody, requestId: string): Promise<SignIn> {
+      const account = await createAccountsRepository(db).findByEmail(input.email);
+      const isRight = await passwords.verify(account?.passwordHash ?? null, input.password);
+      if (account === undefined || !isRight) throw appError('invalid_credentials');
+      // Only to who knows the password: others must not learn that the account is there.
+      if (account.isDisabled) throw appError('account_disabled', { detail: 'Ask an admin of your organization.' });
+      const { userId, orgId } = account;
+      return db.transaction(async (trx) => {
+        const session = await sessions.open(trx, userId);
+        const entry = { orgId, actorId: userId, target: session.sessionId, requestId };
+        await audit.record(trx, { ...entry, action: 'session.opened' });
+        return signIn(trx, account, session, false);
+      });
+    },
+
+    /** A new pair for a refresh token, which is used up by it. */
+    refresh(refreshToken: string, requestId: string): Promise<SignIn> {
+      return sessions.rotate(refreshToken, requestId, async (trx, session) => {
+        const account = await createAccountsRepository(trx).findById(session.userId);
+        if (account === undefined) throw appError('refresh_invalid');
+        return signIn(trx, account, session, false);
+      });
+    },
+
+    logout(refreshToken: string, requestId: string): Promise<void> {
+      return sessions.close(refreshToken, requestId);
+    },
+
+    /** The caller behind a verified token; null when his account is disabled or gone. */
+    async findActor(userId: string): Promise<Actor | null> {
+      return (await createAccountsRepository(db).findActor(userId)) ?? null;
+    },
+
+    keySet: () => accessTokens.keySet(),
+  };
+}
+
+function fullName(input: { firstName?: string | undefined; lastName?: string | undefined }): string {
+  return [input.firstName, input.lastName].filter((name) => name !== undefined).join(' ');
+}
+
+function localPart(email: string): string {
+  return email.slice(0, email.lastIndexOf('@'));
+}

@@ -1,0 +1,72 @@
+import type { Db } from '#src/ports/database.ts';
+
+export type SessionRow = { sessionId: string; userId: string; isOpen: boolean };
+
+/** How a token that could not be used stands: never used means that it has expired. */
+export type SpentToken = { wasUsed: boolean; wasJustRotated: boolean };
+
+/** Families of refresh tokens; a family is a session. Tokens are known by their hash only. */
+export function createSessionsRepository(db: Db) {
+  const days = (count: number) => db.raw('now() + make_interval(days => ?)', [count]);
+
+  return {
+    async insertFamily(family: { id: string; userId: string; lifetimeDays: number }): Promise<void> {
+      const { id, userId, lifetimeDays } = family;
+      await db('refresh_token_families').insert({ id, userId, expiresAt: days(lifetimeDays) });
+    },
+
+    /** No token outlives its family. */
+    async insertToken(token: { hash: Buffer; familyId: string; generation: number; idleDays: number }): Promise<void> {
+      await db.raw(
+        `insert into refresh_tokens (token_hash, family_id, generation, expires_at)
+         select :hash, id, :generation, least(expires_at, now() + make_interval(days => :idleDays))
+         from refresh_token_families where id = :familyId`,
+        token,
+      );
+    },
+
+    /** Locks the family of a token, so that a rotation and a revocation of it never overlap. */
+    lockByToken(hash: Buffer): Promise<SessionRow | undefined> {
+      return db('refresh_token_families as f')
+        .join('refresh_tokens as t', 't.family_id', 'f.id')
+        .where('t.token_hash', hash)
+        .forUpdate('f')
+        .first(db.raw('f.id as session_id, f.user_id, (f.revoked_at is null and f.expires_at > now()) as is_open'));
+    },
+
+    /** Uses a token up; its generation, or undefined when it was used before or has expired. */
+    async useToken(hash: Buffer): Promise<number | undefined> {
+      const rows: { generation: number }[] = await db('refresh_tokens')
+        .where('tokenHash', hash)
+        .whereNull('usedAt')
+        .whereRaw('expires_at > now()')
+        .update({ usedAt: db.fn.now() })
+        .returning('generation');
+      return rows[0]?.generation;
+    },
+
+    findSpent(hash: Buffer, graceSeconds: number): Promise<SpentToken | undefined> {
+      return db('refresh_tokens as t')
+        .where('t.token_hash', hash)
+        .first(
+          db.raw(
+            `t.used_at is not null as was_used,
+             coalesce(t.used_at > now() - make_interval(secs => ?), false) and t.generation + 1 =
+               (select max(generation) from refresh_tokens where family_id = t.family_id) as was_just_rotated`,
+            [graceSeconds],
+          ),
+        );
+    },
+
+    async revoke(sessionId: string): Promise<void> {
+      await db('refresh_token_families')
+        .where('id', sessionId)
+        .whereNull('revokedAt')
+        .update({ revokedAt: db.fn.now() });
+    },
+
+    async revokeAllOf(userId: string): Promise<void> {
+      await db('refresh_token_families').where({ userId }).whereNull('revokedAt').update({ revokedAt: db.fn.now() });
+    },
+  };
+}

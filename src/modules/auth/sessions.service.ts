@@ -1,0 +1,91 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { v7 as uuidv7 } from 'uuid';
+import { appError } from '#src/errors.ts';
+import type { AuditService } from '#src/modules/audit/audit.service.ts';
+import type { Db } from '#src/ports/database.ts';
+import { createSessionsRepository } from './sessions.repository.ts';
+
+const tokenBytes = 32;
+const absoluteDays = 30;
+const idleDays = 7;
+/** An answer that was lost makes honest clients send the old token again at once; a thief comes later. */
+const reuseGraceSeconds = 10;
+
+export type Session = { sessionId: string; userId: string; refreshToken: string };
+export type SessionsService = ReturnType<typeof createSessionsService>;
+
+/** Sign-ins and their refresh tokens, which rotate on every use (RFC 9700 §4.14). */
+export function createSessionsService(deps: { db: Db; audit: AuditService }) {
+  const { db, audit } = deps;
+
+  async function issue(trx: Db, session: Omit<Session, 'refreshToken'>, generation: number): Promise<Session> {
+    const refreshToken = randomBytes(tokenBytes).toString('base64url');
+    const token = { hash: hashOf(refreshToken), familyId: session.sessionId, generation, idleDays };
+    await createSessionsRepository(trx).insertToken(token);
+    return { ...session, refreshToken };
+  }
+
+  return {
+    async open(trx: Db, userId: string): Promise<Session> {
+      const sessionId = uuidv7();
+      await createSessionsRepository(trx).insertFamily({ id: sessionId, userId, lifetimeDays: absoluteDays });
+      return issue(trx, { sessionId, userId }, 1);
+    },
+
+    /**
+     * Exchanges a token for the next one of its session; `accept` runs in the same transaction and may refuse. A token
+     * that comes a second time revokes the session, unless it is the last one used and comes within seconds.
+     */
+    async rotate<Result>(
+      refreshToken: string,
+      requestId: string,
+      accept: (trx: Db, session: Session) => Promise<Result>,
+    ): Promise<Result> {
+      const hash = hashOf(refreshToken);
+      const outcome = await db.transaction(async (trx) => {
+        const sessions = createSessionsRepository(trx);
+        const session = await sessions.lockByToken(hash);
+        if (session === undefined || !session.isOpen) return 'invalid';
+        const { sessionId, userId } = session;
+        const generation = await sessions.useToken(hash);
+        if (generation !== undefined) {
+          return { accepted: await accept(trx, await issue(trx, { sessionId, userId }, generation + 1)) };
+        }
+        const spent = await sessions.findSpent(hash, reuseGraceSeconds);
+        if (spent === undefined || !spent.wasUsed) return 'invalid';
+        if (spent.wasJustRotated) return 'reused';
+        await sessions.revoke(sessionId);
+        const entry = { orgId: null, actorId: userId, action: 'session.reuse_detected', target: sessionId, requestId };
+        await audit.record(trx, entry);
+        return 'reused';
+      });
+      // Thrown here and not inside: a revocation has to be committed.
+      if (outcome === 'invalid') throw appError('refresh_invalid', { detail: 'Sign in again.' });
+      if (outcome === 'reused')
+        throw appError('refresh_reused', { detail: 'Use the newest refresh token or sign in again.' });
+      return outcome.accepted;
+    },
+
+    /** Ends the session of a token; an unknown one is as good as ended. */
+    async close(refreshToken: string, requestId: string): Promise<void> {
+      await db.transaction(async (trx) => {
+        const sessions = createSessionsRepository(trx);
+        const session = await sessions.lockByToken(hashOf(refreshToken));
+        if (session === undefined || !session.isOpen) return;
+        await sessions.revoke(session.sessionId);
+        const { userId, sessionId } = session;
+        await audit.record(trx, {
+          orgId: null,
+          actorId: userId,
+          action: 'session.closed',
+          target: sessionId,
+          requestId,
+        });
+      });
+    },
+  };
+}
+
+function hashOf(refreshToken: string): Buffer {
+  return createHash('sha256').update(refreshToken).digest();
+}

@@ -1,0 +1,22 @@
+/** What a token says about its user. All but the user is a hint: rights are read from the database. */
+export type AccessClaims = {
+  userId: string;
+  sessionId: string;
+  orgId: string;
+  teamIds: readonly string[];
+  teamAdminOf: readonly string[];
+  isOrgAdmin: boolean;
+  tier: string;
+};
+
+/** Public keys as RFC 7517 has them. */
+export type JsonWebKeySet = { keys: { kty: 'RSA'; use: 'sig'; alg: 'RS256'; kid: string; n: string; e: string }[] };
+
+/** Signs and checks access tokens (JWT of type `at+jwt`, RS256). */
+export type AccessTokens = {
+  readonly lifetimeSeconds: number;
+  sign(claims: AccessClaims): Promise<string>;
+  /** Rejects with `invalid_token` what is not ours, not an access token, or expired. */
+  verify(token: string): Promise<{ userId: string; expiresAtMs: number }>;
+  keySet(): JsonWebKeySet;
+};
