@@ -17,7 +17,10 @@ import { createOpenApi, type OpenApiDocument } from './http/openapi.ts';
 import { createRequestLog } from './http/request-log.ts';
 import type { Route } from './http/route.ts';
 import { createRouteTable } from './http/route-table.ts';
+import { agentsRoutes } from './modules/agents/agents.routes.ts';
 import { authRoutes } from './modules/auth/auth.routes.ts';
+import { documentsRoutes } from './modules/documents/documents.routes.ts';
+import { draftsRoutes } from './modules/drafts/drafts.routes.ts';
 import { foldersRoutes } from './modules/folders/folders.routes.ts';
 
 const title = 'Agent Conversation Service';
@@ -44,6 +47,9 @@ export function createApp(container: Container): App {
   const routes: Route[] = [
     ...authRoutes(container.auth),
     ...foldersRoutes(container.folders),
+    ...documentsRoutes(container.documents),
+    ...draftsRoutes(container.drafts),
+    ...agentsRoutes(container.agents),
     ...healthRoutes({
       checks: {
         database: async () => (await db.raw('select 1')) !== undefined,

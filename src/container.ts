@@ -11,12 +11,18 @@ import { createTokenCounter } from './adapters/text/token-counter.ts';
 import { createRs256AccessTokens } from './adapters/tokens/rs256-access-tokens.ts';
 import { createPgVectorStore } from './adapters/vectors/pgvector.ts';
 import type { Config } from './config.ts';
+import { defaultRagConfig } from './domain/rag-config.ts';
+import { type AgentsService, createAgentsService } from './modules/agents/agents.service.ts';
 import { createAuditService } from './modules/audit/audit.service.ts';
 import { type AuthService, createAuthService } from './modules/auth/auth.service.ts';
 import { createSessionsService } from './modules/auth/sessions.service.ts';
+import { createDocumentsService, type DocumentsService } from './modules/documents/documents.service.ts';
+import { createDraftsService, type DraftsService } from './modules/drafts/drafts.service.ts';
 import { createFoldersService, type FoldersService } from './modules/folders/folders.service.ts';
 import { createIngestionService, type IngestionService } from './modules/ingestion/ingestion.service.ts';
 import { createJobsService, type JobsService } from './modules/jobs/jobs.service.ts';
+import { createTierLimitsService } from './modules/organization/tier-limits.service.ts';
+import { createTeamsService } from './modules/teams/teams.service.ts';
 import type { AccessTokens } from './ports/access-tokens.ts';
 import type { Db } from './ports/database.ts';
 import type { Orchestrator } from './ports/orchestrator.ts';
@@ -34,6 +40,9 @@ export type Container = {
   auth: AuthService;
   jobs: JobsService;
   folders: FoldersService;
+  documents: DocumentsService;
+  drafts: DraftsService;
+  agents: AgentsService;
   ingestion: IngestionService;
   /** Gives back what was opened, in the reverse order. */
   close(): Promise<void>;
@@ -67,6 +76,19 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
 
   const folders = createFoldersService({ db });
   const jobs = createJobsService({ db, orchestrator, logger });
+  const limits = createTierLimitsService({ db, tierLimits: config.tierLimits });
+  const teams = createTeamsService();
+  const documents = createDocumentsService({
+    db,
+    blobs,
+    jobs,
+    folders,
+    limits,
+    defaultConfig: defaultRagConfig({ embeddingModel: config.models.embeddingModel, hasReranker: false }),
+  });
+  const chatModels = [config.models.chatModel] as const;
+  const drafts = createDraftsService({ db, limits, teams, chatModels });
+  const agents = createAgentsService({ db, drafts, limits, teams, chatModels });
   const ingestion = createIngestionService({ db, blobs, converter, tokens, analyze, embedder, vectors, jobs });
 
   const passwords = createArgon2Hasher();
@@ -89,6 +111,9 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
     auth,
     jobs,
     folders,
+    documents,
+    drafts,
+    agents,
     ingestion,
     close: async () => {
       await temporal.close();
