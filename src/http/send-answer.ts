@@ -49,10 +49,11 @@ export async function sendFile(req: Request, res: Response, content: FileContent
     ETag: tag,
     'Accept-Ranges': 'bytes',
     'Cache-Control': 'private, no-cache',
-    'Content-Type': content.mediaType,
     'Content-Disposition': attachment(content.fileName),
     'Content-Security-Policy': "sandbox; default-src 'none'",
   });
+  // Not by `set`, which would add a charset: nobody knows that of a user's file.
+  res.setHeader('Content-Type', content.mediaType);
   if (range === undefined) {
     res.status(200).set('Content-Length', String(content.sizeBytes));
   } else {
