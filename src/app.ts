@@ -14,11 +14,13 @@ import { healthRoutes } from './http/health.routes.ts';
 import { createOpenStreams } from './http/open-streams.ts';
 import { openApiRoutes } from './http/openapi.routes.ts';
 import { createOpenApi, type OpenApiDocument } from './http/openapi.ts';
+import { createCursors } from './http/pagination.ts';
 import { createRequestLog } from './http/request-log.ts';
 import type { Route } from './http/route.ts';
 import { createRouteTable } from './http/route-table.ts';
 import { agentsRoutes } from './modules/agents/agents.routes.ts';
 import { authRoutes } from './modules/auth/auth.routes.ts';
+import { chatRoutes } from './modules/chat/chat.routes.ts';
 import { documentsRoutes } from './modules/documents/documents.routes.ts';
 import { draftsRoutes } from './modules/drafts/drafts.routes.ts';
 import { foldersRoutes } from './modules/folders/folders.routes.ts';
@@ -42,6 +44,7 @@ export function createApp(container: Container): App {
   const { config, db, logger } = container;
   const { basePath, corsOrigins, trustProxy } = config.server;
   const streams = createOpenStreams();
+  const cursors = createCursors(config.urlSigningKey);
   let isDraining = false;
 
   const routes: Route[] = [
@@ -50,6 +53,7 @@ export function createApp(container: Container): App {
     ...documentsRoutes(container.documents),
     ...draftsRoutes(container.drafts),
     ...agentsRoutes(container.agents),
+    ...chatRoutes(container.chat, cursors),
     ...healthRoutes({
       checks: {
         database: async () => (await db.raw('select 1')) !== undefined,

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import pino, { type Logger } from 'pino';
 import { createFilesystemBlobStore } from './adapters/blob/filesystem-blob-store.ts';
 import { createConverter } from './adapters/converter/converter.ts';
+import { createChatModel } from './adapters/models/chat-model.ts';
 import { createEmbedder } from './adapters/models/embedder.ts';
 import { createArgon2Hasher } from './adapters/passwords/argon2-hasher.ts';
 import { createDatabase } from './adapters/postgres/database.ts';
@@ -13,15 +14,22 @@ import { createPgVectorStore } from './adapters/vectors/pgvector.ts';
 import type { Config } from './config.ts';
 import { defaultRagConfig } from './domain/rag-config.ts';
 import { type AgentsService, createAgentsService } from './modules/agents/agents.service.ts';
+import { type AlignmentService, createAlignmentService } from './modules/alignment/alignment.service.ts';
+import { createRoundScorer } from './modules/alignment/round-scorer.ts';
 import { createAuditService } from './modules/audit/audit.service.ts';
 import { type AuthService, createAuthService } from './modules/auth/auth.service.ts';
 import { createSessionsService } from './modules/auth/sessions.service.ts';
+import { createAnswerWriter } from './modules/chat/answer-writer.ts';
+import { type ChatService, createChatService } from './modules/chat/chat.service.ts';
+import { createCiter } from './modules/chat/citer.ts';
+import { createRoundOpener } from './modules/chat/round-opener.ts';
 import { createDocumentsService, type DocumentsService } from './modules/documents/documents.service.ts';
 import { createDraftsService, type DraftsService } from './modules/drafts/drafts.service.ts';
 import { createFoldersService, type FoldersService } from './modules/folders/folders.service.ts';
 import { createIngestionService, type IngestionService } from './modules/ingestion/ingestion.service.ts';
 import { createJobsService, type JobsService } from './modules/jobs/jobs.service.ts';
 import { createTierLimitsService } from './modules/organization/tier-limits.service.ts';
+import { createRetrievalService } from './modules/retrieval/retrieval.service.ts';
 import { createTeamsService } from './modules/teams/teams.service.ts';
 import type { AccessTokens } from './ports/access-tokens.ts';
 import type { Db } from './ports/database.ts';
@@ -44,6 +52,8 @@ export type Container = {
   drafts: DraftsService;
   agents: AgentsService;
   ingestion: IngestionService;
+  alignment: AlignmentService;
+  chat: ChatService;
   /** Gives back what was opened, in the reverse order. */
   close(): Promise<void>;
 };
@@ -91,6 +101,32 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
   const agents = createAgentsService({ db, drafts, limits, teams, chatModels });
   const ingestion = createIngestionService({ db, blobs, converter, tokens, analyze, embedder, vectors, jobs });
 
+  const chatModel = createChatModel(config.models);
+  const alignment = createAlignmentService({
+    db,
+    scoreRound: createRoundScorer({ embedder: createEmbedder(config.models.alignment), analyze, logger }),
+    chatModel,
+    jobs,
+  });
+  const retrieval = createRetrievalService({ db, vectors, embedder, analyze, logger });
+  const chat = createChatService({
+    db,
+    openRound: createRoundOpener({ db, teams }),
+    writeAnswer: createAnswerWriter({
+      db,
+      chatModel,
+      retrieval,
+      alignment,
+      cite: createCiter({ retrieval, embedder, vectors, analyze, logger }),
+      tokenCounter: tokens,
+      logger,
+    }),
+    retrieval,
+    alignment,
+    echoWaitMs: config.echoWaitMs,
+    logger,
+  });
+
   const passwords = createArgon2Hasher();
   const accessTokens = createRs256AccessTokens({
     privateKeyPem: config.auth.privateKeyPem,
@@ -115,6 +151,8 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
     drafts,
     agents,
     ingestion,
+    alignment,
+    chat,
     close: async () => {
       await temporal.close();
       await db.destroy();

@@ -3,6 +3,7 @@ import { NativeConnection, Worker } from '@temporalio/worker';
 import { mapErrors } from '#activities/interceptors/error-mapping.ts';
 import type { Container } from '#src/container.ts';
 import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
+import { alignmentWorker } from './alignment.ts';
 import { workflowBundle } from './bundle.ts';
 import { ingestionWorker } from './ingestion.ts';
 import type { QueueWorker } from './queue-worker.ts';
@@ -19,7 +20,7 @@ export type RunningWorkers = {
 
 /** Starts a worker for each task queue, and the sweeper, in this process. Waits for Temporal to be there. */
 export async function startWorkers(container: Container): Promise<RunningWorkers> {
-  const { config, logger, jobs } = container;
+  const { config, logger, jobs, chat, alignment } = container;
   const connection = await connect(container);
   const bundle = await workflowBundle();
 
@@ -37,12 +38,14 @@ export async function startWorkers(container: Container): Promise<RunningWorkers
       shutdownGraceTime: '20 seconds',
       shutdownForceTime: '30 seconds',
     });
-  const workers = await Promise.all([ingestionWorker(container)].map(createWorker));
+  const workers = await Promise.all([ingestionWorker(container), alignmentWorker(container)].map(createWorker));
 
   const stopSweeper = startSweeper(
     [
       { name: 'dispatch jobs', run: jobs.dispatchPending },
       { name: 'reconcile jobs', run: jobs.reconcileOpen },
+      { name: 'close expired rounds', run: chat.closeExpiredRounds },
+      { name: 'nudge overdue chats', run: alignment.nudgeOverdue },
     ],
     logger,
   );

@@ -1,1 +1,2 @@
 export { ingestDocument } from './ingest-document.ts';
+export { scoreAlignment } from './score-alignment.ts';

@@ -39,3 +39,11 @@ export const model: ActivityOptions = {
   // the largest document of the largest tier on two slow cores.
   startToCloseTimeout: '12 hours',
 };
+
+/** Something nice to have, such as a chat's title: a few attempts, and the run goes on without it. */
+export const optional: ActivityOptions = {
+  heartbeatTimeout: untilHealed.heartbeatTimeout,
+  // One short answer of a slow model, behind the answers that people wait for.
+  startToCloseTimeout: '1 minute',
+  retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumAttempts: 3 },
+};

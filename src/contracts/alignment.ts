@@ -1,10 +1,12 @@
-/** The argument of `scoreAlignment`. */
+/** The argument of `scoreAlignment` and of each of its activities. */
 export type ScoreAlignmentInput = { orgId: string; chatId: string };
 
 export type ScoreRoundResult =
   | { scored: true; round: number; state: string; ewma: number }
   /** No round is waiting. */
   | { scored: false };
+
+export type RecordAlignmentFailureInput = ScoreAlignmentInput & { error: { code: string; message: string } };
 
 /** Answer of the `stage` query. */
 export type AlignmentProgress = { scoredRounds: number; lastRound: number | null };

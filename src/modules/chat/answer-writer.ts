@@ -1,13 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
-import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { AlignmentEventBody } from '#src/domain/alignment-events.ts';
 import { initialFoldState } from '#src/domain/alignment-fold.ts';
 import { steeringFor } from '#src/domain/alignment-steering.ts';
 import { costUsd } from '#src/domain/prices.ts';
 import type { TokenCounter } from '#src/domain/tokens.ts';
 import { appError } from '#src/errors.ts';
-import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { AlignmentService } from '#src/modules/alignment/alignment.service.ts';
 import type { RetrievedChunk } from '#src/modules/retrieval/retrieval.model.ts';
 import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
 import type { ChatModel, ModelReply } from '#src/ports/chat-model.ts';
@@ -37,12 +36,12 @@ export function createAnswerWriter(deps: {
   db: Db;
   chatModel: Pick<ChatModel, 'stream'>;
   retrieval: Pick<RetrievalService, 'retrieve'>;
-  jobs: Pick<JobsService, 'enqueue'>;
+  alignment: Pick<AlignmentService, 'requestScoring'>;
   cite: Citer;
   tokenCounter: TokenCounter;
   logger: Logger;
 }) {
-  const { db, chatModel, retrieval, jobs, cite, tokenCounter, logger } = deps;
+  const { db, chatModel, retrieval, alignment, cite, tokenCounter, logger } = deps;
 
   function priced(reply: ModelReply): number {
     const cost = costUsd(reply.model, reply.usage);
@@ -52,28 +51,14 @@ export function createAnswerWriter(deps: {
 
   /** One transaction: the answer, the chat's sums, and the job that scores the round. */
   async function store(actor: ChatActor, open: OpenRound, answer: CompletedAnswer): Promise<void> {
-    const { chat, agent, round, leaseOwner } = open;
+    const { chat, round, leaseOwner } = open;
     await db.transaction(async (trx) => {
       const chats = createChatRepository(trx);
       await chats.lock(chat.orgId, chat.id);
       const isOurs = await createRoundsRepository(trx).complete({ chatId: chat.id, round }, leaseOwner, answer);
       if (!isOurs) throw appError('interrupted', { detail: 'Another process ended this round.' });
       await chats.recordAnswer(chat.id, answer);
-      await jobs.enqueue(trx, {
-        id: alignmentWorkflowId(chat.id),
-        kind: 'alignment',
-        orgId: chat.orgId,
-        createdBy: chat.createdBy,
-        acl: chat.acl,
-        chatId: chat.id,
-        agentId: agent.id,
-        start: {
-          workflow: 'scoreAlignment',
-          input: { orgId: chat.orgId, chatId: chat.id },
-          summary: `Alignment of chat ${chat.id}`,
-        },
-        requestId: actor.requestId,
-      });
+      await alignment.requestScoring(trx, chat, actor.requestId);
     });
   }
 

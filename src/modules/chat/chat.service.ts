@@ -1,8 +1,7 @@
 import type { Logger } from 'pino';
-import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { AppError, appError, fieldError } from '#src/errors.ts';
-import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { AlignmentService } from '#src/modules/alignment/alignment.service.ts';
 import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { AnswerWriter, OpenRound } from './answer-writer.ts';
@@ -30,11 +29,11 @@ export function createChatService(deps: {
   openRound: RoundOpener;
   writeAnswer: AnswerWriter;
   retrieval: Pick<RetrievalService, 'unreadableDocuments'>;
-  jobs: Pick<JobsService, 'dispatch'>;
+  alignment: Pick<AlignmentService, 'nudge'>;
   echoWaitMs: number;
   logger: Logger;
 }) {
-  const { db, openRound, writeAnswer, retrieval, jobs, echoWaitMs, logger } = deps;
+  const { db, openRound, writeAnswer, retrieval, alignment, echoWaitMs, logger } = deps;
   const chats = createChatRepository(db);
   const rounds = createRoundsRepository(db);
   const shutdown = new AbortController();
@@ -59,7 +58,7 @@ export function createChatService(deps: {
       lease.stop();
     }
     // Not awaited: the answer is stored, and chat works while the workflow engine is down.
-    void jobs.dispatch(alignmentWorkflowId(chat.id));
+    void alignment.nudge(chat.id);
     const echo = await waitForEcho(db, chat.id, round, echoWaitMs);
     return answerOf(chat, round, echo);
   }

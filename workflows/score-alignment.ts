@@ -1,0 +1,80 @@
+import {
+  CancellationScope,
+  continueAsNew,
+  defineQuery,
+  defineSignal,
+  isCancellation,
+  proxyActivities,
+  setHandler,
+  workflowInfo,
+} from '@temporalio/workflow';
+import type { AlignmentActivities } from '#activities/alignment.ts';
+import { type AlignmentProgress, nudgeSignalName, type ScoreAlignmentInput } from '#src/contracts/alignment.ts';
+import { stageQueryName } from '#src/contracts/messages.ts';
+import { failureOf, runFailure } from './failure.ts';
+import { optional, quick } from './policies.ts';
+import { showFailure, showStage } from './visibility.ts';
+
+const { scoreNextRound, recordAlignmentSuccess, recordAlignmentFailure, recordAlignmentCancellation } =
+  proxyActivities<AlignmentActivities>(quick);
+const { nameChat } = proxyActivities<AlignmentActivities>(optional);
+
+const stageQuery = defineQuery<AlignmentProgress>(stageQueryName);
+const nudgeSignal = defineSignal(nudgeSignalName);
+
+/** Each round adds about ten events; a history stays far below the 10,000 at which the server warns. */
+const eventsPerRun = 1_500;
+
+/**
+ * Scores the chat's rounds in order until none waits, then gives the chat its title. The rounds without scores are the
+ * queue: a nudge only says that it is worth looking again. One that comes while the last step runs, or even while this
+ * run closes, makes it look again, because the server refuses to close a run that has not seen all of its signals.
+ */
+export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> {
+  let progress: AlignmentProgress = { scoredRounds: 0, lastRound: null };
+  let isNudged = false;
+  setHandler(stageQuery, () => progress);
+  setHandler(nudgeSignal, () => {
+    isNudged = true;
+  });
+
+  async function scoreWaitingRounds(): Promise<void> {
+    for (;;) {
+      const result = await scoreNextRound(input);
+      if (!result.scored) return;
+      const { round, state, ewma } = result;
+      progress = { scoredRounds: progress.scoredRounds + 1, lastRound: round };
+      showStage('score', `Round ${round}: ${state}, trend ${ewma.toFixed(1)} of 100.`);
+      if (workflowInfo().historyLength > eventsPerRun) await continueAsNew<typeof scoreAlignment>(input);
+    }
+  }
+
+  try {
+    do {
+      isNudged = false;
+      await scoreWaitingRounds();
+      await nameChat(input).catch(goOnWithoutTitle);
+      await recordAlignmentSuccess(input);
+    } while (isNudged);
+    showStage('done', `Done: ${progress.scoredRounds} rounds, the last is round ${progress.lastRound ?? 'none'}.`);
+  } catch (error) {
+    throw await CancellationScope.nonCancellable(() => recordEnd(input, error));
+  }
+}
+
+function goOnWithoutTitle(error: unknown): void {
+  if (isCancellation(error) || failureOf(error) === undefined) throw error;
+}
+
+/** Writes into the job why the run ends. @returns what to throw */
+async function recordEnd(input: ScoreAlignmentInput, error: unknown): Promise<unknown> {
+  if (isCancellation(error)) {
+    await recordAlignmentCancellation(input);
+    return error;
+  }
+  const failure = failureOf(error);
+  if (failure === undefined) return error;
+  showFailure(failure);
+  await recordAlignmentFailure({ ...input, error: failure });
+  return runFailure(failure, error);
+}
