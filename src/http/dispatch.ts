@@ -13,6 +13,7 @@ import { type ReceivedBody, receiveBody } from './receive-body.ts';
 import type { AppResponse } from './request-log.ts';
 import type { RequestActor, Route, RouteContext } from './route.ts';
 import { sendFile, sendJson, sendProblem } from './send-answer.ts';
+import { soundInput } from './sound-input.ts';
 import { eventStreamHeaders } from './sse.ts';
 import { validate } from './validate.ts';
 
@@ -48,7 +49,7 @@ export function createDispatcher(deps: DispatchDeps) {
       const request = {
         actor,
         params: parseParams(route.params, req.params),
-        query: route.query === undefined ? {} : validate(route.query, req.query),
+        query: route.query === undefined ? {} : validate(route.query, soundInput(req.query)),
         requestId,
         idempotencyKey: key ?? null,
         signal: leaving.signal,

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import { isStorable } from '#src/domain/plain-text.ts';
-import { AppError, appError, fieldError } from '#src/errors.ts';
+import { appError } from '#src/errors.ts';
+import { soundInput } from './sound-input.ts';
 
 const defaultLimitBytes = 1024 * 1024;
 const jsonType = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
@@ -13,21 +13,15 @@ export async function readJsonBody(req: IncomingMessage, limitBytes = defaultLim
   if (!jsonType.test(type)) {
     throw appError('unsupported_media_type', { detail: 'This takes a body of type application/json.' });
   }
-  try {
-    return mayWriteUnstorable.test(text) ? JSON.parse(text, refuseUnstorable) : JSON.parse(text);
-  } catch (error) {
-    throw error instanceof AppError ? error : appError('malformed_request', { detail: 'The body is not valid JSON.' });
-  }
+  return soundInput(parseJson(text));
 }
 
-/** Only escapes can write NUL or half a character; without them there is nothing to look for. */
-const mayWriteUnstorable = /\\u(?:0000|d[89a-f])/i;
-
-function refuseUnstorable(key: string, value: unknown): unknown {
-  if (!isStorable(key) || (typeof value === 'string' && !isStorable(value))) {
-    throw fieldError(key.toWellFormed(), 'must not hold NUL or half a character', 'not_text');
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw appError('malformed_request', { detail: 'The body is not valid JSON.' });
   }
-  return value;
 }
 
 async function readText(req: IncomingMessage, limitBytes: number): Promise<string> {

@@ -3,6 +3,7 @@ import { PassThrough, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import busboy, { type FileInfo } from 'busboy';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
+import { isStorable } from '#src/domain/plain-text.ts';
 import { appError, fieldError } from '#src/errors.ts';
 import type { IncomingFile } from './route.ts';
 
@@ -34,6 +35,7 @@ export async function receiveForm(
     if (info.nameTruncated || info.valueTruncated) {
       fail(appError('payload_too_large', { detail: `A form field may have ${limits.fieldSize} bytes.` }));
     }
+    if (!isStorable(name) || !isStorable(value)) fail(fieldError(name, 'must not hold NUL', 'not_text'));
     fields.set(name, [...(fields.get(name) ?? []), value]);
   });
   parser.on('file', (name, part, info) => {
@@ -55,7 +57,8 @@ export async function receiveForm(
   }
 
   await pipeline(req, parser).catch((error: unknown) => {
-    fail(appError('malformed_request', { detail: 'The form is damaged or broke off.', cause: error }));
+    // Whatever else went wrong then follows from this.
+    failure = appError('malformed_request', { detail: 'The form is damaged or broke off.', cause: error });
   });
   const stored = await storing;
   if (failure === undefined && stored === undefined) fail(fieldError('file', 'A file is required', 'required'));

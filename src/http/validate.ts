@@ -3,7 +3,6 @@ import { appError, type FieldError } from '#src/errors.ts';
 
 /** Checks a body or a query by its schema; what is wrong with which field becomes a 422. */
 export function validate<Schema extends z.ZodType>(schema: Schema, raw: unknown): z.output<Schema> {
-  refuseUnstorableText(raw, []);
   const parsed = schema.safeParse(raw);
   if (parsed.success) return parsed.data;
   throw invalidFields(parsed.error.issues.flatMap(toFieldErrors));
@@ -26,19 +25,4 @@ function invalidFields(errors: FieldError[]) {
   const [first] = errors;
   const detail = first === undefined ? {} : { detail: first.path ? `${first.path}: ${first.message}` : first.message };
   return appError('validation_failed', { ...detail, errors });
-}
-
-/** Postgres stores neither NUL nor half of a surrogate pair: better a 422 here than a failure in the middle of a query. */
-function refuseUnstorableText(value: unknown, path: readonly string[]): void {
-  if (typeof value === 'string') {
-    if (value.includes('\0') || !value.isWellFormed()) {
-      const message = 'Text must not contain NUL or unpaired surrogates';
-      throw invalidFields([{ path: path.join('.'), message, code: 'invalid_text' }]);
-    }
-  } else if (value !== null && typeof value === 'object') {
-    for (const [key, item] of Object.entries(value)) {
-      refuseUnstorableText(key, path);
-      refuseUnstorableText(item, [...path, key]);
-    }
-  }
 }
