@@ -33,14 +33,27 @@ export function chunkBody(body: string, options: TokenChunking, deps: { tokens: 
   if (body.trim() === '') return [];
   const ruler = deps.tokens.measure(body);
   const units = chunkUnits(body, ruler, options.targetTokens);
-  return packUnits(units, ruler, options).map((range, index) => toChunk(body, ruler, units, range, index));
+  return toChunks(body, units, packUnits(units, ruler, options), ruler);
 }
 
 /** Units `first` to `end` (exclusive) make a chunk; those from `fresh` on were in no chunk before. */
-type Range = { first: number; fresh: number; end: number };
+export type UnitRange = { first: number; fresh: number; end: number };
 
-function packUnits(units: readonly Unit[], ruler: TokenRuler, { targetTokens, overlapTokens }: TokenChunking): Range[] {
-  const ranges: Range[] = [];
+export function toChunks(
+  body: string,
+  units: readonly Unit[],
+  ranges: readonly UnitRange[],
+  ruler: TokenRuler,
+): Chunk[] {
+  return ranges.map((range, index) => toChunk(body, ruler, units, range, index));
+}
+
+function packUnits(
+  units: readonly Unit[],
+  ruler: TokenRuler,
+  { targetTokens, overlapTokens }: TokenChunking,
+): UnitRange[] {
+  const ranges: UnitRange[] = [];
   const tokens = (first: number, end: number) => ruler(units[first]?.start ?? 0, units[end - 1]?.end ?? 0);
   const isHeading = (index: number) => units[index]?.block.kind === 'heading';
 
@@ -67,7 +80,7 @@ function packUnits(units: readonly Unit[], ruler: TokenRuler, { targetTokens, ov
   return ranges;
 }
 
-function toChunk(body: string, ruler: TokenRuler, units: readonly Unit[], range: Range, index: number): Chunk {
+function toChunk(body: string, ruler: TokenRuler, units: readonly Unit[], range: UnitRange, index: number): Chunk {
   const start = units[range.first]?.start ?? 0;
   const end = units[range.end - 1]?.end ?? body.length;
   return {

@@ -1,0 +1,33 @@
+import { expect } from 'chai';
+import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
+import { type AnchorCandidate, selectAnchorCandidates } from '#src/domain/anchor-expansion.ts';
+
+const analyze = createTextAnalyzer();
+const candidate = (word: string, relevance: number, vector: number[] = [1, 0]): AnchorCandidate => ({
+  word,
+  relevance,
+  vector: Float32Array.from(vector),
+});
+
+describe('anchor candidates', () => {
+  it('propose each stem once, in its most relevant form, and none that is taken', () => {
+    const candidates = [
+      candidate('loans', 0.5),
+      candidate('loan', 0.9),
+      candidate('mortgages', 0.8),
+      candidate('card', 0.7),
+    ];
+    expect(selectAnchorCandidates(candidates, ['Mortgage'], analyze)).to.deep.equal(['loan', 'card']);
+  });
+
+  it('leave out stop-words and long phrases', () => {
+    const candidates = [candidate('the', 0.9), candidate('one two three four', 0.9), candidate('interest rate', 0.1)];
+    expect(selectAnchorCandidates(candidates, [], analyze)).to.deep.equal(['interest rate']);
+  });
+
+  it('put something different before more of the same', () => {
+    const candidates = [candidate('loan', 0.9), candidate('credit', 0.85), candidate('branch', 0.7, [0, 1])];
+    expect(selectAnchorCandidates(candidates, [], analyze)).to.deep.equal(['loan', 'branch', 'credit']);
+    expect(selectAnchorCandidates(candidates, [], analyze, 1)).to.deep.equal(['loan']);
+  });
+});

@@ -1,0 +1,75 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
+import { chunkBody } from '#src/domain/chunking.ts';
+import { chunkSemantically, semanticWindows } from '#src/domain/semantic-chunking.ts';
+
+const tokens = createTokenCounter();
+const options = (targetTokens: number) => ({ method: 'semantic' as const, targetTokens, overlapTokens: 0 });
+const angle = (radians: number) => Float32Array.from([Math.cos(radians), Math.sin(radians)]);
+
+function chunk(body: string, targetTokens: number, radians: (window: string, index: number) => number) {
+  const windows = semanticWindows(body, options(targetTokens), { tokens });
+  return chunkSemantically(
+    body,
+    options(targetTokens),
+    windows.map((window, index) => angle(radians(window, index))),
+    { tokens },
+  );
+}
+
+describe('semantic chunking', () => {
+  const loans = Array.from({ length: 10 }, (_, n) => `Loan rule ${n} is about money. `);
+  const birds = Array.from({ length: 10 }, (_, n) => `Bird fact ${n} is about wings. `);
+
+  it('cuts where the subject changes', () => {
+    const pieces = chunk([...loans, ...birds].join(''), 200, (_, index) => (index < loans.length ? 0 : 1.5));
+    expect(pieces.map((piece) => piece.content)).to.deep.equal([loans.join(''), birds.join('')]);
+  });
+
+  it('covers the body without overlap, within the target, for any embeddings', () => {
+    const sentence = fc.oneof(
+      fc.lorem({ maxCount: 1, mode: 'sentences' }),
+      fc.constantFrom('# Heading\n', '| a | b |\n', '- item\n', '世界。'),
+    );
+    const body = fc.array(sentence, { minLength: 4, maxLength: 40 }).map((list) => list.join(' '));
+    fc.assert(
+      fc.property(
+        body,
+        fc.integer({ min: 20, max: 120 }),
+        fc.array(fc.double({ min: 0, max: 3, noNaN: true }), { minLength: 1 }),
+        (text, target, angles) => {
+          const pieces = chunk(text, target, (_, index) => angles[index % angles.length] ?? 0);
+          expect(pieces.map((piece) => piece.content).join('')).to.equal(text);
+          for (const piece of pieces) expect(piece.tokenCount).to.be.at.most(target);
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  it('joins what is under a quarter of the target to its nearer neighbour', () => {
+    const pieces = chunk([...loans.slice(0, 9), 'Tiny. ', ...birds].join(''), 100, (_, index) => index * index);
+    expect(pieces.length).to.be.greaterThan(1);
+    pieces.forEach(({ content, tokenCount }, index) => {
+      if (tokenCount >= 25) return;
+      for (const neighbour of [pieces[index - 1], pieces[index + 1]]) {
+        if (neighbour) expect(neighbour.tokenCount + tokenCount, content).to.be.greaterThan(100);
+      }
+    });
+  });
+
+  it('goes by tokens when there are too few sentences', () => {
+    const body = loans.slice(0, 5).join('');
+    expect(semanticWindows(body, options(20), { tokens })).to.deep.equal([]);
+    expect(chunkSemantically(body, options(20), [], { tokens })).to.deep.equal(
+      chunkBody(body, { method: 'token', targetTokens: 20, overlapTokens: 0 }, { tokens }),
+    );
+  });
+
+  it('shows each sentence with its neighbours', () => {
+    const windows = semanticWindows(loans.join(''), options(100), { tokens });
+    expect(windows[0]).to.equal(loans.slice(0, 2).join(''));
+    expect(windows[4]).to.equal(loans.slice(3, 6).join(''));
+  });
+});
