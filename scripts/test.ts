@@ -1,7 +1,7 @@
 // `npm test [-- test/api/some.test.ts …]`: the checks and every test level on real services, started for this run alone.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -20,8 +20,6 @@ await exitAfter(async () => {
   const { toolsDir } = readTestServiceSettings(process.env);
   const specs = process.argv.slice(2);
   const dataDir = await mkdtemp(join(tmpdir(), 'agent-conversation-service-test-'));
-  // Where root's Postgres has to run as nobody, it must be able to pass through.
-  await chmod(dataDir, 0o711);
   const code = await runUntilStopped({
     dataDir,
     log: (line) => console.error(line),

@@ -1,6 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { chmod, cp, mkdir, rename, rm } from 'node:fs/promises';
+import { chmodSync, cpSync, existsSync, renameSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { StartFailure } from '../supervisor/start-failure.ts';
 
@@ -20,16 +19,18 @@ export type PostgresAccount = {
  * where namespaces are forbidden (most containers) it really runs as nobody, who must be able to reach the files.
  * @throws StartFailure when no way is open
  */
-export async function findPostgresAccount(toolsDir: string, dataDir: string): Promise<PostgresAccount> {
+export function findPostgresAccount(toolsDir: string, dataDir: string): PostgresAccount {
   if (process.getuid?.() !== 0) return { command: (program) => [programIn(toolsDir, program)] };
   if (succeeds([...UNSHARE, 'true'])) return { command: (program) => [...UNSHARE, programIn(toolsDir, program)] };
+  // Passing through is all that it needs: its own folder is inside.
+  chmodSync(dataDir, 0o711);
   if (!succeeds(['test', '-x', dataDir], NOBODY)) {
     throw new StartFailure(
       `Postgres does not run as root, and "nobody" cannot reach ${resolve(dataDir)}: start as another user, or set DATA_DIR to a folder such as ${REACHABLE_BY_ALL}/data.`,
     );
   }
   const isReachable = succeeds([programIn(toolsDir, 'postgres'), '--version'], NOBODY);
-  const home = isReachable ? toolsDir : await copyForAll(toolsDir);
+  const home = isReachable ? toolsDir : copyForAll(toolsDir);
   return { command: (program) => [programIn(home, program)], user: NOBODY };
 }
 
@@ -42,17 +43,20 @@ function succeeds(command: readonly string[], user: { uid?: number; gid?: number
   return spawnSync(program, args, { stdio: 'ignore', cwd: '/', ...user }).status === 0;
 }
 
-async function copyForAll(toolsDir: string): Promise<string> {
+/** Copied at one go: nothing else may be made meanwhile under rights this wide. */
+function copyForAll(toolsDir: string): string {
   const copy = join(REACHABLE_BY_ALL, basename(toolsDir));
   if (existsSync(copy)) return copy;
   const draft = `${copy}.${process.pid}`;
-  await mkdir(draft, { recursive: true });
-  await chmod(draft, 0o755);
-  for (const part of ['embedded_postgres', 'embedded_postgres.libs']) {
-    const from = join(toolsDir, part);
-    // The libraries are a folder of their own in the Linux package only.
-    if (existsSync(from)) await cp(from, join(draft, part), { recursive: true, preserveTimestamps: true });
+  const umask = process.umask(0o022);
+  try {
+    for (const part of ['embedded_postgres', 'embedded_postgres.libs']) {
+      // The libraries are a folder of their own in the Linux package only.
+      if (existsSync(join(toolsDir, part))) cpSync(join(toolsDir, part), join(draft, part), { recursive: true });
+    }
+  } finally {
+    process.umask(umask);
   }
-  await rename(draft, copy).catch(() => rm(draft, { recursive: true, force: true }));
+  renameSync(draft, copy);
   return copy;
 }

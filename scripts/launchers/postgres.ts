@@ -6,7 +6,8 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import type { ChildSpec } from '../supervisor/child-spec.ts';
 import { dieWithParent } from '../supervisor/parent-death.ts';
-import { findPostgresAccount } from './postgres-account.ts';
+import { StartFailure } from '../supervisor/start-failure.ts';
+import { findPostgresAccount, type PostgresAccount } from './postgres-account.ts';
 import { serviceEnvironment } from './service-environment.ts';
 
 // The folder carries it: a newer major version must not open, and could not read, an older one's files.
@@ -25,9 +26,9 @@ export type PostgresOptions = {
 /** Makes the database cluster when there is none yet, and says how to run it. */
 export async function preparePostgres(options: PostgresOptions): Promise<ChildSpec> {
   const { dataDir, port, password, durable } = options;
-  const account = await findPostgresAccount(options.toolsDir, dataDir);
+  const account = findPostgresAccount(options.toolsDir, dataDir);
   const cluster = join(dataDir, `postgres-${MAJOR_VERSION}`);
-  if (!existsSync(cluster)) await createCluster({ cluster, password, account });
+  if (!existsSync(cluster)) await createCluster({ cluster, password, account, durable });
 
   const settings = {
     listen_addresses: '127.0.0.1',
@@ -83,11 +84,14 @@ async function withClient<T>(url: string, use: (client: pg.Client) => Promise<T>
   }
 }
 
-type Account = Awaited<ReturnType<typeof findPostgresAccount>>;
-
 /** Built beside its place and moved there, so that an interrupted first start leaves nothing half-made. */
-async function createCluster(at: { cluster: string; password: string; account: Account }): Promise<void> {
-  const { cluster, password, account } = at;
+async function createCluster(at: {
+  cluster: string;
+  password: string;
+  account: PostgresAccount;
+  durable: boolean;
+}): Promise<void> {
+  const { cluster, password, account, durable } = at;
   const draft = `${cluster}.new`;
   const passwordFile = `${cluster}.password`;
   await rm(draft, { recursive: true, force: true });
@@ -104,12 +108,13 @@ async function createCluster(at: { cluster: string; password: string; account: A
       // The built-in provider sorts alike on every machine; the character classes of the C locale alone would be ASCII.
       ...['--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8', '--lc-collate', 'C'],
       ...['--lc-ctype', process.platform === 'darwin' ? 'en_US.UTF-8' : 'C.UTF-8', '--lc-messages', 'C'],
-      // Everything is flushed by the server's first checkpoint.
-      '--no-sync',
+      ...(durable ? [] : ['--no-sync']),
     ],
     'SIGKILL',
   );
-  await promisify(execFile)(program, args, { env: serviceEnvironment(), ...account.user });
+  await promisify(execFile)(program, args, { env: serviceEnvironment(), ...account.user }).catch((error) => {
+    throw new StartFailure(`The database could not be made in ${cluster}:\n${error.stderr || error.message}`);
+  });
   await rename(draft, cluster);
   await rm(passwordFile);
 }

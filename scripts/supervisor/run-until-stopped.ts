@@ -14,6 +14,8 @@ export async function runUntilStopped(options: {
   work: (supervisor: Supervisor) => Promise<number>;
   codeWhenStopped?: number;
 }): Promise<number> {
+  // Whatever any child writes (databases, logs, documents) is for this user alone.
+  process.umask(0o077);
   const stopRequest = stopRequested().then(() => options.codeWhenStopped ?? 0);
   const supervisor = await openSupervisor(options);
   try {
