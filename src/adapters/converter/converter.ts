@@ -117,7 +117,7 @@ export function createConverter(deps: {
           pageMap,
           pageCount: pageMap?.length ?? null,
           sourceFormat: source.format,
-          title: title ?? firstHeading(body),
+          title: title ?? (source.format === 'code' ? null : firstHeading(body)),
         } satisfies ConvertedDocument;
       } finally {
         clearInterval(progress);

@@ -3,6 +3,8 @@ import type { DocumentParser } from '../parsed-document.ts';
 import { renderTable } from '../render-table.ts';
 
 const delimiters = [',', ';', '\t', '|'];
+const sampleLength = 16_384;
+const sampleLines = 5;
 
 /** Comma, semicolon, tab or bar separated values; the first row names the columns. */
 export const parseCsv: DocumentParser = ({ bytes }) => {
@@ -11,11 +13,12 @@ export const parseCsv: DocumentParser = ({ bytes }) => {
   return { body: renderTable(header, rows), title: null };
 };
 
+/** The one that cuts every one of the first lines into the most fields. */
 function likeliestDelimiter(text: string): string {
-  const firstLine = text.slice(0, 4_096).split(/\r?\n/, 1)[0] ?? '';
-  const bare = firstLine.replace(/"[^"]*"/g, '');
-  const counts = delimiters.map((delimiter) => bare.split(delimiter).length);
-  return delimiters[counts.indexOf(Math.max(...counts))] ?? ',';
+  const bare = text.slice(0, sampleLength).replace(/"[^"]*"/g, '');
+  const lines = bare.split('\n', sampleLines).filter((line) => line.trim());
+  const fields = delimiters.map((delimiter) => Math.min(...lines.map((line) => line.split(delimiter).length)));
+  return delimiters[fields.indexOf(Math.max(...fields))] ?? ',';
 }
 
 /** RFC 4180: quoted fields may hold delimiters, newlines and doubled quotes. Empty rows are left out. */

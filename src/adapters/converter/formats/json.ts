@@ -62,11 +62,11 @@ function scalarText(value: unknown): string {
 function renderNested(value: unknown, depth: number): string[] {
   const indent = '  '.repeat(depth);
   const entries: [string, unknown][] = isObject(value)
-    ? Object.entries(value).map(([key, field]) => [`${key}: `, field])
+    ? Object.entries(value).map(([key, field]) => [`${key}:`, field])
     : (Array.isArray(value) ? value : [value]).map((item) => ['', item]);
   return entries.flatMap(([label, field]) =>
     typeof field === 'object' && field !== null
-      ? [`${indent}- ${label}`, ...renderNested(field, depth + 1)]
-      : [`${indent}- ${label}${scalarText(field).replace(/\s*\n\s*/g, ' ')}`],
+      ? [`${indent}- ${label}`.trimEnd(), ...renderNested(field, depth + 1)]
+      : [[`${indent}-`, label, scalarText(field).replace(/\s+/g, ' ')].filter(Boolean).join(' ')],
   );
 }

@@ -38,9 +38,7 @@ function readLine([raw, left, right, baseline, size, isBold, gap]: z.infer<typeo
 
 /** Letters that are drawn as one sign; TeX fonts without a table of meanings show ff as a return arrow. */
 function plainLetters(text: string): string {
-  return text
-    .replace(/[\ufb00-\ufb06]/g, (ligature) => ligature.normalize('NFKC'))
-    .replace(/\u21b5(?=\p{L})/gu, 'ff');
+  return text.replace(/[\ufb00-\ufb06]/g, (ligature) => ligature.normalize('NFKC')).replace(/\u21b5(?=\p{L})/gu, 'ff');
 }
 
 /** Upright lines in their order; what runs up the margin (stamps, labels of axes) goes first and cuts no sentence. */

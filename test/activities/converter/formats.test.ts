@@ -1,0 +1,97 @@
+import { expect } from 'chai';
+import {
+  type ConverterEnvironment,
+  createConverterEnvironment,
+  needsPdfium,
+} from '#test/support/converter-environment.ts';
+import { docxFile, docxParagraph, pdfFile } from '#test/support/document-fixtures.ts';
+
+describe('converting a file to Markdown', () => {
+  let environment: ConverterEnvironment;
+  before(async () => {
+    environment = await createConverterEnvironment();
+  });
+  after(() => environment.remove());
+
+  it('reads text and Markdown as they are', async () => {
+    const text = await environment.convert('notes.txt', 'One\r\n\r\n\r\nTwo\u200b');
+    expect(text).to.eql({ body: 'One\n\nTwo', pageMap: null, pageCount: null, sourceFormat: 'text', title: null });
+    const markdown = await environment.convert('notes.md', '# Title\n\n- item');
+    expect(markdown).to.include({ body: '# Title\n\n- item', title: 'Title', sourceFormat: 'markdown' });
+  });
+
+  it('fences code, so that a comment is no heading', async () => {
+    const { body, title } = await environment.convert('job.py', '# not a heading\nprint("```")\n');
+    expect(body).to.equal('````python\n# not a heading\nprint("```")\n````');
+    expect(title).to.equal(null);
+  });
+
+  it('reads the main part of a page with its headings, lists and tables, and whole phrases', async () => {
+    const paragraph = 'The <b>annual</b> report of the <a href="https://example.com/x_y">supply office</a> is public.';
+    const page = `<!doctype html><html><head><title>Report</title><style>p{}</style></head><body>
+      <nav><a href="/">Home</a> <a href="/b">About us</a></nav>
+      <article><h2>Findings</h2>${`<p>${paragraph}</p>`.repeat(12)}
+      <ul><li>first</li><li>second</li></ul>
+      <table><tr><th>Code</th><th>Sum</th></tr><tr><td>A<br>B</td><td>3</td></tr></table></article>
+      <script>alert(1)</script></body></html>`;
+    const { body, title, sourceFormat } = await environment.convert('page.pdf', page);
+    expect(sourceFormat).to.equal('html');
+    expect(title).to.equal('Report');
+    expect(body).to.contain('# Report\n\n## Findings\n\nThe annual report of the supply office is public.');
+    expect(body).to.contain('- first\n- second');
+    expect(body).to.contain('| Code | Sum |\n| --- | --- |\n| A B | 3 |');
+    expect(body).to.not.match(/alert|About us|https/);
+  });
+
+  it('reads a page without a main part whole', async () => {
+    const links = Array.from({ length: 40 }, (_, index) => `<li><a href="/${index}">Office number ${index}</a></li>`);
+    const { body } = await environment.convert('list.html', `<html><body><ul>${links.join('')}</ul></body></html>`);
+    expect(body).to.contain('- Office number 0\n').and.to.contain('- Office number 39');
+  });
+
+  it('reads values in columns and JSON', async () => {
+    const csv = await environment.convert('a.csv', 'Name,Age\nAnn,30\n');
+    expect(csv.body).to.equal('| Name | Age |\n| --- | --- |\n| Ann | 30 |');
+    const json = await environment.convert('a.json', '{"name":"Ann"}');
+    expect(json.body).to.equal('- name: Ann');
+  });
+
+  it('reads Word files with headings of any language, lists and tables', async () => {
+    const cell = (text: string) => `<w:tc>${docxParagraph(text)}</w:tc>`;
+    const row = (...texts: string[]) => `<w:tr>${texts.map(cell).join('')}</w:tr>`;
+    const file = docxFile(
+      docxParagraph('Leave policy', 'H1') +
+        docxParagraph('Anspruch', 'berschrift2') +
+        docxParagraph('Every employee has 30 days.') +
+        `<w:tbl>${row('Year', 'Days')}${row('2024', '30')}</w:tbl>`,
+    );
+    const { body, title } = await environment.convert('policy.docx', file);
+    expect(body).to.equal(
+      '# Leave policy\n\n## Anspruch\n\nEvery employee has 30 days.\n\n| Year | Days |\n| --- | --- |\n| 2024 | 30 |',
+    );
+    expect(title).to.equal('Leave policy');
+  });
+
+  it('reads PDF files with a page map', async function () {
+    needsPdfium(this);
+    const file = pdfFile([
+      [
+        { text: 'Leave policy', x: 50, y: 750, size: 18, font: 'bold' },
+        { text: 'Every employee has thirty days of leave in each and every year of', x: 50, y: 720 },
+        { text: 'employment.', x: 50, y: 708 },
+        { text: 'Year', x: 50, y: 660 },
+        { text: 'Days', x: 200, y: 660 },
+        { text: '2024', x: 50, y: 640 },
+        { text: '30', x: 200, y: 640 },
+      ],
+      [{ text: 'Second page.', x: 50, y: 750 }],
+    ]);
+    const { body, pageMap, pageCount, title } = await environment.convert('policy.pdf', file);
+    expect(body).to.equal(
+      '# Leave policy\n\nEvery employee has thirty days of leave in each and every year of employment.\n\nYear Days\n2024 30\n\nSecond page.',
+    );
+    expect(pageMap).to.eql([0, body.indexOf('Second page.')]);
+    expect(pageCount).to.equal(2);
+    expect(title).to.equal('Leave policy');
+  });
+});

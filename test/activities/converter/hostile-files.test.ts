@@ -1,0 +1,116 @@
+import { randomBytes } from 'node:crypto';
+import { expect } from 'chai';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import {
+  type ConverterEnvironment,
+  createConverterEnvironment,
+  needsPdfium,
+} from '#test/support/converter-environment.ts';
+import { docxFile, docxParagraph, pdfFile, pdfPasswordTrailer, zipFile } from '#test/support/document-fixtures.ts';
+
+const MiB = 1024 ** 2;
+
+describe('a file that cannot be converted', () => {
+  let environment: ConverterEnvironment;
+  before(async () => {
+    environment = await createConverterEnvironment();
+  });
+  after(() => environment.remove());
+  const codeOf: ConverterEnvironment['convert'] extends (...args: infer Args) => unknown
+    ? (...args: Args) => Promise<string>
+    : never = (...args) => appErrorCode(environment.convert(...args));
+
+  it('is empty', async () => {
+    expect(await codeOf('a.txt', '')).to.equal('empty_document');
+    expect(await codeOf('b.txt', ' \n\u200b\n')).to.equal('empty_document');
+    expect(await codeOf('c.html', '<html><body><script>x</script></body></html>')).to.equal('empty_document');
+    expect(await codeOf('d.docx', docxFile(''))).to.equal('empty_document');
+  });
+
+  it('has a format that is not read, whatever its name says', async () => {
+    const png = Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), Buffer.alloc(100)]);
+    expect(await codeOf('a.pdf', png)).to.equal('unsupported_format');
+    expect(await codeOf('a.docx', zipFile({ 'a.txt': 'x' }))).to.equal('unsupported_format');
+    expect(await codeOf('a.txt', randomBytes(1_024))).to.equal('unsupported_format');
+    expect(await codeOf('a.txt', '{\\rtf1\\ansi text}')).to.equal('unsupported_format');
+  });
+
+  it('is protected', async () => {
+    const header = Buffer.concat([Buffer.from('d0cf11e0a1b11ae1', 'hex'), Buffer.alloc(2 * MiB)]);
+    const office = Buffer.concat([header, Buffer.from('EncryptedPackage', 'utf16le'), Buffer.alloc(512)]);
+    expect(await codeOf('a.xlsx', office)).to.equal('encrypted_document');
+    expect(await codeOf('a.doc', header)).to.equal('unsupported_format');
+  });
+
+  it('is a PDF that wants a password, was cut off, is no PDF inside, or has no page', async function () {
+    needsPdfium(this);
+    const pages = Array.from({ length: 20 }, () => [{ text: 'words', x: 50, y: 700 }]);
+    const whole = pdfFile(pages);
+    expect(await codeOf('a.pdf', pdfFile(pages, pdfPasswordTrailer))).to.equal('encrypted_document');
+    expect(await codeOf('b.pdf', whole.subarray(0, whole.length / 2))).to.equal('corrupt_document');
+    expect(await codeOf('c.pdf', '%PDF-1.7\nnothing\n%%EOF\n')).to.equal('corrupt_document');
+    expect(await codeOf('d.pdf', pdfFile([]))).to.equal('corrupt_document');
+    expect(await codeOf('e.pdf', pdfFile([[]]))).to.equal('empty_document');
+    expect(await codeOf('f.pdf', whole, { pdfPages: 19 })).to.equal('too_large');
+  });
+
+  it('is a Word file that was cut off or lacks its text', async () => {
+    const whole = docxFile(docxParagraph('words'));
+    expect(await codeOf('a.docx', whole.subarray(0, whole.length / 2))).to.equal('corrupt_document');
+    expect(await codeOf('b.docx', docxFile('', { 'word/document.xml': '<w:docu' }))).to.equal('corrupt_document');
+  });
+
+  it('unpacks to far more than its size', async () => {
+    const bomb = docxFile('', { 'word/document.xml': Buffer.alloc(20 * MiB, ' ') });
+    expect(await codeOf('a.docx', bomb)).to.equal('too_large');
+    const parts = Object.fromEntries(Array.from({ length: 1_001 }, (_, index) => [`word/${index}.xml`, '']));
+    expect(await codeOf('b.docx', docxFile('', parts))).to.equal('too_large');
+    expect(
+      await codeOf('c.docx', docxFile(docxParagraph('x'), { a: randomBytes(2_000) }), { zipInflatedBytes: 1_000 }),
+    ).to.equal('too_large');
+  });
+
+  it('leaves an archive inside an archive alone', async () => {
+    const inner = zipFile({ bomb: Buffer.alloc(20 * MiB) });
+    const { body } = await environment.convert('a.docx', docxFile(docxParagraph('words'), { 'word/inner.zip': inner }));
+    expect(body).to.equal('words');
+  });
+
+  it('defines XML entities that grow without end', async () => {
+    const levels = Array.from({ length: 9 }, (_, index) => `<!ENTITY l${index + 1} "${`&l${index};`.repeat(10)}">`);
+    const laughs = `<?xml version="1.0"?><!DOCTYPE l [<!ENTITY l0 "ha">${levels.join('')}]><l>&l9;</l>`;
+    expect(await codeOf('a.docx', docxFile('', { 'word/document.xml': laughs }))).to.equal('corrupt_document');
+    // Bare XML is read as text: nothing grows.
+    expect((await environment.convert('a.xml', laughs)).body).to.contain('&l9;');
+  });
+
+  it('nests a million elements, arrays or records', async () => {
+    const deep = `<html><body>${'<div>'.repeat(1_000_000)}words`;
+    expect(await codeOf('a.html', deep)).to.equal('corrupt_document');
+    const arrays = `${'['.repeat(1_000_000)}${']'.repeat(1_000_000)}`;
+    expect(await codeOf('a.json', arrays)).to.be.oneOf(['corrupt_document', 'too_large']);
+  }).timeout(60_000);
+
+  it('holds more text than is allowed, or one endless line', async () => {
+    expect(await codeOf('a.txt', 'words '.repeat(1_000), { bodyLength: 1_000 })).to.equal('too_large');
+    expect(await codeOf('b.txt', 'x'.repeat(50 * MiB))).to.equal('too_large');
+    expect(await codeOf('c.csv', 'a,b\n1,2', { sourceBytes: 3 })).to.equal('too_large');
+  });
+
+  it('takes too much time, memory or output', async () => {
+    const page = '<html><body><p>words</p>';
+    expect(await codeOf('a.html', page, { wallMs: 20 })).to.equal('conversion_timeout');
+    expect(await codeOf('b.html', page.repeat(100_000), { processMemoryBytes: 20 * MiB })).to.equal('too_large');
+    expect(await codeOf('c.csv', 'a,b,c,d\n'.repeat(1_000_000), { heapMiB: 32 })).to.equal('too_large');
+    expect(await codeOf('d.html', page, { outputBytes: 20 })).to.equal('too_large');
+  }).timeout(60_000);
+
+  it('is wanted no more', async () => {
+    const path = await environment.write('a.html', `<html><body>${'<p>words</p>'.repeat(50_000)}`);
+    const stop = new AbortController();
+    const work = environment.converter.convert({ path, fileName: 'a.html', format: 'html', signal: stop.signal });
+    const reason = new Error('a newer upload');
+    setTimeout(() => stop.abort(reason), 30);
+    expect(await work.catch((error: unknown) => error)).to.equal(reason);
+  });
+});

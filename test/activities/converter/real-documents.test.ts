@@ -1,0 +1,103 @@
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { AppError } from '#src/errors.ts';
+import {
+  type ConverterEnvironment,
+  createConverterEnvironment,
+  needsPdfium,
+  realDocuments,
+} from '#test/support/converter-environment.ts';
+
+/** Phrases that a reader sees side by side, by file. */
+const phrases: Record<string, string[]> = {
+  'csv-with-escaped-commas.csv': ['A,A'],
+  'docx-tables.docx': ['| Header Col 1 | Header Col 2 |', 'Table with merged cells'],
+  'fake-text-utf-16.txt': ['Hamburgers are delicious'],
+  'handbook-1p.docx': ['monitors and supervises cases under chapter 13 of title 11'],
+  'norwich-city.txt': ['Norwich'],
+  'test.docx': ['# Introduction', '314b0a30-5b04-470b-b9f7-eed2c2bec74a'],
+  'test.json': ['5b64c88c-b3c3-4510-bcb8-da0b200602d8: uuid_key'],
+  'test_blog.html': ['## Experiment Setup', 'tuning the inference parameters like model'],
+  'test_mskanji.csv': ['| 髙橋淳 | 35 | 名古屋 |'],
+  'test_notebook.ipynb': ['```python\nprint("markitdown")\n```'],
+  'test_serp.html': ['product line of proprietary graphical operating systems'],
+  'test_wikipedia.html': ['| ISIN | US5949181045 |', 'headquartered in Redmond, Washington'],
+};
+
+const pdfPhrases: Record<string, string[]> = {
+  'DA-1p.pdf': [
+    '# MAIN GAME',
+    'As we approached, a home on the edge of the town exploded, sending splinters of wood and',
+  ],
+  'RECEIPT-2024-TXN-98765_retail_purchase.pdf': ['SUBTOTAL $863.91', 'Points Earned: 821'],
+  'REPAIR-2022-INV-001_multipage.pdf': ['Body Labor 2 150 300', 'until an alignment on the vehicle has been done'],
+  'SPARSE-2024-INV-1234_borderless_table.pdf': [
+    'SKU-9201 Hardware $32.50 $25,285.00 2024-10-22 Verified',
+    'Cross-location verification protocols should be reviewed to prevent',
+  ],
+  'copy-protected.pdf': [
+    'A Unified Toolkit for Deep Learning Based Document Image Analysis',
+    'improve reusability and simplify',
+  ],
+  'masterformat_partial_numbering.pdf': [
+    'in the format detailed in this document, from qualified Construction Managers',
+  ],
+  'movie-theater-booking-2024.pdf': ['December 2024 48 $12,500.00 $11,250.00 85%'],
+  'test.pdf': ['There are at least three reasons confirming its general feasibility'],
+};
+
+const failures: Record<string, string> = {
+  'email-no-html-content-1.eml': 'unsupported_format',
+  'empty.txt': 'empty_document',
+  'english-and-korean.png': 'unsupported_format',
+  'fake-encrypted.msg': 'encrypted_document',
+  'fake-power-point.ppt': 'unsupported_format',
+  'fake.doc': 'unsupported_format',
+  'fake.odt': 'unsupported_format',
+  'password_protected.xlsx': 'encrypted_document',
+  'random.bin': 'unsupported_format',
+  'test.epub': 'unsupported_format',
+  'test.pptx': 'unsupported_format',
+  'test.rtf': 'unsupported_format',
+  'test.xls': 'unsupported_format',
+};
+
+describe('converting real documents', () => {
+  let environment: ConverterEnvironment;
+  before(async () => {
+    environment = await createConverterEnvironment();
+  });
+  after(() => environment.remove());
+
+  async function expectPhrases(folder: string, expected: Record<string, string[]>): Promise<void> {
+    for (const [fileName, wanted] of Object.entries(expected)) {
+      const { body, pageMap } = await environment.convertPath(join(folder, fileName));
+      for (const phrase of wanted) expect(body, fileName).to.contain(phrase);
+      if (pageMap) expect(pageMap, fileName).to.eql([...pageMap].sort((a, b) => a - b));
+    }
+  }
+
+  it('finds what a reader finds in text, tables, pages and Word files', async function () {
+    await expectPhrases(realDocuments(this), phrases);
+  });
+
+  it('finds what a reader finds in PDF files', async function () {
+    needsPdfium(this);
+    await expectPhrases(realDocuments(this), pdfPhrases);
+  });
+
+  it('says of a scan that it holds no text', async function () {
+    needsPdfium(this);
+    const path = join(realDocuments(this), 'MEDRPT-2024-PAT-3847_medical_report_scan.pdf');
+    const error = await environment.convertPath(path).catch((reason: unknown) => reason);
+    expect(error).to.be.instanceOf(AppError).and.to.include({ code: 'unsupported_format' });
+  });
+
+  it('refuses the others with a reason', async function () {
+    const folder = realDocuments(this);
+    for (const [fileName, code] of Object.entries(failures)) {
+      const error = await environment.convertPath(join(folder, fileName)).catch((reason: unknown) => reason);
+      expect(error, fileName).to.be.instanceOf(AppError).and.to.include({ code });
+    }
+  });
+});

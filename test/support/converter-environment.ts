@@ -1,0 +1,61 @@
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import type { Context } from 'mocha';
+import type { ConversionLimits } from '#src/adapters/converter/conversion-limits.ts';
+import { createConverter } from '#src/adapters/converter/converter.ts';
+import type { ConvertedDocument, Converter } from '#src/ports/converter.ts';
+
+/** A real converter over files that a test writes. */
+export type ConverterEnvironment = {
+  converter: Converter;
+  /** Writes the file, detects its format and converts it, as an ingestion does. */
+  convert(fileName: string, content: string | Buffer, limits?: Partial<ConversionLimits>): Promise<ConvertedDocument>;
+  convertPath(path: string): Promise<ConvertedDocument>;
+  write(fileName: string, content: string | Buffer): Promise<string>;
+  remove(): Promise<void>;
+};
+
+const toolsDir = process.env.TOOLS_DIR ?? '';
+
+export async function createConverterEnvironment(): Promise<ConverterEnvironment> {
+  const folder = await mkdtemp(join(tmpdir(), 'converter-test-'));
+  const build = (limits: Partial<ConversionLimits> = {}) => createConverter({ toolsDir, tempDir: folder, limits });
+  const converter = build();
+  const write = async (fileName: string, content: string | Buffer) => {
+    const path = join(folder, fileName);
+    await writeFile(path, content);
+    return path;
+  };
+  const run = async (which: Converter, path: string) => {
+    const fileName = path.slice(path.lastIndexOf('/') + 1);
+    const format = await which.detect({ path, fileName });
+    return which.convert({ path, fileName, format, signal: new AbortController().signal });
+  };
+  return {
+    converter,
+    write,
+    convert: async (fileName, content, limits) => run(build(limits), await write(fileName, content)),
+    convertPath: (path) => run(converter, path),
+    remove: () => rm(folder, { recursive: true, force: true }),
+  };
+}
+
+/** PDF needs PDFium, which `npm test` installs; without it these tests say so and are counted as skipped. */
+export function needsPdfium(test: Context): void {
+  if (existsSync(join(toolsDir, 'pypdfium2'))) return;
+  skip(test, 'PDFium is not in TOOLS_DIR: run it as `npm test -- <file>`');
+}
+
+/** The folder of real documents, which is not part of the project. */
+export function realDocuments(test: Context): string {
+  const folder = resolve(process.env.DATASETS_DIR ?? '../shared/datasets', 'documents');
+  if (!existsSync(folder)) skip(test, `there are no real documents at ${folder}; DATASETS_DIR names another place`);
+  return folder;
+}
+
+function skip(test: Context, reason: string): never {
+  console.log(`      skipped: ${reason}`);
+  return test.skip();
+}

@@ -1,0 +1,54 @@
+import { expect } from 'chai';
+import { parseCsv } from '#src/adapters/converter/formats/csv.ts';
+import { parseJson } from '#src/adapters/converter/formats/json.ts';
+
+const bodyOf = async (parse: typeof parseCsv, fileName: string, text: string) =>
+  (await parse({ bytes: Buffer.from(text), fileName })).body;
+
+describe('values in columns', () => {
+  it('become a Markdown table', async () => {
+    const body = await bodyOf(parseCsv, 'a.csv', 'Name,Note\r\n"Ann ""A""","one,\ntwo | three"\r\n\r\nBob,\r\n');
+    expect(body).to.equal('| Name | Note |\n| --- | --- |\n| Ann "A" | one, two \\| three |\n| Bob |  |');
+  });
+
+  it('may be separated by tabs, semicolons or bars', async () => {
+    for (const delimiter of ['\t', ';', '|']) {
+      const body = await bodyOf(parseCsv, 'a.tsv', `a${delimiter}b, c\n1${delimiter}2`);
+      expect(body, delimiter).to.equal('| a | b, c |\n| --- | --- |\n| 1 | 2 |');
+    }
+  });
+
+  it('name their column in every row of a long table', async () => {
+    const rows = Array.from({ length: 100 }, (_, index) => `item ${index},${index * 2},`);
+    const body = await bodyOf(parseCsv, 'a.csv', ['Name,Price,Note', ...rows].join('\n'));
+    expect(body.split('\n')[41]).to.equal('Name: item 41; Price: 82');
+  });
+});
+
+describe('JSON', () => {
+  it('becomes a nested list', async () => {
+    const body = await bodyOf(parseJson, 'a.json', '{"name":"x","tags":["a","b"],"in":{"deep":null}}');
+    expect(body).to.equal('- name: x\n- tags:\n  - a\n  - b\n- in:\n  - deep:');
+  });
+
+  it('becomes a table when it is a list of flat records', async () => {
+    const body = await bodyOf(parseJson, 'a.json', '[{"a":1,"b":"x"},{"a":2,"c":true}]');
+    expect(body).to.equal('| a | b | c |\n| --- | --- | --- |\n| 1 | x |  |\n| 2 |  | true |');
+  });
+
+  it('of a notebook becomes its text and code', async () => {
+    const notebook = {
+      cells: [
+        { cell_type: 'markdown', source: ['# Title\n', 'Words'] },
+        { cell_type: 'code', source: 'print(1)\n', outputs: [] },
+      ],
+      metadata: { language_info: { name: 'python' } },
+    };
+    const body = await bodyOf(parseJson, 'a.ipynb', JSON.stringify(notebook));
+    expect(body).to.equal('# Title\nWords\n\n```python\nprint(1)\n```');
+  });
+
+  it('that cannot be read stays text', async () => {
+    expect(await bodyOf(parseJson, 'a.json', '{"a": 1,')).to.equal('{"a": 1,');
+  });
+});

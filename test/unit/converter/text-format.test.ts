@@ -1,0 +1,46 @@
+import { expect } from 'chai';
+import { textFormat } from '#src/domain/document-format.ts';
+
+describe('the format of text', () => {
+  const formatOf = (fileName: string, head: string) => textFormat({ fileName, head });
+
+  it('follows the name where the content says nothing', () => {
+    const names = ['a.txt', 'a.md', 'a.csv', 'a.json', 'a.py', 'a', 'a.unknown'];
+    expect(names.map((name) => formatOf(name, 'x, y'))).to.eql([
+      'text',
+      'markdown',
+      'csv',
+      'json',
+      'code',
+      'text',
+      'text',
+    ]);
+  });
+
+  it('follows the content where it shows what it is', () => {
+    const page = '<!-- saved -->\n<!-- twice -->\n<!DOCTYPE html><html><p>x</p>';
+    expect(formatOf('invoice.pdf', page)).to.equal('html');
+    expect(formatOf('notes.html', 'only words')).to.equal('text');
+    expect(formatOf('part.html', '<p>words</p>')).to.equal('html');
+  });
+
+  it('asks the declared media type only when the name says nothing', () => {
+    const head = 'a,b';
+    expect(textFormat({ fileName: 'export', head, declaredMediaType: 'text/csv; charset=utf-8' })).to.equal('csv');
+    expect(textFormat({ fileName: 'export.txt', head, declaredMediaType: 'text/csv' })).to.equal('text');
+  });
+
+  it('does not read mail, RTF and PostScript as text', () => {
+    const mail = 'From: a@b.example\nMIME-Version: 1.0\n\nHello';
+    expect([formatOf('a.txt', mail), formatOf('a.txt', '{\\rtf1'), formatOf('a.txt', '%!PS-Adobe')]).to.eql([
+      null,
+      null,
+      null,
+    ]);
+    expect(formatOf('a.txt', 'Note: a letter\n\nMIME-Version: is a header')).to.equal('text');
+  });
+
+  it('is quick on many comments without a page', () => {
+    expect(formatOf('a.txt', '<!-- -->'.repeat(8_000))).to.equal('text');
+  });
+});
