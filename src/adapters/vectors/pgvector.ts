@@ -29,7 +29,7 @@ export function createPgVectorStore(db: Db): VectorStore {
       const { rows } = await db.raw<{ rows: VectorHit[] }>(
         `select chunk_id, 1 - distance as similarity
          from (
-           select v.chunk_id, v.embedding <=> :vector::vector as distance
+           select v.chunk_id, v.embedding <=> :query::vector as distance
            from documents d
            join chunk_vectors v
              on v.org_id = d.org_id and v.document_id = d.id and v.generation = d.active_generation
@@ -42,7 +42,8 @@ export function createPgVectorStore(db: Db): VectorStore {
          where 1 - distance >= :minSimilarity
          order by distance, chunk_id`,
         {
-          vector: toLiteral(vector),
+          // Not named vector: knex would take the cast for a parameter too.
+          query: toLiteral(vector),
           orgId: readable.orgId,
           acl: [...readable.acl],
           model,
