@@ -52,8 +52,8 @@ export function createRetrievalRepository(db: Db) {
            group by term, size
          )
          select p.id as chunk_id,
-                sum(weight * p.frequency * (:k1 + 1)
-                    / (p.frequency + :k1 * (1 - :b + :b * p.term_count / average_length))) as score
+                sum(weight * p.frequency * (:k1::float8 + 1)
+                    / (p.frequency + :k1::float8 * (1 - :b::float8 + :b::float8 * p.term_count / average_length))) as score
          from postings p
          join weights using (term)
          cross join collection
