@@ -24,6 +24,7 @@ import { chatRoutes } from './modules/chat/chat.routes.ts';
 import { documentsRoutes } from './modules/documents/documents.routes.ts';
 import { draftsRoutes } from './modules/drafts/drafts.routes.ts';
 import { foldersRoutes } from './modules/folders/folders.routes.ts';
+import { jobsRoutes } from './modules/jobs/jobs.routes.ts';
 
 const title = 'Agent Conversation Service';
 
@@ -54,6 +55,7 @@ export function createApp(container: Container): App {
     ...draftsRoutes(container.drafts),
     ...agentsRoutes(container.agents),
     ...chatRoutes(container.chat, cursors),
+    ...jobsRoutes(container.jobs, cursors),
     ...healthRoutes({
       checks: {
         database: async () => (await db.raw('select 1')) !== undefined,

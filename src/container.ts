@@ -75,7 +75,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
   });
 
   const temporal = createTemporalConnection(config.temporal);
-  const orchestrator = createOrchestrator(temporal);
+  const orchestrator = createOrchestrator(temporal, config.temporal);
 
   const blobs = createFilesystemBlobStore({ directory: join(config.dataDir, 'blobs') });
   const converter = createConverter({ toolsDir: config.toolsDir ?? join(config.dataDir, 'tools'), tempDir: tmpdir() });

@@ -16,6 +16,8 @@ export type Orchestrator = {
   cancel(workflowId: string): Promise<void>;
   /** How a run ended, or that it is open, or that the engine does not know it. */
   describe(workflowId: string): Promise<'open' | 'completed' | 'failed' | 'cancelled' | 'unknown'>;
+  /** Where operators see the run; null when the deployment has no such page. */
+  uiUrl(workflowId: string): string | null;
   /** True when a worker polls every task queue of ours. */
   hasPollers(): Promise<boolean>;
 };

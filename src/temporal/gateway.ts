@@ -10,7 +10,7 @@ import { searchAttributes } from './search-attributes.ts';
 const POLLER_SEEN_WITHIN_MS = 70_000;
 
 /** The orchestrator port over Temporal, and the only place in src that names a workflow. */
-export function createOrchestrator(connection: TemporalConnection): Orchestrator {
+export function createOrchestrator(connection: TemporalConnection, options: { uiUrl: string | null }): Orchestrator {
   const { client, namespace, call } = connection;
   const { workflow } = client;
 
@@ -88,6 +88,11 @@ export function createOrchestrator(connection: TemporalConnection): Orchestrator
         default:
           return 'open';
       }
+    },
+
+    uiUrl(workflowId) {
+      if (options.uiUrl === null) return null;
+      return `${options.uiUrl.replace(/\/$/, '')}/namespaces/${namespace}/workflows/${encodeURIComponent(workflowId)}`;
     },
 
     async hasPollers() {

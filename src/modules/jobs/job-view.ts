@@ -18,13 +18,16 @@ export type JobView = Pick<
   | 'errorMessage'
   | 'startedAt'
   | 'finishedAt'
-> & { workflowId: string };
+> & {
+  /** Where operators see the run; null when the deployment does not say. */
+  temporalUiUrl: string | null;
+};
 
 const stages: readonly string[] = ingestionStages;
 
 /** Undefined when the job has no such part. A part's status follows from where the job stands. */
-export function viewOf(job: Job, part: string | null): JobView | undefined {
-  const whole = { ...job, workflowId: job.id };
+export function viewOf(job: Job, part: string | null, temporalUiUrl: string | null): JobView | undefined {
+  const whole = { ...job, temporalUiUrl };
   if (part === null) return whole;
   const status = job.kind === 'ingest' ? stageStatus(job, part) : roundStatus(job, part);
   if (status === undefined) return undefined;

@@ -50,3 +50,6 @@ export type JobFilters = {
   errorCode?: string | undefined;
   documentId?: string | undefined;
 };
+
+/** Where the page before ended: a time with its microseconds, and the id. */
+export type ListPosition = { sortKey: string; id: string };

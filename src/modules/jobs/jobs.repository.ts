@@ -1,7 +1,8 @@
+import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { Job, JobChange, NewJob } from './jobs.model.ts';
+import type { Job, JobChange, JobFilters, ListPosition, NewJob } from './jobs.model.ts';
 
 type Run = Pick<Job, 'id' | 'attempt'>;
 
@@ -106,6 +107,19 @@ export function createJobsRepository(db: Db) {
       if (status === undefined) query.whereNull('finishedAt');
       if (ofAttempt !== undefined) query.where({ attempt: ofAttempt }).whereNull('finishedAt');
       await query;
+    },
+
+    async listReadable(
+      actor: Actor,
+      filters: JobFilters,
+      page: { limit: number; after: ListPosition | null },
+    ): Promise<{ items: Job[]; last: ListPosition | null }> {
+      const given = Object.fromEntries(Object.entries(filters).filter(([, value]) => value !== undefined));
+      const rows: (Job & { sortKey: string })[] = await newestFirst(
+        readableBy(db('jobs'), actor, 'jobs').where(given).select('jobs.*'),
+        { ...page, time: 'jobs.createdAt', id: 'jobs.id' },
+      );
+      return toPage(rows, page.limit);
     },
 
     async findReadable(actor: Actor, id: string): Promise<Job | undefined> {

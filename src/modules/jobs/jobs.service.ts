@@ -5,7 +5,7 @@ import { appError } from '#src/errors.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { type JobView, viewOf } from './job-view.ts';
-import type { Job, JobChange, NewJob } from './jobs.model.ts';
+import type { Job, JobChange, JobFilters, ListPosition, NewJob } from './jobs.model.ts';
 import { createJobsRepository } from './jobs.repository.ts';
 
 /** The request that wrote a job starts it right after its commit; the sweeper comes after this. */
@@ -22,7 +22,7 @@ export type JobsService = ReturnType<typeof createJobsService>;
 /** Jobs are the truth about asynchronous work for clients, and the outbox of workflow starts. */
 export function createJobsService(deps: {
   db: Db;
-  orchestrator: Pick<Orchestrator, 'start' | 'describe'>;
+  orchestrator: Pick<Orchestrator, 'start' | 'describe' | 'uiUrl'>;
   logger: Pick<Logger, 'warn'>;
 }) {
   const { db, orchestrator, logger } = deps;
@@ -95,11 +95,21 @@ export function createJobsService(deps: {
       await jobs.advance(jobId, change);
     },
 
+    /** Newest first. */
+    async list(
+      actor: Actor,
+      filters: JobFilters,
+      page: { limit: number; after: ListPosition | null },
+    ): Promise<{ items: JobView[]; last: ListPosition | null }> {
+      const { items, last } = await jobs.listReadable(actor, filters, page);
+      return { items: items.map((job) => ({ ...job, temporalUiUrl: orchestrator.uiUrl(job.id) })), last };
+    },
+
     /** A job, or a part of one (`….chunk`). Throws `job_not_found`. */
     async get(actor: Actor, jobId: string): Promise<JobView> {
       const { workflowId, part } = parseJobId(jobId);
       const job = await jobs.findReadable(actor, workflowId);
-      const view = job === undefined ? undefined : viewOf(job, part);
+      const view = job === undefined ? undefined : viewOf(job, part, orchestrator.uiUrl(job.id));
       if (view === undefined) throw appError('job_not_found');
       return view;
     },

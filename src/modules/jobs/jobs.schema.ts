@@ -1,0 +1,49 @@
+import { z } from 'zod';
+import type { JobKind, JobStatus } from '#src/contracts/jobs.ts';
+import type { JobView } from './job-view.ts';
+
+const kinds = ['ingest', 'alignment'] as const satisfies JobKind[];
+const statuses = ['queued', 'running', 'parked', 'succeeded', 'failed', 'cancelled'] as const satisfies JobStatus[];
+
+export const jobFilters = {
+  kind: z.enum(kinds).optional(),
+  status: z.enum(statuses).optional(),
+  error_code: z.string().min(1).max(100).optional(),
+  document_id: z.guid().optional(),
+};
+
+export const jobSchema = z.strictObject({
+  id: z.string().describe('A workflow id, with the name of a part after a dot where it names one.'),
+  kind: z.enum(kinds),
+  status: z.enum(statuses),
+  stage: z.string().nullable().describe('The last stage that was begun.'),
+  progress: z.strictObject({
+    done: z.int(),
+    total: z.int().nullable(),
+    unit: z.string().nullable(),
+  }),
+  attempt: z.int().describe('How often it was started.'),
+  last_error: z.strictObject({ code: z.string(), message: z.string() }).nullable(),
+  started_at: z.iso.datetime().nullable(),
+  finished_at: z.iso.datetime().nullable(),
+  temporal_ui_url: z.url().nullable().describe('Where operators see the run; null without `TEMPORAL_UI_URL`.'),
+});
+
+export const jobListSchema = z.strictObject({ items: z.array(jobSchema), next_cursor: z.string().nullable() });
+
+export type JobDto = z.infer<typeof jobSchema>;
+
+export function toJobDto(job: JobView): JobDto {
+  return {
+    id: job.id,
+    kind: job.kind,
+    status: job.status,
+    stage: job.stage,
+    progress: { done: job.progressDone, total: job.progressTotal, unit: job.progressUnit },
+    attempt: job.attempt,
+    last_error: job.errorCode === null ? null : { code: job.errorCode, message: job.errorMessage ?? '' },
+    started_at: job.startedAt?.toISOString() ?? null,
+    finished_at: job.finishedAt?.toISOString() ?? null,
+    temporal_ui_url: job.temporalUiUrl,
+  };
+}
