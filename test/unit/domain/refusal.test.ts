@@ -14,6 +14,10 @@ describe('refusal detection', () => {
     expect(detectRefusal("I don't have access to your account.")?.kind).to.equal('capability');
   });
 
+  it('takes not finding something as an answer', () => {
+    expect(detectRefusal('I cannot find this in the documents.')).to.equal(null);
+  });
+
   it('hears no refusal in an answer, nor in its later sentences', () => {
     expect(detectRefusal('The loan runs for two years.')).to.equal(null);
     expect(detectRefusal('I am sorry to hear that. Here is what to do. Call us. Then I cannot stop you.')).to.equal(
