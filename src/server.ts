@@ -1,0 +1,42 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { createApp } from './app.ts';
+import { ConfigError, loadConfig } from './config.ts';
+import { createContainer } from './container.ts';
+
+/** How long requests that are under way may still take once streams have ended. */
+const REQUEST_PATIENCE_MS = 5_000;
+
+async function main(): Promise<void> {
+  const config = loadConfig(process.env);
+  const container = createContainer(config, 'api');
+  const app = createApp(container);
+  const server = createServer(app.express);
+
+  server.listen(config.server.port, config.server.host);
+  await once(server, 'listening');
+  container.logger.info({ host: config.server.host, port: config.server.port }, 'the API is listening');
+
+  const signals = (['SIGTERM', 'SIGINT'] as const).map((signal) => {
+    // A second signal must not cut the stop short.
+    process.on(signal, () => undefined);
+    return once(process, signal);
+  });
+  await Promise.race(signals);
+
+  // Readiness goes first, so that a load balancer looks elsewhere while streams still end here.
+  const closed = once(server, 'close');
+  const drained = app.drain();
+  server.close();
+  server.closeIdleConnections();
+  await drained;
+  const patience = setTimeout(() => server.closeAllConnections(), REQUEST_PATIENCE_MS);
+  await closed;
+  clearTimeout(patience);
+  await container.close();
+}
+
+main().catch((error: unknown) => {
+  console.error(error instanceof ConfigError ? error.message : error);
+  process.exit(1);
+});

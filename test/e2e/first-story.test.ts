@@ -1,0 +1,53 @@
+import { expect } from 'chai';
+import { type Stack, stack } from '#test/support/stack.ts';
+import { untilJob } from '#test/support/until-job.ts';
+
+describe('the first story: from a pasted text to a scored, cited answer', () => {
+  let s: Stack;
+  before(async function () {
+    this.timeout(60_000);
+    s = await stack();
+  });
+
+  it('ingests, publishes, answers with a citation that opens the passage, and scores the round', async function () {
+    this.timeout(60_000);
+    const ada = await s.signUp();
+    const pasted = await ada.post(
+      '/documents/paste',
+      {
+        name: 'Returns',
+        source_format: 'markdown',
+        content: '# Returns\n\nGoods can be returned within 30 days of delivery.\n\n# Shipping\n\nWe ship to Norway.',
+      },
+      201,
+    );
+    const document = pasted.body as { id: string; chunking_job_id: string };
+    await untilJob(ada, document.chunking_job_id, 'succeeded');
+
+    const draft = await ada.post(
+      '/agent-drafts',
+      { agent_name: 'Shop', agent_prompt: 'You answer about our shop.', anchor_words: { returns: 5, shipping: 5 } },
+      201,
+    );
+    const { id: draftId, head_version_id } = draft.body as { id: string; head_version_id: string };
+    const agent = await ada.post(`/agent-drafts/${draftId}/publish`, { version_id: head_version_id }, 201);
+
+    const answer = await ada.post(
+      '/chat',
+      { agent_id: (agent.body as { id: string }).id, message: 'Within how many days can goods be returned?' },
+      201,
+    );
+    const { reply, citations, postprocess_job_id } = answer.body as {
+      reply: string;
+      citations: { chunk_id: string; document_id: string }[];
+      postprocess_job_id: string;
+    };
+    expect(reply).to.contain('30 days');
+    expect(citations).to.have.length(1);
+    expect(citations[0]?.document_id).to.equal(document.id);
+    const chunk = await ada.get(`/documents/chunks/${citations[0]?.chunk_id}`, 200);
+    expect(chunk.body).to.include({ page_number: 1, content_offset: 0, document_name: 'Returns' });
+    expect((chunk.body as { content: string }).content).to.contain('within 30 days of delivery');
+    await untilJob(ada, postprocess_job_id, 'succeeded');
+  });
+});

@@ -1,0 +1,114 @@
+import { expect } from 'chai';
+import { problemSchema } from '#src/http/problem.ts';
+import type { Route } from '#src/http/route.ts';
+
+/** `body` is parsed JSON, text for other media types, and null when there is none. */
+export type Reply = { status: number; headers: Headers; body: unknown };
+
+/**
+ * Speaks to the API as a client would, and holds every answer against the contract: a success by the schema of its
+ * route, a failure by the shape of a problem. The expected status is an argument, so that no test can forget it.
+ */
+export type ApiClient = {
+  get(path: string, expectedStatus: number, headers?: Record<string, string>): Promise<Reply>;
+  delete(path: string, expectedStatus: number): Promise<Reply>;
+  post(path: string, body: unknown, expectedStatus: number, headers?: Record<string, string>): Promise<Reply>;
+  patch(path: string, body: unknown, expectedStatus: number, headers?: Record<string, string>): Promise<Reply>;
+  put(path: string, body: unknown, expectedStatus: number, headers?: Record<string, string>): Promise<Reply>;
+  /** Posts a form with the part `file`. */
+  upload(
+    path: string,
+    file: { name: string; content: string | Uint8Array<ArrayBuffer>; type?: string },
+    expectedStatus: number,
+    options?: { fields?: Record<string, string>; headers?: Record<string, string> },
+  ): Promise<Reply>;
+  /** The answer as it comes, unchecked: for streams and for odd requests. */
+  raw(path: string, init?: RequestInit): Promise<Response>;
+  withToken(token: string): ApiClient;
+};
+
+/** A signed-in user with an organization of his own. */
+export type Member = ApiClient & {
+  email: string;
+  password: string;
+  refreshToken: string;
+  userId: string;
+  orgId: string;
+};
+
+export function createClient(options: { baseUrl: string; routes: readonly Route[]; token: string | null }): ApiClient {
+  const { baseUrl, routes, token } = options;
+
+  const raw = (path: string, init: RequestInit = {}): Promise<Response> => {
+    const headers = new Headers(init.headers);
+    if (token !== null && !headers.has('authorization')) headers.set('authorization', `Bearer ${token}`);
+    return fetch(`${baseUrl}${path}`, { ...init, headers });
+  };
+
+  async function request(method: string, path: string, init: RequestInit, expectedStatus: number): Promise<Reply> {
+    const response = await raw(path, { ...init, method });
+    const reply = { status: response.status, headers: response.headers, body: await readBody(response) };
+    expect(reply.status, `${method} ${path} answered ${JSON.stringify(reply.body)}`).to.equal(expectedStatus);
+    checkAgainstContract(routes, method, path, reply);
+    return reply;
+  }
+
+  const withJson =
+    (method: string) =>
+    (path: string, body: unknown, expectedStatus: number, headers: Record<string, string> = {}): Promise<Reply> =>
+      request(
+        method,
+        path,
+        { headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) },
+        expectedStatus,
+      );
+
+  return {
+    get: (path, expectedStatus, headers = {}) => request('GET', path, { headers }, expectedStatus),
+    delete: (path, expectedStatus) => request('DELETE', path, {}, expectedStatus),
+    post: withJson('POST'),
+    patch: withJson('PATCH'),
+    put: withJson('PUT'),
+    upload: (path, file, expectedStatus, { fields = {}, headers = {} } = {}) => {
+      const form = new FormData();
+      for (const [name, value] of Object.entries(fields)) form.set(name, value);
+      form.set('file', new Blob([file.content], file.type === undefined ? {} : { type: file.type }), file.name);
+      return request('POST', path, { headers, body: form }, expectedStatus);
+    },
+    raw,
+    withToken: (next) => createClient({ baseUrl, routes, token: next }),
+  };
+}
+
+async function readBody(response: Response): Promise<unknown> {
+  const text = await response.text();
+  if (text === '') return null;
+  return /json/.test(response.headers.get('content-type') ?? '') ? JSON.parse(text) : text;
+}
+
+function checkAgainstContract(routes: readonly Route[], method: string, path: string, reply: Reply): void {
+  if (reply.status >= 400 && !/json/.test(reply.headers.get('content-type') ?? '')) {
+    throw new Error(`${method} ${path} answered ${reply.status} without a problem body`);
+  }
+  const spec = findRoute(routes, method, path)?.responses[reply.status];
+  if (spec !== undefined && 'schema' in spec) spec.schema.parse(reply.body);
+  else if (reply.status >= 400) problemSchema.parse(reply.body);
+  else if (spec === undefined && reply.status !== 304) {
+    throw new Error(`${method} ${path} answered ${reply.status}, which its route does not declare`);
+  }
+}
+
+/** The most specific route wins, as in the server: literal segments before parameters. */
+function findRoute(routes: readonly Route[], method: string, path: string): Route | undefined {
+  const segments = (path.split('?')[0] ?? '').split('/');
+  const fits = (route: Route): boolean => {
+    const pattern = route.path.split('/');
+    return (
+      route.method === method.toLowerCase() &&
+      pattern.length === segments.length &&
+      pattern.every((part, index) => part.startsWith(':') || part === segments[index])
+    );
+  };
+  const parameters = (route: Route): number => route.path.split(':').length;
+  return routes.filter(fits).sort((a, b) => parameters(a) - parameters(b))[0];
+}

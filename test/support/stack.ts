@@ -1,0 +1,135 @@
+import { createHash, generateKeyPairSync } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createApp } from '#src/app.ts';
+import { type Config, loadConfig } from '#src/config.ts';
+import { type Container, createContainer } from '#src/container.ts';
+import type { Route } from '#src/http/route.ts';
+import { startWorkers } from '#workers/run.ts';
+import { installRuntime } from '#workers/runtime.ts';
+import { type ApiClient, createClient, type Member } from './client.ts';
+import { createTestDatabase, testServices } from './services.ts';
+import { createTestNamespace } from './temporal-namespace.ts';
+
+/** The API and the workers in this process, on the real services. Tests keep apart by their organizations. */
+export type Stack = {
+  baseUrl: string;
+  config: Config;
+  container: Container;
+  routes: readonly Route[];
+  /** A client without a token. */
+  anonymous: ApiClient;
+  /** Registers a user with an organization of his own. */
+  signUp(name?: string): Promise<Member>;
+  close(): Promise<void>;
+};
+
+let shared: Promise<Stack> | undefined;
+
+/** The stack that all tests of a run share; started for the first that asks, ended after the last. */
+export function stack(): Promise<Stack> {
+  shared ??= startStack();
+  return shared;
+}
+
+// A root hook: it runs once, after the last test of the run.
+after(async function closeSharedStack() {
+  this.timeout(60_000);
+  await (await shared)?.close();
+});
+
+/**
+ * A stack of its own, for tests that change settings or break something.
+ * @param settings environment variables beyond the usual ones
+ * @param parts without workers, work stays queued
+ */
+export async function startStack(
+  settings: Record<string, string> = {},
+  parts: { workers: boolean } = { workers: true },
+): Promise<Stack> {
+  const services = testServices();
+  const [dataDir, database, namespace] = await Promise.all([
+    mkdtemp(join(tmpdir(), 'stack-')),
+    createTestDatabase(),
+    createTestNamespace(services.temporalAddress),
+  ]);
+  const config = loadConfig({
+    PORT: '0',
+    DATA_DIR: dataDir,
+    TOOLS_DIR: services.toolsDir,
+    DATABASE_URL: database.url,
+    TEMPORAL_ADDRESS: services.temporalAddress,
+    TEMPORAL_NAMESPACE: namespace,
+    TEMPORAL_UI_URL: 'http://127.0.0.1:8233',
+    OPENAI_BASE_URL: services.modelBaseUrl,
+    ALIGNMENT_EMBEDDING_BASE_URL: services.modelBaseUrl,
+    JWT_PRIVATE_KEY: signingKey,
+    URL_SIGNING_KEY: createHash('sha256').update(dataDir).digest('hex'),
+    LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
+    ...settings,
+  });
+  const container = createContainer(config, 'test');
+  if (!isRuntimeInstalled) installRuntime(container.logger);
+  isRuntimeInstalled = true;
+  const workers = parts.workers ? await startWorkers(container) : null;
+
+  const app = createApp(container);
+  const server = createServer(app.express).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const anonymous = createClient({ baseUrl, routes: app.routes, token: null });
+
+  return {
+    baseUrl,
+    config,
+    container,
+    routes: app.routes,
+    anonymous,
+    signUp: (name) => signUp(anonymous, name),
+    close: async () => {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+      await workers?.shutdown();
+      await container.close();
+      await database.drop();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+let isRuntimeInstalled = false;
+
+const signingKey = generateKeyPairSync('rsa', {
+  modulusLength: 2048,
+  privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  publicKeyEncoding: { type: 'spki', format: 'pem' },
+}).privateKey;
+
+let signUps = 0;
+
+async function signUp(anonymous: ApiClient, name = 'Ada'): Promise<Member> {
+  signUps += 1;
+  const email = `${name.toLowerCase()}-${process.pid}-${Date.now()}-${signUps}@example.com`;
+  const password = 'Correct-horse-1';
+  const { body } = await anonymous.post('/auth/register', { email, password, display_name: name }, 201);
+  const { access_token, refresh_token, organization } = body as {
+    access_token: string;
+    refresh_token: string;
+    organization: { org_id: string };
+  };
+  const claims = JSON.parse(Buffer.from(access_token.split('.')[1] ?? '', 'base64url').toString()) as { sub: string };
+  return {
+    ...anonymous.withToken(access_token),
+    email,
+    password,
+    refreshToken: refresh_token,
+    userId: claims.sub,
+    orgId: organization.org_id,
+  };
+}
