@@ -25,32 +25,33 @@ await exitAfter(async () => {
     log: (line) => console.error(line),
     // Tests that were cut short have not passed.
     codeWhenStopped: 130,
-    work: async (supervisor) => {
+    work: async (supervisor, ending) => {
       const [postgres = 0, temporal = 0, temporalUi = 0, modelServer = 0] = await findFreePorts(4);
       const ports = { postgres, temporal, temporalUi, modelServer };
       const [env, checks] = await Promise.all([
         startTestServices({ supervisor, toolsDir, dataDir, ports }),
         // Someone who names a file wants its answer at once.
-        specs.length > 0 ? NOTHING : runChecks(),
+        specs.length > 0 ? NOTHING : runChecks(ending),
       ]);
-      const tests = await runMocha(specs.length > 0 ? specs : EVERY_TEST, env);
+      const tests = await runMocha(specs.length > 0 ? specs : EVERY_TEST, env, ending);
       const [passed, failed] = [checks.passed + tests.passed, checks.failed + tests.failed];
       console.log(`${passed} passed, ${failed} failed`);
       return failed === 0 && passed > 0 ? 0 : 1;
     },
   });
-  if (code === 0) await rm(dataDir, { recursive: true, force: true });
-  else console.error(`The services' logs are in ${join(dataDir, 'logs')}.`);
+  if (code === 1) console.error(`The services' logs are in ${join(dataDir, 'logs')}.`);
+  else await rm(dataDir, { recursive: true, force: true });
   return code;
 });
 
-async function runMocha(specs: string[], env: Record<string, string>): Promise<Tally> {
+async function runMocha(specs: string[], env: Record<string, string>, signal: AbortSignal): Promise<Tally> {
   const reporter = join(import.meta.dirname, 'test-reporter.ts');
   const command = [process.execPath, 'node_modules/mocha/bin/mocha.js', '--reporter', reporter, ...specs] as const;
   const [program, ...args] = dieWithParent(command, 'SIGTERM');
   const child = spawn(program, args, {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    signal,
   });
   const exit = once(child, 'exit');
   const tally = await Promise.race([

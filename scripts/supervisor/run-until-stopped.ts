@@ -11,16 +11,19 @@ import { openSupervisor, type Supervisor } from './supervisor.ts';
 export async function runUntilStopped(options: {
   dataDir: string;
   log: (line: string) => void;
-  work: (supervisor: Supervisor) => Promise<number>;
+  /** Its signal aborts when the end has come, before the children are stopped. */
+  work: (supervisor: Supervisor, ending: AbortSignal) => Promise<number>;
   codeWhenStopped?: number;
 }): Promise<number> {
   // Whatever any child writes (databases, logs, documents) is for this user alone.
   process.umask(0o077);
   const stopRequest = stopRequested().then(() => options.codeWhenStopped ?? 0);
   const supervisor = await openSupervisor(options);
+  const ending = new AbortController();
   try {
-    return await Promise.race([options.work(supervisor), supervisor.failed, stopRequest]);
+    return await Promise.race([options.work(supervisor, ending.signal), supervisor.failed, stopRequest]);
   } finally {
+    ending.abort();
     await supervisor.stop();
   }
 }
