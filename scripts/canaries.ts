@@ -29,7 +29,7 @@ const canaries: Canary[] = [
     file: 'src/domain/visibility.ts',
     find: '/** Who may see a row',
     replace: "import { appError } from '../errors.ts';\nexport const planted = appError;\n\n/** Who may see a row",
-    check: [bin('dependency-cruiser/bin/dependency-cruise.mjs'), '--config', '.dependency-cruiser.mjs', 'src'],
+    check: [bin('dependency-cruiser/bin/dependency-cruiser.mjs'), '--config', '.dependency-cruiser.mjs', 'src'],
   },
   {
     name: 'two activities in another order',

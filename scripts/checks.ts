@@ -12,7 +12,7 @@ const CHECKS = [
   {
     name: 'who imports whom',
     command: [
-      'node_modules/dependency-cruiser/bin/dependency-cruise.mjs',
+      'node_modules/dependency-cruiser/bin/dependency-cruiser.mjs',
       ...['--config', '.dependency-cruiser.mjs', ...CODE.filter((folder) => existsSync(folder))],
     ],
   },
@@ -20,17 +20,18 @@ const CHECKS = [
 ];
 
 /** Runs the checks of the code itself side by side and prints one line for each, with its output where it failed. */
-export async function runChecks(): Promise<Tally> {
-  const results = await Promise.all(CHECKS.map(({ name, command }) => runCheck(name, command)));
+export async function runChecks(signal?: AbortSignal): Promise<Tally> {
+  const results = await Promise.all(CHECKS.map(({ name, command }) => runCheck({ name, command, signal })));
   const passed = results.filter(Boolean).length;
   return { passed, failed: results.length - passed };
 }
 
-function runCheck(name: string, command: string[]): Promise<boolean> {
+function runCheck(check: { name: string; command: string[]; signal?: AbortSignal | undefined }): Promise<boolean> {
+  const { name, command, signal } = check;
   const begin = performance.now();
   const [program, ...args] = dieWithParent([process.execPath, ...command], 'SIGKILL');
   return new Promise((resolve) => {
-    execFile(program, args, { maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {
+    execFile(program, args, { maxBuffer: 64 * 1024 * 1024, ...(signal && { signal }) }, (error, stdout, stderr) => {
       const seconds = ((performance.now() - begin) / 1000).toFixed(1);
       console.log(error === null ? `  ✔ ${name} (${seconds} s)` : `  ✖ ${name}\n${stdout}${stderr}`);
       resolve(error === null);
