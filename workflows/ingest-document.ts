@@ -1,4 +1,12 @@
-import { CancellationScope, defineQuery, isCancellation, proxyActivities, setHandler } from '@temporalio/workflow';
+import {
+  CancellationScope,
+  CancelledFailure,
+  defineQuery,
+  isCancellation,
+  proxyActivities,
+  setCurrentDetails,
+  setHandler,
+} from '@temporalio/workflow';
 import type { IngestionActivities } from '#activities/ingestion.ts';
 import type {
   IngestDocumentInput,
@@ -48,16 +56,23 @@ export async function ingestDocument(input: IngestDocumentInput): Promise<Ingest
     showStage('done', `Done: ${chunksTotal} chunks.`);
     return { chunks: chunksTotal };
   } catch (error) {
-    throw await CancellationScope.nonCancellable(() => recordEnd(input, error));
+    // A step whose worker died can no longer say that it was cancelled: it times out.
+    const isCancelled = isCancellation(error) || CancellationScope.current().consideredCancelled;
+    throw await CancellationScope.nonCancellable(() =>
+      isCancelled ? recordCancelled(input) : recordFailed(input, error),
+    );
   }
 }
 
-/** Writes into the job why the run ends. @returns what to throw */
-async function recordEnd(input: IngestDocumentInput, error: unknown): Promise<unknown> {
-  if (isCancellation(error)) {
-    await recordCancellation(input);
-    return error;
-  }
+/** @returns what ends the run as cancelled */
+async function recordCancelled(input: IngestDocumentInput): Promise<CancelledFailure> {
+  setCurrentDetails('Cancelled.');
+  await recordCancellation(input);
+  return new CancelledFailure('The ingestion was cancelled.');
+}
+
+/** @returns what ends the run as failed, with the code of its fault */
+async function recordFailed(input: IngestDocumentInput, error: unknown): Promise<unknown> {
   const failure = failureOf(error);
   if (failure === undefined) return error;
   showFailure(failure);

@@ -7,6 +7,8 @@ import type { ActivityOptions } from '@temporalio/workflow';
 const untilHealed = {
   // Three missed beats and reserve: a killed worker's step runs elsewhere within 15 seconds.
   heartbeatTimeout: '10 seconds',
+  // A cancelled run ends when its step has stopped, so that nothing is written after it.
+  cancellationType: 'WAIT_CANCELLATION_COMPLETED',
   // An outage of a working day and a night may pass unattended; what still fails then needs a person.
   scheduleToCloseTimeout: '24 hours',
   retry: {

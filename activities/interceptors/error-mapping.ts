@@ -23,14 +23,15 @@ function toFailure(error: unknown, context: Context): unknown {
   if (cancellationSignal.aborted) return cancellationSignal.reason;
   if (error instanceof ApplicationFailure) return error;
   if (error instanceof AppError) {
-    const isPermanent = error.errorClass === 'permanent';
+    const { code, message, errorClass, retryAfterSeconds = 0 } = error;
     return ApplicationFailure.create({
-      message: error.message,
-      type: error.code,
-      nonRetryable: error.errorClass !== 'transient',
-      ...(error.retryAfterSeconds !== undefined && { nextRetryDelay: error.retryAfterSeconds * 1000 }),
+      message,
+      type: code,
+      nonRetryable: errorClass !== 'transient',
+      // The engine takes a delay of zero for "no more attempts".
+      ...(retryAfterSeconds > 0 && { nextRetryDelay: `${retryAfterSeconds} seconds` }),
       // A damaged file is the user's news and not a fault of the service.
-      ...(isPermanent && { category: ApplicationFailureCategory.BENIGN }),
+      ...(errorClass === 'permanent' && { category: ApplicationFailureCategory.BENIGN }),
     });
   }
   // Its text may hold SQL or a piece of a document, which have no place in a history.

@@ -1,0 +1,39 @@
+import type { IngestionActivities } from '#activities/ingestion.ts';
+
+type Name = keyof IngestionActivities;
+
+/** Activities that succeed at once unless replaced, and the names of those that were called, in order. */
+export function stubIngestion(replaced: Partial<IngestionActivities> = {}): {
+  activities: IngestionActivities;
+  calls: Name[];
+} {
+  const calls: Name[] = [];
+  const recorded =
+    <Input, Result>(name: Name, work: (input: Input) => Promise<Result>) =>
+    (input: Input): Promise<Result> => {
+      calls.push(name);
+      return work(input);
+    };
+  const all: IngestionActivities = {
+    parseDocument: async () => ({ sourceFormat: 'text', sizeBytes: 12 }),
+    convertDocument: async () => ({ charCount: 12, pageCount: null, reused: false }),
+    chunkDocument: async () => ({ chunksTotal: 3 }),
+    embedChunks: async () => ({ chunksEmbedded: 3 }),
+    activateGeneration: async () => undefined,
+    recordFailure: async () => undefined,
+    recordCancellation: async () => undefined,
+    ...replaced,
+  };
+  return {
+    calls,
+    activities: {
+      parseDocument: recorded('parseDocument', all.parseDocument),
+      convertDocument: recorded('convertDocument', all.convertDocument),
+      chunkDocument: recorded('chunkDocument', all.chunkDocument),
+      embedChunks: recorded('embedChunks', all.embedChunks),
+      activateGeneration: recorded('activateGeneration', all.activateGeneration),
+      recordFailure: recorded('recordFailure', all.recordFailure),
+      recordCancellation: recorded('recordCancellation', all.recordCancellation),
+    },
+  };
+}

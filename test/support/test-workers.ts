@@ -1,0 +1,56 @@
+import type { Client } from '@temporalio/client';
+import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import { v7 as uuidv7 } from 'uuid';
+import { mapErrors } from '#activities/interceptors/error-mapping.ts';
+import { createTemporalConnection } from '#src/temporal/connection.ts';
+import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
+import { workflowBundle } from '#workers/bundle.ts';
+import { testServices } from './services.ts';
+
+const NAMESPACE = 'default';
+
+export type TestWorkers = {
+  client: Client;
+  /** Runs a worker with our workflows and these activities on a task queue of its own while `use` lasts. */
+  withWorker(activities: object, use: (taskQueue: string) => Promise<void>): Promise<void>;
+  close(): Promise<void>;
+};
+
+let isQuiet = false;
+
+/** What the library logs of faults that tests make on purpose would hide the news. */
+export function quietRuntime(): void {
+  if (!isQuiet) Runtime.install({ logger: new DefaultLogger('ERROR', () => undefined), shutdownSignals: [] });
+  isQuiet = true;
+}
+
+/** Workers on the shared Temporal server, as production makes them. */
+export async function testWorkers(): Promise<TestWorkers> {
+  quietRuntime();
+  const address = testServices().temporalAddress;
+  const temporal = createTemporalConnection({ address, namespace: NAMESPACE });
+  await registerSearchAttributes(temporal);
+  const connection = await NativeConnection.connect({ address });
+  const bundle = await workflowBundle();
+
+  return {
+    client: temporal.client,
+    async withWorker(activities, use) {
+      const taskQueue = `test-${uuidv7()}`;
+      const worker = await Worker.create({
+        connection,
+        namespace: NAMESPACE,
+        taskQueue,
+        workflowBundle: bundle,
+        activities,
+        interceptors: { activity: [mapErrors] },
+        maxHeartbeatThrottleInterval: '1 second',
+      });
+      await worker.runUntil(() => use(taskQueue));
+    },
+    async close() {
+      await connection.close();
+      await temporal.close();
+    },
+  };
+}

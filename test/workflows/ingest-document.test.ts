@@ -1,0 +1,138 @@
+import { Context } from '@temporalio/activity';
+import { WorkflowFailedError, type WorkflowHandle } from '@temporalio/client';
+import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
+import { expect } from 'chai';
+import { v7 as uuidv7 } from 'uuid';
+import { heartbeating } from '#activities/heartbeating.ts';
+import type { IngestionActivities } from '#activities/ingestion.ts';
+import type { IngestionProgress } from '#src/contracts/ingestion.ts';
+import { stageQueryName } from '#src/contracts/messages.ts';
+import { appError } from '#src/errors.ts';
+import { searchAttributes } from '#src/temporal/search-attributes.ts';
+import { stubIngestion } from '#test/support/stub-ingestion.ts';
+import { type TestWorkers, testWorkers } from '#test/support/test-workers.ts';
+
+describe('ingestDocument', function () {
+  this.timeout(60_000);
+  let temporal: TestWorkers;
+
+  before(async () => {
+    temporal = await testWorkers();
+  });
+  after(() => temporal.close());
+
+  const input = { orgId: 'org', documentId: 'document', generation: 1 };
+
+  /** Runs the workflow over stub activities; `use` speaks to the run meanwhile. */
+  async function ingest(activities: IngestionActivities, use: (run: WorkflowHandle) => Promise<void>): Promise<void> {
+    await temporal.withWorker(activities, async (taskQueue) => {
+      const run = await temporal.client.workflow.start('ingestDocument', {
+        workflowId: `test-${uuidv7()}`,
+        taskQueue,
+        args: [input],
+        typedSearchAttributes: searchAttributes({ OrgId: 'org', JobKind: 'ingest' }),
+      });
+      await use(run);
+    });
+  }
+
+  async function failureOf(run: WorkflowHandle): Promise<unknown> {
+    const error: unknown = await run.result().then(
+      () => undefined,
+      (failure: unknown) => failure,
+    );
+    expect(error).instanceOf(WorkflowFailedError);
+    return error instanceof WorkflowFailedError ? error.cause : undefined;
+  }
+
+  async function attributeOf(run: WorkflowHandle, name: string): Promise<unknown> {
+    const { typedSearchAttributes } = await run.describe();
+    return typedSearchAttributes.getAll().find((pair) => pair.key.name === name)?.value;
+  }
+
+  it('takes every step once, in order, and tells where it stands', async () => {
+    const { activities, calls } = stubIngestion();
+    await ingest(activities, async (run) => {
+      expect(await run.result()).deep.equal({ chunks: 3 });
+      expect(calls).deep.equal([
+        'parseDocument',
+        'convertDocument',
+        'chunkDocument',
+        'embedChunks',
+        'activateGeneration',
+      ]);
+      const progress: IngestionProgress = await run.query(stageQueryName);
+      expect(progress).deep.equal({ stage: 'done', chunksTotal: 3 });
+      expect(await attributeOf(run, 'Stage')).equal('done');
+    });
+  });
+
+  it('repeats a step whose service is down, and only that step', async () => {
+    const { activities, calls } = stubIngestion({
+      embedChunks: async () => {
+        if (Context.current().info.attempt === 1) {
+          throw appError('model_unavailable', { retryAfterSeconds: 0 });
+        }
+        return { chunksEmbedded: 3 };
+      },
+    });
+    await ingest(activities, async (run) => {
+      expect(await run.result()).deep.equal({ chunks: 3 });
+      expect(calls.filter((name) => name === 'embedChunks')).length(2);
+      expect(calls.filter((name) => name === 'convertDocument')).length(1);
+      expect(calls).not.include('recordFailure');
+    });
+  });
+
+  it('fails at once with the code of a permanent fault, and records it', async () => {
+    const recorded: unknown[] = [];
+    const { activities, calls } = stubIngestion({
+      convertDocument: async () => {
+        throw appError('encrypted_document');
+      },
+      recordFailure: async (failure) => {
+        recorded.push(failure);
+      },
+    });
+    await ingest(activities, async (run) => {
+      const failure = await failureOf(run);
+      expect(failure).instanceOf(ApplicationFailure).property('type', 'encrypted_document');
+      expect(calls.filter((name) => name === 'convertDocument')).length(1);
+      expect(recorded).deep.equal([
+        { ...input, error: { code: 'encrypted_document', message: 'The file is encrypted' } },
+      ]);
+      expect(await attributeOf(run, 'ErrorCode')).equal('encrypted_document');
+      expect(await attributeOf(run, 'Stage')).equal('convert');
+    });
+  });
+
+  it('keeps the text of an unknown error out of its history', async () => {
+    const secret = 'insert into chunks values ($1) - confidential';
+    const { activities } = stubIngestion({
+      parseDocument: async () => {
+        if (Context.current().info.attempt === 1) throw new TypeError(secret);
+        return { sourceFormat: 'text', sizeBytes: 1 };
+      },
+    });
+    await ingest(activities, async (run) => {
+      await run.result();
+      expect(JSON.stringify(await run.fetchHistory())).not.include('confidential');
+    });
+  });
+
+  it('stops the step at work when it is cancelled, and records that', async () => {
+    const { activities, calls } = stubIngestion({
+      embedChunks: () => heartbeating(() => Context.current().cancelled),
+    });
+    await ingest(activities, async (run) => {
+      for (;;) {
+        const { stage } = await run.query<IngestionProgress>(stageQueryName);
+        if (stage === 'embed') break;
+      }
+      await run.cancel();
+      expect(await failureOf(run)).instanceOf(CancelledFailure);
+      expect(calls.at(-1)).equal('recordCancellation');
+      expect(calls).not.include('activateGeneration');
+    });
+  });
+});
