@@ -44,9 +44,12 @@ export async function receiveForm(
       part.resume();
       return;
     }
-    storing = target.store(describeFile(info, part)).catch((error: unknown) => {
+    const upload = describeFile(info, part);
+    storing = target.store(upload).catch((error: unknown) => {
       fail(error);
       // What is left of the part still has to pass, or the parser would wait for ever.
+      part.unpipe();
+      upload.content.destroy();
       part.resume();
       return undefined;
     });
@@ -84,6 +87,8 @@ function describeFile(info: FileInfo, part: Readable): IncomingFile {
   // A stream of our own in between: a store that gives up destroys it, which must not stop the parser.
   const content = new PassThrough();
   part.on('error', (error) => content.destroy(error));
+  // A store that refuses before it reads does not listen either, and an error that nobody hears ends the process.
+  content.on('error', () => {});
   part.pipe(content);
   // A part without a name still is a file, whatever its type declares.
   const given = (info.filename ?? '')

@@ -1,0 +1,57 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import express from 'express';
+import pino from 'pino';
+import { appError } from '#src/errors.ts';
+import type { Authenticate } from '#src/http/authenticate.ts';
+import { createDispatcher } from '#src/http/dispatch.ts';
+import { createErrorHandler } from '#src/http/error-handler.ts';
+import { createOpenStreams, type OpenStreams } from '#src/http/open-streams.ts';
+import { createRequestLog } from '#src/http/request-log.ts';
+import type { Route } from '#src/http/route.ts';
+import { createRouteTable } from '#src/http/route-table.ts';
+import type { IdempotencyStore } from '#src/ports/idempotency-store.ts';
+
+export type ServedRoutes = { baseUrl: string; streams: OpenStreams; close(): Promise<void> };
+
+/** The HTTP core with routes of the test's own, on a port of its own. */
+export async function serveRoutes(
+  routes: readonly Route[],
+  deps: { authenticate?: Authenticate; idempotency?: IdempotencyStore } = {},
+): Promise<ServedRoutes> {
+  const logger = pino({ level: 'silent' });
+  const isOutage = () => false;
+  const streams = createOpenStreams();
+  const dispatch = createDispatcher({
+    authenticate: deps.authenticate ?? (() => Promise.reject(appError('invalid_token'))),
+    idempotency: deps.idempotency ?? noIdempotency,
+    streams,
+    logger,
+    isOutage,
+  });
+  const app = express().set('query parser', 'simple').disable('etag');
+  app.use(createRequestLog(logger));
+  app.use(createRouteTable(routes, dispatch));
+  app.use(createErrorHandler({ logger, isOutage }));
+  const server = createServer(app).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    baseUrl: `http://127.0.0.1:${port}`,
+    streams,
+    close: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+/** For routes that are not idempotent. */
+const noIdempotency: IdempotencyStore = {
+  claim: () => Promise.reject(new Error('no idempotency here')),
+  renew: () => Promise.reject(new Error('no idempotency here')),
+  complete: () => Promise.reject(new Error('no idempotency here')),
+  release: () => Promise.reject(new Error('no idempotency here')),
+};

@@ -1,0 +1,24 @@
+import { expect } from 'chai';
+import { passwordFaults } from '#src/domain/password-rule.ts';
+
+describe('passwordFaults', () => {
+  const accepted = ['Abcdefgh1!', 'Abcdefg 1x', 'Ünïcode-Pässw0rd', `Aa1!${'x'.repeat(124)}`, 'Aa1🔑🔑🔑🔑🔑🔑🔑'];
+  for (const password of accepted) {
+    it(`accepts ${password.slice(0, 20)}`, () => expect(passwordFaults(password)).to.deep.equal([]));
+  }
+
+  const refused: [string, string[]][] = [
+    ['Abcdefg1!', ['length']],
+    [`Aa1!${'x'.repeat(125)}`, ['length']],
+    ['abcdefgh1!', ['uppercase']],
+    ['ABCDEFGH1!', ['lowercase']],
+    ['Abcdefghi!', ['digit']],
+    ['Abcdefghi1', ['special']],
+    ['', ['length', 'uppercase', 'lowercase', 'digit', 'special']],
+  ];
+  for (const [password, faults] of refused) {
+    it(`says that ${password.slice(0, 20) || 'nothing'} lacks ${faults.join(', ')}`, () => {
+      expect(passwordFaults(password)).to.deep.equal(faults);
+    });
+  }
+});

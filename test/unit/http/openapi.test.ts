@@ -1,0 +1,102 @@
+import { expect } from 'chai';
+import { z } from 'zod';
+import { created, ok } from '#src/http/answers.ts';
+import { createOpenApi } from '#src/http/openapi.ts';
+import { idParam } from '#src/http/params.ts';
+import { multipart, route } from '#src/http/route.ts';
+
+const node = z
+  .strictObject({
+    name: z.string(),
+    get children() {
+      return z.array(node);
+    },
+  })
+  .meta({ id: 'Node' });
+
+const document = createOpenApi(
+  [
+    route({
+      method: 'get',
+      path: '/nodes/:node_id',
+      operationId: 'getNode',
+      tag: 'nodes',
+      summary: 'A node',
+      access: 'user',
+      params: z.strictObject({ node_id: idParam('folder_not_found') }),
+      query: z.strictObject({ depth: z.coerce.number().int().default(1), word: z.string() }),
+      responses: { 200: { description: 'It', schema: node } },
+      errors: ['folder_not_found'],
+      handle: () => ok({ name: 'a', children: [] }),
+    }),
+    route({
+      method: 'post',
+      path: '/nodes',
+      operationId: 'createNode',
+      tag: 'nodes',
+      summary: 'A new node from a file',
+      access: 'user',
+      idempotent: true,
+      body: multipart({
+        fields: z.strictObject({ name: z.string().optional() }),
+        store: () => Promise.reject(new Error('not here')),
+        discard: async () => {},
+      }),
+      responses: { 201: { description: 'It', schema: node } },
+      handle: () => created({ name: 'a', children: [] }),
+    }),
+  ],
+  { basePath: '/api', title: 'Nodes', version: '1.0.0', description: 'Trees' },
+);
+const at = (path: string) =>
+  path.split(' ').reduce<unknown>((value, key) => (value === undefined ? value : Object(value)[key]), document);
+
+describe('the OpenAPI document', () => {
+  it('has paths with parameters in braces, under the base path', () => {
+    expect(Object.keys(document.paths)).to.deep.equal(['/nodes/{node_id}', '/nodes']);
+    expect(document.servers).to.deep.equal([{ url: '/api' }]);
+  });
+
+  it('describes parameters, and which of them are required', () => {
+    const parameters = z
+      .array(z.looseObject({ name: z.string(), in: z.string(), required: z.boolean() }))
+      .parse(at('paths /nodes/{node_id} get parameters'));
+    expect(parameters.map((parameter) => [parameter.name, parameter.in, parameter.required])).to.deep.equal([
+      ['node_id', 'path', true],
+      ['depth', 'query', false],
+      ['word', 'query', true],
+    ]);
+  });
+
+  it('puts named schemas into components, also those that contain themselves', () => {
+    const answer = at('paths /nodes/{node_id} get responses 200 content application/json schema');
+    expect(answer).to.deep.equal({ $ref: '#/components/schemas/Node' });
+    expect(at('components schemas Node properties children items')).to.deep.equal(answer);
+  });
+
+  it('describes a form with its file', () => {
+    const form = at('paths /nodes post requestBody content multipart/form-data schema');
+    expect(form).to.have.nested.property('properties.file.format', 'binary');
+    expect(form).to.have.deep.property('required', ['file']);
+  });
+
+  it('lists the problems of a route and of its kind', () => {
+    expect(Object.keys(Object(at('paths /nodes/{node_id} get responses')))).to.have.members([
+      '200',
+      '401',
+      '404',
+      '422',
+      '500',
+      '503',
+    ]);
+    expect(at('paths /nodes post responses 409 description')).to.contain('idempotency_in_flight');
+    expect(at('paths /nodes post responses 409 content application/problem+json schema')).to.deep.equal({
+      $ref: '#/components/schemas/Problem',
+    });
+  });
+
+  it('points only at what is there', () => {
+    const references = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map(([, target = '']) => target);
+    for (const target of references) expect(at(target.slice(2).replaceAll('/', ' ')), target).not.to.equal(undefined);
+  });
+});

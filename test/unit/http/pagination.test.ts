@@ -1,0 +1,44 @@
+import { expect } from 'chai';
+import { createCursors } from '#src/http/pagination.ts';
+
+describe('cursors', () => {
+  const cursors = createCursors('a signing key of the tests, long enough');
+  const position = { sortKey: '2026-01-02T03:04:05.123456Z', id: '01890000-0000-7000-8000-000000000000' };
+  const list = ['chats', { agentId: null }];
+
+  it('gives back the position that it was made of', () => {
+    const cursor = cursors.encode(position, list);
+    expect(cursor).to.match(/^v1\.[\w-]+\.[\w-]{22}$/);
+    expect(cursors.decode(cursor ?? '', list)).to.deep.equal(position);
+  });
+
+  it('is null at the end of a list and at its start', () => {
+    expect(cursors.encode(null, list)).to.equal(null);
+    expect(cursors.decode(undefined, list)).to.equal(null);
+  });
+
+  it('does not depend on the order in which filters are named', () => {
+    const cursor = cursors.encode(position, { a: 1, b: 2 });
+    expect(cursors.decode(cursor ?? '', { b: 2, a: 1 })).to.deep.equal(position);
+  });
+
+  const cursor = cursors.encode(position, list) ?? '';
+  const [version, payload = '', signature = ''] = cursor.split('.');
+  const foreign = createCursors('another signing key, also long enough').encode(position, list) ?? '';
+  const refused: [string, string, unknown][] = [
+    ['garbage', 'hello', list],
+    ['nothing', '', list],
+    ['another position under the old signature', `${version}.${payload.slice(0, -2)}AA.${signature}`, list],
+    ['a cut signature', cursor.slice(0, -1), list],
+    ['another version', cursor.replace('v1', 'v2'), list],
+    ['a cursor signed with another key', foreign, list],
+    ['a cursor of the same list with other filters', cursor, ['chats', { agentId: 'x' }]],
+  ];
+  for (const [what, text, usedFor] of refused) {
+    it(`refuses ${what}`, () => {
+      expect(() => cursors.decode(text, usedFor))
+        .to.throw()
+        .with.property('code', 'invalid_cursor');
+    });
+  }
+});

@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto';
+import { connect } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { expect } from 'chai';
+import { z } from 'zod';
+import type { StoredUpload } from '#src/contracts/uploads.ts';
+import { appError, fieldError } from '#src/errors.ts';
+import { created } from '#src/http/answers.ts';
+import { type IncomingFile, multipart, route } from '#src/http/route.ts';
+import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
+
+describe('uploads', () => {
+  let served: ServedRoutes;
+  const stored = new Map<string, Buffer>();
+  let onStoreFailed = () => {};
+
+  async function store(upload: IncomingFile): Promise<StoredUpload> {
+    if (upload.fileName === 'refused.txt') throw appError('payload_too_large');
+    const content = await buffer(upload.content).catch((error: unknown) => {
+      onStoreFailed();
+      throw error;
+    });
+    const blobKey = `blob-${stored.size}`;
+    stored.set(blobKey, content);
+    const sha256 = createHash('sha256').update(content).digest('hex');
+    const { fileName, mediaType } = upload;
+    return { blobKey, fileName, mediaType, sizeBytes: content.length, sha256 };
+  }
+
+  const upload = route({
+    method: 'post',
+    path: '/uploads',
+    operationId: 'upload',
+    tag: 'uploads',
+    summary: 'A form of the tests',
+    access: 'user',
+    body: multipart({
+      fields: z.strictObject({ name: z.string().max(5), pages: z.coerce.number().int().optional() }),
+      store: (_actor, file) => store(file),
+      discard: async ({ blobKey }) => void stored.delete(blobKey),
+    }),
+    responses: { 201: { description: 'Stored', schema: z.looseObject({ name: z.string() }) } },
+    handle: ({ body }) => {
+      if (body.name === 'no') throw fieldError('name', 'Not this one');
+      if (body.name === 'crash') throw new Error('after a commit, perhaps');
+      return created({ name: body.name, pages: body.pages, file: body.file.fileName, size: body.file.sizeBytes });
+    },
+  });
+
+  before(async () => {
+    const actor = { userId: 'u', orgId: 'o', isOrgAdmin: false, teamIds: [], teamAdminOf: [] };
+    served = await serveRoutes([upload], { authenticate: async () => actor });
+  });
+  after(() => served.close());
+  beforeEach(() => stored.clear());
+
+  const post = (form: FormData) => fetch(`${served.baseUrl}/uploads`, { method: 'POST', body: form });
+  const bytes = (size: number) => new Blob([Buffer.alloc(size, 'x')], { type: 'text/plain' });
+
+  function formOf(...parts: [string, string | Blob, string?][]): FormData {
+    const form = new FormData();
+    for (const [name, value, fileName] of parts) {
+      if (typeof value === 'string') form.append(name, value);
+      else form.append(name, value, fileName);
+    }
+    return form;
+  }
+
+  it('takes fields before and after the file', async () => {
+    const response = await post(formOf(['name', 'a'], ['file', bytes(300_000), 'größe.txt'], ['pages', '7']));
+    expect(response.status).to.equal(201);
+    expect(await response.json()).to.deep.equal({ name: 'a', pages: 7, file: 'größe.txt', size: 300_000 });
+    expect(stored.size).to.equal(1);
+  });
+
+  const refused: [string, FormData, number][] = [
+    ['a form without a file', formOf(['name', 'a']), 422],
+    ['a file that is a plain field', formOf(['name', 'a'], ['file', 'text']), 422],
+    ['a wrong field after the file', formOf(['file', bytes(10), 'f'], ['name', 'too long']), 422],
+    ['an unknown field', formOf(['name', 'a'], ['x', '1'], ['file', bytes(10), 'f']), 422],
+    ['a file of another name', formOf(['name', 'a'], ['picture', bytes(10), 'f'], ['file', bytes(10), 'f']), 422],
+    ['two files', formOf(['name', 'a'], ['file', bytes(10), 'f'], ['file', bytes(10), 'g']), 422],
+    ['text that cannot be stored', formOf(['name', 'a\0'], ['file', bytes(10), 'f']), 422],
+    ['what the handler refuses', formOf(['name', 'no'], ['file', bytes(10), 'f']), 422],
+    ['what the store refuses, read to its end', formOf(['name', 'a'], ['file', bytes(3_000_000), 'refused.txt']), 413],
+  ];
+  for (const [what, form, status] of refused) {
+    it(`refuses ${what} and keeps nothing of it`, async () => {
+      expect((await post(form)).status).to.equal(status);
+      expect(stored.size).to.equal(0);
+    });
+  }
+
+  it('keeps the file when nobody knows whether a row points at it', async () => {
+    expect((await post(formOf(['name', 'crash'], ['file', bytes(10), 'f']))).status).to.equal(500);
+    expect(stored.size).to.equal(1);
+  });
+
+  it('wants a form with a boundary', async () => {
+    const send = (type: string) =>
+      fetch(`${served.baseUrl}/uploads`, { method: 'POST', headers: { 'content-type': type }, body: 'x' });
+    expect((await send('application/json')).status).to.equal(415);
+    expect((await send('multipart/form-data; x=y')).status).to.equal(400);
+    expect((await send('multipart/form-data; boundary=b')).status).to.equal(400);
+  });
+
+  it('fails the store when the client goes in the middle of the file', async () => {
+    const failed = new Promise<void>((resolve) => {
+      onStoreFailed = resolve;
+    });
+    const { hostname, port } = new URL(served.baseUrl);
+    const socket = connect(Number(port), hostname);
+    const head = '--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\nsome bytes';
+    socket.write('POST /uploads HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\n');
+    socket.write(`Content-Length: 100000\r\n\r\n${head}`, () => socket.destroy());
+    await failed;
+    expect(stored.size).to.equal(0);
+  });
+});
