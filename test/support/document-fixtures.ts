@@ -1,4 +1,4 @@
-import { crc32, deflateRawSync } from 'node:zlib';
+import { crc32, deflateRawSync, deflateSync } from 'node:zlib';
 
 /** A ZIP archive with these entries, deflated. */
 export function zipFile(entries: Record<string, string | Buffer>): Buffer {
@@ -91,3 +91,17 @@ function drawText({ text, x, y, size = 10, font = 'regular' }: PdfText): string 
 
 /** What a reader sees of a PDF that opens only with a password. */
 export const pdfPasswordTrailer = `/ID [<${'00'.repeat(16)}><${'00'.repeat(16)}>] /Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <${'11'.repeat(32)}> /U <${'22'.repeat(32)}> >>`;
+
+/** A small PDF whose one page unpacks to this many bytes; it has no list of its objects, which readers put up with. */
+export function pdfBomb(inflatedBytes: number): Buffer {
+  const content = deflateSync(Buffer.alloc(inflatedBytes, ' '));
+  const head = [
+    '%PDF-1.4',
+    '1 0 obj << /Type /Catalog /Pages 2 0 R >> endobj',
+    '2 0 obj << /Type /Pages /Count 1 /Kids [3 0 R] >> endobj',
+    '3 0 obj << /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 4 0 R >> endobj',
+    `4 0 obj << /Length ${content.length} /Filter /FlateDecode >>\nstream\n`,
+  ].join('\n');
+  const tail = '\nendstream endobj\ntrailer << /Size 5 /Root 1 0 R >>\n%%EOF\n';
+  return Buffer.concat([Buffer.from(head), content, Buffer.from(tail)]);
+}

@@ -30,6 +30,9 @@ const inProcessParsers: Partial<Record<SourceFormat, DocumentParser>> = {
   code: parseCode,
 };
 
+/** A heading further down is not the document's title. */
+const titleWithin = 10_000;
+
 const parsedDocument = z.object({ body: z.string(), title: z.string().nullable() });
 
 type Source = Parameters<Converter['convert']>[0];
@@ -81,21 +84,13 @@ export function createConverter(deps: {
   async function parse(source: Source, onProgress: (note: string) => void) {
     if (source.format === 'pdf') {
       const { toolsDir, python = 'python3' } = deps;
-      return parsePdf({
-        ...source,
-        path: await realpath(source.path),
-        python,
-        toolsDir,
-        workingDirectory,
-        limits,
-        onProgress,
-      });
+      const path = await realpath(source.path);
+      return parsePdf({ path, signal: source.signal, python, toolsDir, workingDirectory, limits, onProgress });
     }
     const { size } = await stat(source.path);
     const parser = size <= limits.inProcessBytes ? inProcessParsers[source.format] : undefined;
-    const { body, title } = parser
-      ? await parser({ bytes: await readFile(source.path), fileName: source.fileName })
-      : await parseInChild(source);
+    if (!parser) return { ...(await parseInChild(source)), pageMap: null };
+    const { body, title } = await parser({ bytes: await readFile(source.path), fileName: source.fileName });
     return { body: cleanMarkdown(body), title, pageMap: null };
   }
 
@@ -127,5 +122,5 @@ export function createConverter(deps: {
 }
 
 function firstHeading(body: string): string | null {
-  return /^# +(.+)$/m.exec(body)?.[1]?.trim() ?? null;
+  return /^# +(.+)$/m.exec(body.slice(0, titleWithin))?.[1]?.trim() ?? null;
 }

@@ -4,6 +4,7 @@
  */
 import { readFile, stat } from 'node:fs/promises';
 import { AppError, appError } from '#src/errors.ts';
+import { cleanMarkdown } from './clean-text.ts';
 import type { ConversionLimits } from './conversion-limits.ts';
 import type { DocumentParser } from './parsed-document.ts';
 import { checkZip } from './zip-guard.ts';
@@ -28,7 +29,8 @@ try {
   const { size } = await stat(path);
   if (size > limits.sourceBytes) throw appError('too_large', { detail: 'The file is larger than this format may be.' });
   if (format === 'docx') await checkZip(path, limits);
-  say(await parse({ bytes: await readFile(path), fileName }));
+  const { body, title } = await parse({ bytes: await readFile(path), fileName });
+  say({ body: cleanMarkdown(body), title });
 } catch (error) {
   const known = error instanceof AppError ? error : null;
   process.stderr.write(`${error}\n`);

@@ -6,7 +6,9 @@ import {
 } from '#test/support/converter-environment.ts';
 import { docxFile, docxParagraph, pdfFile } from '#test/support/document-fixtures.ts';
 
-describe('converting a file to Markdown', () => {
+describe('converting a file to Markdown', function () {
+  // Parsers are processes: on a busy machine a handful of starts takes long.
+  this.timeout(60_000);
   let environment: ConverterEnvironment;
   before(async () => {
     environment = await createConverterEnvironment();

@@ -6,19 +6,26 @@ import {
   createConverterEnvironment,
   needsPdfium,
 } from '#test/support/converter-environment.ts';
-import { docxFile, docxParagraph, pdfFile, pdfPasswordTrailer, zipFile } from '#test/support/document-fixtures.ts';
+import {
+  docxFile,
+  docxParagraph,
+  pdfBomb,
+  pdfFile,
+  pdfPasswordTrailer,
+  zipFile,
+} from '#test/support/document-fixtures.ts';
 
 const MiB = 1024 ** 2;
 
-describe('a file that cannot be converted', () => {
+describe('a file that cannot be converted', function () {
+  // Parsers are processes: on a busy machine a handful of starts takes long.
+  this.timeout(60_000);
   let environment: ConverterEnvironment;
   before(async () => {
     environment = await createConverterEnvironment();
   });
   after(() => environment.remove());
-  const codeOf: ConverterEnvironment['convert'] extends (...args: infer Args) => unknown
-    ? (...args: Args) => Promise<string>
-    : never = (...args) => appErrorCode(environment.convert(...args));
+  const codeOf = (...file: Parameters<ConverterEnvironment['convert']>) => appErrorCode(environment.convert(...file));
 
   it('is empty', async () => {
     expect(await codeOf('a.txt', '')).to.equal('empty_document');
@@ -70,6 +77,17 @@ describe('a file that cannot be converted', () => {
     ).to.equal('too_large');
   });
 
+  it('is a PDF that unpacks to far more than its size', async function () {
+    needsPdfium(this);
+    expect(await codeOf('a.pdf', pdfBomb(256 * MiB), { processMemoryBytes: 100 * MiB })).to.equal('too_large');
+    const lines = Array.from({ length: 20_100 }, (_, line) => ({
+      text: 'ab',
+      x: 50,
+      y: 750 - (line % 60) * 12 + line / 1_000,
+    }));
+    expect(await codeOf('b.pdf', pdfFile([lines]))).to.equal('too_large');
+  });
+
   it('leaves an archive inside an archive alone', async () => {
     const inner = zipFile({ bomb: Buffer.alloc(20 * MiB) });
     const { body } = await environment.convert('a.docx', docxFile(docxParagraph('words'), { 'word/inner.zip': inner }));
@@ -89,7 +107,7 @@ describe('a file that cannot be converted', () => {
     expect(await codeOf('a.html', deep)).to.equal('corrupt_document');
     const arrays = `${'['.repeat(1_000_000)}${']'.repeat(1_000_000)}`;
     expect(await codeOf('a.json', arrays)).to.be.oneOf(['corrupt_document', 'too_large']);
-  }).timeout(60_000);
+  });
 
   it('holds more text than is allowed, or one endless line', async () => {
     expect(await codeOf('a.txt', 'words '.repeat(1_000), { bodyLength: 1_000 })).to.equal('too_large');
@@ -103,14 +121,14 @@ describe('a file that cannot be converted', () => {
     expect(await codeOf('b.html', page.repeat(100_000), { processMemoryBytes: 20 * MiB })).to.equal('too_large');
     expect(await codeOf('c.csv', 'a,b,c,d\n'.repeat(1_000_000), { heapMiB: 32 })).to.equal('too_large');
     expect(await codeOf('d.html', page, { outputBytes: 20 })).to.equal('too_large');
-  }).timeout(60_000);
+  });
 
   it('is wanted no more', async () => {
     const path = await environment.write('a.html', `<html><body>${'<p>words</p>'.repeat(50_000)}`);
     const stop = new AbortController();
-    const work = environment.converter.convert({ path, fileName: 'a.html', format: 'html', signal: stop.signal });
     const reason = new Error('a newer upload');
-    setTimeout(() => stop.abort(reason), 30);
+    const source = { path, fileName: 'a.html', format: 'html', signal: stop.signal } as const;
+    const work = environment.converter.convert({ ...source, onProgress: () => stop.abort(reason) });
     expect(await work.catch((error: unknown) => error)).to.equal(reason);
   });
 });

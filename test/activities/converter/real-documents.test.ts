@@ -62,7 +62,9 @@ const failures: Record<string, string> = {
   'test.xls': 'unsupported_format',
 };
 
-describe('converting real documents', () => {
+describe('converting real documents', function () {
+  // Parsers are processes: on a busy machine a handful of starts takes long.
+  this.timeout(60_000);
   let environment: ConverterEnvironment;
   before(async () => {
     environment = await createConverterEnvironment();

@@ -18,6 +18,9 @@ import math
 import resource
 import sys
 
+# The densest real page has hundreds; the parent handles a page in one go.
+MOST_LINES_OF_A_PAGE = 20_000
+
 
 def say(message):
     sys.stdout.write(json.dumps(message) + "\n")
@@ -116,6 +119,8 @@ def read_document(pypdfium2, raw, path, max_pages):
             message = read_page(raw, page)
         except pypdfium2.PdfiumError:
             return say({"error": "corrupt_document", "detail": f"Page {index + 1} of the PDF cannot be read."})
+        if len(message["lines"]) > MOST_LINES_OF_A_PAGE:
+            return say({"error": "too_large", "detail": f"Page {index + 1} of the PDF holds too many lines."})
         page.close()
         say(message)
 
