@@ -60,7 +60,7 @@ const settings = z.object({
         return z.NEVER;
       }
     })
-    .pipe(z.record(z.enum(['free', 'pro', 'max']), z.record(z.string(), z.number().int().nonnegative())))
+    .pipe(z.partialRecord(z.enum(['free', 'pro', 'max']), z.record(z.string(), z.number().int().nonnegative())))
     .optional(),
 });
 
