@@ -131,8 +131,11 @@ export function documentsRoutes(documents: DocumentsService): Route[] {
       summary: 'The stored original; a part of it with `Range`',
       access: 'user',
       params,
-      responses: { 200: { description: 'The original', contentType: 'application/octet-stream' } },
-      errors: ['document_not_found'],
+      responses: {
+        200: { description: 'The original', contentType: 'application/octet-stream' },
+        206: { description: 'The part that was asked for', contentType: 'application/octet-stream' },
+      },
+      errors: ['document_not_found', 'range_not_satisfiable'],
       handle: async ({ actor, params: { document_id } }) => {
         const { document, open } = await documents.getFile(actor, document_id);
         return file({
