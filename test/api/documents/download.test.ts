@@ -1,0 +1,44 @@
+import { expect } from 'chai';
+import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import type { Member } from '#test/support/client.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
+
+const page = '<script>alert("hello")</script>';
+
+describe('GET /documents/{document_id}/file', () => {
+  let shared: Stack;
+  let ada: Member;
+  let path: string;
+  before(async () => {
+    shared = await stack();
+    ada = await shared.signUp();
+    const form = { name: 'größe "1".html', content: page, type: 'text/html' };
+    const { body } = await ada.upload('/documents', form, 201, { fields: { ingest: 'false' } });
+    path = `/documents/${fullDocumentSchema.parse(body).id}/file`;
+  });
+
+  it('200: is the original, as an attachment that no browser runs', async () => {
+    const { body, headers } = await ada.get(path, 200);
+    expect(body).to.equal(page);
+    expect(headers.get('content-type')).to.equal('text/html');
+    expect(headers.get('content-disposition')).to.match(/^attachment; .*filename\*=UTF-8''gr%C3%B6%C3%9Fe%20/);
+    expect(headers.get('x-content-type-options')).to.equal('nosniff');
+    expect(headers.get('content-security-policy')).to.contain('sandbox');
+  });
+
+  it('206: is the part that was asked for', async () => {
+    const { body, headers } = await ada.get(path, 206, { Range: 'bytes=1-6' });
+    expect(body).to.equal('script');
+    expect(headers.get('content-range')).to.equal(`bytes 1-6/${page.length}`);
+  });
+
+  it('304: when the client has it already', async () => {
+    const { headers } = await ada.get(path, 200);
+    await ada.get(path, 304, { 'If-None-Match': headers.get('etag') ?? '' });
+  });
+
+  it('416: for a part behind the end', async () => {
+    const { headers } = await ada.get(path, 416, { Range: 'bytes=1000-' });
+    expect(headers.get('content-range')).to.equal(`bytes */${page.length}`);
+  });
+});

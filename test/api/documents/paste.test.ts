@@ -1,0 +1,49 @@
+import { expect } from 'chai';
+import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import type { Member } from '#test/support/client.ts';
+import { eventually } from '#test/support/eventually.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
+
+const note = { name: 'Note', content: 'Received: by hand\n\nThe fox is quick.', source_format: 'text' };
+
+describe('POST /documents/paste', () => {
+  let shared: Stack;
+  let ada: Member;
+  before(async () => {
+    shared = await stack();
+    ada = await shared.signUp();
+  });
+
+  it('201: makes a document of the text, in the format that its author says', async () => {
+    const { body } = await ada.post('/documents/paste', { ...note, content: '<html><p>Not a page.</p>' }, 201);
+    const { id } = fullDocumentSchema.parse(body);
+    const ingested = await eventually(async () => {
+      const document = fullDocumentSchema.parse((await ada.get(`/documents/${id}`, 200)).body);
+      return document.embedding_complete ? document : undefined;
+    });
+    expect(ingested.source_format).to.equal('text');
+    expect(ingested.content).to.contain('Not a page.');
+  });
+
+  it('401: without a token', async () => {
+    await shared.anonymous.post('/documents/paste', note, 401);
+  });
+
+  it('404: into a folder that is not there', async () => {
+    await ada.post('/documents/paste', { ...note, target_folder_id: crypto.randomUUID() }, 404);
+  });
+
+  it('422: blank, of another format, with control characters or unknown fields', async () => {
+    for (const wrong of [
+      { content: ' \n' },
+      { content: 'a\0b' },
+      { source_format: 'pdf' },
+      { name: '' },
+      { name: 'two\nlines' },
+      { name: 'x'.repeat(256) },
+      { tags: [] },
+    ]) {
+      await ada.post('/documents/paste', { ...note, ...wrong }, 422);
+    }
+  });
+});
