@@ -3,23 +3,19 @@ import type { ChildSpec } from '../supervisor/child-spec.ts';
 import { answersOk } from './http-probe.ts';
 import { serviceEnvironment } from './service-environment.ts';
 
-/** Where this one lives; tests of the runners and the service start it from any folder. */
 const ENTRY = join(import.meta.dirname, '..', '..', 'services', 'model-server', 'main.ts');
 
-export type ModelServerOptions = { toolsDir: string; dataDir: string; port: number; settings?: Record<string, string> };
+export type ModelServerOptions = { toolsDir: string; dataDir: string; port: number };
 
 /** The local server of the packaged models, in the shape of the OpenAI API. */
-export function modelServer({ toolsDir, dataDir, port, settings = {} }: ModelServerOptions): ChildSpec {
+export function modelServer({ toolsDir, dataDir, port }: ModelServerOptions): ChildSpec {
   return {
     name: 'model-server',
     command: [process.execPath, ENTRY],
-    env: serviceEnvironment({
-      ...settings,
-      HOST: '127.0.0.1',
-      PORT: String(port),
-      TOOLS_DIR: toolsDir,
-      DATA_DIR: join(dataDir, 'models'),
-    }),
+    env: serviceEnvironment(
+      { HOST: '127.0.0.1', PORT: String(port), TOOLS_DIR: toolsDir, DATA_DIR: join(dataDir, 'models') },
+      ['LLM_THREADS', 'NODE_COMPILE_CACHE'],
+    ),
     stopSignal: 'SIGTERM',
     stopTimeoutMs: 5_000,
     readyTimeoutMs: 60_000,
