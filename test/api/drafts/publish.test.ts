@@ -1,0 +1,127 @@
+import { expect } from 'chai';
+import { agentListSchema, agentSchema } from '#src/modules/agents/agents.schema.ts';
+import { draftDetailSchema } from '#src/modules/drafts/drafts.schema.ts';
+import type { Member } from '#test/support/client.ts';
+import { createTeam, signUpColleague } from '#test/support/colleague.ts';
+import { type Stack, stack, startStack } from '#test/support/stack.ts';
+
+const ready = { agent_name: 'Clerk', agent_prompt: 'Answer briefly.', anchor_words: { tax: 5 } };
+
+describe('POST /agent-drafts/{draft_id}/publish', () => {
+  let shared: Stack;
+  let ada: Member;
+  before(async () => {
+    shared = await stack();
+    ada = await shared.signUp();
+  });
+
+  const newDraft = async (body: object = ready, member = ada) =>
+    draftDetailSchema.parse((await member.post('/agent-drafts', body, 201)).body);
+  const publish = async (draft: { id: string; head_version_id: string }, body: object = {}, member = ada) => {
+    const sent = { version_id: draft.head_version_id, ...body };
+    return agentSchema.parse((await member.post(`/agent-drafts/${draft.id}/publish`, sent, 201)).body);
+  };
+
+  it('201: makes an agent of the version, with the defaults of the deployment', async () => {
+    const draft = await newDraft();
+    const agent = await publish(draft);
+    expect(agent).to.include({
+      agent_name: 'Clerk',
+      agent_prompt: 'Answer briefly.',
+      chat_model: shared.config.models.chatModel,
+      user_off_topic_streak_threshold: 3,
+      user_on_topic_streak_threshold: 2,
+      visibility: 'personal',
+      source_draft_id: draft.id,
+      ready: true,
+      has_chats: false,
+      can_write: true,
+    });
+    expect(agent.anchor_word_candidates).to.deep.equal([]);
+  });
+
+  it('201: makes another agent when it is done twice, and the same one under the same key', async () => {
+    const draft = await newDraft();
+    expect((await publish(draft)).id).not.to.equal((await publish(draft)).id);
+    const path = `/agent-drafts/${draft.id}/publish`;
+    const again = () => ada.post(path, { version_id: draft.head_version_id }, 201, { 'Idempotency-Key': draft.id });
+    expect((await again()).body).to.deep.equal((await again()).body);
+  });
+
+  it('201: takes the scope of the draft, or the one that is sent', async () => {
+    const team = await createTeam(shared, ada.orgId, []);
+    const draft = await newDraft({ ...ready, visibility: 'team_level', team_ids: [team] });
+    expect(await publish(draft)).to.deep.include({ visibility: 'team_level', team_ids: [team] });
+    expect(await publish(draft, { visibility: 'org_level' })).to.deep.include({
+      visibility: 'org_level',
+      team_ids: [],
+    });
+  });
+
+  it('201: up to the limit of agents, and 409 to all beyond it', async () => {
+    const limited = await startStack({ TIER_LIMITS: '{"free":{"agents":3}}' }, { workers: false });
+    try {
+      const member = await limited.signUp();
+      const draft = await newDraft(ready, member);
+      const replies = await Promise.all(
+        Array.from({ length: 12 }, () =>
+          member.raw(`/agent-drafts/${draft.id}/publish`, {
+            method: 'POST',
+            headers: { 'content-type': 'application/json' },
+            body: JSON.stringify({ version_id: draft.head_version_id }),
+          }),
+        ),
+      );
+      expect(replies.map(({ status }) => status).sort()).to.deep.equal([201, 201, 201, ...Array(9).fill(409)]);
+      expect(agentListSchema.parse((await member.get('/agents', 200)).body).items).to.have.length(3);
+      const sent = { version_id: draft.head_version_id };
+      const { body } = await member.post(`/agent-drafts/${draft.id}/publish`, sent, 409);
+      expect(body).to.include({ code: 'agent_limit_reached' });
+    } finally {
+      await limited.close();
+    }
+  });
+
+  it('401: without a token', async () => {
+    await shared.anonymous.post(`/agent-drafts/${crypto.randomUUID()}/publish`, {}, 401);
+  });
+
+  it('403: for somebody who may only read the draft', async () => {
+    const draft = await newDraft({ ...ready, visibility: 'org_level' });
+    const grace = await signUpColleague(shared, ada);
+    await grace.post(`/agent-drafts/${draft.id}/publish`, { version_id: draft.head_version_id }, 403);
+  });
+
+  it('404: for a draft, a version or a team that is not there', async () => {
+    const [one, two] = [await newDraft(), await newDraft()];
+    const sent = { version_id: one.head_version_id };
+    const codeAt = async (draftId: string, body: object) =>
+      (await ada.post(`/agent-drafts/${draftId}/publish`, body, 404)).body;
+    expect(await codeAt(crypto.randomUUID(), sent)).to.include({ code: 'draft_not_found' });
+    expect(await codeAt(two.id, sent)).to.include({ code: 'version_not_found' });
+    const team = { visibility: 'team_level', team_ids: [crypto.randomUUID()] };
+    expect(await codeAt(one.id, { ...sent, ...team })).to.include({ code: 'team_not_found' });
+  });
+
+  it('409: lists what a version lacks', async () => {
+    const draft = await newDraft({ agent_name: 'Clerk' });
+    const { body } = await ada.post(`/agent-drafts/${draft.id}/publish`, { version_id: draft.head_version_id }, 409);
+    expect(body).to.nested.include({
+      code: 'not_ready',
+      'errors[0].path': 'agent_prompt',
+      'errors[1].path': 'anchor_words',
+    });
+  });
+
+  it('422: for teams without team_level, or the other way round', async () => {
+    const draft = await newDraft();
+    for (const wrong of [
+      { visibility: 'team_level' },
+      { visibility: 'personal', team_ids: [crypto.randomUUID()] },
+      { visibility: 'public' },
+      { name: 'x' },
+    ]) {
+      await ada.post(`/agent-drafts/${draft.id}/publish`, { version_id: draft.head_version_id, ...wrong }, 422);
+    }
+  });
+});
