@@ -10,10 +10,10 @@ import { type Config, loadConfig } from '#src/config.ts';
 import { type Container, createContainer } from '#src/container.ts';
 import type { Route } from '#src/http/route.ts';
 import { startWorkers } from '#workers/run.ts';
-import { installRuntime } from '#workers/runtime.ts';
 import { type ApiClient, createClient, type Member } from './client.ts';
 import { createTestDatabase, testServices } from './services.ts';
 import { createTestNamespace } from './temporal-namespace.ts';
+import { installRuntimeOnce } from './temporal-runtime.ts';
 
 /** The API and the workers in this process, on the real services. Tests keep apart by their organizations. */
 export type Stack = {
@@ -73,8 +73,7 @@ export async function startStack(
     ...settings,
   });
   const container = createContainer(config, 'test');
-  if (!isRuntimeInstalled) installRuntime(container.logger);
-  isRuntimeInstalled = true;
+  installRuntimeOnce(container.logger);
   const workers = parts.workers ? await startWorkers(container) : null;
 
   const app = createApp(container);
@@ -102,8 +101,6 @@ export async function startStack(
     },
   };
 }
-
-let isRuntimeInstalled = false;
 
 const signingKey = generateKeyPairSync('rsa', {
   modulusLength: 2048,

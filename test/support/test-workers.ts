@@ -1,11 +1,12 @@
 import type { Client } from '@temporalio/client';
-import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import { NativeConnection, Worker } from '@temporalio/worker';
 import { v7 as uuidv7 } from 'uuid';
 import { mapErrors } from '#activities/interceptors/error-mapping.ts';
 import { createTemporalConnection } from '#src/temporal/connection.ts';
 import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
 import { workflowBundle } from '#workers/bundle.ts';
 import { testServices } from './services.ts';
+import { installRuntimeOnce } from './temporal-runtime.ts';
 
 const NAMESPACE = 'default';
 
@@ -16,17 +17,9 @@ export type TestWorkers = {
   close(): Promise<void>;
 };
 
-let isQuiet = false;
-
-/** What the library logs of faults that tests make on purpose would hide the news. */
-export function quietRuntime(): void {
-  if (!isQuiet) Runtime.install({ logger: new DefaultLogger('ERROR', () => undefined), shutdownSignals: [] });
-  isQuiet = true;
-}
-
 /** Workers on the shared Temporal server, as production makes them. */
 export async function testWorkers(): Promise<TestWorkers> {
-  quietRuntime();
+  installRuntimeOnce();
   const address = testServices().temporalAddress;
   const temporal = createTemporalConnection({ address, namespace: NAMESPACE });
   await registerSearchAttributes(temporal);
