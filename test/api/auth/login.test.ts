@@ -1,0 +1,47 @@
+import { expect } from 'chai';
+import { tokenResponse } from '#src/modules/auth/auth.schema.ts';
+import type { Member } from '#test/support/client.ts';
+import { freshEmail } from '#test/support/fresh-email.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
+
+describe('POST /auth/login', () => {
+  let api: Stack;
+  let member: Member;
+  before(async () => {
+    api = await stack();
+    member = await api.signUp();
+  });
+
+  it('200 for the right password, whatever the case and spaces of the email', async () => {
+    const credentials = { username: ` ${member.email.toUpperCase()}`, password: member.password };
+    const { body, headers } = await api.anonymous.post('/auth/login', credentials, 200);
+    const tokens = tokenResponse.parse(body);
+    expect(tokens.is_new_user).to.equal(false);
+    expect(tokens.organization.org_id).to.equal(member.orgId);
+    expect(headers.get('cache-control')).to.equal('no-store');
+    await api.anonymous.withToken(tokens.access_token).get('/folders', 200);
+  });
+
+  it('401 for a wrong password, in the same words as for an unknown email', async () => {
+    const wrong = { username: member.email, password: 'Wrong-horse-1' };
+    const unknown = { username: freshEmail(), password: member.password };
+    const answers = await Promise.all([wrong, unknown].map((body) => api.anonymous.post('/auth/login', body, 401)));
+    const [first, second] = answers.map(({ body }) => Object(body));
+    expect(first).to.include({ code: 'invalid_credentials' });
+    expect(first.detail).to.equal(second.detail);
+  });
+
+  it('403 for a disabled account, and only with its password', async () => {
+    const disabled = await api.signUp();
+    await api.container.db('users').where('id', disabled.userId).update({ disabledAt: new Date() });
+    const credentials = { username: disabled.email, password: disabled.password };
+    const { body } = await api.anonymous.post('/auth/login', credentials, 403);
+    expect(body).to.include({ code: 'account_disabled' });
+    await api.anonymous.post('/auth/login', { ...credentials, password: 'Wrong-horse-1' }, 401);
+  });
+
+  it('422 without a username or with an email in another field', async () => {
+    await api.anonymous.post('/auth/login', { password: member.password }, 422);
+    await api.anonymous.post('/auth/login', { email: member.email, password: member.password }, 422);
+  });
+});

@@ -1,0 +1,234 @@
+import { randomUUID } from 'node:crypto';
+import { expect } from 'chai';
+import { z } from 'zod';
+import { createDatabase } from '#src/adapters/postgres/database.ts';
+import { createIdempotencyStore } from '#src/adapters/postgres/idempotency-keys.ts';
+import { appError, type ErrorCode } from '#src/errors.ts';
+import { created, eventStream } from '#src/http/answers.ts';
+import { multipart, type Route, route } from '#src/http/route.ts';
+import type { Db } from '#src/ports/database.ts';
+import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
+import { createTestDatabase } from '#test/support/services.ts';
+
+describe('Idempotency-Key', () => {
+  const userId = randomUUID();
+  const otherUserId = randomUUID();
+  let database: Awaited<ReturnType<typeof createTestDatabase>>;
+  let db: Db;
+  let served: ServedRoutes;
+  let effects = 0;
+  let refusal: ErrorCode | undefined;
+  let discarded = 0;
+  /** What a request waits for before it answers. */
+  let gate = Promise.resolve();
+
+  const facts = {
+    method: 'post',
+    tag: 'works',
+    summary: 'Work of the tests',
+    access: 'user',
+    idempotent: true,
+  } as const;
+  const work = z.strictObject({ effect: z.int() });
+  const routes: Route[] = [
+    route({
+      ...facts,
+      path: '/works',
+      operationId: 'work',
+      body: z.strictObject({ name: z.string(), size: z.int().optional() }),
+      responses: { 201: { description: 'Done', schema: work } },
+      handle: async () => {
+        effects += 1;
+        const effect = effects;
+        await gate;
+        if (refusal !== undefined) throw appError(refusal);
+        return created({ effect }, { Location: `/works/${effect}` });
+      },
+    }),
+    route({
+      ...facts,
+      path: '/streams',
+      operationId: 'stream',
+      responses: { 200: { description: 'Events', contentType: 'text/event-stream' } },
+      handle: () =>
+        eventStream(async (events) => {
+          effects += 1;
+          await events.send({ id: '1:0', event: 'token', data: { t: `${effects}` } });
+          await events.send({ event: refusal === undefined ? 'done' : 'error', data: {} });
+        }),
+    }),
+    route({
+      ...facts,
+      path: '/uploads',
+      operationId: 'upload',
+      body: multipart({
+        fields: z.strictObject({ name: z.string() }),
+        store: async (_actor, { fileName, mediaType, content }) => {
+          const text = (await content.toArray()).join('');
+          return { blobKey: 'b', fileName, mediaType, sizeBytes: text.length, sha256: text };
+        },
+        discard: async () => {
+          discarded += 1;
+        },
+      }),
+      responses: { 201: { description: 'Stored', schema: work } },
+      handle: () => {
+        effects += 1;
+        return created({ effect: effects });
+      },
+    }),
+  ];
+
+  before(async () => {
+    database = await createTestDatabase();
+    db = createDatabase({ url: database.url, maxConnections: 5, applicationName: 'idempotency test' });
+    const user = (id: string) => ({ id, email: `${id}@example.com`, displayName: 'Ada' });
+    await db('users').insert([user(userId), user(otherUserId)]);
+    served = await serveRoutes(routes, {
+      idempotency: createIdempotencyStore(db),
+      authenticate: async (authorization) => ({
+        userId: authorization === undefined ? userId : otherUserId,
+        orgId: randomUUID(),
+        isOrgAdmin: false,
+        teamIds: [],
+        teamAdminOf: [],
+      }),
+    });
+  });
+  after(async () => {
+    await served.close();
+    await db.destroy();
+    await database.drop();
+  });
+  beforeEach(() => {
+    effects = 0;
+    discarded = 0;
+    refusal = undefined;
+    gate = Promise.resolve();
+  });
+
+  const post = (path: string, key: string, body?: object, headers: Record<string, string> = {}) =>
+    fetch(`${served.baseUrl}${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'idempotency-key': key, ...headers },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  const code = async (response: Response) => z.object({ code: z.string() }).parse(await response.json()).code;
+
+  it('gives the first answer again, with its headers, and has one effect', async () => {
+    const key = randomUUID();
+    const first = await post('/works', key, { name: 'a', size: 1 });
+    const again = await post('/works', key, { size: 1, name: 'a' });
+    expect(effects).to.equal(1);
+    expect([again.status, again.headers.get('location')]).to.deep.equal([201, '/works/1']);
+    expect(await again.json()).to.deep.equal(await first.json());
+    expect(again.headers.get('idempotency-replayed')).to.equal('true');
+  });
+
+  it('has one effect for many at once', async () => {
+    const key = randomUUID();
+    const responses = await Promise.all(Array.from({ length: 50 }, () => post('/works', key, { name: 'a' })));
+    expect(effects).to.equal(1);
+    for (const response of responses) expect(response.status).to.be.oneOf([201, 409]);
+  });
+
+  it('answers 409 while the first is at work', async () => {
+    const key = randomUUID();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    gate = promise;
+    const first = post('/works', key, { name: 'a' });
+    while (effects === 0) await new Promise(setImmediate);
+    const second = await post('/works', key, { name: 'a' });
+    expect([second.status, await code(second)]).to.deep.equal([409, 'idempotency_in_flight']);
+    resolve();
+    expect((await first).status).to.equal(201);
+  });
+
+  it('answers 422 for the same key with another body', async () => {
+    const key = randomUUID();
+    await post('/works', key, { name: 'a' });
+    const other = await post('/works', key, { name: 'b' });
+    expect([other.status, await code(other)]).to.deep.equal([422, 'idempotency_key_reused']);
+  });
+
+  it('answers 400 for a key that is none', async () => {
+    expect((await post('/works', 'x'.repeat(256), { name: 'a' })).status).to.equal(400);
+  });
+
+  it('tells callers and routes apart', async () => {
+    const key = randomUUID();
+    await post('/works', key, { name: 'a' });
+    await post('/works', key, { name: 'a' }, { authorization: 'other' });
+    await post('/streams', key, { name: 'a' });
+    expect(effects).to.equal(3);
+  });
+
+  for (const kept of ['validation_failed', 'forbidden', 'document_not_found'] as const) {
+    it(`keeps ${kept}`, async () => {
+      const key = randomUUID();
+      refusal = kept;
+      const first = await post('/works', key, { name: 'a' });
+      const again = await post('/works', key, { name: 'a' });
+      expect(effects).to.equal(1);
+      expect(again.headers.get('content-type')).to.contain('application/problem+json');
+      expect([again.status, await again.json()]).to.deep.equal([first.status, await first.json()]);
+    });
+  }
+
+  for (const passing of ['round_in_progress', 'rate_limited', 'invalid_token', 'internal_error'] as const) {
+    it(`forgets ${passing}`, async () => {
+      const key = randomUUID();
+      refusal = passing;
+      await post('/works', key, { name: 'a' });
+      refusal = undefined;
+      expect((await post('/works', key, { name: 'a' })).status).to.equal(201);
+    });
+  }
+
+  it('lets the same request take over from a process that died, and no other', async () => {
+    const key = { userId, route: 'POST /works', key: randomUUID() };
+    const store = createIdempotencyStore(db);
+    expect(await store.claim(key, 'same', 20)).to.deep.equal({ outcome: 'claimed' });
+    expect(await store.claim(key, 'same', 20)).to.deep.equal({ outcome: 'in_flight' });
+    await store.renew(key, -1);
+    expect(await store.claim(key, 'other', 20)).to.deep.equal({ outcome: 'other_request' });
+    expect(await store.claim(key, 'same', 20)).to.deep.equal({ outcome: 'claimed' });
+  });
+
+  it('forgets after a day', async () => {
+    const key = randomUUID();
+    await post('/works', key, { name: 'a' });
+    await db('idempotency_keys')
+      .where({ key })
+      .update({ createdAt: db.raw("now() - interval '25 hours'") });
+    expect(await (await post('/works', key, { name: 'b' })).json()).to.deep.equal({ effect: 2 });
+  });
+
+  it('plays a stream again that ended well, and not one that ended in error', async () => {
+    const key = randomUUID();
+    const first = await (await post('/streams', key)).text();
+    expect(await (await post('/streams', key)).text()).to.equal(first);
+    expect(effects).to.equal(1);
+
+    const failing = randomUUID();
+    refusal = 'internal_error';
+    await (await post('/streams', failing)).text();
+    await (await post('/streams', failing)).text();
+    expect(effects).to.equal(3);
+  });
+
+  it('knows a file by its content, and keeps one of two that are the same', async () => {
+    const upload = (key: string, content: string) => {
+      const form = new FormData();
+      form.append('name', 'a');
+      form.append('file', new Blob([content]), 'f.txt');
+      return fetch(`${served.baseUrl}/uploads`, { method: 'POST', headers: { 'idempotency-key': key }, body: form });
+    };
+    const key = randomUUID();
+    await upload(key, 'one');
+    const again = await upload(key, 'one');
+    expect([again.status, await again.json(), discarded]).to.deep.equal([201, { effect: 1 }, 1]);
+    const other = await upload(key, 'two');
+    expect([other.status, discarded]).to.deep.equal([422, 2]);
+  });
+});
