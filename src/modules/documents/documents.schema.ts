@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { jobPartId } from '#src/contracts/workflow-ids.ts';
-import { estimatedPageCount } from '#src/domain/page-count.ts';
+import { pageNumberAt } from '#src/domain/page-map.ts';
 import { isOneLine } from '#src/domain/plain-text.ts';
 import { maxTargetTokens } from '#src/domain/rag-config.ts';
 import type { ChunkInContext, ChunkRow, DocumentView, FullDocument } from './documents.model.ts';
@@ -209,4 +209,9 @@ export function toEmbeddingStatusDto(document: DocumentView): z.infer<typeof emb
     chunks_total: document.chunksTotal,
     chunks_embedded: document.chunksEmbedded,
   };
+}
+
+/** By the same estimate as the page numbers of chunks: the page of the last character. */
+function estimatedPageCount(charCount: number): number {
+  return charCount === 0 ? 0 : pageNumberAt(null, charCount - 1);
 }
