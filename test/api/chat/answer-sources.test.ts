@@ -1,0 +1,48 @@
+import { expect } from 'chai';
+import { ask, ingestText, publishAgent } from '#test/support/chat-fixtures.ts';
+import type { Member } from '#test/support/client.ts';
+import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+
+describe('the documents that an answer may rest on', function () {
+  this.timeout(60_000);
+  let stack: ScriptedStack;
+  let grace: Member;
+  let loanTerms: string;
+  let houseRules: string;
+  let gracesAgent: string;
+
+  before(async () => {
+    stack = await scriptedStack();
+    grace = await stack.signUp('Grace');
+    const eve = await stack.signUp('Eve');
+    gracesAgent = await publishAgent(grace);
+    loanTerms = await ingestText(grace, 'Loan terms', 'The loan fee is one percent.');
+    houseRules = await ingestText(grace, 'House rules', 'The loan fee is payable in the house of the bank.');
+    await ingestText(eve, 'Canary', 'The loan fee is a canary of another organization.');
+  });
+
+  const documentsInPrompt = async (settings: object): Promise<string[]> => {
+    stack.model.behave(() => ({ kind: 'answer', text: 'It is one percent.' }));
+    await ask(grace, { agent_id: gracesAgent, message: 'What is the loan fee?', ...settings }, 201);
+    const prompt = stack.model.requests[0]?.messages.map((message) => message.content).join('\n') ?? '';
+    expect(prompt).not.match(/canary/i);
+    return [...prompt.matchAll(/<<[a-z0-9]+ \d+ \| ([^|]+) \| p\. \d+>>/g)].map((match) => match[1] ?? '').sort();
+  };
+
+  it('are those of the organization', async () => {
+    expect(await documentsInPrompt({})).deep.equal(['House rules', 'Loan terms']);
+  });
+  it('are only the included ones', async () => {
+    expect(await documentsInPrompt({ include_document_ids: [houseRules] })).deep.equal(['House rules']);
+  });
+  it('are all but the excluded ones', async () => {
+    expect(await documentsInPrompt({ exclude_document_ids: [houseRules] })).deep.equal(['Loan terms']);
+  });
+  it('are not those of a colleague who keeps them to himself', async () => {
+    await stack.container
+      .db('documents')
+      .where({ id: loanTerms })
+      .update({ acl: ['user:somebody-else'] });
+    expect(await documentsInPrompt({})).deep.equal(['House rules']);
+  });
+});

@@ -1,0 +1,79 @@
+import { expect } from 'chai';
+import { EventSourceParserStream } from 'eventsource-parser/stream';
+import type { z } from 'zod';
+import { chatMessageSchema } from '#src/modules/chat/chat.schema.ts';
+import type { ApiClient, Member } from './client.ts';
+import { untilJob } from './until-job.ts';
+
+export type ChatMessage = z.output<typeof chatMessageSchema>;
+
+export const loanAnchors = {
+  loan: 5,
+  mortgage: 5,
+  'interest rate': 4,
+  repayment: 3,
+  'monthly payment': 3,
+  credit: 3,
+  bank: 2,
+  collateral: 2,
+};
+
+/** Publishes an agent that talks about loans, and answers its id. */
+export async function publishAgent(client: ApiClient, fields: Record<string, unknown> = {}): Promise<string> {
+  const draft = (
+    await client.post(
+      '/agent-drafts',
+      {
+        agent_name: 'Loans',
+        agent_prompt: 'You help the customers of a bank with their loans.',
+        anchor_words: loanAnchors,
+        ...fields,
+      },
+      201,
+    )
+  ).body as { id: string; head_version_id: string };
+  const published = await client.post(`/agent-drafts/${draft.id}/publish`, { version_id: draft.head_version_id }, 201);
+  return (published.body as { id: string }).id;
+}
+
+/** Makes a document of a text and waits until its chunks can be found. */
+export async function ingestText(client: ApiClient, name: string, content: string): Promise<string> {
+  const { body } = await client.post('/documents/paste', { name, content, source_format: 'markdown' }, 201);
+  const { id, embedding_job_id } = body as { id: string; embedding_job_id: string };
+  await untilJob(client, embedding_job_id, 'succeeded');
+  return id;
+}
+
+export async function ask(
+  client: ApiClient,
+  body: Record<string, unknown>,
+  expectedStatus: 200 | 201,
+  headers: Record<string, string> = {},
+): Promise<ChatMessage> {
+  return chatMessageSchema.parse((await client.post('/chat', body, expectedStatus, headers)).body);
+}
+
+export type StreamEvent = { id: string | undefined; event: string | undefined; data: unknown };
+
+/** Opens a stream; the events are read one by one. */
+export async function openChatStream(
+  member: Pick<Member, 'raw'>,
+  body: Record<string, unknown>,
+  init: RequestInit = {},
+): Promise<AsyncIterableIterator<StreamEvent>> {
+  const response = await member.raw('/chat/stream', {
+    method: 'POST',
+    body: JSON.stringify(body),
+    ...init,
+    headers: { 'content-type': 'application/json', ...init.headers },
+  });
+  expect(response.status).equal(200);
+  expect(response.headers.get('content-type')).match(/^text\/event-stream/);
+  return readEvents(response);
+}
+
+async function* readEvents(response: Response): AsyncIterableIterator<StreamEvent> {
+  if (response.body === null) throw new Error('the stream has no body');
+  const events = response.body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
+  for await (const { id, event, data } of events) yield { id, event, data: JSON.parse(data) };
+}

@@ -1,0 +1,153 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { json } from 'node:stream/consumers';
+import { testServices } from './services.ts';
+
+export type ChatRequest = {
+  model: string;
+  messages: { role: string; content: string }[];
+  stream?: boolean;
+  temperature?: number;
+  max_tokens?: number;
+};
+
+/** What the model does with one request. `until` holds the end of an answer back, after its first word. */
+export type Behaviour =
+  | { kind: 'answer'; text: string; until?: Promise<unknown> }
+  | { kind: 'status'; status: number; retryAfterSeconds?: number }
+  | { kind: 'break_off'; text: string };
+
+export type ScriptedModel = {
+  /** Ends in /v1. Embeddings are those of the real model server. */
+  baseUrl: string;
+  /** Questions and not titles, oldest first. */
+  requests: ChatRequest[];
+  /** From now on. Requests for a title are not asked for: they get "A scripted title". */
+  behave(script: (request: ChatRequest) => Behaviour): void;
+  /** From now on, embeddings fail as if the server were overloaded. */
+  failEmbeddings(fails: boolean): void;
+  close(): Promise<void>;
+};
+
+/** A chat model that does as it is told, behind the real protocol, and remembers what it was asked. */
+export async function startScriptedModel(): Promise<ScriptedModel> {
+  const requests: ChatRequest[] = [];
+  const answerPlainly = (): Behaviour => ({ kind: 'answer', text: 'A scripted answer.' });
+  let script: (request: ChatRequest) => Behaviour = answerPlainly;
+  let embeddingsFail = false;
+
+  async function chat(request: ChatRequest, response: ServerResponse): Promise<void> {
+    if (request.messages[0]?.content.startsWith('Write a title')) {
+      return answerWhole(response, request.model, 'A scripted title');
+    }
+    requests.push(request);
+    const behaviour = script(request);
+    switch (behaviour.kind) {
+      case 'status':
+        return fail(response, behaviour.status, behaviour.retryAfterSeconds);
+      case 'break_off':
+        openStream(response);
+        sendPiece(response, request.model, behaviour.text);
+        await new Promise((resolve) => setImmediate(resolve));
+        response.destroy();
+        return;
+      case 'answer':
+        if (!request.stream) return answerWhole(response, request.model, behaviour.text);
+        await answerInPieces(response, request.model, behaviour);
+    }
+  }
+
+  async function forwardEmbeddings(body: unknown, response: ServerResponse): Promise<void> {
+    if (embeddingsFail) return fail(response, 503);
+    const answer = await fetch(`${testServices().modelBaseUrl}/embeddings`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text());
+  }
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await json(request);
+    if (request.url === '/v1/embeddings') return forwardEmbeddings(body, response);
+    if (request.url === '/v1/chat/completions') return chat(body as ChatRequest, response);
+    fail(response, 404);
+  }
+
+  const server = createServer((request, response) => {
+    handle(request, response).catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+
+  return {
+    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    requests,
+    behave: (next) => {
+      script = next;
+      requests.length = 0;
+    },
+    failEmbeddings: (fails) => {
+      embeddingsFail = fails;
+    },
+    close: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+const usage = {
+  prompt_tokens: 120,
+  completion_tokens: 7,
+  total_tokens: 127,
+  prompt_tokens_details: { cached_tokens: 20 },
+};
+
+async function answerInPieces(
+  response: ServerResponse,
+  model: string,
+  { text, until }: { text: string; until?: Promise<unknown> },
+): Promise<void> {
+  openStream(response);
+  const [first = '', ...others] = text.match(/\s*\S+/g) ?? [];
+  sendPiece(response, model, first);
+  await until;
+  for (const piece of others) sendPiece(response, model, piece);
+  send(response, { ...head(model), choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] });
+  send(response, { ...head(model), choices: [], usage });
+  response.end('data: [DONE]\n\n');
+}
+
+function answerWhole(response: ServerResponse, model: string, content: string): void {
+  const choice = { index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' };
+  response
+    .writeHead(200, { 'content-type': 'application/json' })
+    .end(JSON.stringify({ ...head(model), object: 'chat.completion', choices: [choice], usage }));
+}
+
+function fail(response: ServerResponse, status: number, retryAfterSeconds?: number): void {
+  response
+    .writeHead(status, {
+      'content-type': 'application/json',
+      ...(retryAfterSeconds !== undefined && { 'retry-after': String(retryAfterSeconds) }),
+    })
+    .end(JSON.stringify({ error: { message: 'as scripted', type: 'scripted', code: null, param: null } }));
+}
+
+function openStream(response: ServerResponse): void {
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+}
+
+function sendPiece(response: ServerResponse, model: string, content: string): void {
+  send(response, { ...head(model), choices: [{ index: 0, delta: { content }, finish_reason: null }] });
+}
+
+function send(response: ServerResponse, chunk: object): void {
+  response.write(`data: ${JSON.stringify(chunk)}\n\n`);
+}
+
+function head(model: string): object {
+  return { id: 'chatcmpl-scripted', object: 'chat.completion.chunk', created: 0, model };
+}

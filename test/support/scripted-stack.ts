@@ -1,0 +1,47 @@
+import { type ScriptedModel, startScriptedModel } from './scripted-model.ts';
+import { createTestDatabase, testServices } from './services.ts';
+import { type Stack, startStack } from './stack.ts';
+import { createTestNamespace } from './temporal-namespace.ts';
+
+export type ScriptedStack = Stack & { model: ScriptedModel };
+
+let shared: Promise<ScriptedStack> | undefined;
+
+/**
+ * The API and the workers with a chat model that does as it is told. Database and namespace are its own, so that no
+ * other worker, with the real model, takes its work.
+ */
+export function scriptedStack(): Promise<ScriptedStack> {
+  shared ??= startScriptedStack();
+  return shared;
+}
+
+after(async function closeScriptedStack() {
+  this.timeout(60_000);
+  await (await shared)?.close();
+});
+
+async function startScriptedStack(): Promise<ScriptedStack> {
+  const [model, database, namespace] = await Promise.all([
+    startScriptedModel(),
+    createTestDatabase(),
+    createTestNamespace(testServices().temporalAddress),
+  ]);
+  const stack = await startStack({
+    DATABASE_URL: database.url,
+    TEMPORAL_NAMESPACE: namespace,
+    OPENAI_BASE_URL: model.baseUrl,
+    ALIGNMENT_EMBEDDING_BASE_URL: model.baseUrl,
+    // Long enough for every fold, so that an answer tells of its own round.
+    ECHO_WAIT_MS: '5000',
+  });
+  return {
+    ...stack,
+    model,
+    close: async () => {
+      await stack.close();
+      await model.close();
+      await database.drop();
+    },
+  };
+}

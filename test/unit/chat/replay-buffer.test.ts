@@ -1,0 +1,28 @@
+import { expect } from 'chai';
+import { createReplayBuffer } from '#src/modules/chat/replay-buffer.ts';
+import { collect } from '#test/support/collect.ts';
+
+describe('createReplayBuffer', () => {
+  it('gives every reader all items in order, whenever it comes', async () => {
+    const buffer = createReplayBuffer<number>();
+    const early = collect(buffer.read());
+    buffer.push(1);
+    await Promise.resolve();
+    buffer.push(2);
+    const meanwhile = collect(buffer.read());
+    buffer.push(3);
+    buffer.close();
+    const late = collect(buffer.read());
+    expect(await Promise.all([early, meanwhile, late])).deep.equal([
+      [1, 2, 3],
+      [1, 2, 3],
+      [1, 2, 3],
+    ]);
+  });
+
+  it('ends at once for a reader of nothing', async () => {
+    const buffer = createReplayBuffer<number>();
+    buffer.close();
+    expect(await collect(buffer.read())).deep.equal([]);
+  });
+});

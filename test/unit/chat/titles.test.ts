@@ -1,0 +1,33 @@
+import { expect } from 'chai';
+import { proposeTitle } from '#src/modules/alignment/chat-namer.ts';
+import { messageTitle } from '#src/modules/chat/chat-title.ts';
+
+describe('titles of chats', () => {
+  it('begin as the first 60 characters of the message, on one line', () => {
+    expect(messageTitle('  How do I\n repay\ta loan? ')).equal('How do I repay a loan?');
+    expect([...messageTitle('🏦'.repeat(80))]).length(60);
+  });
+
+  const titleFrom = (text: string): Promise<string | null> => {
+    const complete = async () => ({
+      text,
+      model: 'm',
+      usage: { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 },
+    });
+    return proposeTitle({ complete }, { model: 'm', message: 'How?', signal: new AbortController().signal });
+  };
+
+  for (const [said, meant] of [
+    ['Repaying a loan early', 'Repaying a loan early'],
+    ['"Repaying a loan early."', 'Repaying a loan early'],
+    ['**Title:** Repaying a loan early\n\nI hope this helps!', 'Repaying a loan early'],
+    ['# Repaying a loan', 'Repaying a loan'],
+    ['“Zinsen”', 'Zinsen'],
+    ['...', null],
+    ['', null],
+  ] as const) {
+    it(`become ${meant} when the model says ${JSON.stringify(said)}`, async () => {
+      expect(await titleFrom(said)).equal(meant);
+    });
+  }
+});
