@@ -154,6 +154,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
     alignment,
     chat,
     close: async () => {
+      await chat.drain(0);
       await temporal.close();
       await db.destroy();
     },

@@ -7,6 +7,9 @@ import { createContainer } from './container.ts';
 /** How long requests that are under way may still take once streams have ended. */
 const REQUEST_PATIENCE_MS = 5_000;
 
+/** How long answers may still be written: a little less than streams may stay open, so that these say why they end. */
+const ANSWER_PATIENCE_MS = 18_000;
+
 async function main(): Promise<void> {
   const config = loadConfig(process.env);
   const container = createContainer(config, 'api');
@@ -26,7 +29,7 @@ async function main(): Promise<void> {
 
   // Readiness goes first, so that a load balancer looks elsewhere while streams still end here.
   const closed = once(server, 'close');
-  const drained = app.drain();
+  const drained = Promise.all([app.drain(), container.chat.drain(ANSWER_PATIENCE_MS)]);
   server.close();
   server.closeIdleConnections();
   await drained;
