@@ -1,0 +1,136 @@
+import { v7 as uuidv7 } from 'uuid';
+import type { StoredUpload } from '#src/contracts/uploads.ts';
+import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { guessFormat } from '#src/domain/format-guess.ts';
+import { isOneLine, isStorable } from '#src/domain/plain-text.ts';
+import { type ChunkingWishes, isOverlapBelowTarget, type RagConfig, withChunking } from '#src/domain/rag-config.ts';
+import type { Actor } from '#src/domain/visibility.ts';
+import { AppError, appError, fieldError } from '#src/errors.ts';
+import type { FoldersService } from '#src/modules/folders/folders.service.ts';
+import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
+import type { BlobStore } from '#src/ports/blob-store.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { DocumentRow } from './documents.model.ts';
+import { createDocumentsRepository } from './documents.repository.ts';
+
+/** The caller, and the request id that a started workflow carries on. */
+export type RequestActor = Actor & { requestId: string };
+
+export type NewDocument = {
+  file: StoredUpload;
+  /** The file's when undefined. */
+  name: string | undefined;
+  /** What its author says it is; null for what is detected. */
+  declaredFormat: string | null;
+  /** The caller's personal root when undefined. */
+  targetFolderId: string | undefined;
+  chunking: ChunkingWishes;
+  ingest: boolean;
+};
+
+export type IntakeDeps = {
+  db: Db;
+  blobs: Pick<BlobStore, 'delete'>;
+  jobs: Pick<JobsService, 'enqueue' | 'dispatch'>;
+  folders: Pick<FoldersService, 'requireTarget'>;
+  limits: Pick<TierLimitsService, 'lock'>;
+  defaultConfig: RagConfig;
+};
+
+/** Temporal takes 400 bytes for the whole line. */
+const summaryNameLength = 80;
+
+/** Makes documents of stored files. */
+export function createDocumentIntake(deps: IntakeDeps) {
+  const requireRoom = async (trx: Db, actor: Actor, file: StoredUpload): Promise<void> => {
+    const limits = await deps.limits.lock(trx, actor.orgId);
+    const usage = await createDocumentsRepository(trx).usage(actor.orgId);
+    if (usage.documents >= limits.documents) throw appError('document_limit_reached');
+    if (usage.storageBytes + file.sizeBytes > limits.storageBytes) throw appError('storage_quota_exceeded');
+  };
+
+  const queueFirstIngestion = async (
+    trx: Db,
+    actor: RequestActor,
+    document: Pick<DocumentRow, 'id' | 'name' | 'acl'>,
+  ): Promise<void> => {
+    const of = { orgId: actor.orgId, documentId: document.id, generation: 1 };
+    const jobId = ingestWorkflowId(of.documentId, of.generation);
+    await createDocumentsRepository(trx).openGeneration({ ...of, jobId });
+    await deps.jobs.enqueue(trx, {
+      id: jobId,
+      kind: 'ingest',
+      orgId: actor.orgId,
+      createdBy: actor.userId,
+      acl: document.acl,
+      documentId: document.id,
+      start: {
+        workflow: 'ingestDocument',
+        input: of,
+        summary: `Ingest ${document.name.slice(0, summaryNameLength).toWellFormed()}`,
+      },
+      requestId: actor.requestId,
+    });
+  };
+
+  const insert = async (trx: Db, actor: RequestActor, id: string, input: NewDocument): Promise<void> => {
+    const { file } = input;
+    const ragConfig = withChunking(deps.defaultConfig, input.chunking);
+    if (!isOverlapBelowTarget(ragConfig.chunking)) {
+      throw fieldError('overlap_tokens', 'must be less than target_tokens');
+    }
+    await requireRoom(trx, actor, file);
+    const folder = await deps.folders.requireTarget(trx, actor, input.targetFolderId);
+    const document = {
+      id,
+      orgId: actor.orgId,
+      name: input.name ?? nameFromFile(file.fileName),
+      fileName: file.fileName,
+      mediaType: file.mediaType,
+      declaredFormat: input.declaredFormat,
+      sourceFormat: input.declaredFormat ?? guessFormat(file),
+      sizeBytes: file.sizeBytes,
+      contentSha256: file.sha256,
+      blobKey: file.blobKey,
+      importSourceProvider: null,
+      importSourceUrl: null,
+      generation: input.ingest ? 1 : 0,
+      chunkingStale: false,
+      embeddingStale: false,
+      ragConfig,
+      acl: [...new Set([`user:${actor.userId}`, ...folder.acl])],
+      createdBy: actor.userId,
+      updatedBy: actor.userId,
+    };
+    const documents = createDocumentsRepository(trx);
+    await documents.insert(document);
+    await documents.link({ orgId: actor.orgId, folderId: folder.id, documentId: id, createdBy: actor.userId });
+    if (input.ingest) await queueFirstIngestion(trx, actor, document);
+  };
+
+  return {
+    /**
+     * Document, configuration, folder link and job become visible together or not at all; a refused file is given
+     * back to the store. Returns the new document's id.
+     */
+    async add(actor: RequestActor, input: NewDocument): Promise<string> {
+      const id = uuidv7();
+      try {
+        await deps.db.transaction((trx) => insert(trx, actor, id, input));
+      } catch (error) {
+        // Only a refusal of ours proves that nothing was committed. After a lost connection the row may be there.
+        if (error instanceof AppError) await deps.blobs.delete(input.file.blobKey);
+        throw error;
+      }
+      if (input.ingest) await deps.jobs.dispatch(ingestWorkflowId(id, 1));
+      return id;
+    },
+  };
+}
+
+/** File names come from anywhere: a name of ours is one line of at most 255 characters. */
+function nameFromFile(fileName: string): string {
+  const name = [...fileName.toWellFormed()].filter((character) => isOneLine(character) && isStorable(character));
+  return name.join('').trim().slice(0, 255).toWellFormed() || 'Untitled';
+}
