@@ -7,6 +7,7 @@ import { findNode, installPackages } from './bootstrap/packages.mjs';
 import { installTools, toolsFolder } from './bootstrap/tools.mjs';
 
 const OLDEST_NODE = 20;
+const PRODUCT = '{src,workflows,activities,workers,services}/**';
 
 /**
  * What a command runs on Node 24, with which arguments when none are given.
@@ -20,7 +21,7 @@ const COMMANDS = {
   test: { run: ['scripts/test.ts'], needsTools: true },
   'test:unit': { run: ['node_modules/mocha/bin/mocha.js'], defaults: ['test/unit/**/*.test.ts'] },
   'test:canaries': { run: ['scripts/canaries.ts'] },
-  coverage: { run: ['node_modules/c8/bin/c8.js', 'node', 'scripts/test.ts'], needsTools: true },
+  coverage: { run: ['node_modules/c8/bin/c8.js', '--include', PRODUCT, 'node', 'scripts/test.ts'], needsTools: true },
   check: { run: ['scripts/check.ts'] },
   docs: { run: ['scripts/generate-docs.ts'] },
   format: { run: ['node_modules/@biomejs/biome/bin/biome', 'check', '--write'], defaults: ['.'] },
