@@ -1,10 +1,11 @@
 import type { Request } from 'express';
 import type { Logger } from 'pino';
 import { appError } from '#src/errors.ts';
-import type { IdempotencyStore, StoredEvent, StoredResponse } from '#src/ports/idempotency-store.ts';
+import type { IdempotencyKey, IdempotencyStore, StoredResponse } from '#src/ports/idempotency-store.ts';
 import type { Answer, EventsAnswer } from './answers.ts';
 import type { Authenticate } from './authenticate.ts';
 import { entityTag, namesTag } from './conditional.ts';
+import { createDelivery } from './delivery.ts';
 import { fingerprintOf, readIdempotencyKey, withIdempotency } from './idempotency.ts';
 import type { OpenStreams } from './open-streams.ts';
 import { parseParams } from './params.ts';
@@ -12,9 +13,7 @@ import { problemHeaders, toAppError, toProblem } from './problem.ts';
 import { type ReceivedBody, receiveBody } from './receive-body.ts';
 import type { AppResponse } from './request-log.ts';
 import type { RequestActor, Route, RouteContext } from './route.ts';
-import { sendFile, sendJson, sendProblem } from './send-answer.ts';
 import { soundInput } from './sound-input.ts';
-import { eventStreamHeaders } from './sse.ts';
 import { validate } from './validate.ts';
 
 export type DispatchDeps = {
@@ -31,7 +30,8 @@ type Dispatch = (req: Request, res: AppResponse) => Promise<void>;
 
 /** Takes a request through its route: who, what, once, and the answer. */
 export function createDispatcher(deps: DispatchDeps) {
-  const { authenticate, idempotency, streams, logger, isOutage } = deps;
+  const { authenticate, idempotency, logger, isOutage } = deps;
+  const delivery = createDelivery(deps);
 
   /** `getSibling` is the GET on the same path, whose answer `If-Match` is about. */
   function dispatch(route: Route, getSibling: Route | undefined): Dispatch {
@@ -57,25 +57,32 @@ export function createDispatcher(deps: DispatchDeps) {
       await checkPrecondition(req, getSibling, request);
 
       const body = await receiveBody(route, req, actor);
-      const call = () => callOrDiscard(route, request, body);
-      if (key && actor) {
-        const name = { userId: actor.userId, route: `${route.method.toUpperCase()} ${route.path}`, key };
-        const fingerprint = fingerprintOf({ params: req.params, query: req.query, body: body.identity });
-        const result = await withIdempotency(
-          idempotency,
-          name,
-          fingerprint,
-          () => perform(call, res),
-          (error) => logger.warn({ msg: 'idempotency key not kept', requestId, err: error }),
-        ).catch(async (error: unknown) => {
-          await discardRefused(error, body, requestId);
+      let isBodyUsed = false;
+      const call = async (): Promise<Answer> => {
+        try {
+          const answer = await route.handle({ ...request, body: body.parse() });
+          isBodyUsed = true;
+          return answer;
+        } catch (error) {
+          // Only a plain refusal leaves no trace: after any other failure a row may point at what was stored.
+          isBodyUsed = toAppError(error, isOutage).status >= 500;
           throw error;
-        });
-        if ('replayed' in result) await body.discard();
-        await sendStored(req, res, result);
-      } else {
-        await send(req, res, await call());
+        }
+      };
+      let send: () => Promise<void>;
+      try {
+        if (key && actor) {
+          const name = { userId: actor.userId, route: `${route.method.toUpperCase()} ${route.path}`, key };
+          const fingerprint = fingerprintOf({ params: req.params, query: req.query, body: body.identity });
+          send = await answerOnce(req, res, name, fingerprint, call);
+        } else {
+          const answer = await call();
+          send = () => delivery.send(req, res, answer);
+        }
+      } finally {
+        if (!isBodyUsed) await discard(body, requestId);
       }
+      await send();
     };
   }
 
@@ -95,111 +102,63 @@ export function createDispatcher(deps: DispatchDeps) {
     }
   }
 
-  async function callOrDiscard(route: Route, request: Omit<Context, 'body'>, body: ReceivedBody): Promise<Answer> {
-    try {
-      return await route.handle({ ...request, body: body.parse() });
-    } catch (error) {
-      await discardRefused(error, body, request.requestId);
-      throw error;
-    }
-  }
-
-  /** Only a plain refusal: after any other failure a row may already point at what was stored. */
-  async function discardRefused(error: unknown, body: ReceivedBody, requestId: string): Promise<void> {
-    if (toAppError(error, isOutage).status >= 500) return;
-    await body.discard().catch((cause: unknown) => {
-      logger.warn({ msg: 'a refused upload could not be removed', requestId, err: cause });
+  async function discard(body: ReceivedBody, requestId: string): Promise<void> {
+    await body.discard().catch((error: unknown) => {
+      logger.warn({ msg: 'an upload that is not needed could not be removed', requestId, err: error });
     });
   }
 
-  /** Does the work of an idempotent request and says what is to be kept of it. A stream is sent on the way. */
-  async function perform(call: () => Promise<Answer>, res: AppResponse): Promise<StoredResponse> {
-    let answer: Answer;
-    try {
-      answer = await call();
-    } catch (thrown) {
-      const error = toAppError(thrown, isOutage);
-      if (error.status >= 500) throw thrown;
-      const data = toProblem(error, res.locals);
-      return { status: error.status, headers: problemHeaders(error, true), body: { kind: 'problem', data } };
-    }
-    const { status, headers } = answer;
-    switch (answer.kind) {
-      case 'json':
-        return { status, headers, body: { kind: 'json', data: answer.data } };
-      case 'empty':
-        return { status, headers, body: { kind: 'empty' } };
-      case 'events':
-        return { status, headers, body: { kind: 'events', events: await sendEvents(res, answer) } };
-      case 'file':
-        throw new Error('a download cannot be kept under an idempotency key');
-    }
-  }
-
-  async function sendStored(
+  /** Works under a key, or finds the kept answer; resolves with what sends it (a stream was sent on the way). */
+  async function answerOnce(
     req: Request,
     res: AppResponse,
-    result: { replayed: StoredResponse } | { fresh: StoredResponse },
-  ): Promise<void> {
-    if ('replayed' in result) res.set('Idempotency-Replayed', 'true');
-    const { status, headers, body } = 'replayed' in result ? result.replayed : result.fresh;
-    switch (body.kind) {
-      case 'json':
-        return sendJson(req, res, status, body.data, headers);
-      case 'problem':
-        return sendProblem(res, status, body.data, headers);
-      case 'empty':
-        return sendEmpty(res, status, headers);
-      case 'events': {
-        if ('fresh' in result) return;
-        const replay = async (sink: { send(event: StoredEvent): Promise<void> }) => {
-          for (const event of body.events) await sink.send(event);
-        };
-        await sendEvents(res, { kind: 'events', status: 200, headers, run: replay });
+    key: IdempotencyKey,
+    fingerprint: string,
+    call: () => Promise<Answer>,
+  ): Promise<() => Promise<void>> {
+    let endStream: (() => void) | undefined;
+    const work = async (): Promise<StoredResponse> => {
+      let answer: Answer;
+      try {
+        answer = await call();
+      } catch (thrown) {
+        return keepRefusal(thrown, res);
       }
-    }
+      if (answer.kind !== 'events') return toStored(answer);
+      const sent = await delivery.stream(res, answer.run, answer.headers);
+      endStream = sent.end;
+      return { status: answer.status, headers: answer.headers, body: { kind: 'events', events: sent.events } };
+    };
+    const onLost = (error: unknown) => {
+      logger.warn({ msg: 'idempotency key not kept', requestId: res.locals.requestId, err: error });
+    };
+    const { response, isReplay } = await withIdempotency(idempotency, key, fingerprint, work, onLost);
+    if (isReplay) res.set('Idempotency-Replayed', 'true');
+    return async () => {
+      // Only now, when the key is kept: a client that asks again at once must find it.
+      if (endStream === undefined) await delivery.sendAgain(req, res, response);
+      else endStream();
+    };
   }
 
-  async function send(req: Request, res: AppResponse, answer: Answer): Promise<void> {
-    switch (answer.kind) {
-      case 'json':
-        return sendJson(req, res, answer.status, answer.data, answer.headers);
-      case 'empty':
-        return sendEmpty(res, answer.status, answer.headers);
-      case 'file':
-        res.set(answer.headers);
-        return sendFile(req, res, answer.content);
-      case 'events':
-        await sendEvents(res, answer);
-    }
-  }
-
-  async function sendEvents(res: AppResponse, answer: EventsAnswer): Promise<StoredEvent[]> {
-    const sent: StoredEvent[] = [];
-    res.status(answer.status).set({ ...eventStreamHeaders, ...answer.headers });
-    const stream = streams.open(res);
-    try {
-      await answer.run({
-        send: (event) => {
-          sent.push(event);
-          return stream.send(event);
-        },
-      });
-      stream.end();
-    } catch (thrown) {
-      const error = toAppError(thrown, isOutage);
-      logger.error({ msg: 'stream failed', requestId: res.locals.requestId, code: error.code, err: thrown });
-      const last = { event: 'error', data: { detail: error.message, code: error.code } };
-      sent.push(last);
-      stream.end(last);
-    }
-    return sent;
+  function keepRefusal(thrown: unknown, res: AppResponse): StoredResponse {
+    const error = toAppError(thrown, isOutage);
+    if (error.status >= 500) throw thrown;
+    const body = { kind: 'problem' as const, data: toProblem(error, res.locals) };
+    return { status: error.status, headers: problemHeaders(error, true), body };
   }
 
   return dispatch;
 }
 
-function sendEmpty(res: AppResponse, status: number, headers: Record<string, string>): void {
-  res.status(status).set({ 'Cache-Control': 'no-store', ...headers });
-  res.end();
+function toStored(answer: Exclude<Answer, EventsAnswer>): StoredResponse {
+  const { status, headers } = answer;
+  switch (answer.kind) {
+    case 'json':
+      return { status, headers, body: { kind: 'json', data: answer.data } };
+    case 'empty':
+      return { status, headers, body: { kind: 'empty' } };
+    case 'file':
+      throw new Error('a download cannot be kept under an idempotency key');
+  }
 }

@@ -36,11 +36,11 @@ export async function withIdempotency(
   fingerprint: string,
   work: () => Promise<StoredResponse>,
   onLost: (error: unknown) => void,
-): Promise<{ replayed: StoredResponse } | { fresh: StoredResponse }> {
+): Promise<{ response: StoredResponse; isReplay: boolean }> {
   const claim = await store.claim(key, fingerprint, leaseSeconds);
   switch (claim.outcome) {
     case 'stored':
-      return { replayed: claim.response };
+      return { response: claim.response, isReplay: true };
     case 'in_flight':
       throw appError('idempotency_in_flight', { retryAfterSeconds: 1 });
     case 'other_request':
@@ -52,7 +52,7 @@ export async function withIdempotency(
   let response: StoredResponse | undefined;
   try {
     response = await work();
-    return { fresh: response };
+    return { response, isReplay: false };
   } finally {
     clearInterval(lease);
     // The effect is there whatever happens to the key: a store that fails now costs only the replay.

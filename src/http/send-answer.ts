@@ -30,6 +30,11 @@ export function sendProblem(res: Response, status: number, problem: unknown, hea
   res.end(JSON.stringify(problem));
 }
 
+export function sendEmpty(res: Response, status: number, headers: AnswerHeaders): void {
+  res.status(status).set({ 'Cache-Control': 'no-store', ...headers });
+  res.end();
+}
+
 /** Sends a download, or the part of it that was asked for. A user's file must never run as a page of this origin. */
 export async function sendFile(req: Request, res: Response, content: FileContent): Promise<void> {
   const tag = `"${content.etag}"`;

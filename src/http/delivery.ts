@@ -1,0 +1,79 @@
+import type { Request } from 'express';
+import type { Logger } from 'pino';
+import type { StoredEvent, StoredResponse } from '#src/ports/idempotency-store.ts';
+import type { Answer, AnswerHeaders, EventSink } from './answers.ts';
+import type { OpenStreams } from './open-streams.ts';
+import { toAppError } from './problem.ts';
+import type { AppResponse } from './request-log.ts';
+import { sendEmpty, sendFile, sendJson, sendProblem } from './send-answer.ts';
+import { eventStreamHeaders } from './sse.ts';
+
+/** A stream whose events are out. It stays open until `end`, so that its key can be kept first. */
+export type SentStream = { events: StoredEvent[]; end: () => void };
+
+export type Delivery = {
+  send(req: Request, res: AppResponse, answer: Answer): Promise<void>;
+  sendAgain(req: Request, res: AppResponse, stored: StoredResponse): Promise<void>;
+  stream(res: AppResponse, run: (events: EventSink) => Promise<void>, headers: AnswerHeaders): Promise<SentStream>;
+};
+
+/** Sends answers of every kind, fresh and kept ones. */
+export function createDelivery(deps: {
+  streams: OpenStreams;
+  logger: Logger;
+  isOutage: (error: unknown) => boolean;
+}): Delivery {
+  const { streams, logger, isOutage } = deps;
+
+  const delivery: Delivery = {
+    async send(req, res, answer) {
+      switch (answer.kind) {
+        case 'json':
+          return sendJson(req, res, answer.status, answer.data, answer.headers);
+        case 'empty':
+          return sendEmpty(res, answer.status, answer.headers);
+        case 'file':
+          res.set(answer.headers);
+          return sendFile(req, res, answer.content);
+        case 'events':
+          (await delivery.stream(res, answer.run, answer.headers)).end();
+      }
+    },
+
+    async sendAgain(req, res, { status, headers, body }) {
+      switch (body.kind) {
+        case 'json':
+          return sendJson(req, res, status, body.data, headers);
+        case 'empty':
+          return sendEmpty(res, status, headers);
+        case 'problem':
+          return sendProblem(res, status, body.data, headers);
+        case 'events': {
+          const replay = async (events: EventSink) => {
+            for (const event of body.events) await events.send(event);
+          };
+          (await delivery.stream(res, replay, headers)).end();
+        }
+      }
+    },
+
+    async stream(res, run, headers) {
+      const events: StoredEvent[] = [];
+      res.status(200).set({ ...eventStreamHeaders, ...headers });
+      const open = streams.open(res);
+      const send = (event: StoredEvent) => {
+        events.push(event);
+        return open.send(event);
+      };
+      try {
+        await run({ send });
+      } catch (thrown) {
+        const { code, message } = toAppError(thrown, isOutage);
+        logger.error({ msg: 'stream failed', requestId: res.locals.requestId, code, err: thrown });
+        await send({ event: 'error', data: { detail: message, code } });
+      }
+      return { events, end: () => open.end() };
+    },
+  };
+  return delivery;
+}

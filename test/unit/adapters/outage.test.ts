@@ -1,0 +1,38 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { expect } from 'chai';
+import { createDatabase } from '#src/adapters/postgres/database.ts';
+import { isOutage } from '#src/adapters/postgres/outage.ts';
+
+describe('isOutage', () => {
+  async function failureAt(port: number): Promise<unknown> {
+    const url = `postgres://nobody@127.0.0.1:${port}/nothing`;
+    const db = createDatabase({ url, maxConnections: 1, applicationName: 'test' });
+    try {
+      return await db.raw('select 1').catch((error: unknown) => error);
+    } finally {
+      await db.destroy();
+    }
+  }
+
+  it('knows a database that refuses connections', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = Object(server.address());
+    server.close();
+    await once(server, 'close');
+    expect(isOutage(await failureAt(port))).to.equal(true);
+  });
+
+  it('knows a database that cuts connections', async () => {
+    const server = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    expect(isOutage(await failureAt(Object(server.address()).port))).to.equal(true);
+    server.close();
+  });
+
+  it('does not take a wrong statement for one', () => {
+    expect(isOutage(Object.assign(new Error('syntax error'), { code: '42601' }))).to.equal(false);
+    expect(isOutage('text')).to.equal(false);
+  });
+});
