@@ -2,7 +2,7 @@ import { v7 as uuidv7 } from 'uuid';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { guessFormat } from '#src/domain/format-guess.ts';
-import { isOneLine, isStorable } from '#src/domain/plain-text.ts';
+import { isOneLine } from '#src/domain/plain-text.ts';
 import { type ChunkingWishes, isOverlapBelowTarget, type RagConfig, withChunking } from '#src/domain/rag-config.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { AppError, appError, fieldError } from '#src/errors.ts';
@@ -131,6 +131,6 @@ export function createDocumentIntake(deps: IntakeDeps) {
 
 /** File names come from anywhere: a name of ours is one line of at most 255 characters. */
 function nameFromFile(fileName: string): string {
-  const name = [...fileName.toWellFormed()].filter((character) => isOneLine(character) && isStorable(character));
-  return name.join('').trim().slice(0, 255).toWellFormed() || 'Untitled';
+  const name = [...fileName].filter(isOneLine).join('').trim();
+  return name.slice(0, 255).toWellFormed() || 'Untitled';
 }

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { anchorWordProblems, maxAnchorWords, spellAnchorWords } from '#src/domain/draft-anchor-words.ts';
 import { draftName, type SentDraftFields } from '#src/domain/draft-fields.ts';
 import { isOneLine } from '#src/domain/plain-text.ts';
-import { isShallow } from '#src/domain/shallow-json.ts';
 import { unknownTools } from '#src/domain/tools.ts';
 import type { DraftDetail, DraftView, Version } from './drafts.model.ts';
 import type { CommitVersionInput, CreateDraftInput } from './drafts.service.ts';
@@ -76,10 +75,7 @@ export const commitVersionBody = z.strictObject({
   parent_version_id: z.uuid(),
   title: oneLine(256).optional().describe('`v{n}` when omitted or blank.'),
   ...fields,
-  eval_scores: z
-    .record(z.string(), z.unknown())
-    .refine((scores) => isShallow(scores, 10), 'is nested too deep')
-    .optional(),
+  eval_scores: z.record(z.string(), z.unknown()).optional(),
   force: z.boolean().default(false).describe('Delete the descendants of the parent.'),
 });
 
