@@ -16,7 +16,7 @@ export type Citation = { chunkId: string; documentId: string };
 export type DroppedCitation = { n: number; reason: 'out_of_range' | 'unreadable' | 'unsupported' };
 
 const markers = /\[(\d{1,2}(?:\s*,\s*\d{1,2})*)\]/g;
-const markersAfterStop = /([.!?…]+["'”’)]*)[^\S\n]*((?:\[\d{1,2}(?:\s*,\s*\d{1,2})*\][^\S\n]*)+)/g;
+const markersAfterStop = /(?<![.!?…])([.!?…]+["'”’)]*)[^\S\n]*((?:\[\d{1,2}(?:\s*,\s*\d{1,2})*\][^\S\n]*)+)/g;
 
 /** Splits a reply into statements. Markers after a full stop belong to the sentence that it ends. */
 export function citedStatements(reply: string): Statement[] {

@@ -7,12 +7,14 @@ export type BlockKind = 'text' | 'heading' | 'list' | 'table' | 'code' | 'captio
 export type Block = { kind: BlockKind; start: number; end: number; headingPath: readonly string[] };
 
 const fence = /^ {0,3}(`{3,}|~{3,})/;
-const atxHeading = /^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$/;
+const atxMark = /^ {0,3}(#{1,6})(?=[ \t]|$)/;
 const setextUnderline = /^ {0,3}(=+|-{2,})[ \t]*$/;
 const listItem = /^\s*(?:[-*+•]|\d{1,9}[.)])[ \t]+\S/;
 const tableRow = /^\s*\|.*\|\s*$/;
 const captionLine =
   /^\s*(?:!\[[^\]]*\]\([^)]*\)\s*$|[*_]{0,2}(?:figure|fig\.|table|chart|exhibit)\s+\d+(?:[.-]\d+)*\s*[:.–—-])/i;
+
+const maxTitleLength = 200;
 
 /** Cuts a Markdown body into blocks that cover it without gaps or overlaps. Never fails: what it does not know is text. */
 export function parseBlocks(body: string): Block[] {
@@ -46,11 +48,11 @@ export function parseBlocks(body: string): Block[] {
       continue;
     }
 
-    const heading = atxHeading.exec(line);
+    const heading = atxMark.exec(line);
     const fenceMark = fence.exec(line)?.[1];
     const continues = current !== undefined && !afterBlankLine;
     if (heading) {
-      enter((heading[1] ?? '#').length, heading[2] ?? '');
+      enter((heading[1] ?? '#').length, line.slice(heading[0].length));
       open('heading', start, end);
     } else if (fenceMark) {
       openFence = fenceMark;
@@ -101,11 +103,14 @@ function isOneLine(body: string, block: Block): boolean {
   return !/[\r\n]/.test(body.slice(block.start, block.end).trimEnd());
 }
 
+/** Without markup and closing marks. Cut first: a line may be megabytes long. */
 function plainTitle(markdown: string): string {
   return markdown
+    .trim()
+    .slice(0, maxTitleLength)
     .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')
     .replace(/[*_`]+/g, '')
     .replace(/\s+/g, ' ')
-    .trim()
-    .slice(0, 200);
+    .replace(/(?:^| )#+$/, '')
+    .trim();
 }

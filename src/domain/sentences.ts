@@ -1,6 +1,7 @@
 export type Span = { start: number; end: number };
 
-const sentenceEnd = /[.!?…]+["'”’»)\]*_]*\s+|[。！？｡]+["”’」』）]*\s*/g;
+// Only the beginning of a run of stops is tried: "....." must not cost the square of its length.
+const sentenceEnd = /(?<![.!?…])[.!?…]+["'”’»)\]*_]*\s+|[。！？｡]+["”’」』）]*\s*/g;
 const abbreviation =
   /(?:^|[\s(["'“‘])(?:\p{Lu}|mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|e\.g|i\.e|cf|al|no|nos|vol|fig|figs|eq|sec|ch|pp?|inc|ltd|corp|co|dept|est|approx|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|u\.s|u\.k|a\.m|p\.m)\.$/iu;
 

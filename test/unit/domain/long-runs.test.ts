@@ -1,0 +1,37 @@
+import { clauseAfterSwitch } from '#src/domain/alignment-text.ts';
+import { citedStatements } from '#src/domain/citations.ts';
+import { parseBlocks } from '#src/domain/markdown-blocks.ts';
+import { sentences } from '#src/domain/sentences.ts';
+
+/** Quadratic work on any of these takes minutes, so that the runner's own time limit fails the test. */
+const runs = [
+  '.',
+  '.)',
+  '。',
+  '# a ',
+  '# [',
+  '|',
+  '- ',
+  '[1] ',
+  '."',
+  '_',
+  '\n',
+  '\r',
+  'forget ',
+  'ok drop ',
+  'please ',
+  "let's ",
+];
+
+describe('texts that repeat one thing 100,000 times', () => {
+  for (const run of runs) {
+    it(`are read: ${JSON.stringify(run)}`, () => {
+      const text = run.repeat(100_000);
+      for (const read of [parseBlocks, sentences, citedStatements, clauseAfterSwitch]) read(`${text}x`);
+    });
+  }
+
+  it('are read: white space inside a heading', () => {
+    parseBlocks(`# a${' '.repeat(100_000)}b`);
+  });
+});
