@@ -1,0 +1,89 @@
+import { expect } from 'chai';
+import { z } from 'zod';
+import { readinessSchema } from '#src/http/health.routes.ts';
+import { type Stack, stack, startStack } from '#test/support/stack.ts';
+
+const openApiDocument = z.object({
+  openapi: z.string(),
+  servers: z.array(z.object({ url: z.string() })),
+  paths: z.record(z.string(), z.record(z.string(), z.object({ operationId: z.string() }))),
+});
+
+describe('the HTTP surface', () => {
+  let api: Stack;
+  before(async () => {
+    api = await stack();
+  });
+
+  it('is alive, and ready with a database and workers', async () => {
+    await api.anonymous.get('/healthz', 200);
+    const { body } = await api.anonymous.get('/readyz', 200);
+    expect(readinessSchema.parse(body).checks).to.deep.equal({ database: true, workers: true, serving: true });
+  });
+
+  it('describes every route at /openapi.json', async () => {
+    const { body } = await api.anonymous.get('/openapi.json', 200);
+    const { openapi, paths } = openApiDocument.parse(body);
+    expect(openapi).to.equal('3.1.0');
+    const described = Object.values(paths).flatMap((path) => Object.values(path).map(({ operationId }) => operationId));
+    expect(described).to.have.members(api.routes.map(({ operationId }) => operationId));
+    expect(new Set(described).size).to.equal(described.length);
+  });
+
+  it('shows the reference at /docs without anything from elsewhere', async () => {
+    const page = await api.anonymous.raw('/docs');
+    const html = await page.text();
+    expect(page.headers.get('content-security-policy')).to.contain("script-src 'self'");
+    expect(html).not.to.match(/(?:src|href)="(?!\/docs\/)/);
+    const links = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, link = '']) => link);
+    for (const link of links) expect((await api.anonymous.raw(link)).status, link).to.equal(200);
+  });
+
+  it('answers 404 where there is nothing, with the headers that keep browsers safe', async () => {
+    const { headers, body } = await api.anonymous.get('/nothing/here', 404);
+    expect(body).to.include({ code: 'not_found', instance: '/nothing/here' });
+    expect(headers.get('x-content-type-options')).to.equal('nosniff');
+    expect(headers.get('content-security-policy')).to.equal("default-src 'none'");
+    expect(headers.get('x-powered-by')).to.equal(null);
+  });
+
+  it('lets no origin in by default', async () => {
+    const response = await api.anonymous.raw('/healthz', { headers: { origin: 'https://app.example.com' } });
+    expect(response.headers.get('access-control-allow-origin')).to.equal(null);
+  });
+
+  describe('with other settings', () => {
+    const origin = 'https://app.example.com';
+    let other: Stack;
+    before(async () => {
+      other = await startStack({ BASE_PATH: '/api/v1', CORS_ORIGINS: origin }, { workers: false });
+    });
+    after(() => other.close());
+
+    it('stands under its base path', async () => {
+      const document = openApiDocument.parse(await (await other.anonymous.raw('/api/v1/openapi.json')).json());
+      expect(document.servers).to.deep.equal([{ url: '/api/v1' }]);
+      expect(await (await other.anonymous.raw('/api/v1/docs/start.js')).text()).to.contain('/api/v1/openapi.json');
+      expect((await other.anonymous.raw('/healthz')).status).to.equal(404);
+    });
+
+    it('is not ready without workers', async () => {
+      const response = await other.anonymous.raw('/api/v1/readyz');
+      expect(response.status).to.equal(503);
+      expect(readinessSchema.parse(await response.json()).checks).to.include({ database: true, workers: false });
+    });
+
+    it('lets the listed origin in, and answers its preflight', async () => {
+      const preflight = await other.anonymous.raw('/api/v1/folders', {
+        method: 'OPTIONS',
+        headers: { origin, 'access-control-request-method': 'GET' },
+      });
+      expect(preflight.status).to.equal(204);
+      expect(preflight.headers.get('access-control-allow-origin')).to.equal(origin);
+      const stranger = await other.anonymous.raw('/api/v1/healthz', {
+        headers: { origin: 'https://evil.example.com' },
+      });
+      expect(stranger.headers.get('access-control-allow-origin')).to.equal(null);
+    });
+  });
+});

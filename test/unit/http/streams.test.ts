@@ -1,0 +1,53 @@
+import { expect } from 'chai';
+import { eventStream } from '#src/http/answers.ts';
+import { route } from '#src/http/route.ts';
+import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
+
+describe('an open event stream', () => {
+  let served: ServedRoutes;
+  let left = Promise.withResolvers<void>();
+  let sentAfterwards = Promise.withResolvers<void>();
+
+  const endless = route({
+    method: 'get',
+    path: '/endless',
+    operationId: 'streamEndlessly',
+    tag: 'streams',
+    summary: 'A stream that only its client ends',
+    access: 'public',
+    responses: { 200: { description: 'Events', contentType: 'text/event-stream' } },
+    handle: ({ signal }) =>
+      eventStream(async (events) => {
+        await events.send({ event: 'token', data: {} });
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        left.resolve();
+        await events.send({ event: 'done', data: {} });
+        sentAfterwards.resolve();
+      }),
+  });
+
+  beforeEach(async () => {
+    left = Promise.withResolvers();
+    sentAfterwards = Promise.withResolvers();
+    served = await serveRoutes([endless]);
+  });
+  afterEach(() => served.close());
+
+  it('tells its handler when the client leaves, and lets it finish', async () => {
+    const leaving = new AbortController();
+    const response = await fetch(`${served.baseUrl}/endless`, { signal: leaving.signal });
+    await response.body?.getReader().read();
+    leaving.abort();
+    await left.promise;
+    await sentAfterwards.promise;
+  });
+
+  it('ends with an error event when the server stops', async () => {
+    const response = await fetch(`${served.baseUrl}/endless`);
+    await served.streams.drain(10);
+    const events = [...(await response.text()).matchAll(/^event: (\w+)$/gm)].map(([, event]) => event);
+    expect(events).to.deep.equal(['token', 'error']);
+  });
+
+  it('keeps no shutdown waiting when there is none', () => served.streams.drain(60_000));
+});
