@@ -31,10 +31,6 @@ export function createAgentsRepository(db: Db) {
       return agent;
     },
 
-    async find(orgId: string, id: string): Promise<Agent | undefined> {
-      return db<Agent>('agents').where({ orgId, id }).first();
-    },
-
     async countLive(orgId: string): Promise<number> {
       const [row] = await db('agents').where({ orgId, deletedAt: null }).count<{ count: number }[]>({ count: '*' });
       return row?.count ?? 0;

@@ -43,11 +43,6 @@ export function createAgentsService(deps: {
 
     get,
 
-    /** Any agent of the organization, deleted ones too: for a chat that the caller may read. */
-    async find(orgId: string, agentId: string): Promise<Agent | undefined> {
-      return agents.find(orgId, agentId);
-    },
-
     /** Whether its model and its tools are available now. */
     isReady(agent: Agent): boolean {
       return deps.chatModels.includes(agent.chatModel) && unknownTools(agent.enabledTools).length === 0;
