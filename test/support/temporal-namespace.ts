@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Connection } from '@temporalio/client';
+import { msToTs } from '@temporalio/common/lib/time.js';
 import { v7 as uuidv7 } from 'uuid';
 
-const RETENTION_SECONDS = 24 * 60 * 60;
+const RETENTION = '1 day';
 const READY_TIMEOUT_MS = 20_000;
 
 /** A namespace of its own: task queues and workflow ids of two test runs on one server never meet. */
@@ -12,7 +13,7 @@ export async function createTestNamespace(address: string): Promise<string> {
   try {
     await connection.workflowService.registerNamespace({
       namespace,
-      workflowExecutionRetentionPeriod: { seconds: RETENTION_SECONDS as never },
+      workflowExecutionRetentionPeriod: msToTs(RETENTION),
     });
     const deadline = Date.now() + READY_TIMEOUT_MS;
     for (;;) {

@@ -1,0 +1,163 @@
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { DefaultLogger } from '@temporalio/worker';
+import { expect } from 'chai';
+import { createIngestionActivities, type IngestionActivities } from '#activities/ingestion.ts';
+import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
+import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import type { Db } from '#src/ports/database.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import type { Member } from '#test/support/client.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
+
+const stepNames = ['parseDocument', 'convertDocument', 'chunkDocument', 'embedChunks', 'activateGeneration'] as const;
+
+describe('ingestion activities', function () {
+  this.timeout(60_000);
+  let own: Stack;
+  let ada: Member;
+  let db: Db;
+  let activities: IngestionActivities;
+
+  before(async () => {
+    // Without workers, so that nobody else takes the steps.
+    own = await startStack({}, { workers: false });
+    ada = await own.signUp();
+    db = own.container.db;
+    activities = createIngestionActivities(own.container);
+  });
+  after(() => own.close());
+
+  const sentences = (count: number, word = 'number') =>
+    Array.from({ length: count }, (_, index) => `Sentence ${word} ${index} says something.`).join(' ');
+
+  async function upload(content: string, name = 'note.txt'): Promise<IngestDocumentInput> {
+    const fields = { target_tokens: '12', overlap_tokens: '0' };
+    const { body } = await ada.upload('/documents', { name, content }, 201, { fields });
+    return { orgId: ada.orgId, documentId: fullDocumentSchema.parse(body).id, generation: 1 };
+  }
+
+  /** As a re-ingest does it. */
+  async function openNextGeneration(of: IngestDocumentInput): Promise<IngestDocumentInput> {
+    const next = { ...of, generation: of.generation + 1 };
+    await db('documents').where({ id: of.documentId }).update({ generation: next.generation });
+    await db('documentGenerations').insert({ ...next, jobId: `ingest-${of.documentId}-${next.generation}` });
+    return next;
+  }
+
+  // Failures are expected here, and the library would log each of them.
+  const environment = () => new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') });
+
+  const run = (name: (typeof stepNames)[number], of: IngestDocumentInput, env = environment()) =>
+    env.run<[IngestDocumentInput], unknown, IngestionActivities[typeof name]>(activities[name], of);
+
+  async function runAll(of: IngestDocumentInput): Promise<void> {
+    for (const name of stepNames) await run(name, of);
+  }
+
+  /** All that an ingestion leaves, but for times. */
+  async function state({ documentId }: IngestDocumentInput): Promise<unknown> {
+    const { rows } = await db.raw<{ rows: unknown[] }>(
+      `select d.source_format, d.generation, d.active_generation,
+              (select json_agg(to_jsonb(g) - 'created_at' - 'chunked_at' - 'activated_at' order by generation)
+               from document_generations g where g.document_id = d.id) as generations,
+              (select json_agg(to_jsonb(c) - 'embedded_at' order by generation, chunk_index)
+               from chunks c where c.document_id = d.id) as chunks,
+              (select json_agg(t order by t.chunk_id, t.term)
+               from chunk_terms t join chunks c on c.id = t.chunk_id where c.document_id = d.id) as terms,
+              (select json_agg(v order by v.chunk_id) from chunk_vectors v where v.document_id = d.id) as vectors
+       from documents d where d.id = :documentId`,
+      { documentId },
+    );
+    return rows;
+  }
+
+  it('leave the same state when each of them runs twice', async () => {
+    const of = await upload(sentences(9, 'twice'));
+    for (const name of stepNames) {
+      const first = await run(name, of);
+      const once = await state(of);
+      const second = await run(name, of);
+      expect(await state(of), name).deep.equal(once);
+      if (name !== 'convertDocument') expect(second, name).deep.equal(first);
+    }
+  });
+
+  it('leave the same state when each of them runs twice at the same time', async () => {
+    const of = await upload(sentences(200, 'together'));
+    for (const name of stepNames) await Promise.all([run(name, of), run(name, of)]);
+    const [generation] = await db('documentGenerations').where({ documentId: of.documentId });
+    expect(generation.chunksTotal).greaterThan(100);
+    expect(generation.chunksEmbedded).equal(generation.chunksTotal);
+    const chunks = await db('chunks').where({ documentId: of.documentId }).orderBy('chunkIndex').select('chunkIndex');
+    expect(chunks.map((chunk) => chunk.chunkIndex)).deep.equal(
+      Array.from({ length: generation.chunksTotal }, (_, index) => index),
+    );
+  });
+
+  it('embedding goes on after the last batch that was stored', async () => {
+    const of = await upload(sentences(200, 'resumed'));
+    for (const name of stepNames.slice(0, 3)) await run(name, of);
+
+    const interrupted = environment();
+    interrupted.on('heartbeat', () => interrupted.cancel('CANCELLED'));
+    const fault = await run('embedChunks', of, interrupted).catch((error: unknown) => error);
+    expect(fault).instanceOf(Error).property('name', 'CancelledFailure');
+
+    const embedded = () => db('chunks').where({ documentId: of.documentId }).whereNotNull('embeddedAt');
+    const kept = await embedded().select('id', 'embeddedAt');
+    expect(kept).length.within(64, 128);
+    await run('embedChunks', of);
+    const all = new Map((await embedded()).map((chunk) => [chunk.id, chunk.embeddedAt.getTime()]));
+    expect(all.size).greaterThan(kept.length);
+    for (const { id, embeddedAt } of kept) expect(all.get(id)).equal(embeddedAt.getTime());
+  });
+
+  it('convert a content once for an organization', async () => {
+    const content = sentences(3, 'shared');
+    const [first, second] = [await upload(content), await upload(content, 'copy.txt')];
+    await run('parseDocument', first);
+    await run('parseDocument', second);
+    expect(await run('convertDocument', first)).property('reused', false);
+    expect(await run('convertDocument', second)).property('reused', true);
+  });
+
+  it('activation replaces the older generation, and its chunks and vectors go', async () => {
+    const first = await upload(sentences(9, 'replaced'));
+    await runAll(first);
+    const second = await openNextGeneration(first);
+    await runAll(second);
+    for (const table of ['documentGenerations', 'chunks', 'chunkVectors']) {
+      expect(new Set(await db(table).where({ documentId: first.documentId }).pluck('generation')), table).deep.equal(
+        new Set([2]),
+      );
+    }
+  });
+
+  it('every step gives up once a newer generation was asked for', async () => {
+    const old = await upload(sentences(9, 'superseded'));
+    for (const name of stepNames.slice(0, 4)) await run(name, old);
+    const newer = await openNextGeneration(old);
+    for (const name of stepNames) expect(await appErrorCode(run(name, old)), name).equal('superseded');
+    await runAll(newer);
+    const [document] = await db('documents').where({ id: old.documentId });
+    expect(document.activeGeneration).equal(2);
+  });
+
+  it('every step gives up once the document is deleted', async () => {
+    const of = await upload(sentences(3, 'deleted'));
+    await db('documents').where({ id: of.documentId }).delete();
+    for (const name of stepNames) expect(await appErrorCode(run(name, of)), name).equal('document_not_found');
+  });
+
+  it('activation refuses a generation of which vectors are missing', async () => {
+    const of = await upload(sentences(9, 'incomplete'));
+    for (const name of stepNames.slice(0, 4)) await run(name, of);
+    await db.raw(
+      'delete from chunk_vectors where chunk_id = (select min(id::text)::uuid from chunks where document_id = ?)',
+      [of.documentId],
+    );
+    expect(await appErrorCode(run('activateGeneration', of))).equal('service_unavailable');
+    const [document] = await db('documents').where({ id: of.documentId });
+    expect(document.activeGeneration).equal(null);
+  });
+});
