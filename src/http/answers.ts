@@ -44,10 +44,6 @@ export function created<Data>(data: Data, headers: AnswerHeaders = {}): JsonAnsw
   return { kind: 'json', status: 201, data, headers };
 }
 
-export function accepted<Data>(data: Data, headers: AnswerHeaders = {}): JsonAnswer<202, Data> {
-  return { kind: 'json', status: 202, data, headers };
-}
-
 /** For a status that says something about the data, such as 503 with the reasons. */
 export function answer<Status extends number, Data>(status: Status, data: Data): JsonAnswer<Status, Data> {
   return { kind: 'json', status, data, headers: {} };

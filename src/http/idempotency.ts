@@ -21,7 +21,7 @@ export function fingerprintOf(request: unknown): string {
   return createHash('sha256').update(canonicalJson(request)).digest('hex');
 }
 
-export function isKept(response: StoredResponse): boolean {
+function isKept(response: StoredResponse): boolean {
   if (response.body.kind === 'events') return response.body.events.at(-1)?.event !== 'error';
   return response.status < 500 && !neverKept.has(response.status);
 }

@@ -12,6 +12,14 @@ export type JsonSchemas = {
 export function createJsonSchemas(): JsonSchemas {
   const components: Record<string, unknown> = {};
 
+  function addComponent(name: string, schema: unknown): void {
+    const existing = components[name];
+    if (existing !== undefined && JSON.stringify(existing) !== JSON.stringify(schema)) {
+      throw new Error(`two different schemas have the id ${name}`);
+    }
+    components[name] = schema;
+  }
+
   return {
     components,
     convert(schema, io, owner) {
@@ -29,9 +37,9 @@ export function createJsonSchemas(): JsonSchemas {
       };
       // A schema with an id of its own is a component too, not only a part of others.
       const id = typeof root.id === 'string' ? root.id : undefined;
-      for (const [name, part] of Object.entries($defs)) components[nameOf(name)] = relink(withoutId(part));
+      for (const [name, part] of Object.entries($defs)) addComponent(nameOf(name), relink(withoutId(part)));
       if (id === undefined) return Object(relink(root));
-      components[id] = relink(withoutId(root));
+      addComponent(id, relink(withoutId(root)));
       return { $ref: `#/components/schemas/${id}` };
     },
   };

@@ -9,12 +9,6 @@ export const keysetQuery = {
   cursor: z.string().min(1).max(1_000).optional(),
 };
 
-/** The query fields of an offset list. */
-export const offsetQuery = {
-  limit: z.coerce.number().int().min(1).max(100).default(20),
-  offset: z.coerce.number().int().min(0).max(1_000_000_000).default(0),
-};
-
 /** The last row of a page: `sortKey` as text (a time in ISO 8601 with microseconds), and the id that breaks ties. */
 export type KeysetPosition = { sortKey: string; id: string };
 

@@ -49,7 +49,7 @@ export function openEventStream(res: ServerResponse): OpenEventStream {
   };
 }
 
-export function formatEvent({ id, event, data }: StoredEvent): string {
+function formatEvent({ id, event, data }: StoredEvent): string {
   return `${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 

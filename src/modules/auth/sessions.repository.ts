@@ -64,9 +64,5 @@ export function createSessionsRepository(db: Db) {
         .whereNull('revokedAt')
         .update({ revokedAt: db.fn.now() });
     },
-
-    async revokeAllOf(userId: string): Promise<void> {
-      await db('refresh_token_families').where({ userId }).whereNull('revokedAt').update({ revokedAt: db.fn.now() });
-    },
   };
 }
