@@ -57,7 +57,11 @@ export default {
     },
     only('modules', '^src/modules/.*(service|schema|model)\\.ts$', '^src/(modules|contracts|domain|ports|errors)', {}),
     only('routes', '^src/modules/.*\\.routes\\.ts$', '^src/(modules|contracts|domain|ports|errors|http)'),
-    only('repositories', '^src/modules/.*\\.repository\\.ts$', '^src/(modules|contracts|domain|ports|errors|adapters/postgres)'),
+    only(
+      'repositories',
+      '^src/modules/.*\\.repository\\.ts$',
+      '^src/(modules|contracts|domain|ports|errors|adapters/postgres)',
+    ),
     only('adapters', '^src/adapters/', '^src/(adapters|contracts|domain|errors)'),
     {
       name: 'adapters-keep-apart',
