@@ -1,0 +1,200 @@
+import { expect } from 'chai';
+import { v7 as uuidv7 } from 'uuid';
+import { createDatabase } from '#src/adapters/postgres/database.ts';
+import { createJobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { Orchestrator } from '#src/ports/orchestrator.ts';
+import { createTestDatabase } from '#test/support/services.ts';
+
+/** An engine that can be down, and whose runs end as a test says. */
+type FakeEngine = Pick<Orchestrator, 'start' | 'describe' | 'uiUrl'> & {
+  isDown: boolean;
+  started: string[];
+  runs: Map<string, Awaited<ReturnType<Orchestrator['describe']>>>;
+};
+
+function createFakeEngine(): FakeEngine {
+  const engine: FakeEngine = {
+    isDown: false,
+    started: [],
+    runs: new Map(),
+    start: async ({ workflowId }) => {
+      if (engine.isDown) throw new Error('unreachable');
+      engine.started.push(workflowId);
+    },
+    describe: async (workflowId) => engine.runs.get(workflowId) ?? 'open',
+    uiUrl: () => null,
+  };
+  return engine;
+}
+
+describe('the jobs table as an outbox', () => {
+  let database: Awaited<ReturnType<typeof createTestDatabase>>;
+  let db: Db;
+  const orgId = uuidv7();
+  const createdBy = uuidv7();
+
+  before(async () => {
+    database = await createTestDatabase();
+    db = createDatabase({ url: database.url, maxConnections: 5, applicationName: 'test' });
+    await db('organizations').insert({ id: orgId, name: 'Org' });
+    await db('users').insert({ id: createdBy, email: 'ada@example.com', displayName: 'Ada' });
+  });
+  after(async () => {
+    await db.destroy();
+    await database.drop();
+  });
+  beforeEach(() => db('jobs').delete());
+
+  function setUp() {
+    const engine = createFakeEngine();
+    const jobs = createJobsService({ db, orchestrator: engine, logger: { warn: () => undefined } });
+    return { engine, jobs };
+  }
+
+  async function enqueue(jobs: ReturnType<typeof setUp>['jobs'], id = `ingest-${uuidv7()}-1`): Promise<string> {
+    await db.transaction((trx) =>
+      jobs.enqueue(trx, {
+        id,
+        kind: 'ingest',
+        orgId,
+        createdBy,
+        acl: [`user:${createdBy}`],
+        start: {
+          workflow: 'ingestDocument',
+          input: { orgId, documentId: uuidv7(), generation: 1 },
+          summary: 'Ingest a note',
+        },
+        requestId: null,
+      }),
+    );
+    return id;
+  }
+
+  const jobOf = (id: string) => db('jobs').where({ id }).first();
+  /** Lets a time limit of the outbox pass. */
+  const age = (column: string) => db('jobs').update({ [column]: db.raw("now() - interval '1 hour'") });
+
+  it('the request that wrote a job starts it, and the sweeper leaves it alone', async () => {
+    const { engine, jobs } = setUp();
+    const id = await enqueue(jobs);
+    await jobs.dispatch(id);
+    await jobs.dispatch(id);
+    await age('dispatchAfter');
+    await jobs.dispatchPending();
+    expect(engine.started).deep.equal([id]);
+    expect((await jobOf(id)).dispatchedAt).instanceOf(Date);
+  });
+
+  it('a job rolled back with its transaction is never started', async () => {
+    const { engine, jobs } = setUp();
+    const fault = await db
+      .transaction(async (trx) => {
+        await jobs.enqueue(trx, {
+          id: 'ingest-rolled-back',
+          kind: 'ingest',
+          orgId,
+          createdBy,
+          acl: [],
+          start: { workflow: 'scoreAlignment', input: { orgId, chatId: uuidv7() }, summary: '' },
+          requestId: null,
+        });
+        throw new Error('rolled back');
+      })
+      .catch((error: Error) => error.message);
+    expect(fault).equal('rolled back');
+    await jobs.dispatch('ingest-rolled-back');
+    expect(engine.started).deep.equal([]);
+  });
+
+  it('what could not be started waits for the sweeper, which tries until the engine is back', async () => {
+    const { engine, jobs } = setUp();
+    engine.isDown = true;
+    const id = await enqueue(jobs);
+    await jobs.dispatch(id);
+    await age('dispatchAfter');
+    await jobs.dispatchPending();
+    expect(await jobOf(id)).include({ status: 'queued', dispatchedAt: null });
+
+    engine.isDown = false;
+    await age('dispatchAfter');
+    await jobs.dispatchPending();
+    expect(engine.started).deep.equal([id]);
+  });
+
+  it('a fresh job is left to its request for a moment', async () => {
+    const { engine, jobs } = setUp();
+    await enqueue(jobs);
+    await jobs.dispatchPending();
+    expect(engine.started).deep.equal([]);
+  });
+
+  it('two sweepers share the work', async () => {
+    const { engine, jobs } = setUp();
+    const ids = await Promise.all(Array.from({ length: 20 }, () => enqueue(jobs)));
+    await age('dispatchAfter');
+    await Promise.all([jobs.dispatchPending(), jobs.dispatchPending()]);
+    expect(engine.started.sort()).deep.equal(ids.sort());
+  });
+
+  it('a reused id is another attempt of the same job', async () => {
+    const { engine, jobs } = setUp();
+    const id = await enqueue(jobs);
+    await jobs.dispatch(id);
+    await jobs.advance(id, { status: 'failed', error: { code: 'model_unavailable', message: 'down' } });
+    await enqueue(jobs, id);
+    expect(await jobOf(id)).include({
+      status: 'queued',
+      attempt: 2,
+      errorCode: null,
+      startedAt: null,
+      finishedAt: null,
+      dispatchedAt: null,
+    });
+    await jobs.dispatch(id);
+    expect(engine.started).deep.equal([id, id]);
+  });
+
+  it('progress that comes late does not touch a closed job', async () => {
+    const { jobs } = setUp();
+    const id = await enqueue(jobs);
+    await jobs.advance(id, { status: 'running', stage: 'embed', progress: { done: 64, total: 70, unit: 'chunks' } });
+    await jobs.advance(id, { status: 'succeeded' });
+    await jobs.advance(id, { progress: { done: 10, total: 70, unit: 'chunks' } });
+    expect(await jobOf(id)).include({ status: 'succeeded', stage: 'embed', progressDone: 64 });
+  });
+
+  const endings = [
+    { run: 'open', status: 'running', errorCode: null },
+    { run: 'completed', status: 'succeeded', errorCode: null },
+    { run: 'cancelled', status: 'cancelled', errorCode: null },
+    { run: 'failed', status: 'failed', errorCode: 'run_terminated' },
+    { run: 'unknown', status: 'queued', errorCode: null },
+  ] as const;
+  for (const { run, status, errorCode } of endings) {
+    it(`an open job whose run is ${run} shows as ${status}`, async () => {
+      const { engine, jobs } = setUp();
+      const id = await enqueue(jobs);
+      await jobs.dispatch(id);
+      await jobs.advance(id, { status: 'running', stage: 'embed' });
+      engine.runs.set(id, run);
+      await jobs.reconcileOpen();
+      expect(await jobOf(id)).include({ status: 'running' });
+      await age('checkedAt');
+      await jobs.reconcileOpen();
+      expect(await jobOf(id)).include({ status, errorCode });
+    });
+  }
+
+  it('a job whose run the engine lost is started again', async () => {
+    const { engine, jobs } = setUp();
+    const id = await enqueue(jobs);
+    await jobs.dispatch(id);
+    engine.runs.set(id, 'unknown');
+    await age('checkedAt');
+    await age('dispatchAfter');
+    await jobs.reconcileOpen();
+    await jobs.dispatchPending();
+    expect(engine.started).deep.equal([id, id]);
+  });
+});

@@ -1,0 +1,66 @@
+import { expect } from 'chai';
+import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { jobListSchema } from '#src/modules/jobs/jobs.schema.ts';
+import type { Member } from '#test/support/client.ts';
+import { signUpColleague } from '#test/support/colleague.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
+import { untilJob } from '#test/support/until-job.ts';
+
+describe('GET /jobs', () => {
+  let shared: Stack;
+  let ada: Member;
+  let good: string;
+  let bad: string;
+
+  before(async () => {
+    shared = await stack();
+    ada = await shared.signUp();
+    good = await upload('good.txt', 'All is well.');
+    bad = await upload('bad.bin', '\x00\x01\x02\x03 not a document');
+    await untilJob(ada, `ingest-${good}-1`, 'succeeded');
+    await untilJob(ada, `ingest-${bad}-1`, 'failed');
+  });
+
+  async function upload(name: string, content: string): Promise<string> {
+    return fullDocumentSchema.parse((await ada.upload('/documents', { name, content }, 201)).body).id;
+  }
+  const list = async (query: string, member = ada) =>
+    jobListSchema.parse((await member.get(`/jobs${query}`, 200)).body);
+  const ids = async (query: string, member = ada) => (await list(query, member)).items.map((job) => job.id);
+
+  it('200: newest first, and only what the caller may read', async () => {
+    expect(await ids('')).deep.equal([`ingest-${bad}-1`, `ingest-${good}-1`]);
+    expect(await ids('', await shared.signUp())).deep.equal([]);
+    expect(await ids('', await signUpColleague(shared, ada))).deep.equal([]);
+  });
+
+  it('200: narrowed by its filters', async () => {
+    expect(await ids('?status=failed')).deep.equal([`ingest-${bad}-1`]);
+    expect(await ids('?error_code=unsupported_format')).deep.equal([`ingest-${bad}-1`]);
+    expect(await ids(`?document_id=${good}`)).deep.equal([`ingest-${good}-1`]);
+    expect(await ids('?kind=alignment')).deep.equal([]);
+  });
+
+  it('200: page by page', async () => {
+    const first = await list('?limit=1');
+    expect(first.items.map((job) => job.id)).deep.equal([`ingest-${bad}-1`]);
+    const second = await list(`?limit=1&cursor=${first.next_cursor}`);
+    expect(second.items.map((job) => job.id)).deep.equal([`ingest-${good}-1`]);
+    expect(second.next_cursor).equal(null);
+  });
+
+  it('400: a cursor of other filters', async () => {
+    const { next_cursor } = await list('?limit=1');
+    await ada.get(`/jobs?limit=1&status=failed&cursor=${next_cursor}`, 400);
+  });
+
+  it('401: without a token', async () => {
+    await shared.anonymous.get('/jobs', 401);
+  });
+
+  it('422: unknown values and fields', async () => {
+    for (const query of ['?kind=x', '?status=x', '?document_id=x', '?limit=0', '?x=1']) {
+      await ada.get(`/jobs${query}`, 422);
+    }
+  });
+});
