@@ -1,0 +1,97 @@
+import { expect } from 'chai';
+import { v7 as uuidv7 } from 'uuid';
+import type { WorkflowStart } from '#src/contracts/jobs.ts';
+import type { Orchestrator } from '#src/ports/orchestrator.ts';
+import { createTemporalConnection, type TemporalConnection } from '#src/temporal/connection.ts';
+import { createOrchestrator } from '#src/temporal/gateway.ts';
+import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
+import { testServices } from '#test/support/services.ts';
+import { createTestNamespace } from '#test/support/temporal-namespace.ts';
+
+describe('the gateway to Temporal', function () {
+  this.timeout(60_000);
+  let temporal: TemporalConnection;
+  let orchestrator: Orchestrator;
+
+  before(async () => {
+    const address = testServices().temporalAddress;
+    temporal = createTemporalConnection({ address, namespace: await createTestNamespace(address) });
+    orchestrator = createOrchestrator(temporal, { uiUrl: 'http://localhost:8233/' });
+    await registerSearchAttributes(temporal);
+  });
+  after(() => temporal.close());
+
+  const ingest: WorkflowStart = {
+    workflow: 'ingestDocument',
+    input: { orgId: 'org', documentId: 'document', generation: 1 },
+    summary: 'Ingest a note',
+  };
+  const score: WorkflowStart = {
+    workflow: 'scoreAlignment',
+    input: { orgId: 'org', chatId: 'chat' },
+    summary: 'Score a chat',
+  };
+  const start = (workflowId: string, work: WorkflowStart) =>
+    orchestrator.start({
+      workflowId,
+      start: work,
+      attributes: { orgId: 'org', documentId: 'document' },
+      requestId: 'request-1',
+    });
+  const runOf = (workflowId: string) => temporal.client.workflow.getHandle(workflowId);
+
+  it('starts a run once, with what operators need to find and read it', async () => {
+    const id = `ingest-${uuidv7()}-1`;
+    await start(id, ingest);
+    const { runId, memo, typedSearchAttributes, staticSummary } = await runOf(id).describe();
+    await start(id, ingest);
+    expect((await runOf(id).describe()).runId).equal(runId);
+    expect(memo).deep.equal({ requestId: 'request-1' });
+    expect(await staticSummary()).equal('Ingest a note');
+    const attributes = typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]);
+    expect(Object.fromEntries(attributes)).include({ OrgId: 'org', DocumentId: 'document', JobKind: 'ingest' });
+  });
+
+  it('starts an ingestion again after it failed', async () => {
+    const id = `ingest-${uuidv7()}-1`;
+    await start(id, ingest);
+    await runOf(id).terminate();
+    expect(await orchestrator.describe(id)).equal('failed');
+    await start(id, ingest);
+    expect(await orchestrator.describe(id)).equal('open');
+  });
+
+  it('nudges the alignment run of a chat that is open, and starts one otherwise', async () => {
+    const id = `alignment-${uuidv7()}`;
+    await start(id, score);
+    await start(id, score);
+    const { events } = await runOf(id).fetchHistory();
+    expect(events?.filter((event) => event.workflowExecutionSignaledEventAttributes)).length(2);
+  });
+
+  it('cancels what is open and does not mind what is not there', async () => {
+    const id = `ingest-${uuidv7()}-1`;
+    await start(id, ingest);
+    await orchestrator.cancel(id);
+    await orchestrator.cancel('ingest-nothing-1');
+    const { events } = await runOf(id).fetchHistory();
+    expect(events?.some((event) => event.workflowExecutionCancelRequestedEventAttributes)).equal(true);
+    expect(await orchestrator.describe('ingest-nothing-1')).equal('unknown');
+  });
+
+  it('knows that nobody works on the queues, and where a run is shown', async () => {
+    expect(await orchestrator.hasPollers()).equal(false);
+    expect(orchestrator.uiUrl('ingest-x-1')).equal(
+      `http://localhost:8233/namespaces/${temporal.namespace}/workflows/ingest-x-1`,
+    );
+  });
+
+  it('throws while Temporal is down', async () => {
+    const unreachable = createTemporalConnection({ address: '127.0.0.1:1', namespace: 'default' });
+    const fault = await createOrchestrator(unreachable, { uiUrl: null })
+      .describe('ingest-x-1')
+      .catch((error: unknown) => error);
+    expect(fault).instanceOf(Error);
+    await unreachable.close();
+  });
+});
