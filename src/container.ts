@@ -72,6 +72,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
     url: config.database.url,
     maxConnections: config.database.poolSize,
     applicationName: role,
+    onWarning: (message) => logger.warn(message),
   });
 
   const temporal = createTemporalConnection(config.temporal);

@@ -14,7 +14,8 @@ async function main(): Promise<void> {
   const config = loadConfig(process.env);
   const container = createContainer(config, 'api');
   const app = createApp(container);
-  const server = createServer(app.express);
+  // Without a limit for the whole request: a large upload over a slow line may take longer than Node's five minutes.
+  const server = createServer({ requestTimeout: 0 }, app.express);
 
   server.listen(config.server.port, config.server.host);
   await once(server, 'listening');

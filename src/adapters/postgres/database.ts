@@ -16,7 +16,14 @@ function pickTypeParser(oid: number, format: string): (text: string) => unknown 
 }
 
 /** Opens a pool. Columns are snake_case in the database and camelCase here; contents of jsonb columns stay as they are. */
-export function createDatabase(options: { url: string; maxConnections: number; applicationName: string }): Db {
+export function createDatabase(options: {
+  url: string;
+  maxConnections: number;
+  applicationName: string;
+  /** Gets what knex would print; what it calls an error is thrown as well, and logged where it is caught. */
+  onWarning?: (message: unknown) => void;
+}): Db {
+  const log = options.onWarning ?? (() => undefined);
   return knex({
     client: 'pg',
     connection: {
@@ -30,5 +37,6 @@ export function createDatabase(options: { url: string; maxConnections: number; a
     acquireConnectionTimeout: 10_000,
     wrapIdentifier: (value, original) => (value === '*' ? value : original(toSnakeCase(value))),
     postProcessResponse: camelCaseKeys,
+    log: { warn: log, error: log, deprecate: log, debug: log },
   });
 }
