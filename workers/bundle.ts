@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { access, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { bundleWorkflowCode, DefaultLogger, type WorkflowBundleOption } from '@temporalio/worker';
 
@@ -15,7 +15,7 @@ const cache = join(root, 'node_modules/.cache/workflow-bundle');
  */
 export async function workflowBundle(): Promise<WorkflowBundleOption> {
   const codePath = join(cache, `${await hashSources()}.js`);
-  const isBuilt = await readFile(codePath).then(
+  const isBuilt = await access(codePath).then(
     () => true,
     () => false,
   );

@@ -25,13 +25,16 @@ export type ConversionKey = {
   sourceFormat: SourceFormat;
 };
 
-export type Conversion = ConversionKey & {
+export type NewConversion = ConversionKey & {
   id: string;
   title: string | null;
   body: string;
   pageMap: number[] | null;
   pageCount: number | null;
 };
+
+/** A conversion without its body, which may be large. */
+export type ConversionSummary = { id: string; charCount: number; pageCount: number | null };
 
 export type NewChunk = {
   id: string;

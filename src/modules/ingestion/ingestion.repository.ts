@@ -1,7 +1,14 @@
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import type { SourceFormat } from '#src/domain/document-format.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { ChunkText, Conversion, ConversionKey, IngestionTarget, NewChunk } from './ingestion.model.ts';
+import type {
+  ChunkText,
+  ConversionKey,
+  ConversionSummary,
+  IngestionTarget,
+  NewChunk,
+  NewConversion,
+} from './ingestion.model.ts';
 
 /** Rows of one insert; more at once gain nothing and hold more memory. */
 const CHUNKS_PER_INSERT = 500;
@@ -31,20 +38,20 @@ export function createIngestionRepository(db: Db) {
         .update({ sourceFormat });
     },
 
-    async findConversion(key: ConversionKey): Promise<Conversion | undefined> {
-      return db<Conversion>('conversions').where(key).first();
-    },
-
-    async getConversion(orgId: string, id: string): Promise<Conversion | undefined> {
-      return db<Conversion>('conversions').where({ orgId, id }).first();
+    async findConversion(key: ConversionKey): Promise<ConversionSummary | undefined> {
+      return db('conversions').where(key).first<ConversionSummary>('id', 'charCount', 'pageCount');
     },
 
     /** The first one stays: another run that converted the same content got the same. */
-    async insertConversion(conversion: Conversion): Promise<void> {
+    async insertConversion(conversion: NewConversion): Promise<void> {
       await db('conversions')
         .insert(conversion)
         .onConflict(['orgId', 'contentSha256', 'converterVersion', 'sourceFormat'])
         .ignore();
+    },
+
+    async readBody(orgId: string, conversionId: string): Promise<Pick<NewConversion, 'body' | 'pageMap'> | undefined> {
+      return db('conversions').where({ orgId, id: conversionId }).first('body', 'pageMap');
     },
 
     async setConversion(of: IngestDocumentInput, conversionId: string): Promise<void> {

@@ -19,7 +19,7 @@ import type { Db } from '#src/ports/database.ts';
 import type { Embedder } from '#src/ports/embedder.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { chunkDocument, indexedText } from './chunk-document.ts';
-import type { ChunkText, Conversion, IngestionTarget } from './ingestion.model.ts';
+import type { ChunkText, IngestionTarget } from './ingestion.model.ts';
 import { createIngestionRepository } from './ingestion.repository.ts';
 
 const CHUNKS_PER_BATCH = 64;
@@ -55,12 +55,6 @@ export function createIngestionService(deps: {
     return target;
   }
 
-  async function requireConversion(of: IngestDocumentInput, { conversionId }: IngestionTarget): Promise<Conversion> {
-    const conversion = conversionId === null ? undefined : await repository.getConversion(of.orgId, conversionId);
-    if (conversion === undefined) throw appError('internal_error', { detail: 'The document was not converted yet.' });
-    return conversion;
-  }
-
   /** Points before marks: a mark says that the point is there, and a point without its mark is written again. */
   async function store(of: IngestDocumentInput, texts: ChunkText[], embeddings: Float32Array[]): Promise<number> {
     const points = texts.flatMap(({ id }, index) => {
@@ -92,27 +86,27 @@ export function createIngestionService(deps: {
       if (format === null) throw appError('internal_error', { detail: 'The format of the document is not known yet.' });
       const key = { orgId: of.orgId, contentSha256, converterVersion: converter.version, sourceFormat: format };
 
-      let conversion = await repository.findConversion(key);
-      const reused = conversion !== undefined;
-      if (conversion === undefined) {
+      const known = await repository.findConversion(key);
+      if (known === undefined) {
         const { body, title, pageMap, pageCount } = await blobs.withLocalFile(blobKey, (path) =>
           converter.convert({ path, fileName, format, signal, onProgress: report }),
         );
         if (body.trim() === '') throw appError('empty_document');
         await repository.insertConversion({ ...key, id: uuidv7(), body, title, pageMap, pageCount });
-        conversion = await repository.findConversion(key);
       }
+      const conversion = known ?? (await repository.findConversion(key));
       if (conversion === undefined) throw appError('internal_error', { detail: 'The conversion was not stored.' });
       await repository.setConversion(of, conversion.id);
-      return { charCount: conversion.body.length, pageCount: conversion.pageCount, reused };
+      return { charCount: conversion.charCount, pageCount: conversion.pageCount, reused: known !== undefined };
     },
 
     /** Cuts the body into chunks and indexes their words; all of it in one transaction. */
     async chunk(of: IngestDocumentInput): Promise<ChunkResult> {
-      const target = await enter(of, 'chunk');
-      if (target.chunksTotal !== null) return { chunksTotal: target.chunksTotal };
-      const { body, pageMap } = await requireConversion(of, target);
-      const source = { documentName: target.name, body, pageMap, chunking: target.ragConfig.chunking };
+      const { name, ragConfig, conversionId, chunksTotal } = await enter(of, 'chunk');
+      if (chunksTotal !== null) return { chunksTotal };
+      const converted = conversionId === null ? undefined : await repository.readBody(of.orgId, conversionId);
+      if (converted === undefined) throw appError('internal_error', { detail: 'The document was not converted yet.' });
+      const source = { ...converted, documentName: name, chunking: ragConfig.chunking };
       const chunks = chunkDocument(of, source, deps);
       if (chunks.length === 0) throw appError('empty_document');
 
