@@ -4,8 +4,6 @@ import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Chat, ChatAgent, ChatSummary, NewChat, RagSettings } from './chat.model.ts';
 
-export type ChatRepository = ReturnType<typeof createChatRepository>;
-
 /** Where the page before ended. */
 export type ListPosition = { sortKey: string; id: string };
 

@@ -37,7 +37,15 @@ export function createChatService(deps: {
   const chats = createChatRepository(db);
   const rounds = createRoundsRepository(db);
   const shutdown = new AbortController();
-  const running = new Set<Promise<unknown>>();
+  const running = new Set<Promise<void>>();
+
+  /** Work that goes on by itself and that a shutdown waits for. Whoever asked for it hears of its failure. */
+  function untilDone(work: Promise<unknown>): void {
+    const settled: Promise<void> = Promise.allSettled([work]).then(() => {
+      running.delete(settled);
+    });
+    running.add(settled);
+  }
 
   /** Answers an open round under its lease. */
   async function answerRound(actor: ChatActor, open: OpenRound, onToken: (text: string) => void): Promise<ChatAnswer> {
@@ -57,8 +65,8 @@ export function createChatService(deps: {
     } finally {
       lease.stop();
     }
-    // Not awaited: the answer is stored, and chat works while the workflow engine is down.
-    void alignment.nudge(chat.id);
+    // Nobody waits for it: the answer is stored, and chat works while the workflow engine is down.
+    untilDone(alignment.nudge(chat.id));
     const echo = await waitForEcho(db, chat.id, round, echoWaitMs);
     return answerOf(chat, round, echo);
   }
@@ -88,11 +96,7 @@ export function createChatService(deps: {
       tokens.push(round.assistantReply ?? '');
       return answerOf(chat, round.round, await readEcho(db, chat.id));
     })();
-    const settled = Promise.allSettled([answer]).then(() => {
-      tokens.close();
-      running.delete(settled);
-    });
-    running.add(settled);
+    untilDone(answer.finally(tokens.close));
     return { tokens: tokens.read, answer };
   }
 
@@ -149,7 +153,7 @@ export function createChatService(deps: {
         () => shutdown.abort(appError('interrupted', { detail: 'The server is restarting.' })),
         graceMs,
       );
-      await Promise.allSettled(running);
+      while (running.size > 0) await Promise.all(running);
       clearTimeout(grace);
     },
   };

@@ -9,8 +9,7 @@ import {
 } from '#src/domain/citations.ts';
 import { type AnalyzeText, contentStems } from '#src/domain/text-analysis.ts';
 import type { Actor } from '#src/domain/visibility.ts';
-import type { RetrievedChunk } from '#src/modules/retrieval/retrieval.model.ts';
-import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
+import type { RetrievalService, RetrievedChunk } from '#src/modules/retrieval/retrieval.service.ts';
 import type { Embedder } from '#src/ports/embedder.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 

@@ -1,5 +1,3 @@
-export type ReplayBuffer<T> = ReturnType<typeof createReplayBuffer<T>>;
-
 /**
  * Items of one writer for any number of readers, each of whom starts at the first item and waits for the next until
  * the writer closes. A slow or vanished reader never holds up the writer.

@@ -3,6 +3,11 @@ import type { CompletedAnswer, Round } from './chat.model.ts';
 
 export type RoundsRepository = ReturnType<typeof createRoundsRepository>;
 
+type ScoredRound = Pick<
+  Round,
+  'round' | 'echoState' | 'ewma' | 'alignmentScore' | 'foldState' | 'answerEvents' | 'events'
+>;
+
 type RoundKey = { chatId: string; round: number };
 type Lease = { owner: string; seconds: number };
 
@@ -20,11 +25,8 @@ export function createRoundsRepository(db: Db) {
       return rounds().where(key).first();
     },
 
-    async findNewest(chatId: string): Promise<(Round & { leaseOver: boolean }) | undefined> {
-      return rounds()
-        .where({ chatId })
-        .orderBy('round', 'desc')
-        .first('*', db.raw('lease_expires_at < now() as lease_over'));
+    async findNewest(chatId: string): Promise<Round | undefined> {
+      return rounds().where({ chatId }).orderBy('round', 'desc').first();
     },
 
     async findByIdempotencyKey(chatId: string, idempotencyKey: string): Promise<Round | undefined> {
@@ -109,8 +111,12 @@ export function createRoundsRepository(db: Db) {
     },
 
     /** The newest round of the chat that has its scores. */
-    async findNewestScored(chatId: string): Promise<Round | undefined> {
-      return rounds().where({ chatId }).whereNotNull('scoredAt').orderBy('round', 'desc').first();
+    async findNewestScored(chatId: string): Promise<ScoredRound | undefined> {
+      return rounds()
+        .where({ chatId })
+        .whereNotNull('scoredAt')
+        .orderBy('round', 'desc')
+        .first('round', 'echoState', 'ewma', 'alignmentScore', 'foldState', 'answerEvents', 'events');
     },
   };
 

@@ -1,0 +1,108 @@
+import { expect } from 'chai';
+import { ask, openChatStream, publishAgent } from '#test/support/chat-fixtures.ts';
+import type { Member } from '#test/support/client.ts';
+import { collect } from '#test/support/collect.ts';
+import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
+import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+import { startStack } from '#test/support/stack.ts';
+import { until } from '#test/support/until.ts';
+
+describe('rounds that are interrupted', function () {
+  this.timeout(60_000);
+
+  const lastEvent = async (events: AsyncIterable<{ event: string | undefined; data: unknown }>) =>
+    (await collect(events)).at(-1);
+
+  describe('by a process that dies', () => {
+    let stack: ScriptedStack;
+    let ada: Member;
+    let chatId: string;
+
+    before(async () => {
+      stack = await scriptedStack();
+      stack.model.behave(() => ({ kind: 'answer', text: 'A loan is repaid month by month.' }));
+      ada = await stack.signUp('Ada');
+      const agentId = await publishAgent(ada);
+      chatId = (await ask(ada, { agent_id: agentId, message: 'How is a loan repaid?' }, 201)).chat_id;
+    });
+
+    it('are ended by the sweeper, with their message kept', async () => {
+      const round = { chatId, round: 2 };
+      await stack.container.db('rounds').insert({
+        ...round,
+        orgId: ada.orgId,
+        status: 'open',
+        userContent: 'Who gives the loan?',
+        model: 'extractive-1',
+        leaseOwner: 'a process that died',
+        leaseExpiresAt: new Date(),
+      });
+      const ended = await until('the round is ended', () =>
+        stack.container
+          .db('rounds')
+          .where({ ...round, status: 'error' })
+          .first(),
+      );
+      expect(ended).include({ errorCode: 'interrupted', userContent: 'Who gives the loan?', assistantReply: null });
+      await ask(ada, { chat_id: chatId, message: 'Who gives the loan?' }, 200);
+    });
+
+    it('are not completed by a process that comes back too late', async () => {
+      const finish = Promise.withResolvers<void>();
+      stack.model.behave(() => ({ kind: 'answer', text: 'Too late now.', until: finish.promise }));
+      const events = await openChatStream(ada, { chat_id: chatId, message: 'Are you sure?' });
+      await events.next();
+      await stack.container
+        .db('rounds')
+        .where({ chatId, status: 'open' })
+        .update({ leaseExpiresAt: new Date(0) });
+      await until('the round is ended', () =>
+        stack.container.db('rounds').where({ chatId, errorCode: 'interrupted', round: 3 }).first(),
+      );
+      finish.resolve();
+      expect(await lastEvent(events)).include({ event: 'error' });
+      const row = await stack.container.db('rounds').where({ chatId, round: 3 }).first();
+      expect(row).include({ status: 'error', assistantReply: null });
+    });
+  });
+
+  describe('by a restart', () => {
+    let model: ScriptedModel;
+
+    before(async () => {
+      model = await startScriptedModel();
+    });
+    after(() => model.close());
+
+    it('say so to who listens, and leave a round that can be answered again', async () => {
+      const stack = await startStack({ OPENAI_BASE_URL: model.baseUrl }, { workers: false });
+      const ada = await stack.signUp('Ada');
+      const agentId = await publishAgent(ada);
+      const finish = Promise.withResolvers<void>();
+      model.behave(() => ({ kind: 'answer', text: 'Not to be finished.', until: finish.promise }));
+      const events = await openChatStream(ada, { agent_id: agentId, message: 'How is a loan repaid?' });
+      await events.next();
+      await stack.container.chat.drain(0);
+      expect(await lastEvent(events)).deep.include({ event: 'error' });
+      const row = await stack.container.db('rounds').where({ orgId: ada.orgId }).first();
+      expect(row).include({ status: 'error', errorCode: 'interrupted', assistantReply: null });
+      finish.resolve();
+      await stack.close();
+    });
+  });
+
+  it('are none when the workflow engine is down: answers come, their scores later', async () => {
+    const model = await startScriptedModel();
+    const stack = await startStack(
+      { OPENAI_BASE_URL: model.baseUrl, TEMPORAL_ADDRESS: '127.0.0.1:1' },
+      { workers: false },
+    );
+    const ada = await stack.signUp('Ada');
+    const agentId = await publishAgent(ada);
+    const { chat_id, echo } = await ask(ada, { agent_id: agentId, message: 'How is a loan repaid?' }, 201);
+    expect(echo).deep.equal({ state: 'stable', ewma: 100, alignment_score: 1, round: 0, events: [] });
+    expect((await ada.get(`/chat/${chat_id}`, 200)).body).include({ echo_scoring_pending: true });
+    await stack.close();
+    await model.close();
+  });
+});
