@@ -1,9 +1,6 @@
 /** US dollars for a million tokens. */
 export type ModelPrice = { input: number; cachedInput: number; output: number };
 
-/** Changes whenever a price does, so that a stored cost can be traced to its table. */
-export const priceTableVersion = '2026-11';
-
 /** The packaged models run on the deployment's own machine. */
 export const modelPrices: Readonly<Record<string, ModelPrice>> = {
   'extractive-1': { input: 0, cachedInput: 0, output: 0 },

@@ -1,8 +1,5 @@
-import type { VectorHit } from '#src/ports/vector-store.ts';
-
 /** A chunk that one of the legs found. `score` is the leg's own and only orders that leg. */
 export type WordHit = { chunkId: string; score: number };
-export type { VectorHit };
 
 /** A chunk whose text the caller may read, ready for a prompt. */
 export type RetrievedChunk = {
@@ -11,7 +8,6 @@ export type RetrievedChunk = {
   documentName: string;
   pageNumber: number;
   content: string;
-  contextualText: string | null;
   tokenCount: number;
 };
 

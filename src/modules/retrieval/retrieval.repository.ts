@@ -5,8 +5,6 @@ import type { Db } from '#src/ports/database.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
 import type { RetrievedChunk, WordHit } from './retrieval.model.ts';
 
-export type RetrievalRepository = ReturnType<typeof createRetrievalRepository>;
-
 export function createRetrievalRepository(db: Db) {
   const readableChunks = (actor: Actor, chunkIds: readonly string[]) =>
     db('chunks as c')
@@ -85,7 +83,6 @@ export function createRetrievalRepository(db: Db) {
         documentName: 'd.name',
         pageNumber: 'c.pageNumber',
         content: 'c.content',
-        contextualText: 'c.contextualText',
         tokenCount: 'c.tokenCount',
       });
     },

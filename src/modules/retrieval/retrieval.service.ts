@@ -6,15 +6,20 @@ import { type Actor, keysOf } from '#src/domain/visibility.ts';
 import { AppError } from '#src/errors.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Embedder } from '#src/ports/embedder.ts';
-import type { ReadableDocuments, VectorStore } from '#src/ports/vector-store.ts';
-import type { Retrieval, RetrievalDegradation, VectorHit } from './retrieval.model.ts';
+import type { ReadableDocuments, VectorHit, VectorStore } from '#src/ports/vector-store.ts';
+import type { Retrieval, RetrievalDegradation } from './retrieval.model.ts';
 import { createRetrievalRepository } from './retrieval.repository.ts';
 
 /** A person waits for the answer: rather words alone than a slow embedder. */
 const queryEmbeddingTimeoutMs = 10_000;
 
+/** A question is in its beginning; a text pasted behind it would drown it, and cost a search for each of its words. */
+const queryCharacters = 4_000;
+
 /** How many fused hits are loaded for the final choice: the rest of the list only matters to a reranker. */
 const candidates = 50;
+
+export type { RetrievedChunk } from './retrieval.model.ts';
 
 export type RetrievalService = ReturnType<typeof createRetrievalService>;
 
@@ -85,10 +90,13 @@ export function createRetrievalService(deps: {
         ...(input.includeDocumentIds && { includeDocumentIds: input.includeDocumentIds }),
         ...(input.excludeDocumentIds && { excludeDocumentIds: input.excludeDocumentIds }),
       };
-      const terms = [...new Set(contentStems(analyze(input.query)))];
+      const query = input.query.slice(0, queryCharacters);
+      const terms = [...new Set(contentStems(analyze(query)))];
       const [words, meaning] = await Promise.all([
         settings.mode === 'vector' ? [] : repository.searchWords({ readable, terms, limit: settings.wordMatchLimit }),
-        settings.mode === 'word_match' ? { hits: [], degraded: null } : searchMeaning(readable, input, settings),
+        settings.mode === 'word_match'
+          ? { hits: [], degraded: null }
+          : searchMeaning(readable, { ...input, query }, settings),
       ]);
       const legs = [words.map((hit) => hit.chunkId), meaning.hits.map((hit) => hit.chunkId)];
       const ranked = fuse(legs, settings.rrfK).slice(0, candidates);

@@ -1,0 +1,69 @@
+import { expect } from 'chai';
+import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
+import { bm25TermScore } from '#src/domain/bm25.ts';
+import { contentStems } from '#src/domain/text-analysis.ts';
+import { createRetrievalRepository } from '#src/modules/retrieval/retrieval.repository.ts';
+import type { Db } from '#src/ports/database.ts';
+import { ingestText } from '#test/support/chat-fixtures.ts';
+import type { Member } from '#test/support/client.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
+
+const texts = [
+  'The loan fee is one percent of the loan.',
+  'A mortgage is a loan on a house, with a fee and an interest rate that the bank sets every year anew.',
+  'The branch opens at nine.',
+  'Interest is paid monthly. Interest rates change.',
+];
+
+describe('the search by words', function () {
+  this.timeout(60_000);
+  let own: Stack;
+  let db: Db;
+  let ada: Member;
+
+  before(async () => {
+    own = await stack();
+    db = own.container.db;
+    ada = await own.signUp('Ada');
+    for (const [index, text] of texts.entries()) await ingestText(ada, `Note ${index}`, text);
+  });
+
+  async function search(query: string, acl: string[], limit = 50) {
+    const terms = [...new Set(contentStems(createTextAnalyzer()(query)))];
+    const readable = { orgId: ada.orgId, acl };
+    return { terms, hits: await createRetrievalRepository(db).searchWords({ readable, terms, limit }) };
+  }
+
+  /** The formula over the stored postings, by hand. */
+  async function scoresByHand(terms: string[]): Promise<Map<string, number>> {
+    const chunks: { id: string; termCount: number }[] = await db('chunks').where({ orgId: ada.orgId });
+    const postings: { term: string; chunkId: string; frequency: number }[] = await db('chunkTerms')
+      .where({ orgId: ada.orgId })
+      .whereIn('term', terms);
+    const averageLength = chunks.reduce((sum, chunk) => sum + chunk.termCount, 0) / chunks.length;
+    const scores = new Map<string, number>();
+    for (const { term, chunkId, frequency } of postings) {
+      const documentFrequency = postings.filter((posting) => posting.term === term).length;
+      const length = chunks.find((chunk) => chunk.id === chunkId)?.termCount ?? 0;
+      const score = bm25TermScore(frequency, documentFrequency, chunks.length, length, averageLength);
+      scores.set(chunkId, (scores.get(chunkId) ?? 0) + score);
+    }
+    return scores;
+  }
+
+  it('scores by BM25, best first', async () => {
+    const { terms, hits } = await search('What is the interest and the fee of a loan?', [`user:${ada.userId}`]);
+    const byHand = [...(await scoresByHand(terms))].sort(([, a], [, b]) => b - a);
+    expect(hits.map((hit) => hit.chunkId)).deep.equal(byHand.map(([chunkId]) => chunkId));
+    for (const [index, hit] of hits.entries()) expect(hit.score).closeTo(byHand[index]?.[1] ?? 0, 1e-9);
+  });
+
+  it('finds nothing for who may not read, though the statistics are the same', async () => {
+    expect((await search('loan fee', ['user:somebody-else'])).hits).deep.equal([]);
+  });
+
+  it('finds nothing for words that nobody wrote, or for none at all', async () => {
+    expect((await search('penguins', [`user:${ada.userId}`])).hits).deep.equal([]);
+    expect((await search('the of and', [`user:${ada.userId}`])).hits).deep.equal([]);
+  });
+});
