@@ -167,10 +167,10 @@ describe('scoreAlignment', function () {
   });
 
   it('goes on as a new run before its history grows long', async () => {
-    const { activities, calls } = stubAlignment(200);
+    const { activities, calls } = stubAlignment(230);
     await align(activities, async (run) => {
       await run.result();
-      expect(times(calls, 'scoreNextRound')).equal(201);
+      expect(times(calls, 'scoreNextRound')).equal(231);
       const { historyLength, runId } = await temporal.client.workflow.getHandle(run.workflowId).describe();
       expect(runId).not.equal(run.signaledRunId);
       expect(historyLength).below(1_800);
