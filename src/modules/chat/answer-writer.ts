@@ -2,12 +2,17 @@ import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { AlignmentEventBody } from '#src/domain/alignment-events.ts';
 import { initialFoldState } from '#src/domain/alignment-fold.ts';
-import { steeringFor } from '#src/domain/alignment-steering.ts';
+import { type Steering, steeringFor } from '#src/domain/alignment-steering.ts';
+import type { DroppedCitation } from '#src/domain/citations.ts';
 import { costUsd } from '#src/domain/prices.ts';
 import type { TokenCounter } from '#src/domain/tokens.ts';
 import { appError } from '#src/errors.ts';
 import type { AlignmentService } from '#src/modules/alignment/alignment.service.ts';
-import type { RetrievalService, RetrievedChunk } from '#src/modules/retrieval/retrieval.service.ts';
+import type {
+  RetrievalDegradation,
+  RetrievalService,
+  RetrievedChunk,
+} from '#src/modules/retrieval/retrieval.service.ts';
 import type { ChatModel, ModelReply } from '#src/ports/chat-model.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Chat, ChatActor, ChatAgent, CompletedAnswer } from './chat.model.ts';
@@ -96,21 +101,29 @@ export function createAnswerWriter(deps: {
     const latencyMs = Math.round(performance.now() - startedAt);
     const { citations, dropped } = await cite({ actor, reply: reply.text, chunks });
 
-    const events: AlignmentEventBody[] = [];
-    if (steering.level !== null) events.push({ type: 'steering_applied', data: { level: steering.level } });
-    if (found?.degraded) events.push({ type: 'retrieval_degraded', data: found.degraded });
-    for (const data of dropped) events.push({ type: 'citation_dropped', data });
     const at = new Date().toISOString();
-    const answer: CompletedAnswer = {
+    const events = eventsOf(steering, found?.degraded ?? null, dropped);
+    await store(actor, open, {
       assistantReply: reply.text,
       citations,
       answerEvents: events.map((event) => ({ ...event, round, at })),
       ...reply.usage,
       costUsd: priced(reply),
       latencyMs,
-    };
-    await store(actor, open, answer);
+    });
   };
+}
+
+function eventsOf(
+  steering: Steering,
+  degraded: RetrievalDegradation | null,
+  dropped: readonly DroppedCitation[],
+): AlignmentEventBody[] {
+  const events: AlignmentEventBody[] = [];
+  if (steering.level !== null) events.push({ type: 'steering_applied', data: { level: steering.level } });
+  if (degraded !== null) events.push({ type: 'retrieval_degraded', data: degraded });
+  for (const data of dropped) events.push({ type: 'citation_dropped', data });
+  return events;
 }
 
 function documentFilter(chat: Chat) {

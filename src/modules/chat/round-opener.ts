@@ -1,6 +1,5 @@
 import { v5 as uuidV5, v7 as uuidV7 } from 'uuid';
-import type { Actor, Visibility } from '#src/domain/visibility.ts';
-import { canRead } from '#src/domain/visibility.ts';
+import { type Actor, canRead, type Visibility } from '#src/domain/visibility.ts';
 import { appError, fieldError } from '#src/errors.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
 import type { Db } from '#src/ports/database.ts';
@@ -40,15 +39,16 @@ export function createRoundOpener(deps: { db: Db; teams: Pick<TeamsService, 'gra
       visibility: message.visibility ?? 'personal',
       teamIds: message.teamIds,
     });
-    const chatId =
-      message.idempotencyKey === null ? uuidV7() : uuidV5(`${actor.userId} ${message.idempotencyKey}`, chatIdNamespace);
-
     return db.transaction(async (trx) => {
       const chats = createChatRepository(trx);
-      if (message.idempotencyKey !== null) {
-        const existing = await chats.lock(actor.orgId, chatId);
-        if (existing !== undefined) return nextRound(trx, existing, agent, message);
+      const idOfKey = chatIdOf(actor, message);
+      const existing = idOfKey === null ? undefined : await chats.lock(actor.orgId, idOfKey);
+      if (existing?.agentId === agent.id) {
+        const first = await createRoundsRepository(trx).find({ chatId: existing.id, round: 1 });
+        if (first?.userContent === message.text) return nextRound(trx, existing, agent, message);
       }
+      // A key that was used for another chat long ago, when the answers of that time are forgotten, names nothing.
+      const chatId = idOfKey === null || existing !== undefined ? uuidV7() : idOfKey;
       await chats.insert({
         id: chatId,
         orgId: actor.orgId,
@@ -131,6 +131,10 @@ export function createRoundOpener(deps: { db: Db; teams: Pick<TeamsService, 'gra
 
   return (actor: Actor, message: Message): Promise<OpenedRound> =>
     message.chatId === null ? startChat(actor, message) : continueChat(actor, message.chatId, message);
+}
+
+function chatIdOf(actor: Actor, { idempotencyKey }: Message): string | null {
+  return idempotencyKey === null ? null : uuidV5(`${actor.userId} ${idempotencyKey}`, chatIdNamespace);
 }
 
 function ragSettings(message: Message): RagSettings {

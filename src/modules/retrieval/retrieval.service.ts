@@ -19,7 +19,7 @@ const queryCharacters = 4_000;
 /** How many fused hits are loaded for the final choice: the rest of the list only matters to a reranker. */
 const candidates = 50;
 
-export type { RetrievedChunk } from './retrieval.model.ts';
+export type { RetrievalDegradation, RetrievedChunk } from './retrieval.model.ts';
 
 export type RetrievalService = ReturnType<typeof createRetrievalService>;
 

@@ -115,6 +115,24 @@ describe('POST /chat', function () {
       expect(stack.model.requests).length(1);
     });
 
+    it('starts another chat for a key whose first answer is forgotten', async () => {
+      const headers = { 'idempotency-key': uuidv7() };
+      const first = await ask(ada, { agent_id: agentId, message: 'What is a mortgage loan?' }, 201, headers);
+      await stack.container.db('idempotencyKeys').where({ key: headers['idempotency-key'] }).delete();
+      const second = await ask(ada, { agent_id: agentId, message: 'Who gives a loan?' }, 201, headers);
+      expect(second.chat_id).not.equal(first.chat_id);
+    });
+
+    it('gives the stored answer when only the key of it was lost', async () => {
+      const headers = { 'idempotency-key': uuidv7() };
+      const body = { agent_id: agentId, message: 'What is a mortgage loan?' };
+      const first = await ask(ada, body, 201, headers);
+      await stack.container.db('idempotencyKeys').where({ key: headers['idempotency-key'] }).delete();
+      const second = await ask(ada, body, 201, headers);
+      expect(second).include({ chat_id: first.chat_id, postprocess_job_id: first.postprocess_job_id });
+      expect(stack.model.requests).length(1);
+    });
+
     it('goes on with the chat of the first attempt when that one was not answered', async () => {
       const member = await stack.signUp('Grace');
       const headers = { 'idempotency-key': uuidv7() };
