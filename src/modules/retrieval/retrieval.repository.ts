@@ -29,19 +29,17 @@ export function createRetrievalRepository(db: Db) {
       if (input.terms.length === 0) return [];
       const { readable } = input;
       const { rows } = await db.raw<{ rows: WordHit[] }>(
-        `with active as (
-           select c.id, c.term_count, d.id as document_id, d.acl
-           from chunks c
-           join documents d on d.org_id = c.org_id and d.id = c.document_id and d.active_generation = c.generation
-           where c.org_id = :orgId
-         ),
-         collection as (
-           select count(*)::float8 as size, greatest(avg(term_count), 1)::float8 as average_length from active
+        `with collection as (
+           select count(*)::float8 as size, greatest(avg(c.term_count), 1)::float8 as average_length
+           from documents d
+           join chunks c on c.org_id = d.org_id and c.document_id = d.id and c.generation = d.active_generation
+           where d.org_id = :orgId
          ),
          postings as (
-           select t.term, t.frequency, a.*
+           select t.term, t.frequency, c.id, c.term_count, c.document_id, d.acl
            from chunk_terms t
-           join active a on a.id = t.chunk_id
+           join chunks c on c.org_id = t.org_id and c.id = t.chunk_id
+           join documents d on d.org_id = c.org_id and d.id = c.document_id and d.active_generation = c.generation
            where t.org_id = :orgId and t.term = any(:terms)
          ),
          weights as (
