@@ -49,8 +49,8 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
       case 'break_off':
         openStream(response);
         sendPiece(response, request.model, behaviour.text);
-        await new Promise((resolve) => setImmediate(resolve));
-        response.destroy();
+        // What was written still arrives, and then nothing.
+        response.socket?.destroySoon();
         return;
       case 'answer':
         if (!request.stream) return answerWhole(response, request.model, behaviour.text);

@@ -1,0 +1,86 @@
+import { expect } from 'chai';
+import { createChatModel } from '#src/adapters/models/chat-model.ts';
+import { AppError } from '#src/errors.ts';
+import type { ChatModel, ModelRequest } from '#src/ports/chat-model.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
+
+describe('createChatModel', () => {
+  let server: ScriptedModel;
+  let chatModel: ChatModel;
+
+  before(async () => {
+    server = await startScriptedModel();
+    chatModel = createChatModel({ baseUrl: server.baseUrl, apiKey: 'key' });
+  });
+  beforeEach(() => server.behave(() => ({ kind: 'answer', text: 'One two three.' })));
+  after(() => server.close());
+
+  const request = (signal = new AbortController().signal): ModelRequest => ({
+    model: 'm',
+    messages: [{ role: 'user', content: 'Count!' }],
+    temperature: 0.3,
+    maxTokens: 50,
+    signal,
+  });
+  const usage = { inputTokens: 120, cachedInputTokens: 20, completionTokens: 7 };
+
+  it('streams the pieces and gives the whole with its usage', async () => {
+    const pieces: string[] = [];
+    const reply = await chatModel.stream(request(), (piece) => pieces.push(piece));
+    expect(pieces).deep.equal(['One', ' two', ' three.']);
+    expect(reply).deep.equal({ text: 'One two three.', model: 'm', usage });
+  });
+
+  it('completes in one piece', async () => {
+    expect(await chatModel.complete(request())).deep.equal({ text: 'One two three.', model: 'm', usage });
+  });
+
+  it('sends what it was asked to', async () => {
+    await chatModel.complete(request());
+    expect(server.requests[0]).include({ model: 'm', temperature: 0.3, max_tokens: 50 });
+  });
+
+  for (const [status, code] of [
+    [401, 'model_not_configured'],
+    [404, 'model_not_configured'],
+    [400, 'model_rejected'],
+    [429, 'model_unavailable'],
+    [500, 'model_unavailable'],
+  ] as const) {
+    it(`calls ${status} ${code}, and asks once`, async () => {
+      server.behave(() => ({ kind: 'status', status }));
+      expect(await appErrorCode(chatModel.stream(request(), () => undefined))).equal(code);
+      expect(await appErrorCode(chatModel.complete(request()))).equal(code);
+      expect(server.requests).length(2);
+    });
+  }
+
+  it('passes on how long to wait', async () => {
+    server.behave(() => ({ kind: 'status', status: 429, retryAfterSeconds: 9 }));
+    const error = await chatModel.complete(request()).catch((failure: unknown) => failure);
+    expect(error).instanceOf(AppError).property('retryAfterSeconds', 9);
+  });
+
+  it('takes a stream that breaks off for no answer', async () => {
+    server.behave(() => ({ kind: 'break_off', text: 'One two' }));
+    const code = await appErrorCode(chatModel.stream(request(), () => undefined));
+    expect(code).oneOf(['model_unavailable', 'model_response_invalid']);
+  });
+
+  it('takes an empty answer for none', async () => {
+    server.behave(() => ({ kind: 'answer', text: ' ' }));
+    expect(await appErrorCode(chatModel.stream(request(), () => undefined))).equal('model_response_invalid');
+    expect(await appErrorCode(chatModel.complete(request()))).equal('model_response_invalid');
+  });
+
+  it('stops when it is told to, for the reason that it is given', async () => {
+    const never = Promise.withResolvers<void>();
+    server.behave(() => ({ kind: 'answer', text: 'One two three.', until: never.promise }));
+    const stop = new AbortController();
+    const reason = new Error('enough');
+    const outcome = chatModel.stream(request(stop.signal), () => stop.abort(reason)).catch((error: unknown) => error);
+    expect(await outcome).equal(reason);
+    never.resolve();
+  });
+});
