@@ -4,7 +4,9 @@ import { isStorable } from '#src/domain/plain-text.ts';
 import type { ChatAnswer, ChatHistory, ChatSummary } from './chat.model.ts';
 import type { Message } from './round-opener.ts';
 
-const ids = z.array(z.guid()).max(1_000).optional();
+/** In the spelling of the database, with which ids are compared. */
+const id = z.guid().toLowerCase();
+const ids = z.array(id).max(1_000).optional();
 
 export const sendMessageBody = z
   .strictObject({
@@ -14,10 +16,10 @@ export const sendMessageBody = z
       .max(100_000)
       .refine(isStorable, 'must not hold NUL characters')
       .refine((text) => text.trim() !== '', 'must not be blank'),
-    chat_id: z.guid().optional().describe('Omit to start a chat.'),
-    agent_id: z.guid().optional().describe('Required to start a chat.'),
+    chat_id: id.optional().describe('Omit to start a chat.'),
+    agent_id: id.optional().describe('Required to start a chat.'),
     visibility: z.enum(['personal', 'team_level', 'org_level']).optional(),
-    team_ids: z.array(z.guid()).max(100).optional(),
+    team_ids: z.array(id).max(100).optional(),
     enable_rag: z.boolean().default(true),
     include_document_ids: ids.describe('Only these documents; an empty list is the same as none.'),
     exclude_document_ids: ids.describe('All but these documents; an empty list is the same as none.'),

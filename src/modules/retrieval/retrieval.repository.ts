@@ -1,19 +1,17 @@
+import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { BM25_B, BM25_K1 } from '#src/domain/bm25.ts';
 import type { Actor } from '#src/domain/visibility.ts';
-import { keysOf } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
 import type { RetrievedChunk, WordHit } from './retrieval.model.ts';
 
 export function createRetrievalRepository(db: Db) {
   const readableChunks = (actor: Actor, chunkIds: readonly string[]) =>
-    db('chunks as c')
-      .join('documents as d', (on) =>
-        on.on('d.orgId', 'c.orgId').andOn('d.id', 'c.documentId').andOn('d.activeGeneration', 'c.generation'),
+    readableBy(db('documents as d'), actor, 'd')
+      .join('chunks as c', (on) =>
+        on.on('c.orgId', 'd.orgId').andOn('c.documentId', 'd.id').andOn('c.generation', 'd.activeGeneration'),
       )
-      .where('c.orgId', actor.orgId)
-      .whereIn('c.id', chunkIds)
-      .whereRaw('d.acl && ?::text[]', [keysOf(actor)]);
+      .whereIn('c.id', chunkIds);
 
   return {
     /**
@@ -92,10 +90,8 @@ export function createRetrievalRepository(db: Db) {
     /** Those of the ids that name a document which the actor may read. */
     async readableDocumentIds(actor: Actor, documentIds: readonly string[]): Promise<Set<string>> {
       if (documentIds.length === 0) return new Set();
-      const rows = await db('documents')
-        .where({ orgId: actor.orgId })
+      const rows: string[] = await readableBy(db('documents'), actor, 'documents')
         .whereIn('id', documentIds)
-        .whereRaw('acl && ?::text[]', [keysOf(actor)])
         .pluck('id');
       return new Set(rows);
     },

@@ -33,7 +33,7 @@ describe('the documents that an answer may rest on', function () {
     expect(await documentsInPrompt({})).deep.equal(['House rules', 'Loan terms']);
   });
   it('are only the included ones', async () => {
-    expect(await documentsInPrompt({ include_document_ids: [houseRules] })).deep.equal(['House rules']);
+    expect(await documentsInPrompt({ include_document_ids: [houseRules.toUpperCase()] })).deep.equal(['House rules']);
   });
   it('are all but the excluded ones', async () => {
     expect(await documentsInPrompt({ exclude_document_ids: [houseRules] })).deep.equal(['Loan terms']);

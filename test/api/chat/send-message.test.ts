@@ -293,6 +293,8 @@ describe('POST /chat', function () {
     it('for a visibility in a chat that exists', async () =>
       refused({ chat_id: await newChat(), visibility: 'personal' }, 'visibility'));
     it('for teams in a chat that exists', async () => refused({ chat_id: await newChat(), team_ids: [] }, 'team_ids'));
+    it('for another agent than that of the chat', async () =>
+      refused({ chat_id: await newChat(), agent_id: uuidv7() }, 'agent_id'));
     it('for a document that cannot be read', () =>
       refused({ agent_id: agentId, include_document_ids: [uuidv7()] }, 'include_document_ids.0'));
   });
