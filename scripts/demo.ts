@@ -1,9 +1,10 @@
 // `npm run demo [-- file … --ask "question" …]`: the main job on real files, seen from outside, and then it keeps serving.
-import { access, readFile, writeFile } from 'node:fs/promises';
+import { access, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
-import { type ApiClient, ApiProblem, createApiClient } from './demo/api-client.ts';
+import { frequentWords } from './demo/anchor-words.ts';
+import { type ApiClient, createApiClient } from './demo/api-client.ts';
 import { createNarrator, type Narrator } from './demo/narrator.ts';
 import { makeSampleDocuments } from './demo/sample-documents.ts';
 import { type Agent, ask, ingest, publishAgent } from './demo/story.ts';
@@ -13,25 +14,11 @@ import { readStartSettings } from './settings.ts';
 import { exitAfter, runUntilStopped } from './supervisor/run-until-stopped.ts';
 import { StartFailure } from './supervisor/start-failure.ts';
 
-const EMAIL = 'demo@example.com';
-
 const SAMPLE_QUESTIONS = [
   'Which activities does the ingestion workflow run?',
   'What helps when a run failed with encrypted_document?',
   'At which value does the trend of a chat start?',
 ];
-const SAMPLE_ANCHORS = [
-  'document',
-  'ingestion',
-  'workflow',
-  'alignment',
-  'chat',
-  'retrieval',
-  'error code',
-  'operator',
-];
-
-type DemoAccount = { email: string; password: string; agentId: string | null };
 
 await exitAfter(async () => {
   const { values, positionals } = parseArgs({
@@ -74,8 +61,7 @@ async function tell(options: {
   const samples = options.files.length === 0;
   const files = samples ? await makeSampleDocuments(path.join(dataDir, 'demo')) : options.files;
   const accountFile = path.join(dataDir, 'demo-account.json');
-  const account = await openAccount(accountFile);
-  const api = await signIn(createApiClient(addresses.apiUrl), account);
+  const { api, email } = await signUp(createApiClient(addresses.apiUrl), accountFile);
 
   narrator.heading(`Documents (${files.length})`);
   const documentIds: string[] = [];
@@ -84,15 +70,15 @@ async function tell(options: {
     if (id !== null) documentIds.push(id);
   }
 
-  narrator.heading('Agent');
-  const agent = await openAgent(api, account);
-  await writeFile(accountFile, JSON.stringify({ ...account, agentId: agent.id }), { mode: 0o600 });
-  narrator.note(`${agent.agent_name}, published from a draft as ${agent.id}`);
-
   if (documentIds.length === 0) {
     narrator.note('No document was ingested, so there is nothing to ask about.');
     return;
   }
+
+  narrator.heading('Agent');
+  const agent = await publishGuide(api, documentIds);
+  narrator.note(`${agent.agent_name}, published from a draft as ${agent.id}`);
+
   narrator.heading('Questions');
   const fallback = samples ? SAMPLE_QUESTIONS : ['What is this document about?'];
   const questions = options.questions.length > 0 ? options.questions : fallback;
@@ -101,39 +87,27 @@ async function tell(options: {
     chatId = await ask(api, narrator, { text, agentId: agent.id, chatId, documentIds });
   }
   narrator.heading('Sign in');
-  narrator.line(`  POST /auth/login with ${account.email}; the password is in ${path.relative('.', accountFile)}`);
+  narrator.line(`  POST /auth/login with ${email}; the password is in ${path.relative('.', accountFile)}`);
   if (process.stdin.isTTY && chatId !== null) void converse(api, narrator, agent, chatId, documentIds);
 }
 
-async function openAccount(file: string): Promise<DemoAccount> {
-  try {
-    return JSON.parse(await readFile(file, 'utf8')) as DemoAccount;
-  } catch {
-    const account = { email: EMAIL, password: newPassword(), agentId: null };
-    await writeFile(file, JSON.stringify(account), { mode: 0o600 });
-    return account;
-  }
+/** Each run has an organization of its own, so that runs do not see each other's documents or use up its limits. */
+async function signUp(api: ApiClient, accountFile: string): Promise<{ api: ApiClient; email: string }> {
+  const account = { email: `demo-${Date.now()}@example.com`, password: newPassword() };
+  const { access_token } = await api.post<{ access_token: string }>('/auth/register', {
+    ...account,
+    display_name: 'Demo',
+  });
+  await writeFile(accountFile, JSON.stringify(account, null, 2), { mode: 0o600 });
+  return { api: api.as(access_token), email: account.email };
 }
 
-async function signIn(api: ApiClient, { email, password }: DemoAccount): Promise<ApiClient> {
-  type Tokens = { access_token: string };
-  try {
-    const tokens = await api.post<Tokens>('/auth/login', { username: email, password });
-    return api.as(tokens.access_token);
-  } catch (error) {
-    if (!(error instanceof ApiProblem && error.problem.code === 'invalid_credentials')) throw error;
-    const tokens = await api.post<Tokens>('/auth/register', { email, password, display_name: 'Demo' });
-    return api.as(tokens.access_token);
-  }
-}
-
-async function openAgent(api: ApiClient, account: DemoAccount): Promise<Agent> {
-  if (account.agentId !== null) {
-    const { items } = await api.get<{ items: Agent[] }>('/agents');
-    const known = items.find(({ id }) => id === account.agentId);
-    if (known !== undefined) return known;
-  }
-  return publishAgent(api, 'Document guide', SAMPLE_ANCHORS);
+/** An agent whose topic is what the documents speak of most. */
+async function publishGuide(api: ApiClient, documentIds: string[]): Promise<Agent> {
+  const contents = await Promise.all(
+    documentIds.map(async (id) => (await api.get<{ content: string }>(`/documents/${id}`)).content),
+  );
+  return publishAgent(api, 'Document guide', frequentWords(contents));
 }
 
 /** On a terminal the reader may go on asking, until Ctrl-C. */

@@ -66,12 +66,12 @@ async function summary(api: ApiClient, documentId: string): Promise<string> {
 }
 
 /** Makes a draft, publishes its first version, and answers the agent. */
-export async function publishAgent(api: ApiClient, name: string, anchorWords: string[]): Promise<Agent> {
+export async function publishAgent(api: ApiClient, name: string, anchorWords: Record<string, number>): Promise<Agent> {
   const draft = await api.post<{ id: string; head_version_id: string }>('/agent-drafts', {
     agent_name: name,
     agent_prompt:
       'You are a careful guide to the documents of this organization. Answer from the passages, cite them, and say so when they do not hold the answer.',
-    anchor_words: Object.fromEntries(anchorWords.map((word) => [word, 5])),
+    anchor_words: anchorWords,
   });
   return api.post<Agent>(`/agent-drafts/${draft.id}/publish`, { version_id: draft.head_version_id });
 }
