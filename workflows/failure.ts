@@ -1,4 +1,13 @@
-import { ActivityFailure, ApplicationFailure, TemporalFailure } from '@temporalio/workflow';
+import {
+  ActivityFailure,
+  ApplicationFailure,
+  CancellationScope,
+  CancelledFailure,
+  isCancellation,
+  setCurrentDetails,
+  TemporalFailure,
+} from '@temporalio/workflow';
+import { showFailure } from './visibility.ts';
 
 /** Why a step failed: a code of the error catalogue, and words for the person who reads them. */
 export type Failure = { code: string; message: string };
@@ -18,11 +27,36 @@ export function failureOf(error: unknown): Failure | undefined {
   return { code: 'service_unavailable', message: `No worker finished ${step} within its time.` };
 }
 
-/** What closes the run as Failed, with the code on top where operators look first. */
-export function runFailure(failure: Failure, cause: unknown): ApplicationFailure {
+/**
+ * Lets a run say why it ends before it ends, also when it was cancelled.
+ * @param record writes the end into the run's job
+ * @returns what to throw: it closes the run as cancelled, as failed with the code of its fault, or not at all
+ */
+export async function endOfRun(
+  error: unknown,
+  record: { cancelled: () => Promise<void>; failed: (failure: Failure) => Promise<void> },
+): Promise<unknown> {
+  // A step whose worker died can no longer say that it was cancelled: it times out.
+  const isCancelled = isCancellation(error) || CancellationScope.current().consideredCancelled;
+  return CancellationScope.nonCancellable(async () => {
+    if (isCancelled) {
+      setCurrentDetails('Cancelled.');
+      await record.cancelled();
+      return new CancelledFailure('The run was cancelled.');
+    }
+    const failure = failureOf(error);
+    if (failure === undefined) return error;
+    showFailure(failure);
+    await record.failed(failure);
+    return runFailure(failure, error);
+  });
+}
+
+function runFailure({ code, message }: Failure, cause: unknown): ApplicationFailure {
   return ApplicationFailure.create({
-    message: failure.message,
-    type: failure.code,
+    // The code is the type, too; but lists in the Temporal UI show the message only.
+    message: `${code}: ${message}`,
+    type: code,
     nonRetryable: true,
     ...(cause instanceof Error && { cause }),
   });

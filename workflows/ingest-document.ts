@@ -1,12 +1,4 @@
-import {
-  CancellationScope,
-  CancelledFailure,
-  defineQuery,
-  isCancellation,
-  proxyActivities,
-  setCurrentDetails,
-  setHandler,
-} from '@temporalio/workflow';
+import { defineQuery, proxyActivities, setHandler } from '@temporalio/workflow';
 import type { IngestionActivities } from '#activities/ingestion.ts';
 import type {
   IngestDocumentInput,
@@ -15,9 +7,9 @@ import type {
   IngestionStage,
 } from '#src/contracts/ingestion.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
-import { failureOf, runFailure } from './failure.ts';
+import { endOfRun } from './failure.ts';
 import { bulk, model, quick } from './policies.ts';
-import { showFailure, showStage } from './visibility.ts';
+import { showStage } from './visibility.ts';
 
 const { parseDocument, convertDocument, chunkDocument } = proxyActivities<IngestionActivities>(bulk);
 const { embedChunks } = proxyActivities<IngestionActivities>(model);
@@ -56,26 +48,9 @@ export async function ingestDocument(input: IngestDocumentInput): Promise<Ingest
     showStage('done', `Done: ${chunksTotal} chunks.`);
     return { chunks: chunksTotal };
   } catch (error) {
-    // A step whose worker died can no longer say that it was cancelled: it times out.
-    const isCancelled = isCancellation(error) || CancellationScope.current().consideredCancelled;
-    throw await CancellationScope.nonCancellable(() =>
-      isCancelled ? recordCancelled(input) : recordFailed(input, error),
-    );
+    throw await endOfRun(error, {
+      cancelled: () => recordCancellation(input),
+      failed: (failure) => recordFailure({ ...input, error: failure }),
+    });
   }
-}
-
-/** @returns what ends the run as cancelled */
-async function recordCancelled(input: IngestDocumentInput): Promise<CancelledFailure> {
-  setCurrentDetails('Cancelled.');
-  await recordCancellation(input);
-  return new CancelledFailure('The ingestion was cancelled.');
-}
-
-/** @returns what ends the run as failed, with the code of its fault */
-async function recordFailed(input: IngestDocumentInput, error: unknown): Promise<unknown> {
-  const failure = failureOf(error);
-  if (failure === undefined) return error;
-  showFailure(failure);
-  await recordFailure({ ...input, error: failure });
-  return runFailure(failure, error);
 }

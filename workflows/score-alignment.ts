@@ -1,5 +1,4 @@
 import {
-  CancellationScope,
   continueAsNew,
   defineQuery,
   defineSignal,
@@ -11,9 +10,9 @@ import {
 import type { AlignmentActivities } from '#activities/alignment.ts';
 import { type AlignmentProgress, nudgeSignalName, type ScoreAlignmentInput } from '#src/contracts/alignment.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
-import { failureOf, runFailure } from './failure.ts';
+import { endOfRun, failureOf } from './failure.ts';
 import { optional, quick } from './policies.ts';
-import { showFailure, showStage } from './visibility.ts';
+import { showStage } from './visibility.ts';
 
 const { scoreNextRound, recordAlignmentSuccess, recordAlignmentFailure, recordAlignmentCancellation } =
   proxyActivities<AlignmentActivities>(quick);
@@ -58,23 +57,13 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
     } while (isNudged);
     showStage('done', `Done: ${progress.scoredRounds} rounds, the last is round ${progress.lastRound ?? 'none'}.`);
   } catch (error) {
-    throw await CancellationScope.nonCancellable(() => recordEnd(input, error));
+    throw await endOfRun(error, {
+      cancelled: () => recordAlignmentCancellation(input),
+      failed: (failure) => recordAlignmentFailure({ ...input, error: failure }),
+    });
   }
 }
 
 function goOnWithoutTitle(error: unknown): void {
   if (isCancellation(error) || failureOf(error) === undefined) throw error;
-}
-
-/** Writes into the job why the run ends. @returns what to throw */
-async function recordEnd(input: ScoreAlignmentInput, error: unknown): Promise<unknown> {
-  if (isCancellation(error)) {
-    await recordAlignmentCancellation(input);
-    return error;
-  }
-  const failure = failureOf(error);
-  if (failure === undefined) return error;
-  showFailure(failure);
-  await recordAlignmentFailure({ ...input, error: failure });
-  return runFailure(failure, error);
 }

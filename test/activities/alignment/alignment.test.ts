@@ -185,7 +185,11 @@ describe('alignment activities', function () {
     await addRound(chat, 2, 'failed');
     await addRound(chat, 3, straying[5] ?? 'failed');
     await scoreAll(chat);
-    const scored = await db('rounds').where({ chatId: chat.chatId }).whereNotNull('scoredAt').pluck('round');
+    const scored = await db('rounds')
+      .where({ chatId: chat.chatId })
+      .whereNotNull('scoredAt')
+      .orderBy('round')
+      .pluck('round');
     expect(scored).deep.equal([1, 3]);
   });
 
