@@ -23,8 +23,6 @@ export type AlignmentEventBody =
   | { type: 'scoring_degraded'; data: { reason: string } }
   | { type: 'scoring_failed'; data: { reason: string } };
 
-export type AlignmentEventType = AlignmentEventBody['type'];
-
 /** An event as it is stored and shown; `at` is ISO 8601. */
 export type AlignmentEvent = AlignmentEventBody & { round: number; at: string };
 

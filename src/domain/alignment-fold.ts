@@ -104,11 +104,6 @@ export function stateClass(state: EchoState): StateClass {
   return isDrift(state) ? 'drift' : 'stable';
 }
 
-/** Length of the user's current run on one side of the topic. */
-export function userStreak(state: FoldState): number {
-  return state.offStreak || state.onStreak;
-}
-
 function combinedScore(previous: FoldState, scores: RoundScores): number {
   if (scores.neutral) return previous.alignmentScore;
   return scores.refusal ? scores.user : 0.5 * scores.user + 0.5 * scores.agent;
