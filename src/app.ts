@@ -25,6 +25,7 @@ import { documentsRoutes } from './modules/documents/documents.routes.ts';
 import { draftsRoutes } from './modules/drafts/drafts.routes.ts';
 import { foldersRoutes } from './modules/folders/folders.routes.ts';
 import { jobsRoutes } from './modules/jobs/jobs.routes.ts';
+import { modelsRoutes } from './modules/models/models.routes.ts';
 
 const title = 'Agent Conversation Service';
 
@@ -50,6 +51,7 @@ export function createApp(container: Container): App {
 
   const routes: Route[] = [
     ...authRoutes(container.auth),
+    ...modelsRoutes(container.models),
     ...foldersRoutes(container.folders),
     ...documentsRoutes(container.documents),
     ...draftsRoutes(container.drafts),

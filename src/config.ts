@@ -1,10 +1,20 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
+import { listPrices, type ModelPrice } from './domain/prices.ts';
 import { defaultTierLimits, type Tier, type TierLimits } from './domain/tiers.ts';
 
 const port = z.coerce.number().int().min(0).max(65_535);
 const seconds = z.coerce.number().int().positive();
 const url = z.url();
+const price = z.number().nonnegative();
+const json = z.string().transform((text, context) => {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    context.addIssue({ code: 'custom', message: 'must be JSON' });
+    return z.NEVER;
+  }
+});
 const list = z
   .string()
   .default('')
@@ -40,6 +50,13 @@ const settings = z.object({
   OPENAI_API_KEY: z.string().min(1).default('local'),
   CHAT_MODEL: z.string().min(1).default('extractive-1'),
   EMBEDDING_MODEL: z.string().min(1).default('all-minilm-l6-v2-int8-r1'),
+  EMBEDDING_DIMENSIONS: z.coerce.number().int().min(1).max(16_000).optional(),
+  RERANK_MODEL: z.string().min(1).optional(),
+  RERANK_BASE_URL: url.optional(),
+  RERANK_API_KEY: z.string().min(1).optional(),
+  MODEL_PRICES: json
+    .pipe(z.record(z.string(), z.strictObject({ input: price, cached_input: price, output: price })))
+    .optional(),
   ALIGNMENT_EMBEDDING_BASE_URL: url.optional(),
   ALIGNMENT_EMBEDDING_MODEL: z.string().min(1).default('all-minilm-l6-v2-int8-r1'),
 
@@ -50,16 +67,7 @@ const settings = z.object({
   ACCESS_TOKEN_SECONDS: seconds.default(900),
 
   ECHO_WAIT_MS: z.coerce.number().int().min(0).max(10_000).default(150),
-  TIER_LIMITS: z
-    .string()
-    .transform((text, context) => {
-      try {
-        return JSON.parse(text) as unknown;
-      } catch {
-        context.addIssue({ code: 'custom', message: 'must be JSON' });
-        return z.NEVER;
-      }
-    })
+  TIER_LIMITS: json
     .pipe(z.partialRecord(z.enum(['free', 'pro', 'max']), z.record(z.string(), z.number().int().nonnegative())))
     .optional(),
 });
@@ -86,6 +94,11 @@ export type Config = Readonly<{
     apiKey: string;
     chatModel: string;
     embeddingModel: string;
+    /** Asked of the provider where set; otherwise the model's own. */
+    embeddingDimensions: number | null;
+    /** `model` is null where nobody named one: then the provider's list may. */
+    reranker: { baseUrl: string; apiKey: string; model: string | null; isConfigured: boolean };
+    prices: Readonly<Record<string, ModelPrice>>;
     alignment: { baseUrl: string; apiKey: string; model: string };
   };
   auth: { privateKeyPem: string; issuer: string; accessTokenSeconds: number };
@@ -128,6 +141,15 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
       apiKey: s.OPENAI_API_KEY,
       chatModel: s.CHAT_MODEL,
       embeddingModel: s.EMBEDDING_MODEL,
+      embeddingDimensions: s.EMBEDDING_DIMENSIONS ?? null,
+      reranker: {
+        baseUrl: s.RERANK_BASE_URL ?? s.OPENAI_BASE_URL,
+        // The provider's key goes to the provider only.
+        apiKey: s.RERANK_API_KEY ?? (s.RERANK_BASE_URL === undefined ? s.OPENAI_API_KEY : 'local'),
+        model: s.RERANK_MODEL ?? null,
+        isConfigured: s.RERANK_MODEL !== undefined || s.RERANK_BASE_URL !== undefined,
+      },
+      prices: modelPrices(s.MODEL_PRICES),
       alignment: {
         // Without an address of its own, alignment asks the same server as everything else.
         baseUrl: s.ALIGNMENT_EMBEDDING_BASE_URL ?? s.OPENAI_BASE_URL,
@@ -157,6 +179,15 @@ function readPrivateKey(s: {
       `wrong setting JWT_PRIVATE_KEY_FILE: ${error instanceof Error ? error.message : 'not readable'}`,
     );
   }
+}
+
+function modelPrices(
+  overrides: Record<string, { input: number; cached_input: number; output: number }> = {},
+): Record<string, ModelPrice> {
+  const own = Object.entries(overrides).map(([model, { input, cached_input, output }]) => {
+    return [model, { input, cachedInput: cached_input, output }] as const;
+  });
+  return { ...listPrices, ...Object.fromEntries(own) };
 }
 
 function tierLimits(overrides: Partial<Record<Tier, Partial<TierLimits>>> | undefined): Record<Tier, TierLimits> {

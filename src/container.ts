@@ -5,6 +5,7 @@ import { createFilesystemBlobStore } from './adapters/blob/filesystem-blob-store
 import { createConverter } from './adapters/converter/converter.ts';
 import { createChatModel } from './adapters/models/chat-model.ts';
 import { createEmbedder } from './adapters/models/embedder.ts';
+import { createModelCatalog } from './adapters/models/model-catalog.ts';
 import { createArgon2Hasher } from './adapters/passwords/argon2-hasher.ts';
 import { createDatabase } from './adapters/postgres/database.ts';
 import { createTextAnalyzer } from './adapters/text/text-analyzer.ts';
@@ -28,6 +29,7 @@ import { createDraftsService, type DraftsService } from './modules/drafts/drafts
 import { createFoldersService, type FoldersService } from './modules/folders/folders.service.ts';
 import { createIngestionService, type IngestionService } from './modules/ingestion/ingestion.service.ts';
 import { createJobsService, type JobsService } from './modules/jobs/jobs.service.ts';
+import { createModelsService, type ModelsService } from './modules/models/models.service.ts';
 import { createTierLimitsService } from './modules/organization/tier-limits.service.ts';
 import { createRetrievalService } from './modules/retrieval/retrieval.service.ts';
 import { createTeamsService } from './modules/teams/teams.service.ts';
@@ -46,6 +48,7 @@ export type Container = {
   orchestrator: Orchestrator;
   accessTokens: AccessTokens;
   auth: AuthService;
+  models: ModelsService;
   jobs: JobsService;
   folders: FoldersService;
   documents: DocumentsService;
@@ -85,6 +88,11 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
   const embedder = createEmbedder({ ...config.models, model: config.models.embeddingModel });
   const vectors = createPgVectorStore(db);
 
+  const models = createModelsService({
+    catalog: createModelCatalog(config.models),
+    settings: { ...config.models, embeddingModel: embedder.model },
+    logger,
+  });
   const folders = createFoldersService({ db });
   const jobs = createJobsService({ db, orchestrator, logger });
   const limits = createTierLimitsService({ db, tierLimits: config.tierLimits });
@@ -95,17 +103,21 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
     jobs,
     folders,
     limits,
-    defaultConfig: defaultRagConfig({ embeddingModel: config.models.embeddingModel, hasReranker: false }),
+    defaultConfig: async () =>
+      defaultRagConfig({ embeddingModel: embedder.model, hasReranker: (await models.reranker()) !== null }),
   });
-  const chatModels = [config.models.chatModel] as const;
-  const drafts = createDraftsService({ db, limits, teams, chatModels });
-  const agents = createAgentsService({ db, drafts, limits, teams, chatModels });
+  const drafts = createDraftsService({ db, limits, teams, models });
+  const agents = createAgentsService({ db, drafts, limits, teams, models });
   const ingestion = createIngestionService({ db, blobs, converter, tokens, analyze, embedder, vectors, jobs });
 
   const chatModel = createChatModel(config.models);
   const alignment = createAlignmentService({
     db,
-    scoreRound: createRoundScorer({ embedder: createEmbedder(config.models.alignment), analyze, logger }),
+    scoreRound: createRoundScorer({
+      embedder: createEmbedder(config.models.alignment),
+      analyze,
+      logger,
+    }),
     chatModel,
     jobs,
   });
@@ -118,6 +130,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
       chatModel,
       retrieval,
       alignment,
+      models,
       cite: createCiter({ retrieval, embedder, vectors, analyze, logger }),
       tokenCounter: tokens,
       logger,
@@ -146,6 +159,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
     orchestrator,
     accessTokens,
     auth,
+    models,
     jobs,
     folders,
     documents,

@@ -1,19 +1,26 @@
 /** US dollars for a million tokens. */
 export type ModelPrice = { input: number; cachedInput: number; output: number };
 
-/** The packaged models run on the deployment's own machine. */
-export const modelPrices: Readonly<Record<string, ModelPrice>> = {
-  'extractive-1': { input: 0, cachedInput: 0, output: 0 },
+/** What running a model on the deployment's own machine costs a token. */
+export const freeOfCharge: ModelPrice = { input: 0, cachedInput: 0, output: 0 };
+
+/** List prices as of June 2025; the setting MODEL_PRICES adds to them and overrides them. */
+export const listPrices: Readonly<Record<string, ModelPrice>> = {
+  'extractive-1': freeOfCharge,
+  'gpt-4o': { input: 2.5, cachedInput: 1.25, output: 10 },
+  'gpt-4o-mini': { input: 0.15, cachedInput: 0.075, output: 0.6 },
+  'gpt-4.1': { input: 2, cachedInput: 0.5, output: 8 },
+  'gpt-4.1-mini': { input: 0.4, cachedInput: 0.1, output: 1.6 },
+  'gpt-4.1-nano': { input: 0.1, cachedInput: 0.025, output: 0.4 },
+  'text-embedding-3-small': { input: 0.02, cachedInput: 0.02, output: 0 },
+  'text-embedding-3-large': { input: 0.13, cachedInput: 0.13, output: 0 },
 };
 
-/** What a call cost; null for a model without a price, which counts as 0 and is reported as unpriced. */
+/** What a call cost. */
 export function costUsd(
-  model: string,
+  price: ModelPrice,
   usage: { inputTokens: number; cachedInputTokens: number; completionTokens: number },
-  prices: Readonly<Record<string, ModelPrice>> = modelPrices,
-): number | null {
-  const price = prices[model];
-  if (price === undefined) return null;
+): number {
   const freshInputTokens = usage.inputTokens - usage.cachedInputTokens;
   const dollarsPerMillion =
     freshInputTokens * price.input +

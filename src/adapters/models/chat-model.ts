@@ -1,22 +1,15 @@
-import OpenAI from 'openai';
+import type OpenAI from 'openai';
 import { type AppError, appError } from '#src/errors.ts';
 import type { ChatModel, ModelReply, ModelRequest, ModelUsage } from '#src/ports/chat-model.ts';
+import { createOpenAiClient, type Endpoint } from './openai-client.ts';
 import { toModelError } from './openai-errors.ts';
 
 /** Between two pieces of an answer, or before the first: a slow model on two cores reads a full prompt in half of it. */
 const silenceTimeoutMs = 60_000;
 
 /** Chat models over Chat Completions. Retries belong to the callers, who know whether somebody waits. */
-export function createChatModel(options: { baseUrl: string; apiKey: string }): ChatModel {
-  const client = new OpenAI({
-    baseURL: options.baseUrl,
-    apiKey: options.apiKey,
-    organization: null,
-    project: null,
-    maxRetries: 0,
-    timeout: silenceTimeoutMs,
-    logLevel: 'off',
-  });
+export function createChatModel(endpoint: Endpoint): ChatModel {
+  const client = createOpenAiClient(endpoint, silenceTimeoutMs);
 
   async function stream(request: ModelRequest, onToken: (text: string) => void): Promise<ModelReply> {
     const silence = watchSilence();

@@ -8,7 +8,7 @@ import { agentListSchema, agentSchema, publishBody, toAgentDto } from './agents.
 import type { AgentsService } from './agents.service.ts';
 
 export function agentsRoutes(agents: AgentsService): Route[] {
-  const toDto = (actor: Actor, agent: AgentView) => toAgentDto(actor, agent, agents.isReady(agent));
+  const toDto = async (actor: Actor, agent: AgentView) => toAgentDto(actor, agent, (await agents.readiness())(agent));
 
   return [
     route({
@@ -19,7 +19,10 @@ export function agentsRoutes(agents: AgentsService): Route[] {
       summary: 'The agents that you may use, newest first',
       access: 'user',
       responses: { 200: { description: 'The agents', schema: agentListSchema } },
-      handle: async ({ actor }) => ok({ items: (await agents.list(actor)).map((agent) => toDto(actor, agent)) }),
+      handle: async ({ actor }) => {
+        const [all, isReady] = await Promise.all([agents.list(actor), agents.readiness()]);
+        return ok({ items: all.map((agent) => toAgentDto(actor, agent, isReady(agent))) });
+      },
     }),
     route({
       method: 'get',
@@ -31,7 +34,7 @@ export function agentsRoutes(agents: AgentsService): Route[] {
       params: z.strictObject({ agent_id: idParam('agent_not_found') }),
       responses: { 200: { description: 'The agent', schema: agentSchema } },
       errors: ['agent_not_found'],
-      handle: async ({ actor, params: { agent_id } }) => ok(toDto(actor, await agents.get(actor, agent_id))),
+      handle: async ({ actor, params: { agent_id } }) => ok(await toDto(actor, await agents.get(actor, agent_id))),
     }),
     route({
       method: 'post',
@@ -58,7 +61,7 @@ export function agentsRoutes(agents: AgentsService): Route[] {
           visibility: body.visibility,
           teamIds: body.team_ids,
         });
-        return created(toDto(actor, agent));
+        return created(await toDto(actor, agent));
       },
     }),
   ];

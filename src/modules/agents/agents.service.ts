@@ -4,6 +4,7 @@ import { unknownTools } from '#src/domain/tools.ts';
 import type { Actor, Visibility } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { DraftsService } from '#src/modules/drafts/drafts.service.ts';
+import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
 import type { Db } from '#src/ports/database.ts';
@@ -25,8 +26,7 @@ export function createAgentsService(deps: {
   drafts: Pick<DraftsService, 'lockForPublish'>;
   limits: TierLimitsService;
   teams: Pick<TeamsService, 'grantScope'>;
-  /** What the deployment offers to chat with; the first is its default. */
-  chatModels: readonly [string, ...string[]];
+  models: Pick<ModelsService, 'chatModels'>;
 }) {
   const agents = createAgentsRepository(deps.db);
 
@@ -43,17 +43,20 @@ export function createAgentsService(deps: {
 
     get,
 
-    /** Whether its model and its tools are available now. */
-    isReady(agent: Agent): boolean {
-      return deps.chatModels.includes(agent.chatModel) && unknownTools(agent.enabledTools).length === 0;
+    /** Tells of an agent whether its model and its tools are available now. */
+    async readiness(): Promise<(agent: Agent) => boolean> {
+      const offered = await deps.models.chatModels();
+      return ({ chatModel, enabledTools }) =>
+        offered.all.includes(chatModel) && unknownTools(enabledTools).length === 0;
     },
 
     /** Makes a live agent of a version; publishing again makes another one. */
     async publish(actor: Actor, draftId: string, input: PublishInput): Promise<AgentView> {
       const agentId = uuidv7();
+      const offered = await deps.models.chatModels();
       await deps.db.transaction(async (trx) => {
         const { draft, version } = await deps.drafts.lockForPublish(trx, actor, draftId, input.versionId);
-        const missing = missingForPublish(version, deps.chatModels);
+        const missing = missingForPublish(version, offered.all);
         if (missing.length > 0) {
           throw appError('not_ready', {
             detail: missing.map(({ path, message }) => `${path} ${message}`).join('; '),
@@ -78,7 +81,7 @@ export function createAgentsService(deps: {
           tags: version.tags,
           color: version.color,
           iconName: version.iconName,
-          chatModel: version.chatModel ?? deps.chatModels[0],
+          chatModel: version.chatModel ?? offered.default,
           temperature: version.temperature,
           maxTokens: version.maxTokens,
           enabledTools: version.enabledTools,

@@ -8,6 +8,7 @@ import { costUsd } from '#src/domain/prices.ts';
 import type { TokenCounter } from '#src/domain/tokens.ts';
 import { appError } from '#src/errors.ts';
 import type { AlignmentService } from '#src/modules/alignment/alignment.service.ts';
+import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type {
   RetrievalDegradation,
   RetrievalService,
@@ -42,15 +43,17 @@ export function createAnswerWriter(deps: {
   retrieval: Pick<RetrievalService, 'retrieve'>;
   alignment: Pick<AlignmentService, 'requestScoring'>;
   cite: Citer;
+  models: Pick<ModelsService, 'priceOf'>;
   tokenCounter: TokenCounter;
   logger: Logger;
 }) {
-  const { db, chatModel, retrieval, alignment, cite, tokenCounter, logger } = deps;
+  const { db, chatModel, retrieval, alignment, cite, models, tokenCounter, logger } = deps;
 
-  function priced(reply: ModelReply): number {
-    const cost = costUsd(reply.model, reply.usage);
-    if (cost === null) logger.warn({ model: reply.model }, 'a model without a price counts as free');
-    return cost ?? 0;
+  async function priced(reply: ModelReply): Promise<number> {
+    const price = await models.priceOf(reply.model);
+    if (price !== null) return costUsd(price, reply.usage);
+    logger.warn({ model: reply.model }, 'a model without a price counts as free');
+    return 0;
   }
 
   /** One transaction: the answer, the chat's sums, and the job that scores the round. */
@@ -108,7 +111,7 @@ export function createAnswerWriter(deps: {
       citations,
       answerEvents: events.map((event) => ({ ...event, round, at })),
       ...reply.usage,
-      costUsd: priced(reply),
+      costUsd: await priced(reply),
       latencyMs,
     });
   };

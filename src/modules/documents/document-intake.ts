@@ -35,7 +35,8 @@ export type IntakeDeps = {
   jobs: Pick<JobsService, 'enqueue' | 'dispatch'>;
   folders: Pick<FoldersService, 'requireTarget'>;
   limits: Pick<TierLimitsService, 'lock'>;
-  defaultConfig: RagConfig;
+  /** What a document starts with on this deployment, now. */
+  defaultConfig: () => Promise<RagConfig>;
 };
 
 /** Temporal takes 400 bytes for the whole line. */
@@ -74,12 +75,22 @@ export function createDocumentIntake(deps: IntakeDeps) {
     });
   };
 
-  const insert = async (trx: Db, actor: RequestActor, id: string, input: NewDocument): Promise<void> => {
-    const { file } = input;
-    const ragConfig = withChunking(deps.defaultConfig, input.chunking);
+  const configOf = async ({ chunking }: NewDocument): Promise<RagConfig> => {
+    const ragConfig = withChunking(await deps.defaultConfig(), chunking);
     if (!isOverlapBelowTarget(ragConfig.chunking)) {
       throw fieldError('overlap_tokens', 'must be less than target_tokens');
     }
+    return ragConfig;
+  };
+
+  const insert = async (
+    trx: Db,
+    actor: RequestActor,
+    id: string,
+    input: NewDocument,
+    ragConfig: RagConfig,
+  ): Promise<void> => {
+    const { file } = input;
     await requireRoom(trx, actor, file);
     const folder = await deps.folders.requireTarget(trx, actor, input.targetFolderId);
     const document = {
@@ -117,7 +128,8 @@ export function createDocumentIntake(deps: IntakeDeps) {
     async add(actor: RequestActor, input: NewDocument): Promise<string> {
       const id = uuidv7();
       try {
-        await deps.db.transaction((trx) => insert(trx, actor, id, input));
+        const ragConfig = await configOf(input);
+        await deps.db.transaction((trx) => insert(trx, actor, id, input, ragConfig));
       } catch (error) {
         // Only a refusal of ours proves that nothing was committed. After a lost connection the row may be there.
         if (error instanceof AppError) await deps.blobs.delete(input.file.blobKey);

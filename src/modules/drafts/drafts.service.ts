@@ -3,6 +3,7 @@ import { blankDraftFields, type DraftFields, overlayFields, type SentDraftFields
 import { planCommit, versionTitle } from '#src/domain/version-chain.ts';
 import type { Actor, Visibility } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
+import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
 import type { Db } from '#src/ports/database.ts';
@@ -29,16 +30,12 @@ export function createDraftsService(deps: {
   db: Db;
   limits: TierLimitsService;
   teams: Pick<TeamsService, 'grantScope'>;
-  /** What the deployment offers to chat with. */
-  chatModels: readonly string[];
+  models: Pick<ModelsService, 'requireChatModel'>;
 }) {
   const drafts = createDraftsRepository(deps.db);
 
-  const requireOffered = (chatModel: string | null | undefined): void => {
-    if (chatModel === null || chatModel === undefined || deps.chatModels.includes(chatModel)) return;
-    throw appError('unknown_model', {
-      detail: `This deployment does not offer the model ${chatModel}. It offers: ${deps.chatModels.join(', ')}.`,
-    });
+  const requireOffered = async (chatModel: string | null | undefined): Promise<void> => {
+    if (chatModel !== null && chatModel !== undefined) await deps.models.requireChatModel(chatModel);
   };
 
   const getDetail = async (actor: Actor, draftId: string): Promise<DraftDetail> => {
@@ -61,7 +58,7 @@ export function createDraftsService(deps: {
   const fieldsFrom = async (actor: Actor, source: DraftSource): Promise<DraftFields> => {
     switch (source.kind) {
       case 'fields':
-        requireOffered(source.sent.chatModel);
+        await requireOffered(source.sent.chatModel);
         return overlayFields(blankDraftFields, source.sent);
       case 'agent': {
         const agent = await drafts.findForkableAgent(actor, source.agentId);
@@ -117,7 +114,7 @@ export function createDraftsService(deps: {
 
     /** Adds a version under its parent and makes it the head. See {@link planCommit} for what `force` deletes. */
     async commit(actor: Actor, draftId: string, input: CommitVersionInput): Promise<Version> {
-      requireOffered(input.sent.chatModel);
+      await requireOffered(input.sent.chatModel);
       const { versionsPerDraft } = await deps.limits.of(actor.orgId);
       return deps.db.transaction(async (trx) => {
         const repository = createDraftsRepository(trx);

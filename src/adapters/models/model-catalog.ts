@@ -1,0 +1,56 @@
+import { NotFoundError } from 'openai';
+import { kindByName, type ModelKind } from '#src/domain/model-kind.ts';
+import { appError } from '#src/errors.ts';
+import type { ModelCatalog, ProvidedModel } from '#src/ports/model-catalog.ts';
+import { createOpenAiClient, type Endpoint, isRecord } from './openai-client.ts';
+import { toModelError } from './openai-errors.ts';
+
+const timeoutMs = 3_000;
+/** Some resellers list thousands; nobody chooses among so many. */
+const maxModels = 1_000;
+
+const kinds: readonly string[] = ['chat', 'embedding', 'reranker'] satisfies ModelKind[];
+/** How servers call the window: ours and Groq, OpenRouter, vLLM, Mistral. */
+const windowNames = ['context_window', 'context_length', 'max_model_len', 'max_context_length'];
+
+/** Reads `GET /models`. What OpenAI's list does not have is taken where a server adds it. */
+export function createModelCatalog(endpoint: Endpoint): ModelCatalog {
+  const client = createOpenAiClient(endpoint, timeoutMs);
+  return {
+    async list(signal) {
+      const answer: unknown = await client.get('/models', { signal }).catch((error: unknown) => {
+        if (error instanceof NotFoundError) return { data: [] };
+        throw toModelError(error, signal);
+      });
+      const data = isRecord(answer) ? answer.data : undefined;
+      if (!Array.isArray(data)) {
+        throw appError('model_response_invalid', { detail: 'The list of models cannot be read.' });
+      }
+      return data.slice(0, maxModels).flatMap(readModel);
+    },
+  };
+}
+
+function readModel(entry: unknown): ProvidedModel[] {
+  if (!isRecord(entry) || typeof entry.id !== 'string') return [];
+  const kind = isKind(entry.kind) ? entry.kind : kindByName(entry.id);
+  if (kind === null) return [];
+  const window = windowNames.map((name) => entry[name]).find(isCount);
+  return [
+    {
+      id: entry.id,
+      kind,
+      contextWindow: window ?? null,
+      dimensions: isCount(entry.dimensions) ? entry.dimensions : null,
+      isLocal: entry.local === true,
+    },
+  ];
+}
+
+function isKind(value: unknown): value is ModelKind {
+  return typeof value === 'string' && kinds.includes(value);
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isInteger(value) && Number(value) > 0;
+}

@@ -1,0 +1,14 @@
+import type { ModelKind } from '#src/domain/model-kind.ts';
+import type { ModelPrice } from '#src/domain/prices.ts';
+
+export type Model = {
+  id: string;
+  kind: ModelKind;
+  /** What its kind is done with where nobody chooses. */
+  isDefault: boolean;
+  contextWindow: number | null;
+  dimensions: number | null;
+  /** Null: unknown, and counted as nothing. */
+  price: ModelPrice | null;
+  isLocal: boolean;
+};

@@ -1,0 +1,144 @@
+import type { Logger } from 'pino';
+import type { ModelKind } from '#src/domain/model-kind.ts';
+import { freeOfCharge, type ModelPrice } from '#src/domain/prices.ts';
+import { appError } from '#src/errors.ts';
+import type { ModelCatalog, ProvidedModel } from '#src/ports/model-catalog.ts';
+import type { Model } from './models.model.ts';
+
+/** A provider's list changes when somebody deploys; one that failed is asked again soon. */
+const freshMs = 60_000;
+const retryMs = 10_000;
+const loadTimeoutMs = 3_000;
+
+const kindOrder: readonly ModelKind[] = ['chat', 'embedding', 'reranker'];
+
+/** What the deployment's settings say about models. */
+export type ModelSettings = {
+  chatModel: string;
+  /** The id under which vectors are stored. */
+  embeddingModel: string;
+  embeddingDimensions: number | null;
+  /** `isConfigured`: somebody set it up, be it without naming a model. */
+  reranker: { model: string | null; isConfigured: boolean };
+  prices: Readonly<Record<string, ModelPrice>>;
+};
+
+/** Chat models that drafts and agents may name. */
+export type OfferedChatModels = {
+  default: string;
+  all: readonly string[];
+  /** False while the provider's list was never to be had: then a model that is not in `all` may still exist. */
+  isComplete: boolean;
+};
+
+export type ModelsService = ReturnType<typeof createModelsService>;
+
+/** What the deployment offers: its settings, and what its provider lists besides. */
+export function createModelsService(deps: {
+  catalog: ModelCatalog;
+  settings: ModelSettings;
+  logger: Logger;
+  now?: () => number;
+}) {
+  const { catalog, settings, logger, now = Date.now } = deps;
+  let provided: ProvidedModel[] | null = null;
+  let nextLoadAtMs = 0;
+  let loading: Promise<void> | null = null;
+
+  async function load(): Promise<void> {
+    try {
+      provided = await catalog.list(AbortSignal.timeout(loadTimeoutMs));
+      nextLoadAtMs = now() + freshMs;
+    } catch (error) {
+      logger.warn({ err: error }, 'the list of models could not be read');
+      nextLoadAtMs = now() + retryMs;
+    }
+    loading = null;
+  }
+
+  /** The newest list that is there; only the first one is waited for. */
+  async function listed(): Promise<readonly ProvidedModel[]> {
+    if (now() >= nextLoadAtMs) loading ??= load();
+    if (provided === null) await loading;
+    return provided ?? [];
+  }
+
+  const configured = (kind: ModelKind): string | null => {
+    if (kind === 'chat') return settings.chatModel;
+    return kind === 'embedding' ? settings.embeddingModel : settings.reranker.model;
+  };
+
+  function describe(id: string, kind: ModelKind, known: ProvidedModel | undefined, isDefault: boolean): Model {
+    const isLocal = known?.isLocal ?? false;
+    const isOurEmbedder = kind === 'embedding' && isDefault;
+    return {
+      id,
+      kind,
+      isDefault,
+      contextWindow: known?.contextWindow ?? null,
+      dimensions: (isOurEmbedder ? settings.embeddingDimensions : null) ?? known?.dimensions ?? null,
+      price: settings.prices[id] ?? (isLocal ? freeOfCharge : null),
+      isLocal,
+    };
+  }
+
+  async function list(): Promise<Model[]> {
+    const all = await listed();
+    return kindOrder.flatMap((kind) => {
+      const ofKind = all.filter((model) => model.kind === kind);
+      const chosen = configured(kind) ?? ofKind[0]?.id;
+      const others = ofKind
+        .filter((model) => model.id !== chosen)
+        .map((model) => describe(model.id, kind, model, false));
+      if (chosen === undefined) return others;
+      return [
+        describe(
+          chosen,
+          kind,
+          ofKind.find((model) => model.id === chosen),
+          true,
+        ),
+        ...others,
+      ];
+    });
+  }
+
+  async function chatModels(): Promise<OfferedChatModels> {
+    const all = (await list()).filter((model) => model.kind === 'chat').map((model) => model.id);
+    return { default: settings.chatModel, all, isComplete: provided !== null };
+  }
+
+  return {
+    /** The defaults first in each kind. */
+    list,
+
+    chatModels,
+
+    async find(id: string): Promise<Model | undefined> {
+      return (await list()).find((model) => model.id === id);
+    },
+
+    /** Throws `unknown_model` for a chat model that is not offered, `model_unavailable` while that cannot be told. */
+    async requireChatModel(id: string): Promise<void> {
+      const { all, isComplete } = await chatModels();
+      if (all.includes(id)) return;
+      if (!isComplete)
+        throw appError('model_unavailable', { detail: `Whether there is a model ${id} cannot be told now.` });
+      throw appError('unknown_model', {
+        detail: `This deployment does not offer the model ${id}. It offers: ${all.slice(0, 20).join(', ')}.`,
+      });
+    },
+
+    /** Null where the deployment has no reranker that we know of; one without a name takes no `model`. */
+    async reranker(): Promise<{ model: string | null } | null> {
+      if (settings.reranker.isConfigured) return { model: settings.reranker.model };
+      const found = (await listed()).find((model) => model.kind === 'reranker');
+      return found === undefined ? null : { model: found.id };
+    },
+
+    /** Null for a model without a price, which counts as nothing. */
+    async priceOf(id: string): Promise<ModelPrice | null> {
+      return settings.prices[id] ?? (await list()).find((model) => model.id === id)?.price ?? null;
+    },
+  };
+}

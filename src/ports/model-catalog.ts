@@ -1,0 +1,16 @@
+import type { ModelKind } from '#src/domain/model-kind.ts';
+
+/** A model as its provider describes it; null where the provider does not say. */
+export type ProvidedModel = {
+  id: string;
+  kind: ModelKind;
+  /** Tokens that a request may hold. */
+  contextWindow: number | null;
+  /** Of an embedding model's vectors. */
+  dimensions: number | null;
+  /** Runs on the deployment's own machine. */
+  isLocal: boolean;
+};
+
+/** What a provider offers. Errors as in `Embedder`; a provider that keeps no list offers nothing. */
+export type ModelCatalog = { list(signal: AbortSignal): Promise<ProvidedModel[]> };
