@@ -26,6 +26,7 @@ import { createCiter } from './modules/chat/citer.ts';
 import { createRoundOpener } from './modules/chat/round-opener.ts';
 import { createDocumentsService, type DocumentsService } from './modules/documents/documents.service.ts';
 import { createDraftsService, type DraftsService } from './modules/drafts/drafts.service.ts';
+import { createEmbeddingsService } from './modules/embeddings/embeddings.service.ts';
 import { createFoldersService, type FoldersService } from './modules/folders/folders.service.ts';
 import { createIngestionService, type IngestionService } from './modules/ingestion/ingestion.service.ts';
 import { createJobsService, type JobsService } from './modules/jobs/jobs.service.ts';
@@ -85,7 +86,13 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
   const converter = createConverter({ toolsDir: config.toolsDir ?? join(config.dataDir, 'tools'), tempDir: tmpdir() });
   const tokens = createTokenCounter();
   const analyze = createTextAnalyzer();
-  const embedder = createEmbedder({ ...config.models, model: config.models.embeddingModel });
+  const estimateTokens = (text: string) => tokens.count(text);
+  const embedder = createEmbedder({
+    ...config.models,
+    model: config.models.embeddingModel,
+    dimensions: config.models.embeddingDimensions,
+    estimateTokens,
+  });
   const vectors = createPgVectorStore(db);
 
   const models = createModelsService({
@@ -108,13 +115,14 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
   });
   const drafts = createDraftsService({ db, limits, teams, models });
   const agents = createAgentsService({ db, drafts, limits, teams, models });
-  const ingestion = createIngestionService({ db, blobs, converter, tokens, analyze, embedder, vectors, jobs });
+  const embeddings = createEmbeddingsService({ db, embedder });
+  const ingestion = createIngestionService({ db, blobs, converter, tokens, analyze, embeddings, vectors, jobs });
 
   const chatModel = createChatModel(config.models);
   const alignment = createAlignmentService({
     db,
     scoreRound: createRoundScorer({
-      embedder: createEmbedder(config.models.alignment),
+      embedder: createEmbedder({ ...config.models.alignment, estimateTokens }),
       analyze,
       logger,
     }),

@@ -1,91 +1,116 @@
-import OpenAI from 'openai';
-import { appError } from '#src/errors.ts';
-import type { Embedder } from '#src/ports/embedder.ts';
-import { toModelError } from './openai-errors.ts';
+import { type BatchLimits, halves, planBatches, poolVectors } from '#src/domain/embedding-batches.ts';
+import type { Embedder, EmbedOptions } from '#src/ports/embedder.ts';
+import { createCallPacing } from './call-pacing.ts';
+import { createEmbeddingCall } from './embedding-call.ts';
+import type { Endpoint } from './openai-client.ts';
+import { isTooLarge } from './openai-errors.ts';
 
-const MAX_TEXTS_PER_CALL = 64;
-/** 64 texts of 8,192 tokens, the largest chunks allowed, on two slow cores. */
-const CALL_TIMEOUT_MS = 5 * 60_000;
+/** Calls of about a second on two cores: small enough to be repeated, large enough for what a call costs. */
+const firstLimits: BatchLimits = { texts: 64, tokens: 16_000 };
+/** Bulk calls at once in this process: one computes while the next is on its way. */
+const maxBulkCalls = 4;
+/** A service that refuses even such a piece refuses it for another reason than its length. */
+const shortestPiece = 64;
 
-/** Embeddings over the OpenAI protocol. Retries belong to the callers, who know whether somebody waits. */
-export function createEmbedder(options: { baseUrl: string; apiKey: string; model: string }): Embedder {
-  const client = new OpenAI({
-    baseURL: options.baseUrl,
-    apiKey: options.apiKey,
-    organization: null,
-    project: null,
-    maxRetries: 0,
-    timeout: CALL_TIMEOUT_MS,
-    logLevel: 'off',
-  });
-  let dimensions: number | undefined;
+type Numbered = { index: number; vector: Float32Array };
 
-  async function embedBatch(texts: readonly string[], signal: AbortSignal | undefined): Promise<Float32Array[]> {
-    const answer = await client.embeddings
-      .create(
-        { model: options.model, input: [...texts], encoding_format: 'base64' },
-        signal === undefined ? {} : { signal },
-      )
-      .catch((error: unknown) => {
-        throw toModelError(error, signal);
-      });
-    const vectors = readVectors(answer, texts.length);
-    for (const vector of vectors) {
-      dimensions ??= vector.length;
-      if (vector.length !== dimensions) {
-        throw invalid(`a vector of ${vector.length} dimensions came where ${dimensions} were expected`);
-      }
+/**
+ * Embeddings over the OpenAI protocol. Texts are sorted by length into calls; a call that is refused as too large is
+ * halved, and later calls are made as small as what went through. Retries belong to the callers.
+ * @param options.estimateTokens of any tokenizer: it decides what shares a call
+ */
+export function createEmbedder(
+  options: Endpoint & {
+    model: string;
+    dimensions?: number | null | undefined;
+    estimateTokens: (text: string) => number;
+  },
+): Embedder {
+  const { estimateTokens, dimensions } = options;
+  const call = createEmbeddingCall(options);
+  const pacing = createCallPacing(maxBulkCalls);
+  let limits = firstLimits;
+
+  type Caller = { isBulk: boolean; signal: AbortSignal };
+  type Text = { index: number; text: string; tokens: number };
+
+  async function embedBatch(
+    batch: readonly Text[],
+    caller: Caller,
+  ): Promise<{ vectors: Numbered[]; isWhole: boolean }> {
+    try {
+      const texts = batch.map(({ text }) => text);
+      const vectors = await pacing.run(() => call(texts, caller.signal), caller);
+      return { vectors: batch.flatMap(({ index }, place) => numbered(index, vectors[place])), isWhole: true };
+    } catch (error) {
+      const [only, second] = batch;
+      if (!isTooLarge(error) || only === undefined) throw error;
+      if (second !== undefined) return { vectors: await embedHalves(batch, caller), isWhole: false };
+      if (only.text.length < 2 * shortestPiece) throw error;
+      return { vectors: numbered(only.index, await embedInPieces(only, caller)), isWhole: false };
     }
-    return vectors;
   }
 
-  return {
-    model: options.model,
-    async embed(texts, { signal } = {}) {
-      const vectors: Float32Array[] = [];
-      for (let start = 0; start < texts.length; start += MAX_TEXTS_PER_CALL) {
-        vectors.push(...(await embedBatch(texts.slice(start, start + MAX_TEXTS_PER_CALL), signal)));
-      }
-      return vectors;
-    },
-  };
-}
-
-/** What is here is what the service sent, whatever the types of its client promise. */
-function readVectors(answer: unknown, count: number): Float32Array[] {
-  const data = isRecord(answer) ? answer.data : undefined;
-  if (!Array.isArray(data) || data.length !== count) throw invalid(`it should hold ${count} vectors`);
-  const vectors: Float32Array[] = new Array(count);
-  for (const item of data) {
-    const index: unknown = isRecord(item) ? item.index : undefined;
-    if (typeof index !== 'number' || !(index in data) || vectors[index] !== undefined) {
-      throw invalid('its vectors are not numbered');
+  async function embedHalves(batch: readonly Text[], caller: Caller): Promise<Numbered[]> {
+    const middle = Math.ceil(batch.length / 2);
+    const first = await embedBatch(batch.slice(0, middle), caller);
+    const second = await embedBatch(batch.slice(middle), caller);
+    // One long text says nothing about how much fits into a call; two halves that pass do.
+    if (first.isWhole && second.isWhole) {
+      const tokens = batch.reduce((sum, text) => sum + text.tokens, 0);
+      limits = { texts: Math.min(limits.texts, middle), tokens: Math.min(limits.tokens, Math.ceil(tokens / 2)) };
     }
-    vectors[index] = toUnitVector(decode(item.embedding));
+    return [...first.vectors, ...second.vectors];
   }
-  return vectors;
+
+  async function embedInPieces({ text }: Text, caller: Caller): Promise<Float32Array> {
+    const parts = [];
+    for (const piece of halves(text)) {
+      const weight = estimateTokens(piece);
+      const { vectors } = await embedBatch([{ index: 0, text: piece, tokens: weight }], caller);
+      for (const { vector } of vectors) parts.push({ vector, weight });
+    }
+    return poolVectors(parts);
+  }
+
+  async function embed(texts: readonly string[], options: EmbedOptions = {}): Promise<Float32Array[]> {
+    const { isBulk = false, onVectors } = options;
+    const failed = new AbortController();
+    const signal = options.signal ? AbortSignal.any([options.signal, failed.signal]) : failed.signal;
+    const measured = texts.map((text, index) => ({ index, text, tokens: estimateTokens(text) }));
+    const batches = planBatches(
+      measured.map(({ tokens }) => tokens),
+      limits,
+    );
+    const embedded: Float32Array[] = new Array(texts.length);
+
+    const run = async (indexes: readonly number[]) => {
+      const batch = indexes.flatMap((index) => measured[index] ?? []);
+      const { vectors } = await embedBatch(batch, { isBulk, signal });
+      for (const { index, vector } of vectors) embedded[index] = vector;
+      await onVectors?.(vectors);
+    };
+    const settled = await Promise.allSettled(
+      batches.map((batch) =>
+        run(batch).catch((error: unknown) => {
+          failed.abort(error);
+          throw error;
+        }),
+      ),
+    );
+    options.signal?.throwIfAborted();
+    if (settled.some(({ status }) => status === 'rejected')) throw failed.signal.reason;
+    return embedded;
+  }
+
+  return { model: spaceOf(options.model, dimensions), embed };
 }
 
-/** Base64 of little-endian 32-bit floats, as asked for, or numbers from a service that does not know the format. */
-function decode(embedding: unknown): Float32Array {
-  if (Array.isArray(embedding)) return Float32Array.from(embedding, Number);
-  if (typeof embedding !== 'string') throw invalid('a vector is missing');
-  const bytes = Buffer.from(embedding, 'base64');
-  return Float32Array.from({ length: Math.floor(bytes.length / 4) }, (_, index) => bytes.readFloatLE(index * 4));
+/** Vectors of a shortened model are another space than its full ones. */
+function spaceOf(model: string, dimensions: number | null | undefined): string {
+  return dimensions === null || dimensions === undefined ? model : `${model}@${dimensions}`;
 }
 
-function toUnitVector(vector: Float32Array): Float32Array {
-  const norm = Math.hypot(...vector);
-  if (!(norm > 0 && norm < Number.POSITIVE_INFINITY)) throw invalid('a vector has no direction');
-  return vector.map((value) => value / norm);
-}
-
-function invalid(reason: string) {
-  return appError('model_response_invalid', {
-    detail: `The answer of the embedding service cannot be used: ${reason}.`,
-  });
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
+function numbered(index: number, vector: Float32Array | undefined): Numbered[] {
+  return vector === undefined ? [] : [{ index, vector }];
 }

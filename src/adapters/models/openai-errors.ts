@@ -2,6 +2,7 @@ import { APIConnectionError, APIError, OpenAIError } from 'openai';
 import { AppError, appError } from '#src/errors.ts';
 
 const MESSAGE_LIMIT = 300;
+const longestPauseSeconds = 3_600;
 
 /**
  * Turns what a call of the model service threw into our vocabulary; an aborted call gives the signal's own reason.
@@ -39,12 +40,20 @@ function ofStatus(error: APIError, status: number): AppError {
   return appError('model_rejected', { detail, cause: error });
 }
 
-/** Retry-After as seconds or as a date (RFC 9110 §10.2.3). */
+/** The request was refused because it holds too much: in a smaller one the same texts may pass. */
+export function isTooLarge(error: unknown): boolean {
+  if (!(error instanceof AppError) || !(error.cause instanceof APIError)) return false;
+  const { status, code, message } = error.cause;
+  if (status === 413 || code === 'context_length_exceeded') return true;
+  return [400, 422].includes(status ?? 0) && /too (many|long|large|big)|maximum|exceed|at most|limit/i.test(message);
+}
+
+/** Retry-After as seconds or as a date (RFC 9110 §10.2.3), at most an hour: a wrong clock must not stop us for days. */
 function retryAfter(headers: Headers | undefined): number | undefined {
   const value = headers?.get('retry-after');
   if (value === null || value === undefined) return undefined;
   const seconds = /^\d+$/.test(value) ? Number(value) : (Date.parse(value) - Date.now()) / 1000;
-  return Number.isFinite(seconds) ? Math.max(0, Math.ceil(seconds)) : undefined;
+  return Number.isFinite(seconds) ? Math.min(longestPauseSeconds, Math.max(0, Math.ceil(seconds))) : undefined;
 }
 
 /** Undici says `terminated` (a TypeError) when the connection breaks in the middle of a body. */

@@ -25,7 +25,7 @@ export function createPgVectorStore(db: Db): VectorStore {
     },
 
     async search({ readable, model, vector, limit, minSimilarity }) {
-      // The distance is computed after the filter on the model: vectors of two models cannot be compared at all.
+      // The distance is computed after the filter on model and size: vectors of two sizes cannot be compared at all.
       const { rows } = await db.raw<{ rows: VectorHit[] }>(
         `select chunk_id, 1 - distance as similarity
          from (
@@ -34,6 +34,7 @@ export function createPgVectorStore(db: Db): VectorStore {
            join chunk_vectors v
              on v.org_id = d.org_id and v.document_id = d.id and v.generation = d.active_generation
            where d.org_id = :orgId and d.acl && :acl::text[] and v.model = :model
+             and vector_dims(v.embedding) = :dimensions
              and (:include::uuid[] is null or d.id = any (:include::uuid[]))
              and (:exclude::uuid[] is null or d.id <> all (:exclude::uuid[]))
            order by distance, v.chunk_id
@@ -47,6 +48,7 @@ export function createPgVectorStore(db: Db): VectorStore {
           orgId: readable.orgId,
           acl: [...readable.acl],
           model,
+          dimensions: vector.length,
           include: readable.includeDocumentIds === undefined ? null : [...readable.includeDocumentIds],
           exclude: readable.excludeDocumentIds === undefined ? null : [...readable.excludeDocumentIds],
           limit,

@@ -12,17 +12,18 @@ import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { AnalyzeText } from '#src/domain/text-analysis.ts';
 import type { TokenCounter } from '#src/domain/tokens.ts';
 import { appError } from '#src/errors.ts';
+import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Converter } from '#src/ports/converter.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { Embedder } from '#src/ports/embedder.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { chunkDocument, indexedText } from './chunk-document.ts';
 import type { ChunkText, IngestionTarget } from './ingestion.model.ts';
 import { createIngestionRepository } from './ingestion.repository.ts';
 
-const CHUNKS_PER_BATCH = 64;
+/** Several calls of the embedder, which sorts them by length; what a killed run had of them is kept by its texts. */
+const CHUNKS_PER_BATCH = 256;
 
 /** When a step has to stop, and whom it tells how far it is. */
 export type Step = { signal: AbortSignal; report: (details: unknown) => void };
@@ -39,11 +40,11 @@ export function createIngestionService(deps: {
   converter: Converter;
   tokens: TokenCounter;
   analyze: AnalyzeText;
-  embedder: Embedder;
+  embeddings: Pick<EmbeddingsService, 'model' | 'embed'>;
   vectors: Pick<VectorStore, 'upsert' | 'countGeneration' | 'deleteGenerations'>;
   jobs: Pick<JobsService, 'advance'>;
 }) {
-  const { db, blobs, converter, embedder, vectors, jobs } = deps;
+  const { db, blobs, converter, embeddings, vectors, jobs } = deps;
   const repository = createIngestionRepository(db);
   const jobIdOf = (of: IngestDocumentInput) => ingestWorkflowId(of.documentId, of.generation);
 
@@ -56,14 +57,14 @@ export function createIngestionService(deps: {
   }
 
   /** Points before marks: a mark says that the point is there, and a point without its mark is written again. */
-  async function store(of: IngestDocumentInput, texts: ChunkText[], embeddings: Float32Array[]): Promise<number> {
+  async function store(of: IngestDocumentInput, texts: ChunkText[], embedded: Float32Array[]): Promise<number> {
     const points = texts.flatMap(({ id }, index) => {
-      const vector = embeddings[index];
+      const vector = embedded[index];
       return vector === undefined ? [] : [{ id, documentId: of.documentId, generation: of.generation, vector }];
     });
-    await vectors.upsert({ orgId: of.orgId, model: embedder.model, points });
+    await vectors.upsert({ orgId: of.orgId, model: embeddings.model, points });
     const ids = texts.map((text) => text.id);
-    const chunksEmbedded = await repository.markEmbedded(of, ids, embedder.model);
+    const chunksEmbedded = await repository.markEmbedded(of, ids, embeddings.model);
     if (chunksEmbedded === undefined) throw appError('superseded');
     return chunksEmbedded;
   }
@@ -128,10 +129,10 @@ export function createIngestionService(deps: {
 
       const embedBatch = async (ids: string[]) => {
         const texts = await repository.readTexts(of.orgId, ids);
-        return { texts, embeddings: await embedder.embed(texts.map(indexedText), { signal }) };
+        return { texts, embedded: await embeddings.embed(of.orgId, texts.map(indexedText), { signal }) };
       };
-      const storeBatch = async ({ texts, embeddings }: Awaited<ReturnType<typeof embedBatch>>) => {
-        const done = await store(of, texts, embeddings);
+      const storeBatch = async ({ texts, embedded }: Awaited<ReturnType<typeof embedBatch>>) => {
+        const done = await store(of, texts, embedded);
         await jobs.advance(jobIdOf(of), { progress: { done, total: chunksTotal, unit: 'chunks' } });
         report({ chunksEmbedded: done });
       };

@@ -42,7 +42,10 @@ describe('embedder', () => {
   const base64 = (vector: number[]) => Buffer.from(Float32Array.from(vector).buffer).toString('base64');
 
   const embed = (texts: string[], signal?: AbortSignal) =>
-    createEmbedder({ baseUrl, apiKey: 'key', model: 'model' }).embed(texts, signal === undefined ? {} : { signal });
+    createEmbedder({ baseUrl, apiKey: 'key', model: 'model', estimateTokens: (text) => text.length }).embed(
+      texts,
+      signal === undefined ? {} : { signal },
+    );
   async function faultOf(work: Promise<unknown>): Promise<AppError> {
     const fault: unknown = await work.then(
       () => undefined,

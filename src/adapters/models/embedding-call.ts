@@ -1,0 +1,87 @@
+import { toUnitLength } from '#src/domain/embedding-batches.ts';
+import { type AppError, appError } from '#src/errors.ts';
+import { createOpenAiClient, type Endpoint, isRecord } from './openai-client.ts';
+import { toModelError } from './openai-errors.ts';
+
+/** 64 texts of 8,192 tokens, the largest chunks allowed, on two slow cores. */
+const callTimeoutMs = 5 * 60_000;
+
+export type EmbeddingCall = (texts: readonly string[], signal: AbortSignal | undefined) => Promise<Float32Array[]>;
+
+/**
+ * One call of the Embeddings endpoint. An answer of another model, or with vectors of another size than asked for (or
+ * than came before), is refused: such vectors could not be compared with those that are stored.
+ */
+export function createEmbeddingCall(
+  options: Endpoint & { model: string; dimensions?: number | null | undefined },
+): EmbeddingCall {
+  const client = createOpenAiClient(options, callTimeoutMs);
+  const { model } = options;
+  const asked = options.dimensions ?? undefined;
+  let dimensions = asked;
+
+  return async (texts, signal) => {
+    const body = { model, input: [...texts], encoding_format: 'base64' as const };
+    const answer: unknown = await client.embeddings
+      .create({ ...body, ...(asked !== undefined && { dimensions: asked }) }, signal === undefined ? {} : { signal })
+      .catch((error: unknown) => {
+        throw toModelError(error, signal);
+      });
+    const answered = isRecord(answer) ? answer.model : undefined;
+    if (typeof answered === 'string' && answered !== '' && !isSameModel(model, answered)) {
+      throw invalid(`the model ${answered} answered where ${model} was asked`);
+    }
+    const vectors = readVectors(answer, texts.length);
+    for (const vector of vectors) {
+      dimensions ??= vector.length;
+      if (vector.length !== dimensions) {
+        throw invalid(`a vector of ${vector.length} dimensions came where ${dimensions} were expected`);
+      }
+    }
+    return vectors;
+  };
+}
+
+/** Providers add a publisher's folder, a tag or a version to a name, or leave them out; anything else is another model. */
+function isSameModel(asked: string, answered: string): boolean {
+  const [a, b] = [asked, answered].map((name) => (name.split('/').at(-1) ?? name).toLowerCase()).sort(byLength);
+  return a !== undefined && b?.startsWith(a) === true && /^(?:[:@].*|-v?\d[\d.-]*(?:-v\d+)?)?$/.test(b.slice(a.length));
+}
+
+function byLength(a: string, b: string): number {
+  return a.length - b.length;
+}
+
+function readVectors(answer: unknown, count: number): Float32Array[] {
+  const data = isRecord(answer) ? answer.data : undefined;
+  if (!Array.isArray(data) || data.length !== count) throw invalid(`it should hold ${count} vectors`);
+  const vectors: Float32Array[] = new Array(count);
+  for (const item of data) {
+    const index: unknown = isRecord(item) ? item.index : undefined;
+    if (typeof index !== 'number' || !(index in data) || vectors[index] !== undefined) {
+      throw invalid('its vectors are not numbered');
+    }
+    vectors[index] = toUnitVector(decode(item.embedding));
+  }
+  return vectors;
+}
+
+/** Base64 of little-endian 32-bit floats, as asked for, or numbers from a service that does not know the format. */
+function decode(embedding: unknown): Float32Array {
+  if (Array.isArray(embedding)) return Float32Array.from(embedding, Number);
+  if (typeof embedding !== 'string') throw invalid('a vector is missing');
+  const bytes = Buffer.from(embedding, 'base64');
+  return Float32Array.from({ length: Math.floor(bytes.length / 4) }, (_, index) => bytes.readFloatLE(index * 4));
+}
+
+function toUnitVector(vector: Float32Array): Float32Array {
+  const unit = toUnitLength(vector);
+  if (unit.length === 0 || !unit.every(Number.isFinite)) throw invalid('a vector has no direction');
+  return unit;
+}
+
+function invalid(reason: string): AppError {
+  return appError('model_response_invalid', {
+    detail: `The answer of the embedding service cannot be used: ${reason}.`,
+  });
+}

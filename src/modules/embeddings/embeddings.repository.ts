@@ -1,0 +1,45 @@
+import type { Db } from '#src/ports/database.ts';
+
+export type CachedEmbedding = { textSha256: Buffer; vector: Float32Array };
+
+export function createEmbeddingsRepository(db: Db) {
+  return {
+    /** @returns those that are known, by the hash in hex */
+    async find(orgId: string, model: string, hashes: readonly Buffer[]): Promise<Map<string, Float32Array>> {
+      const rows: { textSha256: Buffer; vector: Buffer }[] = await db('embeddings')
+        .where({ orgId, model })
+        .whereRaw('text_sha256 = any (?::bytea[])', [[...hashes]])
+        .select('textSha256', 'vector');
+      return new Map(rows.map(({ textSha256, vector }) => [textSha256.toString('hex'), toFloats(vector)]));
+    },
+
+    /** The first one stays. */
+    async insert(orgId: string, model: string, embeddings: readonly CachedEmbedding[]): Promise<void> {
+      // In one order, so that two runs that insert the same texts wait for each other and not in a circle.
+      const inOrder = [...embeddings].sort((a, b) => a.textSha256.compare(b.textSha256));
+      await db.raw(
+        `insert into embeddings (org_id, model, text_sha256, vector)
+         select ?, ?, text_sha256, vector from unnest(?::bytea[], ?::bytea[]) as embedding (text_sha256, vector)
+         on conflict do nothing`,
+        [orgId, model, inOrder.map(({ textSha256 }) => textSha256), inOrder.map(({ vector }) => toBytes(vector))],
+      );
+    },
+
+    /** Fixes the length of a model's vectors where that was not done before. @returns the length that holds */
+    async fixDimensions(model: string, dimensions: number): Promise<number> {
+      await db('embeddingModels').insert({ model, dimensions }).onConflict('model').ignore();
+      const row = await db('embeddingModels').where({ model }).first<{ dimensions: number }>('dimensions');
+      return row.dimensions;
+    },
+  };
+}
+
+/** Every platform that Node runs on is little-endian. */
+function toBytes(vector: Float32Array): Buffer {
+  return Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength);
+}
+
+/** Copied: a buffer of the driver may begin anywhere, floats only at multiples of four. */
+function toFloats(bytes: Buffer): Float32Array {
+  return new Float32Array(Uint8Array.from(bytes).buffer);
+}
