@@ -6,6 +6,7 @@ import { createConverter } from './adapters/converter/converter.ts';
 import { createChatModel } from './adapters/models/chat-model.ts';
 import { createEmbedder } from './adapters/models/embedder.ts';
 import { createModelCatalog } from './adapters/models/model-catalog.ts';
+import { createReranker } from './adapters/models/reranker.ts';
 import { createArgon2Hasher } from './adapters/passwords/argon2-hasher.ts';
 import { createDatabase } from './adapters/postgres/database.ts';
 import { createTextAnalyzer } from './adapters/text/text-analyzer.ts';
@@ -32,6 +33,7 @@ import { createIngestionService, type IngestionService } from './modules/ingesti
 import { createJobsService, type JobsService } from './modules/jobs/jobs.service.ts';
 import { createModelsService, type ModelsService } from './modules/models/models.service.ts';
 import { createTierLimitsService } from './modules/organization/tier-limits.service.ts';
+import { createPassageRanker } from './modules/retrieval/passage-ranker.ts';
 import { createRetrievalService } from './modules/retrieval/retrieval.service.ts';
 import { createTeamsService } from './modules/teams/teams.service.ts';
 import type { AccessTokens } from './ports/access-tokens.ts';
@@ -129,7 +131,12 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
     chatModel,
     jobs,
   });
-  const retrieval = createRetrievalService({ db, vectors, embedder, analyze, logger });
+  const rank = createPassageRanker({
+    rerankers: { crossEncoder: createReranker(config.models.reranker), chatProvider: createReranker(config.models) },
+    chatModel,
+    models,
+  });
+  const retrieval = createRetrievalService({ db, vectors, embedder, analyze, rank, models, logger });
   const chat = createChatService({
     db,
     openRound: createRoundOpener({ db, teams }),

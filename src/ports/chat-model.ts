@@ -6,6 +6,8 @@ export type ModelRequest = {
   messages: ModelMessage[];
   temperature: number;
   maxTokens: number;
+  /** The answer is to be JSON of this schema; whoever asks still checks it. */
+  responseSchema?: { name: string; schema: Record<string, unknown> };
   signal: AbortSignal;
 };
 

@@ -58,8 +58,16 @@ export function createChatModel(endpoint: Endpoint): ChatModel {
 }
 
 function bodyOf(request: ModelRequest) {
-  const { model, messages, temperature, maxTokens } = request;
-  return { model, messages, temperature, max_tokens: maxTokens };
+  const { model, messages, temperature, maxTokens, responseSchema } = request;
+  return {
+    model,
+    messages,
+    temperature,
+    max_tokens: maxTokens,
+    ...(responseSchema && {
+      response_format: { type: 'json_schema' as const, json_schema: { ...responseSchema, strict: true } },
+    }),
+  };
 }
 
 function replyOf(request: ModelRequest, text: string, usage: ModelUsage | undefined): ModelReply {

@@ -79,7 +79,7 @@ export function createAnswerWriter(deps: {
     const startedAt = performance.now();
     const rounds = createRoundsRepository(db);
     const [found, history, scored] = await Promise.all([
-      chat.ragEnabled ? retrieval.retrieve(actor, { query: question, ...documentFilter(chat), signal }) : null,
+      chat.ragEnabled ? retrieval.retrieve(actor, { query: question, ...ragSettings(chat), signal }) : null,
       rounds.listForPrompt(chat.id, round, historyRounds),
       rounds.findNewestScored(chat.id),
     ]);
@@ -105,7 +105,7 @@ export function createAnswerWriter(deps: {
     const { citations, dropped } = await cite({ actor, reply: reply.text, chunks });
 
     const at = new Date().toISOString();
-    const events = eventsOf(steering, found?.degraded ?? null, dropped);
+    const events = eventsOf(steering, found?.degradations ?? [], dropped);
     await store(actor, open, {
       assistantReply: reply.text,
       citations,
@@ -119,18 +119,19 @@ export function createAnswerWriter(deps: {
 
 function eventsOf(
   steering: Steering,
-  degraded: RetrievalDegradation | null,
+  degradations: readonly RetrievalDegradation[],
   dropped: readonly DroppedCitation[],
 ): AlignmentEventBody[] {
   const events: AlignmentEventBody[] = [];
   if (steering.level !== null) events.push({ type: 'steering_applied', data: { level: steering.level } });
-  if (degraded !== null) events.push({ type: 'retrieval_degraded', data: degraded });
+  for (const data of degradations) events.push({ type: 'retrieval_degraded', data });
   for (const data of dropped) events.push({ type: 'citation_dropped', data });
   return events;
 }
 
-function documentFilter(chat: Chat) {
+function ragSettings(chat: Chat) {
   return {
+    reranking: { isEnabled: chat.ragReranking, type: chat.ragRerankingType },
     includeDocumentIds: chat.ragIncludeDocumentIds ?? undefined,
     excludeDocumentIds: chat.ragExcludeDocumentIds ?? undefined,
   };

@@ -1,14 +1,14 @@
 import type { AlignmentEvent } from '#src/domain/alignment-events.ts';
 import type { EchoState, FoldState } from '#src/domain/alignment-fold.ts';
+import type { RerankerType } from '#src/domain/rag-config.ts';
 import type { Actor, Visibility } from '#src/domain/visibility.ts';
-
-export type RerankingType = 'cross_encoder' | 'llm';
 
 /** Where the documents of a chat come from; the newest message's settings. */
 export type RagSettings = {
   ragEnabled: boolean;
-  ragReranking: boolean;
-  ragRerankingType: RerankingType;
+  /** Null: the settings of the documents decide; so with the type. */
+  ragReranking: boolean | null;
+  ragRerankingType: RerankerType | null;
   ragIncludeDocumentIds: string[] | null;
   ragExcludeDocumentIds: string[] | null;
 };

@@ -3,7 +3,7 @@ import { BM25_B, BM25_K1 } from '#src/domain/bm25.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
-import type { RetrievedChunk, WordHit } from './retrieval.model.ts';
+import type { Candidate, WordHit } from './retrieval.model.ts';
 
 export function createRetrievalRepository(db: Db) {
   const readableChunks = (actor: Actor, chunkIds: readonly string[]) =>
@@ -72,7 +72,7 @@ export function createRetrievalRepository(db: Db) {
     },
 
     /** The texts of those chunks that the actor may read now and that are in their document's active generation. */
-    async loadReadable(actor: Actor, chunkIds: readonly string[]): Promise<RetrievedChunk[]> {
+    async loadReadable(actor: Actor, chunkIds: readonly string[]): Promise<Candidate[]> {
       return readableChunks(actor, chunkIds).select({
         chunkId: 'c.id',
         documentId: 'c.documentId',
@@ -80,6 +80,7 @@ export function createRetrievalRepository(db: Db) {
         pageNumber: 'c.pageNumber',
         content: 'c.content',
         tokenCount: 'c.tokenCount',
+        reranking: db.raw("d.rag_config -> 'reranking'"),
       });
     },
 

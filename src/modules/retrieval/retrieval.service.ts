@@ -1,13 +1,16 @@
 import type { Logger } from 'pino';
 import { fuse, selectChunks } from '#src/domain/fusion.ts';
 import { defaultRagConfig, type RagConfig } from '#src/domain/rag-config.ts';
+import { keepTopK, planReranking, type RerankingWish } from '#src/domain/reranking.ts';
 import { type AnalyzeText, contentStems } from '#src/domain/text-analysis.ts';
 import { type Actor, keysOf } from '#src/domain/visibility.ts';
 import { AppError } from '#src/errors.ts';
+import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Embedder } from '#src/ports/embedder.ts';
 import type { ReadableDocuments, VectorHit, VectorStore } from '#src/ports/vector-store.ts';
-import type { Retrieval, RetrievalDegradation } from './retrieval.model.ts';
+import type { PassageRanker } from './passage-ranker.ts';
+import type { Candidate, Retrieval, RetrievalDegradation } from './retrieval.model.ts';
 import { createRetrievalRepository } from './retrieval.repository.ts';
 
 /** A person waits for the answer: rather words alone than a slow embedder. */
@@ -16,8 +19,8 @@ const queryEmbeddingTimeoutMs = 10_000;
 /** A question is in its beginning; a text pasted behind it would drown it, and cost a search for each of its words. */
 const queryCharacters = 4_000;
 
-/** How many fused hits are loaded for the final choice: the rest of the list only matters to a reranker. */
-const candidates = 50;
+/** How many fused hits are loaded, for a reranker and for the final choice. */
+const candidateCount = 50;
 
 export type { RetrievalDegradation, RetrievedChunk } from './retrieval.model.ts';
 
@@ -28,6 +31,7 @@ export type RetrieveInput = {
   includeDocumentIds?: readonly string[] | undefined;
   excludeDocumentIds?: readonly string[] | undefined;
   settings?: RagConfig['retrieval'] | undefined;
+  reranking: RerankingWish;
   signal: AbortSignal;
 };
 
@@ -36,9 +40,11 @@ export function createRetrievalService(deps: {
   vectors: Pick<VectorStore, 'search'>;
   embedder: Embedder;
   analyze: AnalyzeText;
+  rank: PassageRanker;
+  models: Pick<ModelsService, 'reranker'>;
   logger: Logger;
 }) {
-  const { db, vectors, embedder, analyze, logger } = deps;
+  const { db, vectors, embedder, analyze, rank, models, logger } = deps;
   const repository = createRetrievalRepository(db);
   const defaults = defaultRagConfig({ embeddingModel: embedder.model, hasReranker: false }).retrieval;
 
@@ -47,15 +53,15 @@ export function createRetrievalService(deps: {
     readable: ReadableDocuments,
     input: RetrieveInput,
     settings: RagConfig['retrieval'],
-  ): Promise<{ hits: VectorHit[]; degraded: RetrievalDegradation | null }> {
+  ): Promise<{ hits: VectorHit[]; degradations: RetrievalDegradation[] }> {
     const signal = AbortSignal.any([input.signal, AbortSignal.timeout(queryEmbeddingTimeoutMs)]);
     let vector: Float32Array | undefined;
     try {
       [vector] = await embedder.embed([input.query], { signal });
     } catch (error) {
-      return degrade('embedder_unavailable', error, input.signal);
+      return { hits: [], degradations: [degradation('embedder_unavailable', error, input.signal)] };
     }
-    if (vector === undefined) return { hits: [], degraded: { reason: 'embedder_unavailable' } };
+    if (vector === undefined) return { hits: [], degradations: [{ reason: 'embedder_unavailable' }] };
     try {
       const hits = await vectors.search({
         readable,
@@ -64,23 +70,45 @@ export function createRetrievalService(deps: {
         limit: settings.vectorLimit,
         minSimilarity: settings.minVectorSimilarity,
       });
-      return { hits, degraded: null };
+      return { hits, degradations: [] };
     } catch (error) {
       if (!(error instanceof AppError)) throw error;
-      return degrade('vector_store_unavailable', error, input.signal);
+      return { hits: [], degradations: [degradation('vector_store_unavailable', error, input.signal)] };
     }
   }
 
-  function degrade(reason: RetrievalDegradation['reason'], error: unknown, signal: AbortSignal) {
+  function degradation(
+    reason: RetrievalDegradation['reason'],
+    error: unknown,
+    signal: AbortSignal,
+  ): RetrievalDegradation {
     signal.throwIfAborted();
-    logger.warn({ err: error, reason }, 'retrieval goes on with words alone');
-    return { hits: [], degraded: { reason } };
+    logger.warn({ err: error, reason }, 'retrieval goes on with less');
+    return { reason };
+  }
+
+  /** Where the chat or a document wants it; the order stays as it is when it fails. */
+  async function rerank(
+    candidates: Candidate[],
+    { query, reranking: wish, signal }: RetrieveInput,
+  ): Promise<{ ranked: Candidate[]; degradations: RetrievalDegradation[] }> {
+    const unchanged = { ranked: candidates, degradations: [] };
+    const byDocument = new Map(candidates.map(({ documentId, reranking }) => [documentId, reranking]));
+    const type = planReranking([...byDocument.values()], wish);
+    if (type === null || candidates.length === 0) return unchanged;
+    // A deployment that lost its reranker has documents that still name one. A chat that asks for it is told.
+    if (type === 'cross_encoder' && wish.isEnabled !== true && (await models.reranker()) === null) return unchanged;
+    try {
+      return { ranked: keepTopK(await rank(type, { query, passages: candidates, signal }), wish), degradations: [] };
+    } catch (error) {
+      return { ...unchanged, degradations: [degradation('reranker_unavailable', error, signal)] };
+    }
   }
 
   return {
     /**
      * The chunks that answer the query best among the documents that the actor may read: a word leg (BM25) and a
-     * vector leg, fused by reciprocal rank. Readability is checked in both legs and again when the texts are loaded.
+     * vector leg, fused by reciprocal rank, and reranked where wanted. Readability is checked in both legs and again when the texts are loaded.
      */
     async retrieve(actor: Actor, input: RetrieveInput): Promise<Retrieval> {
       const settings = input.settings ?? defaults;
@@ -95,21 +123,22 @@ export function createRetrievalService(deps: {
       const [words, meaning] = await Promise.all([
         settings.mode === 'vector' ? [] : repository.searchWords({ readable, terms, limit: settings.wordMatchLimit }),
         settings.mode === 'word_match'
-          ? { hits: [], degraded: null }
+          ? { hits: [], degradations: [] }
           : searchMeaning(readable, { ...input, query }, settings),
       ]);
       const legs = [words.map((hit) => hit.chunkId), meaning.hits.map((hit) => hit.chunkId)];
-      const ranked = fuse(legs, settings.rrfK).slice(0, candidates);
+      const fused = fuse(legs, settings.rrfK).slice(0, candidateCount);
       const loaded = new Map(
         (
           await repository.loadReadable(
             actor,
-            ranked.map((hit) => hit.id),
+            fused.map((hit) => hit.id),
           )
         ).map((chunk) => [chunk.chunkId, chunk]),
       );
-      const inOrder = ranked.flatMap((hit) => loaded.get(hit.id) ?? []);
-      return { chunks: selectChunks(inOrder), degraded: meaning.degraded };
+      const inOrder = fused.flatMap((hit) => loaded.get(hit.id) ?? []);
+      const { ranked, degradations } = await rerank(inOrder, { ...input, query });
+      return { chunks: selectChunks(ranked), degradations: [...meaning.degradations, ...degradations] };
     },
 
     /** Those of the chunks that the actor may still read, in a generation that is still the active one. */

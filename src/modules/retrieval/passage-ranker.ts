@@ -1,0 +1,102 @@
+import { randomBytes } from 'node:crypto';
+import { z } from 'zod';
+import { contextBlocks, contextRules } from '#src/domain/context-blocks.ts';
+import type { RerankerType } from '#src/domain/rag-config.ts';
+import { byRanking, byScore } from '#src/domain/reranking.ts';
+import { appError } from '#src/errors.ts';
+import type { ModelsService } from '#src/modules/models/models.service.ts';
+import type { ChatModel } from '#src/ports/chat-model.ts';
+import type { Reranker } from '#src/ports/reranker.ts';
+
+/** Someone waits for the answer. A cross-encoder takes 25 ms a passage, a language model a second. */
+const timeoutMs = { cross_encoder: 10_000, llm: 30_000 } as const;
+/** Fifty passages and the answer fit into such a window; a model with a smaller one judges passage by passage. */
+const listwiseWindow = 32_000;
+const judgedOneByOne = 10;
+/** Rerankers read some hundred tokens of a passage, and many refuse longer ones. */
+const passageCharacters = 1_000;
+
+const rankingSchema = z.strictObject({ ranking: z.array(z.int()) });
+
+const instruction =
+  'You order passages by how well they answer the question of the user. Answer with JSON: {"ranking": [numbers of ' +
+  'all passages, best first]}. Name each passage exactly once.';
+
+export type RankablePassage = { documentName: string; pageNumber: number; content: string };
+
+export type PassageRanker = ReturnType<typeof createPassageRanker>;
+
+/** Orders passages by how well they answer a query, with the deployment's reranker or its chat model. */
+export function createPassageRanker(deps: {
+  /** At the reranker's address, and at the chat model's. */
+  rerankers: { crossEncoder: Reranker; chatProvider: Reranker };
+  chatModel: Pick<ChatModel, 'complete'>;
+  models: Pick<ModelsService, 'reranker' | 'chatModels' | 'find'>;
+}) {
+  const { rerankers, chatModel, models } = deps;
+
+  type Query<Passage> = { query: string; passages: readonly Passage[]; signal: AbortSignal };
+
+  async function byCrossEncoder<Passage extends RankablePassage>({ query, passages, signal }: Query<Passage>) {
+    const model = (await models.reranker())?.model ?? null;
+    const documents = passages.map(rankedText);
+    return byScore(passages, await rerankers.crossEncoder.rerank({ model, query, documents, signal }));
+  }
+
+  async function byChatModel<Passage extends RankablePassage>(of: Query<Passage>) {
+    const { query, passages, signal } = of;
+    const { default: model } = await models.chatModels();
+    const window = (await models.find(model))?.contextWindow ?? null;
+    if (window === null || window >= listwiseWindow) return listwise(model, of);
+    const documents = passages.slice(0, judgedOneByOne).map(rankedText);
+    return byScore(passages, await rerankers.chatProvider.rerank({ model, query, documents, signal }));
+  }
+
+  async function listwise<Passage extends RankablePassage>(
+    model: string,
+    { query, passages, signal }: Query<Passage>,
+  ): Promise<Passage[]> {
+    const nonce = randomBytes(8).toString('hex');
+    const numbered = passages.map(({ documentName, pageNumber, content }, index) => {
+      return { number: index + 1, documentName, pageNumber, text: content.slice(0, passageCharacters) };
+    });
+    const { text } = await chatModel.complete({
+      model,
+      messages: [
+        { role: 'system', content: instruction },
+        { role: 'system', content: `${contextBlocks(numbered, nonce)}\n\n${contextRules(nonce).after}` },
+        { role: 'user', content: query },
+      ],
+      temperature: 0,
+      // Four tokens a number, with reserve.
+      maxTokens: 32 + 8 * passages.length,
+      responseSchema: { name: 'ranking', schema: z.toJSONSchema(rankingSchema) },
+      signal,
+    });
+    const ranked = byRanking(passages, readRanking(text));
+    if (ranked === null) throw invalid('it does not name each passage once');
+    return ranked;
+  }
+
+  /** Best first. Throws what the model's call threw, or `model_response_invalid`. */
+  return <Passage extends RankablePassage>(type: RerankerType, of: Query<Passage>): Promise<Passage[]> => {
+    const signal = AbortSignal.any([of.signal, AbortSignal.timeout(timeoutMs[type])]);
+    return type === 'llm' ? byChatModel({ ...of, signal }) : byCrossEncoder({ ...of, signal });
+  };
+}
+
+function rankedText({ documentName, content }: RankablePassage): string {
+  return `${documentName}\n${content.slice(0, passageCharacters)}`;
+}
+
+function readRanking(text: string): number[] {
+  try {
+    return rankingSchema.parse(JSON.parse(text)).ranking;
+  } catch {
+    throw invalid('it is not the JSON that was asked for');
+  }
+}
+
+function invalid(reason: string) {
+  return appError('model_response_invalid', { detail: `The ranking of the chat model cannot be used: ${reason}.` });
+}
