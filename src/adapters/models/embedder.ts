@@ -23,6 +23,8 @@ export function createEmbedder(
   options: Endpoint & {
     model: string;
     dimensions?: number | null | undefined;
+    /** Of one call. */
+    timeoutMs?: number;
     estimateTokens: (text: string) => number;
   },
 ): Embedder {

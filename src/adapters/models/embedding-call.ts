@@ -13,9 +13,9 @@ export type EmbeddingCall = (texts: readonly string[], signal: AbortSignal | und
  * than came before), is refused: such vectors could not be compared with those that are stored.
  */
 export function createEmbeddingCall(
-  options: Endpoint & { model: string; dimensions?: number | null | undefined },
+  options: Endpoint & { model: string; dimensions?: number | null | undefined; timeoutMs?: number },
 ): EmbeddingCall {
-  const client = createOpenAiClient(options, callTimeoutMs);
+  const client = createOpenAiClient(options, options.timeoutMs ?? callTimeoutMs);
   const { model } = options;
   const asked = options.dimensions ?? undefined;
   let dimensions = asked;

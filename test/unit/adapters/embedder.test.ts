@@ -1,51 +1,33 @@
-import { once } from 'node:events';
-import { createServer, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { createEmbedder } from '#src/adapters/models/embedder.ts';
 import { AppError } from '#src/errors.ts';
-
-type Answer = (response: ServerResponse, texts: string[]) => void;
+import type { EmbedOptions } from '#src/ports/embedder.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import {
+  answerError,
+  answerEmbeddings as embeddings,
+  answerJson as json,
+  type ScriptedAnswer,
+  type ScriptedServer,
+  startScriptedServer,
+} from '#test/support/scripted-server.ts';
+import { until } from '#test/support/until.ts';
 
 describe('embedder', () => {
-  let server: Server;
-  let baseUrl: string;
-  let answer: Answer;
-  let calls: string[][];
+  let server: ScriptedServer;
 
   before(async () => {
-    server = createServer(async (request, response) => {
-      const chunks: Buffer[] = [];
-      for await (const chunk of request) chunks.push(chunk);
-      const { input } = JSON.parse(Buffer.concat(chunks).toString()) as { input: string[] };
-      calls.push(input);
-      answer(response, input);
-    }).listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+    server = await startScriptedServer();
   });
-  after(() => server.close().closeAllConnections());
-  beforeEach(() => {
-    calls = [];
-  });
+  after(() => server.close());
 
-  const json =
-    (status: number, body: unknown, headers: Record<string, string> = {}): Answer =>
-    (response) =>
-      response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
-  const embeddings =
-    (embed: (text: string) => unknown): Answer =>
-    (response, texts) => {
-      const data = texts.map((text, index) => ({ object: 'embedding', index, embedding: embed(text) }));
-      json(200, { object: 'list', data: data.reverse() })(response, texts);
-    };
   const base64 = (vector: number[]) => Buffer.from(Float32Array.from(vector).buffer).toString('base64');
+  const sent = () => server.calls.map((call) => (call.body as { input: string[] }).input);
+  const estimateTokens = (text: string) => text.length;
 
-  const embed = (texts: string[], signal?: AbortSignal) =>
-    createEmbedder({ baseUrl, apiKey: 'key', model: 'model', estimateTokens: (text) => text.length }).embed(
-      texts,
-      signal === undefined ? {} : { signal },
-    );
+  const embedder = (options: { dimensions?: number; timeoutMs?: number } = {}) =>
+    createEmbedder({ baseUrl: server.baseUrl, apiKey: 'key', model: 'model', estimateTokens, ...options });
+  const embed = (texts: string[], options?: EmbedOptions) => embedder().embed(texts, options);
   async function faultOf(work: Promise<unknown>): Promise<AppError> {
     const fault: unknown = await work.then(
       () => undefined,
@@ -57,7 +39,7 @@ describe('embedder', () => {
 
   it('gives unit vectors in the order of the texts, from base64 or from numbers', async () => {
     for (const encode of [base64, (vector: number[]) => vector]) {
-      answer = embeddings((text) => encode(text === 'a' ? [3, 4] : [0, 2]));
+      server.answer(embeddings((text) => encode(text === 'a' ? [3, 4] : [0, 2])));
       const [a, b] = await embed(['a', 'b']);
       expect(a?.[0]).closeTo(0.6, 1e-6);
       expect(a?.[1]).closeTo(0.8, 1e-6);
@@ -66,9 +48,13 @@ describe('embedder', () => {
   });
 
   it('sends at most 64 texts at once', async () => {
-    answer = embeddings(() => base64([1, 0]));
+    server.answer(embeddings(() => base64([1, 0])));
     expect(await embed(Array.from({ length: 130 }, (_, index) => `text ${index}`))).length(130);
-    expect(calls.map((texts) => texts.length)).deep.equal([64, 64, 2]);
+    expect(
+      sent()
+        .map((texts) => texts.length)
+        .sort(),
+    ).deep.equal([2, 64, 64]);
   });
 
   for (const [status, code] of [
@@ -82,36 +68,36 @@ describe('embedder', () => {
     [503, 'model_unavailable'],
   ] as const) {
     it(`takes a ${status} for ${code}, at the first call`, async () => {
-      answer = json(status, { error: { message: 'no', type: 'x', param: null, code: null } });
+      server.answer(json(status, { error: { message: 'no', type: 'x', param: null, code: null } }));
       expect(await faultOf(embed(['a']))).property('code', code);
-      expect(calls).length(1);
+      expect(server.calls).length(1);
     });
   }
 
   it('takes a used-up quota for something that a person has to mend', async () => {
-    answer = json(429, { error: { message: 'no', type: 'x', param: null, code: 'insufficient_quota' } });
+    server.answer(json(429, { error: { message: 'no', type: 'x', param: null, code: 'insufficient_quota' } }));
     expect(await faultOf(embed(['a']))).property('code', 'model_not_configured');
   });
 
   it('passes on how long the service wants to be left alone', async () => {
-    answer = json(429, { error: { message: 'slow down' } }, { 'retry-after': '7' });
+    server.answer(json(429, { error: { message: 'slow down' } }, { 'retry-after': '7' }));
     expect(await faultOf(embed(['a']))).property('retryAfterSeconds', 7);
     const soon = new Date(Date.now() + 30_000).toUTCString();
-    answer = json(503, { error: { message: 'slow down' } }, { 'retry-after': soon });
+    server.answer(json(503, { error: { message: 'slow down' } }, { 'retry-after': soon }));
     expect((await faultOf(embed(['a']))).retryAfterSeconds).within(1, 30);
   });
 
   it('takes a broken connection for an unreachable service', async () => {
-    answer = (response) => response.destroy();
+    server.answer((response) => response.destroy());
     expect(await faultOf(embed(['a']))).property('code', 'model_unavailable');
-    answer = (response) => {
+    server.answer((response) => {
       response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1000' });
       response.write('{"data":', () => response.destroy());
-    };
+    });
     expect(await faultOf(embed(['a']))).property('code', 'model_unavailable');
   });
 
-  const unusable: Record<string, Answer> = {
+  const unusable: Record<string, ScriptedAnswer> = {
     'no JSON': (response) => response.writeHead(200, { 'content-type': 'application/json' }).end('<html>'),
     'another shape': json(200, { vectors: [] }),
     'too few vectors': json(200, { data: [] }),
@@ -127,15 +113,181 @@ describe('embedder', () => {
   };
   for (const [name, unusableAnswer] of Object.entries(unusable)) {
     it(`refuses an answer with ${name}`, async () => {
-      answer = unusableAnswer;
+      server.answer(unusableAnswer);
       expect(await faultOf(embed(['a', 'b']))).property('code', 'model_response_invalid');
     });
   }
 
   it('stops when it is told to, with the reason given', async () => {
     const stop = new AbortController();
-    answer = () => stop.abort(new Error('not needed any more'));
-    const fault: unknown = await embed(['a'], stop.signal).catch((error: unknown) => error);
+    server.answer(() => stop.abort(new Error('not needed any more')));
+    const fault: unknown = await embed(['a'], { signal: stop.signal }).catch((error: unknown) => error);
     expect(fault).property('message', 'not needed any more');
+  });
+
+  it('sends texts of similar length together and gives the vectors in the order of the texts', async () => {
+    server.answer(embeddings((text) => [text.length, 1]));
+    const texts = Array.from({ length: 100 }, (_, index) => 'x'.repeat(1 + ((index * 37) % 100)));
+    const vectors = await embed(texts);
+    expect(vectors.map((vector) => Math.round((vector[0] ?? 0) / (vector[1] ?? 1)))).deep.equal(
+      texts.map((text) => text.length),
+    );
+    const [long, short] = sent().sort((a, b) => b.length - a.length);
+    expect(Math.min(...(long ?? []).map((text) => text.length))).above(
+      Math.max(...(short ?? []).map((text) => text.length)),
+    );
+  });
+
+  it('hands out the vectors of each call as they come', async () => {
+    server.answer(embeddings(() => [1, 0]));
+    const indexes: number[] = [];
+    const onVectors = async (vectors: readonly { index: number }[]) => {
+      indexes.push(...vectors.map(({ index }) => index));
+    };
+    await embed(
+      Array.from({ length: 70 }, () => 'a'),
+      { onVectors },
+    );
+    expect(indexes.sort((a, b) => a - b)).deep.equal(Array.from({ length: 70 }, (_, index) => index));
+  });
+
+  it('keeps to a few bulk calls at once', async () => {
+    let open = 0;
+    let most = 0;
+    server.answer((response, body) => {
+      open += 1;
+      most = Math.max(most, open);
+      setImmediate(() => {
+        open -= 1;
+        embeddings(() => [1, 0])(response, body);
+      });
+    });
+    await embed(
+      Array.from({ length: 1_000 }, () => 'a'),
+      { isBulk: true },
+    );
+    expect(server.calls).length(16);
+    expect(most).within(1, 4);
+  });
+
+  for (const [status, message] of [
+    [413, 'Payload too large'],
+    [400, 'Invalid input: maximum batch size is 10'],
+    [422, 'batch size 64 > maximum allowed batch size 10'],
+    [400, "This model's maximum context length is 300000 tokens"],
+  ] as const) {
+    it(`makes calls smaller when they are refused with ${status} ${message}`, async () => {
+      server.answer((response, body: { input: string[] }) => {
+        if (body.input.length > 10) return answerError(status, message)(response, body as never);
+        embeddings((text) => [text.length, 1])(response, body as never);
+      });
+      const texts = Array.from({ length: 64 }, (_, index) => 'x'.repeat(index + 1));
+      const own = embedder();
+      expect((await own.embed(texts)).map((vector) => Math.round((vector[0] ?? 0) / (vector[1] ?? 1)))).deep.equal(
+        texts.map((text) => text.length),
+      );
+      server.calls.length = 0;
+      await own.embed(texts);
+      expect(Math.max(...sent().map((call) => call.length)), 'the size is remembered').at.most(10);
+    });
+  }
+
+  it('embeds a text beyond the window in pieces, and loses nothing of it', async () => {
+    const text = Array.from({ length: 100 }, (_, index) => `word${index}`).join(' ');
+    const pieces: string[] = [];
+    server.answer((response, body: { input: string[] }) => {
+      if (body.input.some((input) => input.length > 200)) {
+        return answerError(400, 'maximum context length exceeded')(response, body as never);
+      }
+      if (body.input[0] !== 'short') pieces.push(...body.input);
+      embeddings(() => [3, 4])(response, body as never);
+    });
+    const [long, short] = await embed([text, 'short']);
+    expect(pieces.join('')).equal(text);
+    for (const vector of [long, short]) expect(vector?.[0]).closeTo(0.6, 1e-6);
+  });
+
+  it('does not cut for ever what is refused whatever its length', async () => {
+    server.answer(answerError(400, 'the limit of your account'));
+    expect(await appErrorCode(embed(['x'.repeat(1_000)]))).equal('model_rejected');
+    expect(server.calls.length).at.most(10);
+  });
+
+  it('waits with bulk work as long as the service asks, and goes on', async () => {
+    server.answer((response, body) => {
+      if (server.calls.length === 1) answerError(429, 'slow down', { 'retry-after': '1' })(response, body);
+      else embeddings(() => [1, 0])(response, body);
+    });
+    expect(await embed(['a'], { isBulk: true })).length(1);
+    const [refused, again] = server.calls;
+    expect((again?.atMs ?? 0) - (refused?.atMs ?? 0)).at.least(990);
+  });
+
+  it('gives bulk work back when the service asks for more time than it has', async () => {
+    server.answer(answerError(503, 'maintenance', { 'retry-after': '600' }));
+    const fault = await faultOf(embed(['a'], { isBulk: true }));
+    expect(fault).include({ code: 'model_unavailable' });
+    expect(fault.retryAfterSeconds).within(598, 600);
+  });
+
+  it('leaves a service alone that asked for it, also for those who wait', async () => {
+    server.answer(answerError(429, 'slow down', { 'retry-after': '600' }));
+    const own = embedder();
+    await faultOf(own.embed(['a']));
+    const fault = await faultOf(own.embed(['a']));
+    expect(fault).include({ code: 'model_unavailable' });
+    expect(fault.retryAfterSeconds).within(598, 600);
+    expect(server.calls).length(1);
+  });
+
+  it('does not wait for ever for a slow service, or for a dead one', async () => {
+    server.answer(() => undefined);
+    expect(await appErrorCode(embedder({ timeoutMs: 30 }).embed(['a']))).equal('model_unavailable');
+    const dead = createEmbedder({ baseUrl: 'http://127.0.0.1:9/v1', apiKey: 'key', model: 'model', estimateTokens });
+    expect(await appErrorCode(dead.embed(['a']))).equal('model_unavailable');
+  });
+
+  it('asks for the dimensions that were set, and refuses others', async () => {
+    server.answer(embeddings(() => [1, 0, 0]));
+    const own = embedder({ dimensions: 2 });
+    expect(own.model).equal('model@2');
+    expect(await appErrorCode(own.embed(['a']))).equal('model_response_invalid');
+    expect(server.calls[0]?.body).include({ dimensions: 2 });
+  });
+
+  it('refuses another size than the one before', async () => {
+    const own = embedder();
+    server.answer(embeddings(() => [1, 0]));
+    await own.embed(['a']);
+    server.answer(embeddings(() => [1, 0, 0]));
+    expect(await appErrorCode(own.embed(['a']))).equal('model_response_invalid');
+  });
+
+  for (const [answered, isAccepted] of [
+    ['model', true],
+    ['publisher/Model', true],
+    ['model:latest', true],
+    ['model-v2', true],
+    ['model-2024-05-01', true],
+    ['model-int8', false],
+    ['another', false],
+  ] as const) {
+    it(`${isAccepted ? 'takes' : 'refuses'} an answer of ${answered} for one of the model that it asked`, async () => {
+      server.answer(embeddings(() => [1, 0], answered));
+      if (isAccepted) expect(await embed(['a'])).length(1);
+      else expect(await appErrorCode(embed(['a']))).equal('model_response_invalid');
+    });
+  }
+
+  it('ends all its calls when one fails', async () => {
+    let closed = 0;
+    server.answer((response, body: { input: string[] }) => {
+      response.on('close', () => {
+        if (!response.writableFinished) closed += 1;
+      });
+      if (body.input.length < 64) answerError(500, 'broken')(response, body as never);
+    });
+    expect(await appErrorCode(embed(Array.from({ length: 150 }, () => 'a')))).equal('model_unavailable');
+    await until('the others are closed', async () => closed === 2);
   });
 });
