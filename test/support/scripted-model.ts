@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
+import { answerJson, type ScriptedAnswer } from './scripted-server.ts';
 import { testServices } from './services.ts';
 
 export type ChatRequest = {
@@ -11,6 +12,8 @@ export type ChatRequest = {
   temperature?: number;
   max_tokens?: number;
 };
+
+export type RerankRequest = { model?: string; query: string; documents: string[] };
 
 /** What the model does with one request. `until` holds the end of an answer back, after its first word. */
 export type Behaviour =
@@ -27,6 +30,14 @@ export type ScriptedModel = {
   behave(script: (request: ChatRequest) => Behaviour): void;
   /** From now on, embeddings fail as if the server were overloaded. */
   failEmbeddings(fails: boolean): void;
+  /** From now on; null forwards embeddings to the real model server again. */
+  behaveEmbedding(script: ScriptedAnswer | null): void;
+  /** From now on; null is a provider without a reranker. */
+  behaveReranking(script: ScriptedAnswer | null): void;
+  /** Of the reranker, oldest first. */
+  rerankRequests: RerankRequest[];
+  /** What its list of models says from now on. */
+  offer(models: readonly object[]): void;
   close(): Promise<void>;
 };
 
@@ -36,6 +47,10 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
   const answerPlainly = (): Behaviour => ({ kind: 'answer', text: 'A scripted answer.' });
   let script: (request: ChatRequest) => Behaviour = answerPlainly;
   let embeddingsFail = false;
+  let embeddingScript: ScriptedAnswer | null = null;
+  let rerankingScript: ScriptedAnswer | null = null;
+  let models: readonly object[] = [];
+  const rerankRequests: RerankRequest[] = [];
 
   async function chat(request: ChatRequest, response: ServerResponse): Promise<void> {
     if (request.messages[0]?.content.startsWith('Write a title')) {
@@ -69,7 +84,14 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
   }
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.url === '/v1/models')
+      return answerJson(200, { object: 'list', data: models })(response, undefined as never);
     const body = await json(request);
+    if (request.url === '/v1/rerank' && rerankingScript !== null) {
+      rerankRequests.push(body as RerankRequest);
+      return rerankingScript(response, body as never);
+    }
+    if (request.url === '/v1/embeddings' && embeddingScript !== null) return embeddingScript(response, body as never);
     if (request.url === '/v1/embeddings') return forwardEmbeddings(body, response);
     if (request.url === '/v1/chat/completions') return chat(body as ChatRequest, response);
     fail(response, 404);
@@ -89,6 +111,17 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
     },
     failEmbeddings: (fails) => {
       embeddingsFail = fails;
+    },
+    behaveEmbedding: (next) => {
+      embeddingScript = next;
+    },
+    rerankRequests,
+    behaveReranking: (next) => {
+      rerankingScript = next;
+      rerankRequests.length = 0;
+    },
+    offer: (next) => {
+      models = next;
     },
     close: async () => {
       server.closeAllConnections();

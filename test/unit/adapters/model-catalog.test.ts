@@ -1,0 +1,62 @@
+import { expect } from 'chai';
+import { createModelCatalog } from '#src/adapters/models/model-catalog.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import { answerError, answerJson, type ScriptedServer, startScriptedServer } from '#test/support/scripted-server.ts';
+
+describe('model catalog', () => {
+  let server: ScriptedServer;
+
+  before(async () => {
+    server = await startScriptedServer();
+  });
+  after(() => server.close());
+
+  const list = () => createModelCatalog({ baseUrl: server.baseUrl, apiKey: 'key' }).list(new AbortController().signal);
+  const offered = async (...data: unknown[]) => {
+    server.answer(answerJson(200, { object: 'list', data }));
+    return list();
+  };
+
+  it('takes what a list says of its models', async () => {
+    const model = { id: 'm', kind: 'embedding', dimensions: 384, context_window: 256, local: true };
+    expect(await offered(model)).deep.equal([
+      { id: 'm', kind: 'embedding', dimensions: 384, contextWindow: 256, isLocal: true },
+    ]);
+  });
+
+  it('knows the window by the names that servers give it', async () => {
+    const windows = [{ context_length: 8_000 }, { max_model_len: 8_000 }, { max_context_length: 8_000 }, {}];
+    const models = await offered(...windows.map((window, index) => ({ id: `chat-${index}`, ...window })));
+    expect(models.map((model) => model.contextWindow)).deep.equal([8_000, 8_000, 8_000, null]);
+  });
+
+  it('tells by the name what a model is for when the list does not say', async () => {
+    const ids = ['gpt-4.1', 'text-embedding-3-small', 'BAAI/bge-reranker-v2-m3', 'whisper-1', 'dall-e-3'];
+    const models = await offered(...ids.map((id) => ({ id, object: 'model', owned_by: 'x' })));
+    expect(models.map(({ id, kind }) => [id, kind])).deep.equal([
+      ['gpt-4.1', 'chat'],
+      ['text-embedding-3-small', 'embedding'],
+      ['BAAI/bge-reranker-v2-m3', 'reranker'],
+    ]);
+  });
+
+  it('passes over what is no model, and ends somewhere', async () => {
+    expect(await offered(null, 'm', {}, { id: 7 })).deep.equal([]);
+    const many = Array.from({ length: 5_000 }, (_, index) => ({ id: `chat-${index}` }));
+    expect(await offered(...many)).length(1_000);
+  });
+
+  it('finds nothing at a provider without a list', async () => {
+    server.answer(answerError(404, 'no'));
+    expect(await list()).deep.equal([]);
+  });
+
+  it('says what is wrong with a provider', async () => {
+    server.answer(answerError(500, 'broken'));
+    expect(await appErrorCode(list())).equal('model_unavailable');
+    server.answer(answerError(401, 'no'));
+    expect(await appErrorCode(list())).equal('model_not_configured');
+    server.answer(answerJson(200, { models: [] }));
+    expect(await appErrorCode(list())).equal('model_response_invalid');
+  });
+});

@@ -1,0 +1,109 @@
+import { expect } from 'chai';
+import pino from 'pino';
+import { appError } from '#src/errors.ts';
+import { createModelsService } from '#src/modules/models/models.service.ts';
+import type { ProvidedModel } from '#src/ports/model-catalog.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+
+describe('the models of a deployment', () => {
+  const provided = (id: string, kind: ProvidedModel['kind'], more: Partial<ProvidedModel> = {}): ProvidedModel => {
+    return { id, kind, contextWindow: null, dimensions: null, isLocal: false, ...more };
+  };
+
+  function create(catalog: () => ProvidedModel[], reranker: { model: string | null; isConfigured: boolean }) {
+    let nowMs = 0;
+    let loads = 0;
+    const models = createModelsService({
+      catalog: {
+        list: async () => {
+          loads += 1;
+          return catalog();
+        },
+      },
+      settings: {
+        chatModel: 'chat-1',
+        embeddingModel: 'embedding-1',
+        embeddingDimensions: null,
+        reranker,
+        prices: { 'chat-2': { input: 1, cachedInput: 1, output: 2 } },
+      },
+      logger: pino({ level: 'silent' }),
+      now: () => nowMs,
+    });
+    return {
+      models,
+      loads: () => loads,
+      pass: (ms: number) => {
+        nowMs += ms;
+      },
+    };
+  }
+  const none = { model: null, isConfigured: false };
+  const unreachable = () => {
+    throw appError('model_unavailable');
+  };
+
+  it('are those of the settings, with what the provider knows of them, before the others', async () => {
+    const { models } = create(
+      () => [
+        provided('chat-2', 'chat'),
+        provided('chat-1', 'chat', { contextWindow: 4_096, isLocal: true }),
+        provided('reranker-1', 'reranker'),
+      ],
+      none,
+    );
+    const list = await models.list();
+    expect(list.map(({ id, kind, isDefault }) => [id, kind, isDefault])).deep.equal([
+      ['chat-1', 'chat', true],
+      ['chat-2', 'chat', false],
+      ['embedding-1', 'embedding', true],
+      ['reranker-1', 'reranker', true],
+    ]);
+    expect(list[0]).include({ contextWindow: 4_096, isLocal: true });
+    expect(list.map((model) => model.price?.output ?? null)).deep.equal([0, 2, null, null]);
+  });
+
+  it('have a reranker when one is set up or listed', async () => {
+    expect(await create(() => [], none).models.reranker()).equal(null);
+    expect(await create(() => [provided('r', 'reranker')], none).models.reranker()).deep.equal({ model: 'r' });
+    const unnamed = { model: null, isConfigured: true };
+    expect(await create(unreachable, unnamed).models.reranker()).deep.equal({ model: null });
+  });
+
+  it('are read once a minute at most, and soon again after a failure', async () => {
+    const { models, loads, pass } = create(() => [], none);
+    await Promise.all([models.list(), models.list()]);
+    pass(59_000);
+    await models.list();
+    expect(loads()).equal(1);
+    pass(2_000);
+    await models.list();
+    expect(loads()).equal(2);
+
+    const broken = create(unreachable, none);
+    expect(await broken.models.list()).length(2);
+    broken.pass(9_000);
+    await broken.models.list();
+    expect(broken.loads()).equal(1);
+    broken.pass(2_000);
+    await broken.models.list();
+    expect(broken.loads()).equal(2);
+  });
+
+  it('outlive an outage of their provider', async () => {
+    let isUp = true;
+    const { models, pass } = create(() => (isUp ? [provided('chat-2', 'chat')] : unreachable()), none);
+    await models.list();
+    isUp = false;
+    pass(61_000);
+    await models.list();
+    await models.requireChatModel('chat-2');
+  });
+
+  it('are refused when unknown, and not judged while nobody can tell', async () => {
+    expect(await appErrorCode(create(() => [], none).models.requireChatModel('chat-2'))).equal('unknown_model');
+    const { models } = create(unreachable, none);
+    await models.requireChatModel('chat-1');
+    expect(await appErrorCode(models.requireChatModel('chat-2'))).equal('model_unavailable');
+  });
+});
