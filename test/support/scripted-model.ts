@@ -11,6 +11,7 @@ export type ChatRequest = {
   stream?: boolean;
   temperature?: number;
   max_tokens?: number;
+  response_format?: object;
 };
 
 export type RerankRequest = { model?: string; query: string; documents: string[] };
