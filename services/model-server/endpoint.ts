@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Embedder } from './embedding/embedder.ts';
+import type { ServedModels } from './served-models.ts';
 
 export type EndpointContext = {
   request: IncomingMessage;
   response: ServerResponse;
-  embedder: Embedder;
+  models: ServedModels;
   /** Aborted when the client goes away. */
   signal: AbortSignal;
 };

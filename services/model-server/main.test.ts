@@ -1,10 +1,10 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { expect } from 'chai';
-import { embeddingModel } from './model-manifest.ts';
+import { miniLm } from './model-manifest.ts';
 import { toolsDir } from './test-server.ts';
 
 describe('the model server as a process', () => {
@@ -45,11 +45,8 @@ describe('the model server as a process', () => {
   it('refuses a model file that is not the pinned one', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'model-server-'));
     try {
-      for (const { path } of [embeddingModel.graph, embeddingModel.tokenizer]) {
-        await mkdir(join(dir, dirname(path)), { recursive: true });
-        await writeFile(join(dir, path), 'something else');
-      }
-      const { log, exited } = start({ TOOLS_DIR: dir });
+      for (const { name } of miniLm.files) await writeFile(join(dir, name), 'something else');
+      const { log, exited } = start({ MODEL_DIR: dir });
       expect(await exited).to.equal(1);
       expect(log()).to.include('SHA-256');
     } finally {

@@ -12,6 +12,8 @@ const environment = z.object({
     .refine((host) => LOOPBACK.includes(host), `must be one of ${LOOPBACK.join(', ')}: the server asks for no key`),
   PORT: z.coerce.number().int().min(0).max(65_535),
   TOOLS_DIR: z.string().min(1),
+  MODEL_DIR: z.string().min(1).optional(),
+  PRELOAD_CHAT: z.stringbool().default(false),
   LLM_THREADS: z.coerce
     .number()
     .int()
@@ -28,8 +30,9 @@ if (!settings.success) {
   process.exit(1);
 }
 
-const { HOST: host, PORT: port, TOOLS_DIR: toolsDir, LLM_THREADS: threads } = settings.data;
-const server = await startModelServer({ host, port, toolsDir, threads, log, onFailure }).catch(onFailure);
+const { HOST: host, PORT: port, LLM_THREADS: threads, PRELOAD_CHAT: preloadChat } = settings.data;
+const folders = { modelDir: settings.data.MODEL_DIR ?? null, toolsDir: settings.data.TOOLS_DIR };
+const server = await startModelServer({ host, port, folders, threads, preloadChat, log, onFailure }).catch(onFailure);
 log.info({ url: server.url, threads }, 'listening');
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {

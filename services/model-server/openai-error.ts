@@ -3,12 +3,18 @@ export class OpenAiError extends Error {
   readonly status: number;
   readonly code: string | null;
   readonly param: string | null;
+  readonly retryAfterSeconds: number | null;
 
-  constructor(status: number, message: string, details: { code?: string; param?: string } = {}) {
+  constructor(
+    status: number,
+    message: string,
+    details: { code?: string; param?: string; retryAfterSeconds?: number } = {},
+  ) {
     super(message);
     this.status = status;
     this.code = details.code ?? null;
     this.param = details.param ?? null;
+    this.retryAfterSeconds = details.retryAfterSeconds ?? null;
   }
 
   toBody() {
@@ -17,9 +23,8 @@ export class OpenAiError extends Error {
   }
 }
 
-export function modelNotFound(model: string, known: string): OpenAiError {
-  return new OpenAiError(404, `The model '${model}' does not exist here. This endpoint has '${known}'.`, {
-    code: 'model_not_found',
-    param: 'model',
-  });
+/** @param known the ids of the models that the endpoint has */
+export function modelNotFound(model: string, known: readonly string[]): OpenAiError {
+  const here = known.length > 0 ? `This endpoint has ${known.join(', ')}.` : 'This endpoint has none.';
+  return new OpenAiError(404, `The model '${model}' is not here. ${here}`, { code: 'model_not_found', param: 'model' });
 }

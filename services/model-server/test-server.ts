@@ -12,13 +12,14 @@ export function toolsDir(): string {
 export type TestServer = ModelServer & { client: OpenAI; logLines: string[] };
 
 /** A server on a free port, its real client and what it logged. */
-export async function startTestServer(): Promise<TestServer> {
+export async function startTestServer(modelDir: string | null = null): Promise<TestServer> {
   const logLines: string[] = [];
   const log = pino({ name: 'model-server' }, { write: (line) => logLines.push(line) });
   const server = await startModelServer({
     host: '127.0.0.1',
     port: 0,
-    toolsDir: toolsDir(),
+    folders: { modelDir, toolsDir: toolsDir() },
+    preloadChat: false,
     threads: 1,
     log,
     onFailure: (error) => log.fatal(error.message),

@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import type { Logger } from 'pino';
-import { embeddingModel } from '../model-manifest.ts';
+import { findModelFile, type ModelFolders } from '../model-files.ts';
+import type { EmbeddingModel } from '../model-manifest.ts';
 import { OpenAiError } from '../openai-error.ts';
 import { splitAtSpaces } from '../split-at-spaces.ts';
 import type { WorkerReply, WorkerSettings, WorkerTask } from './embedding-worker.ts';
@@ -18,12 +19,15 @@ export type Embedder = {
   embed(texts: string[], signal: AbortSignal): Promise<Embedding[]>;
   /** Tokens of each text in the embedding model's tokenizer, without special ones. */
   countTokens(texts: string[], signal: AbortSignal): Promise<number[]>;
+  /** How well each text fits a query by late interaction: the mean over the query's tokens of the best cosine. */
+  match(query: string, texts: string[], signal: AbortSignal): Promise<{ score: number; tokens: number }[]>;
   /** Fails what waits and ends the workers. */
   close(): Promise<void>;
 };
 
 export type EmbedderSettings = {
-  toolsDir: string;
+  model: EmbeddingModel;
+  folders: ModelFolders;
   threads: number;
   log: Logger;
   /** Called when a model file is missing or not the pinned one, or a worker died: every request fails from then on. */
@@ -46,18 +50,22 @@ type Job = {
 };
 
 /** A pool of worker threads with one model each: nothing is computed on the thread that serves HTTP. */
-export function createEmbedder({ toolsDir, threads, log, onFailure }: EmbedderSettings): Embedder {
+export function createEmbedder({ model, folders, threads, log, onFailure }: EmbedderSettings): Embedder {
   const interactive: Job[] = [];
   const bulk: Job[] = [];
   const idle: Worker[] = [];
   const running = new Map<Worker, Job>();
   let failure: Error | undefined;
 
+  const workerData: WorkerSettings = {
+    model,
+    graphPath: findModelFile(model.graph, folders) ?? model.graph.name,
+    tokenizerPath: findModelFile(model.tokenizer, folders) ?? model.tokenizer.name,
+  };
   const workers = Array.from({ length: threads }, () => {
-    const workerData: WorkerSettings = { toolsDir, model: embeddingModel };
     const worker = new Worker(new URL('./embedding-worker.ts', import.meta.url), { workerData });
     worker.on('message', (reply: WorkerReply) => {
-      if (reply.kind === 'loaded') log.info({ model: embeddingModel.id }, 'model loaded');
+      if (reply.kind === 'loaded') log.info({ model: model.id }, 'model loaded');
       else settle(worker, reply);
       idle.push(worker);
       startNext();
@@ -106,10 +114,22 @@ export function createEmbedder({ toolsDir, threads, log, onFailure }: EmbedderSe
     const queue = totalCharacters <= MAX_INTERACTIVE_CHARACTERS ? interactive : bulk;
     const embeddings = texts.map(async (text) => {
       const pieces = splitAtSpaces(text, MAX_TASK_CHARACTERS);
-      return pool(await Promise.all(pieces.map((piece) => enqueue(queue, { kind: 'embed', text: piece }, signal))));
+      const replies = pieces.map((piece) => enqueue(queue, { kind: 'embed', text: piece }, signal));
+      return pool(await Promise.all(replies), model.dimensions);
     });
     startNext();
     return Promise.all(embeddings);
+  }
+
+  async function match(query: string, texts: string[], signal: AbortSignal) {
+    const scores = texts.map(async (text) => {
+      const pieces = splitAtSpaces(text, MAX_TASK_CHARACTERS);
+      return bestOf(
+        await Promise.all(pieces.map((piece) => enqueue(interactive, { kind: 'match', query, text: piece }, signal))),
+      );
+    });
+    startNext();
+    return Promise.all(scores);
   }
 
   async function countTokens(texts: string[], signal: AbortSignal): Promise<number[]> {
@@ -121,6 +141,7 @@ export function createEmbedder({ toolsDir, threads, log, onFailure }: EmbedderSe
 
   return {
     embed,
+    match,
     countTokens,
     async close() {
       failAll(new OpenAiError(503, 'The model server is shutting down.'));
@@ -130,8 +151,8 @@ export function createEmbedder({ toolsDir, threads, log, onFailure }: EmbedderSe
 }
 
 /** The mean over the tokens of all windows of a text, scaled to unit length. */
-function pool(replies: WorkerReply[]): Embedding {
-  const sum = new Float32Array(embeddingModel.dimensions);
+function pool(replies: WorkerReply[], dimensions: number): Embedding {
+  const sum = new Float32Array(dimensions);
   let tokens = 0;
   for (const reply of replies) {
     if (reply.kind !== 'embedded') continue;
@@ -142,6 +163,18 @@ function pool(replies: WorkerReply[]): Embedding {
   }
   const length = Math.hypot(...sum);
   return { vector: sum.map((value) => value / length), tokens };
+}
+
+/** A long text fits a token of the query as well as the best of its pieces does. */
+function bestOf(replies: WorkerReply[]): { score: number; tokens: number } {
+  const matched = replies.filter((reply) => reply.kind === 'matched');
+  const queryTokens = matched[0]?.closeness.length ?? 0;
+  let sum = 0;
+  for (let token = 0; token < queryTokens; token += 1) {
+    sum += Math.max(...matched.map(({ closeness }) => closeness[token] ?? -1));
+  }
+  const tokens = matched.reduce((total, reply) => total + reply.tokens, 0);
+  return { score: queryTokens > 0 ? sum / queryTokens : 0, tokens };
 }
 
 function abortedError(): Error {

@@ -1,50 +1,112 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import { Tokenizer } from '@huggingface/tokenizers';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
-import type { EmbeddingModel, PinnedFile } from '../model-manifest.ts';
+import { WrongContentError } from '../model-files.ts';
+import type { EmbeddingModel, ModelFile } from '../model-manifest.ts';
 import { quantizeGraph } from './quantized-graph.ts';
 
-export type WorkerSettings = { toolsDir: string; model: EmbeddingModel };
-export type WorkerTask = { kind: 'embed'; text: string } | { kind: 'count'; texts: string[] };
+export type WorkerSettings = { model: EmbeddingModel; graphPath: string; tokenizerPath: string };
+export type WorkerTask =
+  | { kind: 'embed'; text: string }
+  | { kind: 'count'; texts: string[] }
+  | { kind: 'match'; query: string; text: string };
 export type WorkerReply =
   | { kind: 'loaded' }
   /** `sum`: the token vectors added up over all windows; `tokens`: how many of them. */
   | { kind: 'embedded'; sum: Float32Array<ArrayBuffer>; tokens: number }
   | { kind: 'counted'; tokens: number[] }
+  /** `closeness`: for each token of the query the best cosine that a token of the text has with it. */
+  | { kind: 'matched'; closeness: Float32Array<ArrayBuffer>; tokens: number }
   | { kind: 'failed'; message: string };
 
 const SPECIAL_TOKENS = 2;
 
-const { toolsDir, model }: WorkerSettings = workerData;
+const { model, graphPath, tokenizerPath }: WorkerSettings = workerData;
 const [session, tokenizer] = await Promise.all([loadSession(), loadTokenizer()]);
 const [start, end] = ['[CLS]', '[SEP]'].map((token) => tokenizer.token_to_id(token));
 if (start === undefined || end === undefined) throw new Error('The tokenizer has no [CLS] and [SEP].');
+/** All passages of a request are matched with one query. */
+let lastQuery: { text: string; vectors: Float32Array[] } | undefined;
 
 parentPort?.on('message', async (task: WorkerTask) => {
   try {
-    if (task.kind === 'count') reply({ kind: 'counted', tokens: task.texts.map((text) => tokenIds(text).length) });
-    else reply(await embed(task.text));
+    reply(await work(task));
   } catch (error) {
     reply({ kind: 'failed', message: error instanceof Error ? error.message : String(error) });
   }
 });
 reply({ kind: 'loaded' });
 
+async function work(task: WorkerTask): Promise<WorkerReply> {
+  switch (task.kind) {
+    case 'embed':
+      return embed(task.text);
+    case 'count':
+      return { kind: 'counted', tokens: task.texts.map((text) => tokenIds(text).length) };
+    case 'match':
+      return match(task.query, task.text);
+  }
+}
+
 async function embed(text: string): Promise<WorkerReply> {
   const sum = new Float32Array(model.dimensions);
   let tokens = 0;
   for (const window of windowsOf(tokenIds(text))) {
     const hidden = await run(window);
-    for (let index = 0; index < hidden.length; index += 1) {
-      const dimension = index % model.dimensions;
-      sum[dimension] = (sum[dimension] ?? 0) + (hidden[index] ?? 0);
-    }
-    tokens += window.length + SPECIAL_TOKENS;
+    const length = window.length + SPECIAL_TOKENS;
+    if (model.pooling === 'mean') addTokens(sum, hidden);
+    // As many times as it has tokens, so that each window weighs as much as it says.
+    else addScaled(sum, hidden.subarray(0, model.dimensions), length);
+    tokens += length;
   }
   return { kind: 'embedded', sum, tokens };
+}
+
+function addTokens(sum: Float32Array, hidden: Float32Array): void {
+  for (let index = 0; index < hidden.length; index += 1) {
+    const dimension = index % model.dimensions;
+    sum[dimension] = (sum[dimension] ?? 0) + (hidden[index] ?? 0);
+  }
+}
+
+function addScaled(sum: Float32Array, vector: Float32Array, factor: number): void {
+  for (let index = 0; index < vector.length; index += 1) {
+    sum[index] = (sum[index] ?? 0) + factor * (vector[index] ?? 0);
+  }
+}
+
+/** Late interaction as in ColBERT (Khattab and Zaharia 2020), over the token vectors of a model not trained for it. */
+async function match(query: string, text: string): Promise<WorkerReply> {
+  if (lastQuery?.text !== query) lastQuery = { text: query, vectors: (await tokenVectors(query)).vectors };
+  const { vectors, tokens } = await tokenVectors(text);
+  const closeness = Float32Array.from(lastQuery.vectors, (ofQuery) =>
+    vectors.reduce((best, ofText) => Math.max(best, dot(ofQuery, ofText)), -1),
+  );
+  return { kind: 'matched', closeness, tokens };
+}
+
+/** The unit vector of each token in its context, without those of the special tokens, which say nothing. */
+async function tokenVectors(text: string): Promise<{ vectors: Float32Array[]; tokens: number }> {
+  const vectors: Float32Array[] = [];
+  let tokens = 0;
+  for (const window of windowsOf(tokenIds(text))) {
+    const hidden = await run(window);
+    tokens += window.length + SPECIAL_TOKENS;
+    for (let token = 1; token <= window.length; token += 1) {
+      const vector = hidden.subarray(token * model.dimensions, (token + 1) * model.dimensions);
+      const length = Math.sqrt(dot(vector, vector));
+      vectors.push(vector.map((value) => value / length));
+    }
+  }
+  return { vectors, tokens };
+}
+
+function dot(a: Float32Array, b: Float32Array): number {
+  let sum = 0;
+  for (let index = 0; index < a.length; index += 1) sum += (a[index] ?? 0) * (b[index] ?? 0);
+  return sum;
 }
 
 /** Windows of even length, so that the last one is not a lonely word without context. */
@@ -73,7 +135,7 @@ function tokenIds(text: string): number[] {
 }
 
 async function loadSession(): Promise<InferenceSession> {
-  const { model: graph } = quantizeGraph(await readPinned(model.graph));
+  const { model: graph } = quantizeGraph(await readPinned(model.graph, graphPath));
   return InferenceSession.create(graph, {
     // The pool has one worker a core: more threads inside a session would only fight each other.
     intraOpNumThreads: 1,
@@ -85,17 +147,14 @@ async function loadSession(): Promise<InferenceSession> {
 }
 
 async function loadTokenizer(): Promise<Tokenizer> {
-  const tokenizerJson = JSON.parse((await readPinned(model.tokenizer)).toString('utf8'));
+  const tokenizerJson = JSON.parse((await readPinned(model.tokenizer, tokenizerPath)).toString('utf8'));
   // Without its special tokens a text that says "[SEP]" is read as these characters, not as an end mark.
   return new Tokenizer({ ...tokenizerJson, added_tokens: [] }, {});
 }
 
-async function readPinned({ path, sha256 }: PinnedFile): Promise<Buffer<ArrayBuffer>> {
-  const file = join(toolsDir, path);
-  const bytes = await readFile(file);
-  if (createHash('sha256').update(bytes).digest('hex') !== sha256) {
-    throw new Error(`${file} is not the file that the manifest pins: its SHA-256 differs.`);
-  }
+async function readPinned({ sha256 }: ModelFile, path: string): Promise<Buffer<ArrayBuffer>> {
+  const bytes = await readFile(path);
+  if (createHash('sha256').update(bytes).digest('hex') !== sha256) throw new WrongContentError(path);
   return bytes;
 }
 

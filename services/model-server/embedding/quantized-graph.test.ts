@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { Tokenizer } from '@huggingface/tokenizers';
 import { expect } from 'chai';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
-import { embeddingModel } from '../model-manifest.ts';
+import { verifiedModelFile } from '../model-files.ts';
+import { miniLm } from '../model-manifest.ts';
 import { toolsDir } from '../test-server.ts';
 import { quantizeGraph } from './quantized-graph.ts';
 
@@ -14,13 +14,15 @@ const SENTENCES = [
   'He joined the club in 1997 and scored eighty-four goals in two hundred and seventy-eight matches.',
 ];
 
+const folders = { modelDir: null, toolsDir: toolsDir() };
+
 describe('quantizeGraph', () => {
   it('turns all 36 products with int8 weights into integer products and hardly moves a vector', async () => {
-    const shipped = await readFile(join(toolsDir(), embeddingModel.graph.path));
+    const shipped = await readFile(await verifiedModelFile(miniLm.graph, folders));
     const { model, integerProducts } = quantizeGraph(shipped);
     expect(integerProducts).to.equal(36);
 
-    const tokenizerJson = await readFile(join(toolsDir(), embeddingModel.tokenizer.path), 'utf8');
+    const tokenizerJson = await readFile(await verifiedModelFile(miniLm.tokenizer, folders), 'utf8');
     const tokenizer = new Tokenizer(JSON.parse(tokenizerJson), {});
     const [before, after] = [await InferenceSession.create(shipped), await InferenceSession.create(model)];
     for (const sentence of SENTENCES) {
@@ -43,7 +45,7 @@ async function embed(session: InferenceSession, ids: number[]): Promise<number[]
   });
   const hidden = output.last_hidden_state?.data;
   if (!(hidden instanceof Float32Array)) throw new Error('no last_hidden_state');
-  const { dimensions } = embeddingModel;
+  const { dimensions } = miniLm;
   return Array.from({ length: dimensions }, (_, dimension) =>
     ids.reduce((sum, _id, token) => sum + (hidden[token * dimensions + dimension] ?? 0), 0),
   );

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import OpenAI from 'openai';
-import { embeddingModel } from '../model-manifest.ts';
+import { miniLm } from '../model-manifest.ts';
 import { startTestServer, type TestServer, until } from '../test-server.ts';
 
-const model = embeddingModel.id;
+const model = miniLm.id;
 
 describe('POST /v1/embeddings', () => {
   let server: TestServer;

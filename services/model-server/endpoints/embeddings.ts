@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import type { Endpoint } from '../endpoint.ts';
 import { readJson } from '../json-request.ts';
-import { embeddingModel } from '../model-manifest.ts';
-import { modelNotFound } from '../openai-error.ts';
+import { OpenAiError } from '../openai-error.ts';
 
 const text = z.string().min(1, 'An empty text cannot be embedded.');
 
@@ -12,21 +11,22 @@ const embeddingsBody = z.object({
     error: 'Give a text or an array of 1 to 2048 texts, none of them empty.',
   }),
   encoding_format: z.enum(['float', 'base64']).default('float'),
-  dimensions: z
-    .literal(embeddingModel.dimensions, { error: `The model has ${embeddingModel.dimensions} dimensions.` })
-    .optional(),
+  dimensions: z.number().int().optional(),
 });
 
 /** `POST /v1/embeddings`: unit vectors in the order of the input. */
-export const embeddings: Endpoint = async ({ request, embedder, signal }) => {
+export const embeddings: Endpoint = async ({ request, models, signal }) => {
   const body = await readJson(request, embeddingsBody);
-  if (body.model !== embeddingModel.id) throw modelNotFound(body.model, embeddingModel.id);
+  const { model, embedder } = models.embedder(body.model);
+  if (body.dimensions !== undefined && body.dimensions !== model.dimensions) {
+    throw new OpenAiError(400, `dimensions: The model has ${model.dimensions} dimensions.`, { param: 'dimensions' });
+  }
 
   const results = await embedder.embed(body.input, signal);
   const tokens = results.reduce((total, result) => total + result.tokens, 0);
   return {
     object: 'list',
-    model: embeddingModel.id,
+    model: model.id,
     data: results.map(({ vector }, index) => ({
       object: 'embedding',
       index,

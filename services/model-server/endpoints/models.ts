@@ -1,15 +1,19 @@
 import type { Endpoint } from '../endpoint.ts';
-import { embeddingModel, extractiveModel } from '../model-manifest.ts';
+import type { ServedModels } from '../served-models.ts';
+
+const FREE = { input: 0, cached_input: 0, output: 0 };
 
 /** `GET /v1/models`. What OpenAI's list does not have (`kind`, `license`, sizes) stands beside its fields. */
-export const models: Endpoint = async () => ({
-  object: 'list',
-  data: [
-    { ...describe(embeddingModel), kind: 'embedding', dimensions: embeddingModel.dimensions },
-    { ...describe(extractiveModel), kind: 'chat', context_window: extractiveModel.contextWindow },
-  ],
-});
+export const models: Endpoint = async ({ models: served }) => ({ object: 'list', data: served.list().map(describe) });
 
-function describe({ id, ownedBy, license }: { id: string; ownedBy: string; license: string }) {
-  return { id, object: 'model', created: 0, owned_by: ownedBy, license };
+function describe(model: ReturnType<ServedModels['list']>[number]) {
+  const { id, ownedBy, license, kind } = model;
+  return {
+    ...{ id, object: 'model', created: 0, owned_by: ownedBy, license, kind, local: true },
+    ...(model.kind !== 'reranker' && { context_window: model.windowTokens }),
+    ...(model.kind === 'chat' && { context_budget: model.contextBudgetTokens }),
+    ...(model.kind === 'embedding' && { dimensions: model.dimensions }),
+    // US dollars for a million tokens.
+    prices: FREE,
+  };
 }

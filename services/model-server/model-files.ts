@@ -1,0 +1,70 @@
+import { createHash } from 'node:crypto';
+import { createReadStream, existsSync } from 'node:fs';
+import { readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import type { ModelFile, PackagedModel } from './model-manifest.ts';
+
+export type ModelFolders = {
+  /** What was fetched or put there by hand; null: nothing. */
+  modelDir: string | null;
+  /** The folder that `pip install --target` filled with the packages of the embedded services. */
+  toolsDir: string;
+};
+
+/** Where the file lies, its content unseen; null when it is nowhere. */
+export function findModelFile(file: ModelFile, { modelDir, toolsDir }: ModelFolders): string | null {
+  const packaged = file.sources.flatMap((source) => (source.kind === 'tools' ? [join(toolsDir, source.path)] : []));
+  const places = [...(modelDir === null ? [] : [join(modelDir, file.name)]), ...packaged];
+  return places.find((path) => existsSync(path)) ?? null;
+}
+
+export function isInstalled(model: PackagedModel, folders: ModelFolders): boolean {
+  return model.files.every((file) => findModelFile(file, folders) !== null);
+}
+
+/**
+ * The path of a file whose content is the pinned one. A big file is read once for that: a note beside it says of which
+ * size and date it was when it was found right.
+ * @throws Error that names the file when it is missing or another
+ */
+export async function verifiedModelFile(file: ModelFile, folders: ModelFolders): Promise<string> {
+  const path = findModelFile(file, folders);
+  if (path === null) throw new Error(`${file.name} is not on this machine.`);
+  if (await isNotedAsVerified(path, file)) return path;
+  const sha256 = await hashFile(path);
+  if (sha256 !== file.sha256) throw new WrongContentError(path);
+  await noteAsVerified(path, file).catch(() => undefined);
+  return path;
+}
+
+export class WrongContentError extends Error {
+  constructor(path: string) {
+    super(`${path} is not the file that the manifest pins: its SHA-256 differs.`);
+  }
+}
+
+export async function hashFile(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), hash);
+  return hash.digest('hex');
+}
+
+/** Beside the file. Where it cannot be written, as in a read-only folder, the file is read at each start. */
+export function notePath(path: string): string {
+  return `${path}.verified`;
+}
+
+export async function noteAsVerified(path: string, file: ModelFile): Promise<void> {
+  await writeFile(notePath(path), await noteOf(path, file));
+}
+
+async function isNotedAsVerified(path: string, file: ModelFile): Promise<boolean> {
+  const note = await readFile(notePath(path), 'utf8').catch(() => null);
+  return note !== null && note === (await noteOf(path, file));
+}
+
+async function noteOf(path: string, { sha256 }: ModelFile): Promise<string> {
+  const { size, mtimeMs } = await stat(path);
+  return JSON.stringify({ sha256, sizeBytes: size, modifiedMs: mtimeMs });
+}

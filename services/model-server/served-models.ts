@@ -1,0 +1,118 @@
+import type { Logger } from 'pino';
+import type { Answerer } from './chat/chat-request.ts';
+import { createLocalChat, type LocalChat } from './chat/local-chat.ts';
+import { createEmbedder, type Embedder } from './embedding/embedder.ts';
+import { createExtractiveAnswerer } from './extractive/extractive-answerer.ts';
+import { isInstalled, type ModelFolders } from './model-files.ts';
+import {
+  bgeSmall,
+  type EmbeddingModel,
+  extractive,
+  miniLm,
+  type PackagedModel,
+  qwenCoder,
+  rerankers,
+} from './model-manifest.ts';
+import { modelNotFound } from './openai-error.ts';
+
+/** Scores passages for a question, in their order; `tokens` is what was read for it. */
+export type Reranker = (
+  question: string,
+  passages: string[],
+  signal: AbortSignal,
+) => Promise<{ scores: number[]; tokens: number }>;
+
+/** The models that can be used now. Those whose files came after the start are found too. */
+export type ServedModels = {
+  list(): (PackagedModel | { kind: 'reranker'; id: string; ownedBy: string; license: string })[];
+  /** @throws OpenAiError 404 for a model that is not here */
+  embedder(id: string): { model: EmbeddingModel; embedder: Embedder };
+  answerer(id: string): Answerer;
+  reranker(id: string): Reranker;
+  close(): Promise<void>;
+};
+
+export type ServedModelsSettings = {
+  folders: ModelFolders;
+  /** For the embedding model, each with the model in its memory (about 100 MB), and for the chat model. */
+  threads: number;
+  /** Loads the chat model at once when it is there. */
+  preloadChat: boolean;
+  log: Logger;
+  /** Called when the packaged models cannot be used, now or any more. */
+  onFailure: (error: Error) => void;
+};
+
+export function createServedModels(settings: ServedModelsSettings): ServedModels {
+  const { folders, threads, log, onFailure } = settings;
+  const packaged = createEmbedder({ model: miniLm, folders, threads, log, onFailure });
+  const answerExtractively = createExtractiveAnswerer(packaged);
+  let better: Embedder | undefined;
+  let chat: LocalChat | undefined;
+
+  const isHere = (model: PackagedModel): boolean => model === miniLm || isInstalled(model, folders);
+  const idsHere = (kind: string): string[] => list().flatMap((model) => (model.kind === kind ? [model.id] : []));
+
+  function list(): ReturnType<ServedModels['list']> {
+    return [
+      ...[miniLm, bgeSmall, extractive, qwenCoder].filter(isHere),
+      ...rerankers
+        .filter(({ scoredBy }) => isHere(scoredBy))
+        .map(({ id, scoredBy: { ownedBy, license } }) => ({ kind: 'reranker' as const, id, ownedBy, license })),
+    ];
+  }
+
+  function betterEmbedder(): Embedder {
+    better ??= createEmbedder({
+      model: bgeSmall,
+      folders,
+      threads,
+      log,
+      onFailure(error) {
+        log.error({ err: error, model: bgeSmall.id }, 'the model cannot be used');
+        better = undefined;
+      },
+    });
+    return better;
+  }
+
+  function localChat(): LocalChat {
+    chat ??= createLocalChat({ model: qwenCoder, folders, threads, log });
+    return chat;
+  }
+
+  if (settings.preloadChat && isHere(qwenCoder)) localChat().preload();
+
+  return {
+    list,
+    embedder(id) {
+      if (id === miniLm.id) return { model: miniLm, embedder: packaged };
+      if (id === bgeSmall.id && isHere(bgeSmall)) return { model: bgeSmall, embedder: betterEmbedder() };
+      throw modelNotFound(id, idsHere('embedding'));
+    },
+    answerer(id) {
+      if (id === extractive.id) return answerExtractively;
+      if (id === qwenCoder.id && isHere(qwenCoder)) return localChat().answer;
+      throw modelNotFound(id, idsHere('chat'));
+    },
+    reranker(id) {
+      const scoredBy = rerankers.find((reranker) => reranker.id === id)?.scoredBy;
+      if (scoredBy === miniLm) return lateInteraction(packaged);
+      if (scoredBy === qwenCoder && isHere(qwenCoder)) return localChat().judgePassages;
+      throw modelNotFound(id, idsHere('reranker'));
+    },
+    async close() {
+      await Promise.all([packaged.close(), better?.close(), chat?.close()]);
+    },
+  };
+}
+
+function lateInteraction(embedder: Embedder): Reranker {
+  return async (question, passages, signal) => {
+    const matches = await embedder.match(question, passages, signal);
+    return {
+      scores: matches.map(({ score }) => score),
+      tokens: matches.reduce((total, { tokens }) => total + tokens, 0),
+    };
+  };
+}
