@@ -6,6 +6,8 @@ export type ProvidedModel = {
   kind: ModelKind;
   /** Tokens that a request may hold. */
   contextWindow: number | null;
+  /** Tokens of retrieved passages beyond which a chat model takes longer to read than they help. */
+  contextBudget: number | null;
   /** Of an embedding model's vectors. */
   dimensions: number | null;
   /** Runs on the deployment's own machine. */

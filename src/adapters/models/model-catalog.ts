@@ -41,6 +41,7 @@ function readModel(entry: unknown): ProvidedModel[] {
       id: entry.id,
       kind,
       contextWindow: window ?? null,
+      contextBudget: isCount(entry.context_budget) ? entry.context_budget : null,
       dimensions: isCount(entry.dimensions) ? entry.dimensions : null,
       isLocal: entry.local === true,
     },

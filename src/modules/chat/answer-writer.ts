@@ -43,7 +43,7 @@ export function createAnswerWriter(deps: {
   retrieval: Pick<RetrievalService, 'retrieve'>;
   alignment: Pick<AlignmentService, 'requestScoring'>;
   cite: Citer;
-  models: Pick<ModelsService, 'priceOf'>;
+  models: Pick<ModelsService, 'contextBudget' | 'priceOf'>;
   tokenCounter: TokenCounter;
   logger: Logger;
 }) {
@@ -78,8 +78,12 @@ export function createAnswerWriter(deps: {
     const { chat, agent, round, question } = open;
     const startedAt = performance.now();
     const rounds = createRoundsRepository(db);
+    const retrieve = async () => {
+      const contextTokens = await models.contextBudget(agent.chatModel);
+      return retrieval.retrieve(actor, { query: question, ...ragSettings(chat), contextTokens, signal });
+    };
     const [found, history, scored] = await Promise.all([
-      chat.ragEnabled ? retrieval.retrieve(actor, { query: question, ...ragSettings(chat), signal }) : null,
+      chat.ragEnabled ? retrieve() : null,
       rounds.listForPrompt(chat.id, round, historyRounds),
       rounds.findNewestScored(chat.id),
     ]);

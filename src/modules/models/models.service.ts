@@ -136,6 +136,11 @@ export function createModelsService(deps: {
       return found === undefined ? null : { model: found.id };
     },
 
+    /** Tokens of passages that a chat model should get, where its provider says so. */
+    async contextBudget(id: string): Promise<number | null> {
+      return (await listed()).find((model) => model.id === id)?.contextBudget ?? null;
+    },
+
     /** Null for a model without a price, which counts as nothing. */
     async priceOf(id: string): Promise<ModelPrice | null> {
       return settings.prices[id] ?? (await list()).find((model) => model.id === id)?.price ?? null;

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { fuse, selectChunks } from '#src/domain/fusion.ts';
+import { contextLimits, fuse, selectChunks } from '#src/domain/fusion.ts';
 import { defaultRagConfig, type RagConfig } from '#src/domain/rag-config.ts';
 import { keepTopK, planReranking, type RerankingWish } from '#src/domain/reranking.ts';
 import { type AnalyzeText, contentStems } from '#src/domain/text-analysis.ts';
@@ -32,6 +32,8 @@ export type RetrieveInput = {
   excludeDocumentIds?: readonly string[] | undefined;
   settings?: RagConfig['retrieval'] | undefined;
   reranking: RerankingWish;
+  /** Of the passages together; null is the usual budget. */
+  contextTokens: number | null;
   signal: AbortSignal;
 };
 
@@ -138,7 +140,8 @@ export function createRetrievalService(deps: {
       );
       const inOrder = fused.flatMap((hit) => loaded.get(hit.id) ?? []);
       const { ranked, degradations } = await rerank(inOrder, { ...input, query });
-      return { chunks: selectChunks(ranked), degradations: [...meaning.degradations, ...degradations] };
+      const limits = { ...contextLimits, tokens: input.contextTokens ?? contextLimits.tokens };
+      return { chunks: selectChunks(ranked, limits), degradations: [...meaning.degradations, ...degradations] };
     },
 
     /** Those of the chunks that the actor may still read, in a generation that is still the active one. */

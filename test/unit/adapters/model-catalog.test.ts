@@ -18,9 +18,16 @@ describe('model catalog', () => {
   };
 
   it('takes what a list says of its models', async () => {
-    const model = { id: 'm', kind: 'embedding', dimensions: 384, context_window: 256, local: true };
+    const model = {
+      id: 'm',
+      kind: 'embedding',
+      dimensions: 384,
+      context_window: 256,
+      context_budget: 100,
+      local: true,
+    };
     expect(await offered(model)).deep.equal([
-      { id: 'm', kind: 'embedding', dimensions: 384, contextWindow: 256, isLocal: true },
+      { id: 'm', kind: 'embedding', dimensions: 384, contextWindow: 256, contextBudget: 100, isLocal: true },
     ]);
   });
 

@@ -7,7 +7,7 @@ import { appErrorCode } from '#test/support/app-error-code.ts';
 
 describe('the models of a deployment', () => {
   const provided = (id: string, kind: ProvidedModel['kind'], more: Partial<ProvidedModel> = {}): ProvidedModel => {
-    return { id, kind, contextWindow: null, dimensions: null, isLocal: false, ...more };
+    return { id, kind, contextWindow: null, contextBudget: null, dimensions: null, isLocal: false, ...more };
   };
 
   function create(catalog: () => ProvidedModel[], reranker: { model: string | null; isConfigured: boolean }) {
@@ -47,7 +47,7 @@ describe('the models of a deployment', () => {
     const { models } = create(
       () => [
         provided('chat-2', 'chat'),
-        provided('chat-1', 'chat', { contextWindow: 4_096, isLocal: true }),
+        provided('chat-1', 'chat', { contextWindow: 4_096, contextBudget: 1_000, isLocal: true }),
         provided('reranker-1', 'reranker'),
       ],
       none,
@@ -60,6 +60,8 @@ describe('the models of a deployment', () => {
       ['reranker-1', 'reranker', true],
     ]);
     expect(list[0]).include({ contextWindow: 4_096, isLocal: true });
+    expect(await models.contextBudget('chat-1')).equal(1_000);
+    expect(await models.contextBudget('chat-2')).equal(null);
     expect(list.map((model) => model.price?.output ?? null)).deep.equal([0, 2, null, null]);
   });
 
