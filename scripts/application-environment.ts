@@ -7,7 +7,7 @@ export const DATABASE = 'agent_conversation_service';
 
 // Where a service runs is the business of these scripts: API and worker get addresses, and cannot tell the modes apart.
 const NOT_FOR_THE_APPLICATION = new Set([
-  ...['POSTGRES_PORT', 'TEMPORAL_PORT', 'TEMPORAL_UI_PORT', 'MODEL_SERVER_PORT'],
+  ...['POSTGRES_PORT', 'TEMPORAL_PORT', 'TEMPORAL_UI_PORT', 'MODEL_SERVER_PORT', 'MODEL_DIR', 'LLM_THREADS'],
   ...['INIT_CWD', 'COLOR', 'EDITOR', 'NODE', 'NODE_CHANNEL_FD'],
 ]);
 
@@ -18,7 +18,7 @@ export function applicationEnvironment(options: {
   secrets: Secrets;
 }): Record<string, string> {
   const { user, settings, secrets } = options;
-  const { postgres, temporal, modelServer, provider, alignmentBaseUrl } = settings;
+  const { postgres, temporal, modelServer, provider, alignmentBaseUrl, chatModel } = settings;
   const localModels = modelServer && modelServerUrl(modelServer.port);
   const env: Record<string, string | null | undefined> = {
     ...Object.fromEntries(Object.entries(user).filter(([name]) => isForTheApplication(name))),
@@ -35,6 +35,7 @@ export function applicationEnvironment(options: {
     TEMPORAL_UI_URL: temporal.kind === 'external' ? temporal.uiUrl : `http://127.0.0.1:${temporal.uiPort}`,
     OPENAI_BASE_URL: provider?.baseUrl ?? localModels,
     OPENAI_API_KEY: provider?.apiKey,
+    CHAT_MODEL: chatModel,
     ALIGNMENT_EMBEDDING_BASE_URL: alignmentBaseUrl ?? localModels,
   };
   return Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value ? [[name, value]] : [])));

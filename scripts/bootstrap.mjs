@@ -18,8 +18,14 @@ const COMMANDS = {
   start: { run: ['scripts/start.ts'], needsTools: true },
   demo: { run: ['scripts/demo.ts'], needsTools: true },
   services: { run: ['scripts/services.ts'], needsTools: true },
+  models: { run: ['scripts/models.ts'], needsTools: true },
   test: { run: ['scripts/test.ts'], needsTools: true },
   'test:unit': { run: ['node_modules/mocha/bin/mocha.js'], defaults: ['test/unit/**/*.test.ts'] },
+  'test:models': {
+    run: ['node_modules/mocha/bin/mocha.js', '--timeout', '600000'],
+    defaults: ['services/**/*.models-test.ts'],
+    needsTools: true,
+  },
   'test:canaries': { run: ['scripts/canaries.ts'] },
   coverage: { run: ['node_modules/c8/bin/c8.js', '--include', PRODUCT, 'node', 'scripts/test.ts'], needsTools: true },
   check: { run: ['scripts/check.ts'] },
@@ -56,6 +62,7 @@ async function main([name = '', ...args]) {
     // What the command itself calls "node" is the one that runs it.
     PATH: [dirname(node), process.env.PATH].join(delimiter),
     TOOLS_DIR: toolsDir,
+    MODEL_DIR: process.env.MODEL_DIR || join(cacheDir, 'models'),
     // Code from the cache counts imprecisely.
     ...(name === 'coverage' && { NODE_DISABLE_COMPILE_CACHE: '1' }),
   });

@@ -1,10 +1,11 @@
-// `npm run demo [-- file … --ask "question" …]`: the main job on real files, seen from outside, and then it keeps serving.
+// `npm run demo [-- --fast --ask "question" … file …]`: the main job on real files, seen from outside, and then it keeps serving.
 import { access, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
 import { frequentWords } from './demo/anchor-words.ts';
 import { type ApiClient, createApiClient } from './demo/api-client.ts';
+import { chooseChatModel } from './demo/choose-chat-model.ts';
 import { createNarrator, type Narrator } from './demo/narrator.ts';
 import { makeSampleDocuments } from './demo/sample-documents.ts';
 import { type Agent, ask, ingest, publishAgent } from './demo/story.ts';
@@ -22,12 +23,13 @@ const SAMPLE_QUESTIONS = [
 
 await exitAfter(async () => {
   const { values, positionals } = parseArgs({
-    options: { ask: { type: 'string', multiple: true, default: [] } },
+    options: { ask: { type: 'string', multiple: true, default: [] }, fast: { type: 'boolean', default: false } },
     allowPositionals: true,
   });
   await checkReadable(positionals);
-  const settings = readStartSettings(process.env);
   const narrator = createNarrator(process.stdout);
+  const given = readStartSettings(process.env);
+  const settings = { ...given, chatModel: await chooseChatModel(given, { fast: values.fast, narrator }) };
   return runUntilStopped({
     dataDir: settings.dataDir,
     log: (line) => console.error(line),

@@ -1,6 +1,8 @@
 import { relative } from 'node:path';
 import { migrate } from '#src/adapters/postgres/migrate.ts';
 import { ConfigError, loadConfig } from '#src/config.ts';
+import { isInstalled } from '../services/model-server/model-files.ts';
+import { qwenCoder } from '../services/model-server/model-manifest.ts';
 import { applicationEnvironment, DATABASE } from './application-environment.ts';
 import { application } from './launchers/application.ts';
 import { modelServer } from './launchers/model-server.ts';
@@ -17,7 +19,8 @@ import type { Supervisor } from './supervisor/supervisor.ts';
 export type EmbeddedAddresses = { apiUrl: string; temporalUiUrl: string | null };
 
 /** Starts what no setting replaces, migrates, starts worker and API, and answers once requests are served. */
-export async function startEmbedded(settings: StartSettings, supervisor: Supervisor): Promise<EmbeddedAddresses> {
+export async function startEmbedded(chosen: StartSettings, supervisor: Supervisor): Promise<EmbeddedAddresses> {
+  const settings = { ...chosen, chatModel: chosen.chatModel ?? localChatModel(chosen) };
   const secrets = await openSecrets(settings.dataDir, process.env);
   const env = applicationEnvironment({ user: process.env, settings, secrets });
   const { basePath } = checkConfig(env).server;
@@ -28,6 +31,11 @@ export async function startEmbedded(settings: StartSettings, supervisor: Supervi
   const apiUrl = `http://${browsableHost(settings.host)}:${settings.port}${basePath}`;
   await supervisor.start(application(apiUrl, env));
   return { apiUrl, temporalUiUrl: env.TEMPORAL_UI_URL ?? null };
+}
+
+/** The language model, when its file is here and no provider is there to answer; null: the application's default. */
+function localChatModel({ provider, modelDir, toolsDir }: StartSettings): string | null {
+  return provider === null && isInstalled(qwenCoder, { modelDir, toolsDir }) ? qwenCoder.id : null;
 }
 
 function checkConfig(env: Record<string, string>) {
@@ -64,7 +72,11 @@ async function embeddedServices(settings: StartSettings, secrets: Secrets): Prom
   if (temporal.kind === 'embedded') {
     specs.push(temporalServer({ toolsDir, dataDir, port: temporal.port, uiPort: temporal.uiPort }));
   }
-  if (settings.modelServer) specs.push(modelServer({ toolsDir, dataDir, port: settings.modelServer.port }));
+  if (settings.modelServer) {
+    const { modelDir, chatModel } = settings;
+    const preloadChat = settings.provider === null && chatModel === qwenCoder.id;
+    specs.push(modelServer({ toolsDir, port: settings.modelServer.port, modelDir, preloadChat }));
+  }
   return specs;
 }
 

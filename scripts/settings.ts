@@ -20,6 +20,9 @@ const startSettings = z.object({
   OPENAI_BASE_URL: z.string().optional(),
   OPENAI_API_KEY: z.string().optional(),
   ALIGNMENT_EMBEDDING_BASE_URL: z.string().optional(),
+  CHAT_MODEL: z.string().optional(),
+  MODEL_DIR: z.string().optional(),
+  LLM_THREADS: z.coerce.number().int().min(1).optional(),
 });
 
 /** For the test that keeps docs/settings.md complete. */
@@ -40,6 +43,10 @@ export type StartSettings = {
   provider: { baseUrl: string; apiKey: string | null } | null;
   /** Who serves alignment's embeddings; null: the local model server. */
   alignmentBaseUrl: string | null;
+  /** Null: the best one that is on this machine, or the application's default with a provider. */
+  chatModel: string | null;
+  /** Where fetched models lie. */
+  modelDir: string | null;
 };
 
 /** @throws StartFailure that names the first wrong setting */
@@ -62,7 +69,20 @@ export function readStartSettings(env: Record<string, string | undefined>): Star
     modelServer: provider !== null && alignmentBaseUrl !== null ? null : { port: s.MODEL_SERVER_PORT },
     provider,
     alignmentBaseUrl,
+    chatModel: s.CHAT_MODEL ?? null,
+    modelDir: s.MODEL_DIR ? resolve(s.MODEL_DIR) : null,
   };
+}
+
+const modelFolders = z.object({
+  TOOLS_DIR: startSettings.shape.TOOLS_DIR,
+  MODEL_DIR: z.string('comes from the bootstrap: start with npm').transform((path) => resolve(path)),
+});
+
+/** Where the packaged models lie. */
+export function readModelFolders(env: Record<string, string | undefined>): { modelDir: string; toolsDir: string } {
+  const s = parse(modelFolders, env);
+  return { modelDir: s.MODEL_DIR, toolsDir: s.TOOLS_DIR };
 }
 
 const testServiceSettings = z.object({

@@ -25,7 +25,7 @@ export async function startTestServices(options: {
   await supervisor.start([
     await preparePostgres({ toolsDir, dataDir, ...database, durable: false }),
     temporalServer({ toolsDir, dataDir, port: ports.temporal, uiPort: ports.temporalUi }),
-    modelServer({ toolsDir, dataDir, port: ports.modelServer }),
+    modelServer({ toolsDir, port: ports.modelServer }),
   ]);
   const adminUrl = postgresUrl(database);
   const databaseUrl = postgresUrl({ ...database, database: DATABASE });

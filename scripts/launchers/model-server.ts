@@ -5,15 +5,28 @@ import { serviceEnvironment } from './service-environment.ts';
 
 const ENTRY = join(import.meta.dirname, '..', '..', 'services', 'model-server', 'main.ts');
 
-export type ModelServerOptions = { toolsDir: string; dataDir: string; port: number };
+export type ModelServerOptions = {
+  toolsDir: string;
+  port: number;
+  modelDir?: string | null;
+  /** Loads the chat model before somebody asks it something. */
+  preloadChat?: boolean;
+};
 
 /** The local server of the packaged models, in the shape of the OpenAI API. */
-export function modelServer({ toolsDir, dataDir, port }: ModelServerOptions): ChildSpec {
+export function modelServer(options: ModelServerOptions): ChildSpec {
+  const { toolsDir, port, modelDir = null, preloadChat = false } = options;
   return {
     name: 'model-server',
     command: [process.execPath, ENTRY],
     env: serviceEnvironment(
-      { HOST: '127.0.0.1', PORT: String(port), TOOLS_DIR: toolsDir, DATA_DIR: join(dataDir, 'models') },
+      {
+        HOST: '127.0.0.1',
+        PORT: String(port),
+        TOOLS_DIR: toolsDir,
+        ...(modelDir !== null && { MODEL_DIR: modelDir }),
+        PRELOAD_CHAT: String(preloadChat),
+      },
       ['LLM_THREADS', 'NODE_COMPILE_CACHE'],
     ),
     stopSignal: 'SIGTERM',

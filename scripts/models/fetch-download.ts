@@ -1,0 +1,62 @@
+import { SourceFailure } from './fetch-failure.ts';
+import type { PartialFile } from './partial-file.ts';
+
+/** A host that cannot be reached is known by then, and the next source is tried. */
+const ANSWER_TIMEOUT_MS = 15_000;
+const SILENCE_TIMEOUT_MS = 30_000;
+
+/** Goes on with a download where it broke off, if the server knows ranges. */
+export async function fetchDownload(options: {
+  url: string;
+  sizeBytes: number;
+  partial: PartialFile;
+  onProgress: (doneBytes: number) => void;
+}): Promise<void> {
+  const { url, sizeBytes, partial, onProgress } = options;
+  const watch = watchSilence();
+  try {
+    const begun = await partial.size();
+    const response = await fetch(url, { headers: { range: `bytes=${begun}-` }, signal: watch.signal });
+    if (!response.ok || !response.body) throw new SourceFailure(`${url} answered ${response.status}`);
+    const start = response.status === 206 ? begun : 0;
+    await partial.cutTo(start);
+    await partial.append(bounded(response.body, start));
+    const done = await partial.size();
+    if (done < sizeBytes) throw new SourceFailure(`${url} broke off after ${done} of ${sizeBytes} bytes`);
+  } catch (error) {
+    if (watch.signal.aborted) throw new SourceFailure(`${url} does not answer`);
+    // fetch says a TypeError for everything between two machines, and why in its cause.
+    if (error instanceof TypeError) throw new SourceFailure(`${url}: ${reasonOf(error)}`);
+    throw error;
+  } finally {
+    watch.stop();
+  }
+
+  async function* bounded(body: AsyncIterable<Uint8Array>, start: number) {
+    let done = start;
+    for await (const chunk of body) {
+      watch.heard();
+      done += chunk.length;
+      if (done > sizeBytes) throw new SourceFailure(`${url} sends more than the ${sizeBytes} bytes of the file`);
+      yield chunk;
+      onProgress(done);
+    }
+  }
+}
+
+function reasonOf(error: TypeError): string {
+  return error.cause instanceof Error ? error.cause.message : error.message;
+}
+
+function watchSilence() {
+  const controller = new AbortController();
+  let timer = setTimeout(() => controller.abort(), ANSWER_TIMEOUT_MS);
+  return {
+    signal: controller.signal,
+    heard(): void {
+      clearTimeout(timer);
+      timer = setTimeout(() => controller.abort(), SILENCE_TIMEOUT_MS);
+    },
+    stop: () => clearTimeout(timer),
+  };
+}

