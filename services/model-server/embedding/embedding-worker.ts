@@ -5,6 +5,7 @@ import { Tokenizer } from '@huggingface/tokenizers';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { WrongContentError } from '../model-files.ts';
 import type { EmbeddingModel, ModelFile } from '../model-manifest.ts';
+import { mayOverflow } from './integer-kernels.ts';
 import { quantizeGraph } from './quantized-graph.ts';
 
 export type WorkerSettings = { model: EmbeddingModel; graphPath: string; tokenizerPath: string };
@@ -65,9 +66,10 @@ async function embed(text: string): Promise<WorkerReply> {
 }
 
 function addTokens(sum: Float32Array, hidden: Float32Array): void {
-  for (let index = 0; index < hidden.length; index += 1) {
-    const dimension = index % model.dimensions;
-    sum[dimension] = (sum[dimension] ?? 0) + (hidden[index] ?? 0);
+  for (let start = 0; start < hidden.length; start += model.dimensions) {
+    for (let dimension = 0; dimension < model.dimensions; dimension += 1) {
+      sum[dimension] = (sum[dimension] ?? 0) + (hidden[start + dimension] ?? 0);
+    }
   }
 }
 
@@ -141,8 +143,8 @@ async function loadSession(): Promise<InferenceSession> {
     intraOpNumThreads: 1,
     interOpNumThreads: 1,
     logSeverityLevel: 3,
-    // x86 without VNNI adds int8 products in 16 bits, which overflow; this takes slower exact kernels there only.
-    extra: { session: { x64quantprecision: '1' } },
+    // Exact kernels take half as long again, also on a CPU that does not need them.
+    ...((await mayOverflow()) && { extra: { session: { x64quantprecision: '1' } } }),
   });
 }
 
