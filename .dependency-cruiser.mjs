@@ -27,7 +27,7 @@ export default {
     {
       name: 'no-dev-dependencies-in-production',
       severity: 'error',
-      from: { path: '^(src|workflows|activities|workers|migrations|services)/', pathNot: '\\.test\\.ts$' },
+      from: { path: '^(src|workflows|activities|workers|migrations|services)/', pathNot: '[.-]test\\.ts$' },
       to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] },
     },
 

@@ -36,6 +36,7 @@ export function createLocalChat(settings: {
   const queue = createTurnQueue();
   const closing = new AbortController();
   let loading: Promise<Loaded> | undefined;
+  let ready: Loaded | undefined;
 
   async function load(): Promise<Loaded> {
     const [file] = model.files;
@@ -44,7 +45,8 @@ export function createLocalChat(settings: {
     const path = await verifiedModelFile(file, folders);
     const llama = await loadLlamaModel({ path, windowTokens: model.windowTokens, threads });
     log.info({ model: model.id, durationMs: Math.round(performance.now() - startedAt) }, 'model loaded');
-    return { llama, toPrompt: createPromptTemplate(llama.template) };
+    ready = { llama, toPrompt: createPromptTemplate(llama.template) };
+    return ready;
   }
 
   async function loaded(): Promise<Loaded> {
@@ -100,10 +102,11 @@ export function createLocalChat(settings: {
     },
     async close() {
       closing.abort(new OpenAiError(503, 'The model server is shutting down.'));
+      // A load is not waited for: the process ends anyway.
+      if (!ready) return;
       // The library must not be taken away from a call that still runs in it.
       await queue.idle();
-      const ready = await loading?.catch(() => undefined);
-      await ready?.llama.close();
+      await ready.llama.close();
     },
   };
 }

@@ -8,8 +8,6 @@ const ORDER: readonly Urgency[] = ['chat', 'judge', 'batch'];
 type Waiting = { urgency: Urgency; begin: () => void };
 
 /** One turn at a time; among those that wait, the most urgent, and of them who came first. */
-export type TurnQueue = ReturnType<typeof createTurnQueue>;
-
 export function createTurnQueue() {
   const waiting: Waiting[] = [];
   const onIdle: (() => void)[] = [];
