@@ -35,8 +35,12 @@ const folders = { modelDir: settings.data.MODEL_DIR ?? null, toolsDir: settings.
 const server = await startModelServer({ host, port, folders, threads, preloadChat, log, onFailure }).catch(onFailure);
 log.info({ url: server.url, threads }, 'listening');
 
+let isEnding = false;
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-  process.once(signal, async () => {
+  // Stays registered: a library of the chat model's kills the process with a signal that nobody else listens to.
+  process.on(signal, async () => {
+    if (isEnding) return;
+    isEnding = true;
     await server.close();
     process.exit(0);
   });

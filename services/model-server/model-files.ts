@@ -28,11 +28,11 @@ export function isInstalled(model: PackagedModel, folders: ModelFolders): boolea
  * size and date it was when it was found right.
  * @throws Error that names the file when it is missing or another
  */
-export async function verifiedModelFile(file: ModelFile, folders: ModelFolders): Promise<string> {
+export async function verifiedModelFile(file: ModelFile, folders: ModelFolders, signal?: AbortSignal): Promise<string> {
   const path = findModelFile(file, folders);
   if (path === null) throw new Error(`${file.name} is not on this machine.`);
   if (await isNotedAsVerified(path, file)) return path;
-  const sha256 = await hashFile(path);
+  const sha256 = await hashFile(path, signal);
   if (sha256 !== file.sha256) throw new WrongContentError(path);
   await noteAsVerified(path, file).catch(() => undefined);
   return path;
@@ -44,9 +44,9 @@ export class WrongContentError extends Error {
   }
 }
 
-export async function hashFile(path: string): Promise<string> {
+export async function hashFile(path: string, signal?: AbortSignal): Promise<string> {
   const hash = createHash('sha256');
-  await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), hash);
+  await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), hash, { ...(signal && { signal }) });
   return hash.digest('hex');
 }
 

@@ -1,6 +1,6 @@
 import type { LlamaGrammar, LlamaModel as Model, Token } from 'node-llama-cpp';
 
-export type LlamaSettings = { path: string; windowTokens: number; threads: number };
+export type LlamaSettings = { path: string; windowTokens: number; threads: number; signal: AbortSignal };
 
 export type Sampling = {
   /** 0 takes the most likely token each time. */
@@ -23,7 +23,7 @@ const MAX_TOKENS_OF_A_CHARACTER = 4;
 const BROKEN_CHARACTER = '\ufffd';
 
 /** Loads weights into this process. They are computed on threads of the library: the event loop stays free. */
-export async function loadLlamaModel({ path, windowTokens, threads }: LlamaSettings) {
+export async function loadLlamaModel({ path, windowTokens, threads, signal }: LlamaSettings) {
   // Loaded here, so that a machine without a build of it still has the other models.
   const { getLlama, LlamaGrammarEvaluationState, LlamaLogLevel } = await import('node-llama-cpp');
   const llama = await getLlama({
@@ -34,8 +34,14 @@ export async function loadLlamaModel({ path, windowTokens, threads }: LlamaSetti
     logLevel: LlamaLogLevel.error,
     maxThreads: threads,
   });
-  const model = await llama.loadModel({ modelPath: path, gpuLayers: 0 });
-  const context = await model.createContext({ contextSize: windowTokens, sequences: 1, threads, batchSize: 512 });
+  const model = await llama.loadModel({ modelPath: path, gpuLayers: 0, loadSignal: signal });
+  const context = await model.createContext({
+    contextSize: windowTokens,
+    sequences: 1,
+    threads,
+    batchSize: 512,
+    createSignal: signal,
+  });
   const sequence = context.getSequence();
 
   /** Reads a prompt but for its last token; what it shares with the one before is known already. */

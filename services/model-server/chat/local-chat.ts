@@ -36,17 +36,16 @@ export function createLocalChat(settings: {
   const queue = createTurnQueue();
   const closing = new AbortController();
   let loading: Promise<Loaded> | undefined;
-  let ready: Loaded | undefined;
 
   async function load(): Promise<Loaded> {
     const [file] = model.files;
     if (!file) throw new Error(`${model.id} has no file.`);
+    const { signal } = closing;
     const startedAt = performance.now();
-    const path = await verifiedModelFile(file, folders);
-    const llama = await loadLlamaModel({ path, windowTokens: model.windowTokens, threads });
+    const path = await verifiedModelFile(file, folders, signal);
+    const llama = await loadLlamaModel({ path, windowTokens: model.windowTokens, threads, signal });
     log.info({ model: model.id, durationMs: Math.round(performance.now() - startedAt) }, 'model loaded');
-    ready = { llama, toPrompt: createPromptTemplate(llama.template) };
-    return ready;
+    return { llama, toPrompt: createPromptTemplate(llama.template) };
   }
 
   async function loaded(): Promise<Loaded> {
@@ -54,6 +53,7 @@ export function createLocalChat(settings: {
     try {
       return await loading;
     } catch (error) {
+      closing.signal.throwIfAborted();
       log.error({ err: error, model: model.id }, 'the chat model cannot be used');
       // Whatever was wrong with the file may be mended by the next request.
       loading = undefined;
@@ -102,11 +102,10 @@ export function createLocalChat(settings: {
     },
     async close() {
       closing.abort(new OpenAiError(503, 'The model server is shutting down.'));
-      // A load is not waited for: the process ends anyway.
-      if (!ready) return;
-      // The library must not be taken away from a call that still runs in it.
+      // The library must not be taken away from a call that still runs in it, nor from a load.
       await queue.idle();
-      await ready.llama.close();
+      const ready = await loading?.catch(() => undefined);
+      await ready?.llama.close();
     },
   };
 }
