@@ -113,7 +113,10 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
     folders,
     limits,
     defaultConfig: async () =>
-      defaultRagConfig({ embeddingModel: embedder.model, hasReranker: (await models.reranker()) !== null }),
+      defaultRagConfig({
+        embeddingModel: embedder.model,
+        hasReranker: (await models.reranker('cross_encoder')) !== null,
+      }),
   });
   const drafts = createDraftsService({ db, limits, teams, models });
   const agents = createAgentsService({ db, drafts, limits, teams, models });

@@ -148,8 +148,8 @@ export const extractive: ChatModel = {
 /** Every model that is made of files. */
 export const packagedModels: readonly PackagedModel[] = [miniLm, bgeSmall, qwenCoder];
 
-/** Rerankers have no weights of their own: they ask another model. */
+/** Rerankers have no weights of their own: they ask another model. `type` is the kind of reranker that each stands in for. */
 export const rerankers = [
-  { id: `late-interaction-${miniLm.id}`, scoredBy: miniLm },
-  { id: `first-token-${qwenCoder.id}`, scoredBy: qwenCoder },
+  { id: `late-interaction-${miniLm.id}`, type: 'cross_encoder', scoredBy: miniLm },
+  { id: `first-token-${qwenCoder.id}`, type: 'llm', scoredBy: qwenCoder },
 ] as const;

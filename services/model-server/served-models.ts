@@ -22,9 +22,17 @@ export type Reranker = (
   signal: AbortSignal,
 ) => Promise<{ scores: number[]; tokens: number }>;
 
+type ServedReranker = {
+  kind: 'reranker';
+  id: string;
+  type: 'cross_encoder' | 'llm';
+  ownedBy: string;
+  license: string;
+};
+
 /** The models that can be used now. Those whose files came after the start are found too. */
 export type ServedModels = {
-  list(): (PackagedModel | { kind: 'reranker'; id: string; ownedBy: string; license: string })[];
+  list(): (PackagedModel | ServedReranker)[];
   /** @throws OpenAiError 404 for a model that is not here */
   embedder(id: string): { model: EmbeddingModel; embedder: Embedder };
   answerer(id: string): Answerer;
@@ -58,7 +66,13 @@ export function createServedModels(settings: ServedModelsSettings): ServedModels
       ...[miniLm, bgeSmall, extractive, qwenCoder].filter(isHere),
       ...rerankers
         .filter(({ scoredBy }) => isHere(scoredBy))
-        .map(({ id, scoredBy: { ownedBy, license } }) => ({ kind: 'reranker' as const, id, ownedBy, license })),
+        .map(({ id, type, scoredBy: { ownedBy, license } }) => ({
+          kind: 'reranker' as const,
+          id,
+          type,
+          ownedBy,
+          license,
+        })),
     ];
   }
 

@@ -1,4 +1,5 @@
 import type { ModelKind } from '#src/domain/model-kind.ts';
+import type { RerankerType } from '#src/domain/rag-config.ts';
 
 /** A model as its provider describes it; null where the provider does not say. */
 export type ProvidedModel = {
@@ -10,6 +11,8 @@ export type ProvidedModel = {
   contextBudget: number | null;
   /** Of an embedding model's vectors. */
   dimensions: number | null;
+  /** What a reranker is; null for other models. */
+  rerankingType: RerankerType | null;
   /** Runs on the deployment's own machine. */
   isLocal: boolean;
 };

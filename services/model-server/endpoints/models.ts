@@ -10,7 +10,7 @@ function describe(model: ReturnType<ServedModels['list']>[number]) {
   const { id, ownedBy, license, kind } = model;
   return {
     ...{ id, object: 'model', created: 0, owned_by: ownedBy, license, kind, local: true },
-    ...(model.kind !== 'reranker' && { context_window: model.windowTokens }),
+    ...(model.kind === 'reranker' ? { reranking_type: model.type } : { context_window: model.windowTokens }),
     ...(model.kind === 'chat' && { context_budget: model.contextBudgetTokens }),
     ...(model.kind === 'embedding' && { dimensions: model.dimensions }),
     // US dollars for a million tokens.

@@ -43,6 +43,7 @@ function readModel(entry: unknown): ProvidedModel[] {
       contextWindow: window ?? null,
       contextBudget: isCount(entry.context_budget) ? entry.context_budget : null,
       dimensions: isCount(entry.dimensions) ? entry.dimensions : null,
+      rerankingType: kind === 'reranker' ? (entry.reranking_type === 'llm' ? 'llm' : 'cross_encoder') : null,
       isLocal: entry.local === true,
     },
   ];

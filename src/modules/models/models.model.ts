@@ -1,5 +1,6 @@
 import type { ModelKind } from '#src/domain/model-kind.ts';
 import type { ModelPrice } from '#src/domain/prices.ts';
+import type { RerankerType } from '#src/domain/rag-config.ts';
 
 export type Model = {
   id: string;
@@ -8,6 +9,7 @@ export type Model = {
   isDefault: boolean;
   contextWindow: number | null;
   dimensions: number | null;
+  rerankingType: RerankerType | null;
   /** Null: unknown, and counted as nothing. */
   price: ModelPrice | null;
   isLocal: boolean;

@@ -13,6 +13,10 @@ export const modelSchema = z
       .nullable()
       .describe('Tokens that a request may hold; null where its provider does not say.'),
     dimensions: z.int().nullable().describe("Of an embedding model's vectors; null where its provider does not say."),
+    reranking_type: z
+      .enum(['cross_encoder', 'llm'])
+      .nullable()
+      .describe('Which `reranking_type` of a chat a reranker serves; null for other models.'),
     prices: z
       .strictObject({ input: price, cached_input: price, output: price })
       .nullable()
@@ -31,6 +35,7 @@ export function toModelDto(model: Model): z.input<typeof modelSchema> {
     default: model.isDefault,
     context_window: model.contextWindow,
     dimensions: model.dimensions,
+    reranking_type: model.rerankingType,
     prices: price && { input: price.input, cached_input: price.cachedInput, output: price.output },
     local: model.isLocal,
   };

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { ModelKind } from '#src/domain/model-kind.ts';
 import { freeOfCharge, type ModelPrice } from '#src/domain/prices.ts';
+import type { RerankerType } from '#src/domain/rag-config.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelCatalog, ProvidedModel } from '#src/ports/model-catalog.ts';
 import type { Model } from './models.model.ts';
@@ -77,6 +78,7 @@ export function createModelsService(deps: {
       isDefault,
       contextWindow: known?.contextWindow ?? null,
       dimensions: (isOurEmbedder ? settings.embeddingDimensions : null) ?? known?.dimensions ?? null,
+      rerankingType: kind === 'reranker' ? (known?.rerankingType ?? 'cross_encoder') : null,
       price: settings.prices[id] ?? (isLocal ? freeOfCharge : null),
       isLocal,
     };
@@ -86,7 +88,7 @@ export function createModelsService(deps: {
     const all = await listed();
     return kindOrder.flatMap((kind) => {
       const ofKind = all.filter((model) => model.kind === kind);
-      const chosen = configured(kind) ?? ofKind[0]?.id;
+      const chosen = configured(kind) ?? ofKind.find(({ rerankingType }) => rerankingType !== 'llm')?.id;
       const others = ofKind
         .filter((model) => model.id !== chosen)
         .map((model) => describe(model.id, kind, model, false));
@@ -129,10 +131,10 @@ export function createModelsService(deps: {
       });
     },
 
-    /** Null where the deployment has no reranker that we know of; one without a name takes no `model`. */
-    async reranker(): Promise<{ model: string | null } | null> {
-      if (settings.reranker.isConfigured) return { model: settings.reranker.model };
-      const found = (await listed()).find((model) => model.kind === 'reranker');
+    /** Null where the deployment has no such reranker that we know of; one without a name takes no `model`. */
+    async reranker(type: RerankerType): Promise<{ model: string | null } | null> {
+      if (type === 'cross_encoder' && settings.reranker.isConfigured) return { model: settings.reranker.model };
+      const found = (await listed()).find((model) => model.rerankingType === type);
       return found === undefined ? null : { model: found.id };
     },
 

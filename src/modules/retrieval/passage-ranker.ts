@@ -10,9 +10,10 @@ import type { Reranker } from '#src/ports/reranker.ts';
 
 /** Someone waits for the answer. A cross-encoder takes 25 ms a passage, a language model a second. */
 const timeoutMs = { cross_encoder: 10_000, llm: 30_000 } as const;
-/** Fifty passages and the answer fit into such a window; a model with a smaller one judges passage by passage. */
+/** Fifty passages and the answer fit into such a window. */
 const listwiseWindow = 32_000;
-const judgedOneByOne = 10;
+/** For a model with a smaller window, and for one that takes a second a passage. */
+const fewPassages = 10;
 /** Rerankers read some hundred tokens of a passage, and many refuse longer ones. */
 const passageCharacters = 1_000;
 
@@ -38,18 +39,23 @@ export function createPassageRanker(deps: {
   type Query<Passage> = { query: string; passages: readonly Passage[]; signal: AbortSignal };
 
   async function byCrossEncoder<Passage extends RankablePassage>({ query, passages, signal }: Query<Passage>) {
-    const model = (await models.reranker())?.model ?? null;
+    const model = (await models.reranker('cross_encoder'))?.model ?? null;
     const documents = passages.map(rankedText);
     return byScore(passages, await rerankers.crossEncoder.rerank({ model, query, documents, signal }));
   }
 
   async function byChatModel<Passage extends RankablePassage>(of: Query<Passage>) {
     const { query, passages, signal } = of;
+    const judge = await models.reranker('llm');
+    if (judge !== null) {
+      const documents = passages.slice(0, fewPassages).map(rankedText);
+      return byScore(passages, await rerankers.chatProvider.rerank({ ...judge, query, documents, signal }));
+    }
     const { default: model } = await models.chatModels();
     const window = (await models.find(model))?.contextWindow ?? null;
-    if (window === null || window >= listwiseWindow) return listwise(model, of);
-    const documents = passages.slice(0, judgedOneByOne).map(rankedText);
-    return byScore(passages, await rerankers.chatProvider.rerank({ model, query, documents, signal }));
+    const count = window !== null && window < listwiseWindow ? fewPassages : passages.length;
+    const ranked = await listwise(model, { ...of, passages: passages.slice(0, count) });
+    return [...ranked, ...passages.slice(count)];
   }
 
   async function listwise<Passage extends RankablePassage>(

@@ -99,7 +99,8 @@ export function createRetrievalService(deps: {
     const type = planReranking([...byDocument.values()], wish);
     if (type === null || candidates.length === 0) return unchanged;
     // A deployment that lost its reranker has documents that still name one. A chat that asks for it is told.
-    if (type === 'cross_encoder' && wish.isEnabled !== true && (await models.reranker()) === null) return unchanged;
+    if (type === 'cross_encoder' && wish.isEnabled !== true && (await models.reranker('cross_encoder')) === null)
+      return unchanged;
     try {
       return { ranked: keepTopK(await rank(type, { query, passages: candidates, signal }), wish), degradations: [] };
     } catch (error) {

@@ -27,7 +27,15 @@ describe('model catalog', () => {
       local: true,
     };
     expect(await offered(model)).deep.equal([
-      { id: 'm', kind: 'embedding', dimensions: 384, contextWindow: 256, contextBudget: 100, isLocal: true },
+      {
+        id: 'm',
+        kind: 'embedding',
+        dimensions: 384,
+        contextWindow: 256,
+        contextBudget: 100,
+        rerankingType: null,
+        isLocal: true,
+      },
     ]);
   });
 
@@ -45,6 +53,7 @@ describe('model catalog', () => {
       ['text-embedding-3-small', 'embedding'],
       ['BAAI/bge-reranker-v2-m3', 'reranker'],
     ]);
+    expect(models[2]?.rerankingType).equal('cross_encoder');
   });
 
   it('passes over what is no model, and ends somewhere', async () => {

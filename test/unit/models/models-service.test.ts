@@ -7,7 +7,16 @@ import { appErrorCode } from '#test/support/app-error-code.ts';
 
 describe('the models of a deployment', () => {
   const provided = (id: string, kind: ProvidedModel['kind'], more: Partial<ProvidedModel> = {}): ProvidedModel => {
-    return { id, kind, contextWindow: null, contextBudget: null, dimensions: null, isLocal: false, ...more };
+    return {
+      id,
+      kind,
+      contextWindow: null,
+      contextBudget: null,
+      dimensions: null,
+      rerankingType: null,
+      isLocal: false,
+      ...more,
+    };
   };
 
   function create(catalog: () => ProvidedModel[], reranker: { model: string | null; isConfigured: boolean }) {
@@ -48,7 +57,8 @@ describe('the models of a deployment', () => {
       () => [
         provided('chat-2', 'chat'),
         provided('chat-1', 'chat', { contextWindow: 4_096, contextBudget: 1_000, isLocal: true }),
-        provided('reranker-1', 'reranker'),
+        provided('judge-1', 'reranker', { rerankingType: 'llm' }),
+        provided('reranker-1', 'reranker', { rerankingType: 'cross_encoder' }),
       ],
       none,
     );
@@ -58,18 +68,25 @@ describe('the models of a deployment', () => {
       ['chat-2', 'chat', false],
       ['embedding-1', 'embedding', true],
       ['reranker-1', 'reranker', true],
+      ['judge-1', 'reranker', false],
     ]);
     expect(list[0]).include({ contextWindow: 4_096, isLocal: true });
     expect(await models.contextBudget('chat-1')).equal(1_000);
     expect(await models.contextBudget('chat-2')).equal(null);
-    expect(list.map((model) => model.price?.output ?? null)).deep.equal([0, 2, null, null]);
+    expect(list.map((model) => model.price?.output ?? null)).deep.equal([0, 2, null, null, null]);
   });
 
   it('have a reranker when one is set up or listed', async () => {
-    expect(await create(() => [], none).models.reranker()).equal(null);
-    expect(await create(() => [provided('r', 'reranker')], none).models.reranker()).deep.equal({ model: 'r' });
-    const unnamed = { model: null, isConfigured: true };
-    expect(await create(unreachable, unnamed).models.reranker()).deep.equal({ model: null });
+    const listed = () => [
+      provided('j', 'reranker', { rerankingType: 'llm' }),
+      provided('r', 'reranker', { rerankingType: 'cross_encoder' }),
+    ];
+    expect(await create(() => [], none).models.reranker('cross_encoder')).equal(null);
+    expect(await create(listed, none).models.reranker('cross_encoder')).deep.equal({ model: 'r' });
+    expect(await create(listed, none).models.reranker('llm')).deep.equal({ model: 'j' });
+    const unnamed = create(unreachable, { model: null, isConfigured: true });
+    expect(await unnamed.models.reranker('cross_encoder')).deep.equal({ model: null });
+    expect(await unnamed.models.reranker('llm')).equal(null);
   });
 
   it('are read once a minute at most, and soon again after a failure', async () => {
