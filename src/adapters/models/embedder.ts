@@ -3,7 +3,6 @@ import type { Embedder, EmbedOptions } from '#src/ports/embedder.ts';
 import { createCallPacing } from './call-pacing.ts';
 import { createEmbeddingCall } from './embedding-call.ts';
 import type { Endpoint } from './openai-client.ts';
-import { isTooLarge } from './openai-errors.ts';
 
 /** Calls of about a second on two cores: small enough to be repeated, large enough for what a call costs. */
 const firstLimits: BatchLimits = { texts: 64, tokens: 16_000 };
@@ -40,17 +39,15 @@ export function createEmbedder(
     batch: readonly Text[],
     caller: Caller,
   ): Promise<{ vectors: Numbered[]; isWhole: boolean }> {
-    try {
-      const texts = batch.map(({ text }) => text);
-      const vectors = await pacing.run(() => call(texts, caller.signal), caller);
-      return { vectors: batch.flatMap(({ index }, place) => numbered(index, vectors[place])), isWhole: true };
-    } catch (error) {
-      const [only, second] = batch;
-      if (!isTooLarge(error) || only === undefined) throw error;
-      if (second !== undefined) return { vectors: await embedHalves(batch, caller), isWhole: false };
-      if (only.text.length < 2 * shortestPiece) throw error;
-      return { vectors: numbered(only.index, await embedInPieces(only, caller)), isWhole: false };
+    const texts = batch.map(({ text }) => text);
+    const answer = await pacing.run(() => call(texts, caller.signal), caller);
+    if ('vectors' in answer) {
+      return { vectors: batch.flatMap(({ index }, place) => numbered(index, answer.vectors[place])), isWhole: true };
     }
+    const [only, second] = batch;
+    if (second !== undefined) return { vectors: await embedHalves(batch, caller), isWhole: false };
+    if (only === undefined || only.text.length < 2 * shortestPiece) throw answer.tooLarge;
+    return { vectors: numbered(only.index, await embedInPieces(only, caller)), isWhole: false };
   }
 
   async function embedHalves(batch: readonly Text[], caller: Caller): Promise<Numbered[]> {

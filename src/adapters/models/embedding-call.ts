@@ -1,12 +1,15 @@
 import { toUnitLength } from '#src/domain/embedding-batches.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import { createOpenAiClient, type Endpoint, isRecord } from './openai-client.ts';
-import { toModelError } from './openai-errors.ts';
+import { isTooLarge, toModelError } from './openai-errors.ts';
 
 /** 64 texts of 8,192 tokens, the largest chunks allowed, on two slow cores. */
 const callTimeoutMs = 5 * 60_000;
 
-export type EmbeddingCall = (texts: readonly string[], signal: AbortSignal | undefined) => Promise<Float32Array[]>;
+/** A vector for each text, or why the call was refused as too large. */
+export type EmbeddingAnswer = { vectors: Float32Array[] } | { tooLarge: unknown };
+
+export type EmbeddingCall = (texts: readonly string[], signal: AbortSignal | undefined) => Promise<EmbeddingAnswer>;
 
 /**
  * One call of the Embeddings endpoint. An answer of another model, or with vectors of another size than asked for (or
@@ -22,11 +25,15 @@ export function createEmbeddingCall(
 
   return async (texts, signal) => {
     const body = { model, input: [...texts], encoding_format: 'base64' as const };
-    const answer: unknown = await client.embeddings
-      .create({ ...body, ...(asked !== undefined && { dimensions: asked }) }, signal === undefined ? {} : { signal })
-      .catch((error: unknown) => {
-        throw toModelError(error, signal);
-      });
+    let answer: unknown;
+    try {
+      const dimensionsAsked = asked === undefined ? {} : { dimensions: asked };
+      answer = await client.embeddings.create({ ...body, ...dimensionsAsked }, signal === undefined ? {} : { signal });
+    } catch (error) {
+      const fault = toModelError(error, signal);
+      if (isTooLarge(error)) return { tooLarge: fault };
+      throw fault;
+    }
     const answered = isRecord(answer) ? answer.model : undefined;
     if (typeof answered === 'string' && answered !== '' && !isSameModel(model, answered)) {
       throw invalid(`the model ${answered} answered where ${model} was asked`);
@@ -38,7 +45,7 @@ export function createEmbeddingCall(
         throw invalid(`a vector of ${vector.length} dimensions came where ${dimensions} were expected`);
       }
     }
-    return vectors;
+    return { vectors };
   };
 }
 

@@ -40,10 +40,10 @@ function ofStatus(error: APIError, status: number): AppError {
   return appError('model_rejected', { detail, cause: error });
 }
 
-/** The request was refused because it holds too much: in a smaller one the same texts may pass. */
+/** What a call threw says that it held too much: in a smaller one the same texts may pass. */
 export function isTooLarge(error: unknown): boolean {
-  if (!(error instanceof AppError) || !(error.cause instanceof APIError)) return false;
-  const { status, code, message } = error.cause;
+  if (!(error instanceof APIError)) return false;
+  const { status, code, message } = error;
   if (status === 413 || code === 'context_length_exceeded') return true;
   return [400, 422].includes(status ?? 0) && /too (many|long|large|big)|maximum|exceed|at most|limit/i.test(message);
 }
