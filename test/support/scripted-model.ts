@@ -12,9 +12,12 @@ export type ChatRequest = {
   max_tokens?: number;
 };
 
-/** What the model does with one request. `until` holds the end of an answer back, after its first word. */
+/**
+ * What the model does with one request. A text is streamed word by word, a list piece by piece; `until` holds all but
+ * the first back.
+ */
 export type Behaviour =
-  | { kind: 'answer'; text: string; until?: Promise<unknown> }
+  | { kind: 'answer'; text: string | readonly string[]; until?: Promise<unknown> }
   | { kind: 'status'; status: number; retryAfterSeconds?: number }
   | { kind: 'break_off'; text: string };
 
@@ -53,7 +56,7 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
         response.socket?.destroySoon();
         return;
       case 'answer':
-        if (!request.stream) return answerWhole(response, request.model, behaviour.text);
+        if (!request.stream) return answerWhole(response, request.model, [behaviour.text].flat().join(''));
         await answerInPieces(response, request.model, behaviour);
     }
   }
@@ -108,10 +111,10 @@ const usage = {
 async function answerInPieces(
   response: ServerResponse,
   model: string,
-  { text, until }: { text: string; until?: Promise<unknown> },
+  { text, until }: Extract<Behaviour, { kind: 'answer' }>,
 ): Promise<void> {
   openStream(response);
-  const [first = '', ...others] = text.match(/\s*\S+/g) ?? [];
+  const [first = '', ...others] = typeof text === 'string' ? (text.match(/\s*\S+/g) ?? []) : text;
   sendPiece(response, model, first);
   await until;
   for (const piece of others) sendPiece(response, model, piece);

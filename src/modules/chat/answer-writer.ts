@@ -3,22 +3,19 @@ import type { Logger } from 'pino';
 import type { AlignmentEventBody } from '#src/domain/alignment-events.ts';
 import { initialFoldState } from '#src/domain/alignment-fold.ts';
 import { type Steering, steeringFor } from '#src/domain/alignment-steering.ts';
-import type { DroppedCitation } from '#src/domain/citations.ts';
+import type { DroppedCitation } from '#src/domain/citation-markers.ts';
 import { costUsd } from '#src/domain/prices.ts';
 import type { TokenCounter } from '#src/domain/tokens.ts';
 import { appError } from '#src/errors.ts';
 import type { AlignmentService } from '#src/modules/alignment/alignment.service.ts';
-import type {
-  RetrievalDegradation,
-  RetrievalService,
-  RetrievedChunk,
-} from '#src/modules/retrieval/retrieval.service.ts';
+import type { RetrievalDegradation, RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
 import type { ChatModel, ModelReply } from '#src/ports/chat-model.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Chat, ChatActor, ChatAgent, CompletedAnswer } from './chat.model.ts';
 import { createChatRepository } from './chat.repository.ts';
 import type { Citer } from './citer.ts';
 import { buildPrompt } from './prompt.ts';
+import { createReplayBuffer } from './replay-buffer.ts';
 import { createRoundsRepository } from './rounds.repository.ts';
 
 /** Rounds that are looked at for the conversation in the prompt; their tokens are the real bound. */
@@ -84,12 +81,12 @@ export function createAnswerWriter(deps: {
       persona: agent.agentPrompt,
       anchors: agent.anchorWords,
     });
-    const chunks: readonly RetrievedChunk[] = found?.chunks ?? [];
+    const chunks = found?.chunks ?? null;
     const messages = buildPrompt(
       {
         persona: agent.agentPrompt,
         steering,
-        passages: found === null ? null : chunks,
+        passages: chunks,
         history,
         question,
         nonce: randomBytes(8).toString('hex'),
@@ -97,14 +94,25 @@ export function createAnswerWriter(deps: {
       tokenCounter,
     );
     const { chatModel: model, temperature, maxTokens } = agent;
-    const reply = await chatModel.stream({ model, messages, temperature, maxTokens, signal }, onToken);
+    const citing = cite(actor, chunks);
+    // The model does not wait while a citation is checked.
+    const pieces = createReplayBuffer<string>();
+    const [reply, text] = await Promise.all([
+      chatModel.stream({ model, messages, temperature, maxTokens, signal }, pieces.push).finally(pieces.close),
+      passOn(citing.rewrite(pieces.read()), onToken),
+    ]);
+    if (text.trim() === '') {
+      throw appError('model_response_invalid', {
+        detail: 'The answer of the chat model holds nothing but wrong citations.',
+      });
+    }
     const latencyMs = Math.round(performance.now() - startedAt);
-    const { citations, dropped } = await cite({ actor, reply: reply.text, chunks });
+    const { citations, dropped } = await citing.sources(text);
 
     const at = new Date().toISOString();
     const events = eventsOf(steering, found?.degraded ?? null, dropped);
     await store(actor, open, {
-      assistantReply: reply.text,
+      assistantReply: text,
       citations,
       answerEvents: events.map((event) => ({ ...event, round, at })),
       ...reply.usage,
@@ -112,6 +120,16 @@ export function createAnswerWriter(deps: {
       latencyMs,
     });
   };
+}
+
+/** Gives each piece on as it comes; resolves with the whole. */
+async function passOn(pieces: AsyncIterable<string>, onToken: (text: string) => void): Promise<string> {
+  let whole = '';
+  for await (const piece of pieces) {
+    whole += piece;
+    onToken(piece);
+  }
+  return whole;
 }
 
 function eventsOf(

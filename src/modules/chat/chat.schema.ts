@@ -37,7 +37,9 @@ export const sendMessageBody = z
     if (body.team_ids !== undefined) refuse('team_ids', 'is for new chats only');
   });
 
-const citation = z.strictObject({ chunk_id: z.guid(), document_id: z.guid() });
+const citations = z
+  .array(z.strictObject({ chunk_id: z.guid(), document_id: z.guid() }))
+  .describe('`[k]` in the text is the k-th of them.');
 
 const alignmentEvent = z.strictObject({
   type: z.string(),
@@ -60,7 +62,7 @@ export const chatMessageSchema = z
     }),
     title: z.string(),
     postprocess_job_id: z.string(),
-    citations: z.array(citation),
+    citations,
   })
   .meta({ id: 'ChatMessageResponse' });
 
@@ -102,7 +104,7 @@ export const chatHistorySchema = z
         role: z.enum(['system', 'user', 'assistant']),
         content: z.string(),
         pruned: z.boolean().describe('Left out of what the model still sees.'),
-        citations: z.array(citation),
+        citations,
       }),
     ),
     echo_scoring_pending: z.boolean(),
