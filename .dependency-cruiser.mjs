@@ -67,7 +67,7 @@ export default {
       name: 'adapters-keep-apart',
       severity: 'error',
       from: { path: '^src/adapters/([^/]+)/' },
-      to: { path: '^src/adapters/', pathNot: ['^src/adapters/$1/', '^src/adapters/postgres/'], ...values },
+      to: { path: '^src/adapters/', pathNot: ['^src/adapters/$1/', '^src/adapters/postgres/', '^src/adapters/[^/]+\\.ts$'], ...values },
     },
     only('temporal-door', '^src/temporal/', '^src/(temporal|contracts|errors)'),
     only('workflows', '^workflows/', '^(workflows|src/(contracts|domain))/'),

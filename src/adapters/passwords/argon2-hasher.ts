@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { hash, verify } from '@node-rs/argon2';
 import type { PasswordHasher } from '#src/ports/password-hasher.ts';
-import { createGate } from './gate.ts';
+import { createGate } from '../gate.ts';
 
 /** The OWASP password storage cheat sheet's figures for Argon2id, which is the library's default, with 19 MiB. */
 const parameters = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
