@@ -54,7 +54,7 @@ export function createDispatcher(deps: DispatchDeps) {
         idempotencyKey: key ?? null,
         signal: leaving.signal,
       };
-      await checkPrecondition(req, getSibling, request);
+      if (route.method === 'patch' || route.method === 'put') await checkPrecondition(req, getSibling, request);
 
       const body = await receiveBody(route, req, actor);
       let isBodyUsed = false;
@@ -96,7 +96,8 @@ export function createDispatcher(deps: DispatchDeps) {
   async function checkPrecondition(req: Request, getSibling: Route | undefined, request: Omit<Context, 'body'>) {
     const expected = req.get('if-match');
     if (expected === undefined || getSibling === undefined) return;
-    const current = await getSibling.handle({ ...request, query: {}, body: undefined });
+    const query = getSibling.query === undefined ? {} : validate(getSibling.query, {});
+    const current = await getSibling.handle({ ...request, query, body: undefined });
     if (current.kind !== 'json' || !namesTag(expected, entityTag(JSON.stringify(current.data)))) {
       throw appError('precondition_failed', { detail: 'Read the resource again and repeat the change.' });
     }
