@@ -2,10 +2,11 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { appError } from '#src/errors.ts';
 import { canonicalJson } from './canonical-json.ts';
+import { integerField } from './fields.ts';
 
 /** The query fields of a keyset list: `z.strictObject({ ...keysetQuery, agent_id: … })`. */
 export const keysetQuery = {
-  limit: z.coerce.number().int().min(1).max(100).default(20),
+  limit: integerField({ min: 1, max: 100 }).default(20),
   cursor: z.string().min(1).max(1_000).optional(),
 };
 

@@ -99,6 +99,12 @@ function describeFile(info: FileInfo, part: Readable): IncomingFile {
   return { fileName: fileName || 'file', mediaType: info.mimeType, content };
 }
 
+/** A form sends a field that its user left empty too: that is none. */
 function singleValues(fields: Map<string, string[]>): Record<string, unknown> {
-  return Object.fromEntries([...fields].map(([name, values]) => [name, values.length === 1 ? values[0] : values]));
+  return Object.fromEntries(
+    [...fields].flatMap(([name, values]) => {
+      const value = values.length === 1 ? values[0] : values;
+      return value === '' ? [] : [[name, value]];
+    }),
+  );
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type PasswordFault, passwordFaults } from '#src/domain/password-rule.ts';
+import { idField } from '#src/http/fields.ts';
 import type { SignIn } from './auth.model.ts';
 
 const faultMessages: Record<PasswordFault, string> = {
@@ -80,7 +81,7 @@ export const tokenResponse = z
     expires_in: z.int().describe('Seconds'),
     refresh_token: z.string(),
     organization: z.strictObject({
-      org_id: z.guid(),
+      org_id: idField,
       name: z.string(),
       tier: z.enum(['free', 'pro', 'max']),
       is_org_admin: z.boolean(),
