@@ -49,6 +49,7 @@ export async function up(knex: Knex): Promise<void> {
       response_status integer,
       response_headers jsonb,
       response_body jsonb,
+      lease_owner uuid not null,
       lease_expires_at timestamptz not null,
       created_at timestamptz not null default now(),
       primary key (user_id, route, key)
