@@ -111,14 +111,20 @@ export function createJobsRepository(db: Db) {
 
     async listReadable(
       actor: Actor,
-      filters: JobFilters,
+      { folderId, ...columns }: JobFilters,
       page: { limit: number; after: ListPosition | null },
     ): Promise<{ items: Job[]; last: ListPosition | null }> {
-      const given = Object.fromEntries(Object.entries(filters).filter(([, value]) => value !== undefined));
-      const rows: (Job & { sortKey: string })[] = await newestFirst(
-        readableBy(db('jobs'), actor, 'jobs').where(given).select('jobs.*'),
-        { ...page, time: 'jobs.createdAt', id: 'jobs.id' },
-      );
+      const given = Object.fromEntries(Object.entries(columns).filter(([, value]) => value !== undefined));
+      const query = readableBy(db('jobs'), actor, 'jobs').where(given).select('jobs.*');
+      if (folderId !== undefined) {
+        const links = db('folderLinks').join('folders', 'folders.id', 'folderLinks.folderId').where({ folderId });
+        query.whereIn('jobs.documentId', readableBy(links, actor, 'folders').select('folderLinks.documentId'));
+      }
+      const rows: (Job & { sortKey: string })[] = await newestFirst(query, {
+        ...page,
+        time: 'jobs.createdAt',
+        id: 'jobs.id',
+      });
       return toPage(rows, page.limit);
     },
 

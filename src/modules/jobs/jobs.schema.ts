@@ -11,6 +11,8 @@ export const jobFilters = {
   status: z.enum(statuses).optional(),
   error_code: z.string().min(1).max(100).optional(),
   document_id: idField.optional(),
+  folder_id: idField.optional().describe('Jobs of the documents in this folder.'),
+  connection_id: idField.optional(),
 };
 
 export const jobSchema = z.strictObject({
