@@ -75,7 +75,9 @@ async function prepareDatabase({ postgres }: StartSettings, secrets: Secrets, da
   try {
     await migrate(databaseUrl);
   } catch (error) {
-    throw new StartFailure(`The database could not be migrated: ${error instanceof Error ? error.message : error}`);
+    const reason = error instanceof Error ? error.message || error.name : String(error);
+    const whose = postgres.kind === 'external' ? 'DATABASE_URL: the database' : 'The embedded database';
+    throw new StartFailure(`${whose} could not be reached or migrated: ${reason.split('\n')[0]}`);
   }
 }
 
