@@ -7,6 +7,7 @@ import { createChatModel } from './adapters/models/chat-model.ts';
 import { createEmbedder } from './adapters/models/embedder.ts';
 import { createArgon2Hasher } from './adapters/passwords/argon2-hasher.ts';
 import { createDatabase } from './adapters/postgres/database.ts';
+import { createChunker } from './adapters/text/chunker.ts';
 import { createTextAnalyzer } from './adapters/text/text-analyzer.ts';
 import { createTokenCounter } from './adapters/text/token-counter.ts';
 import { createRs256AccessTokens } from './adapters/tokens/rs256-access-tokens.ts';
@@ -82,6 +83,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
   const converter = createConverter({ toolsDir: config.toolsDir ?? join(config.dataDir, 'tools'), tempDir: tmpdir() });
   const tokens = createTokenCounter();
   const analyze = createTextAnalyzer();
+  const chunker = createChunker({ tokens, analyze });
   const embedder = createEmbedder({ ...config.models, model: config.models.embeddingModel });
   const vectors = createPgVectorStore(db);
 
@@ -100,7 +102,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
   const chatModels = [config.models.chatModel] as const;
   const drafts = createDraftsService({ db, limits, teams, chatModels });
   const agents = createAgentsService({ db, drafts, limits, teams, chatModels });
-  const ingestion = createIngestionService({ db, blobs, converter, tokens, analyze, embedder, vectors, jobs });
+  const ingestion = createIngestionService({ db, blobs, converter, chunker, embedder, vectors, jobs });
 
   const chatModel = createChatModel(config.models);
   const alignment = createAlignmentService({

@@ -11,8 +11,9 @@ import { endOfRun } from './failure.ts';
 import { bulk, model, quick } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-const { parseDocument, convertDocument, chunkDocument } = proxyActivities<IngestionActivities>(bulk);
-const { embedChunks } = proxyActivities<IngestionActivities>(model);
+const { parseDocument, convertDocument } = proxyActivities<IngestionActivities>(bulk);
+// Chunking by meaning asks the model about every sentence.
+const { chunkDocument, embedChunks } = proxyActivities<IngestionActivities>(model);
 const { activateGeneration, recordFailure, recordCancellation } = proxyActivities<IngestionActivities>(quick);
 
 const stageQuery = defineQuery<IngestionProgress>(stageQueryName);

@@ -27,18 +27,18 @@ export const quick: ActivityOptions = {
   startToCloseTimeout: '2 minutes',
 };
 
-/** Reading, parsing and cutting one file. */
+/** Reading and parsing one file. */
 export const bulk: ActivityOptions = {
   ...untilHealed,
-  // The parser has its own limit of one minute; the rest is for storing the rows of the largest documents.
+  // The parser has its own limit of one minute; the rest is for waiting until it is its turn.
   startToCloseTimeout: '5 minutes',
 };
 
 /** All model calls of one document, in batches. */
 export const model: ActivityOptions = {
   ...untilHealed,
-  // Each batch has its own limit of five minutes and is kept when it is done, so only the whole is bounded here:
-  // the largest document of the largest tier on two slow cores.
+  // Each batch has its own limit of five minutes, so only the whole is bounded here: the largest document of the
+  // largest tier on two slow cores.
   startToCloseTimeout: '12 hours',
 };
 

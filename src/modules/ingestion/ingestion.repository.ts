@@ -80,7 +80,7 @@ export function createIngestionRepository(db: Db) {
             of.documentId,
             of.generation,
             batch.map((chunk) => chunk.id),
-            batch.map((chunk) => chunk.chunkIndex),
+            batch.map((chunk) => chunk.index),
             batch.map((chunk) => chunk.content),
             batch.map((chunk) => chunk.contextualText),
             batch.map((chunk) => chunk.chunkKind),

@@ -9,20 +9,22 @@ import type {
   RecordIngestionFailureInput,
 } from '#src/contracts/ingestion.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
-import type { AnalyzeText } from '#src/domain/text-analysis.ts';
-import type { TokenCounter } from '#src/domain/tokens.ts';
+import { indexedText } from '#src/domain/chunk-document.ts';
+import { subjectDistance } from '#src/domain/semantic-chunking.ts';
 import { appError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
+import type { Chunker } from '#src/ports/chunker.ts';
 import type { Converter } from '#src/ports/converter.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Embedder } from '#src/ports/embedder.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
-import { chunkDocument, indexedText } from './chunk-document.ts';
+import { chunkId } from './chunk-id.ts';
 import type { ChunkText, IngestionTarget } from './ingestion.model.ts';
 import { createIngestionRepository } from './ingestion.repository.ts';
 
-const CHUNKS_PER_BATCH = 64;
+/** Of texts for the embedder: after each, the engine hears how far the step is. */
+const BATCH_SIZE = 64;
 
 /** When a step has to stop, and whom it tells how far it is. */
 export type Step = { signal: AbortSignal; report: (details: unknown) => void };
@@ -37,13 +39,12 @@ export function createIngestionService(deps: {
   db: Db;
   blobs: Pick<BlobStore, 'withLocalFile'>;
   converter: Converter;
-  tokens: TokenCounter;
-  analyze: AnalyzeText;
+  chunker: Chunker;
   embedder: Embedder;
   vectors: Pick<VectorStore, 'upsert' | 'countGeneration' | 'deleteGenerations'>;
   jobs: Pick<JobsService, 'advance'>;
 }) {
-  const { db, blobs, converter, embedder, vectors, jobs } = deps;
+  const { db, blobs, converter, chunker, embedder, vectors, jobs } = deps;
   const repository = createIngestionRepository(db);
   const jobIdOf = (of: IngestDocumentInput) => ingestWorkflowId(of.documentId, of.generation);
 
@@ -66,6 +67,20 @@ export function createIngestionService(deps: {
     const chunksEmbedded = await repository.markEmbedded(of, ids, embedder.model);
     if (chunksEmbedded === undefined) throw appError('superseded');
     return chunksEmbedded;
+  }
+
+  /** Of each window to the next. A run that is interrupted asks for all of them again. */
+  async function distancesBetween(windows: readonly string[], { signal, report }: Step): Promise<number[]> {
+    const distances: number[] = [];
+    let before: Float32Array | undefined;
+    for (let start = 0; start < windows.length; start += BATCH_SIZE) {
+      for (const vector of await embedder.embed(windows.slice(start, start + BATCH_SIZE), { signal })) {
+        if (before !== undefined) distances.push(subjectDistance(before, vector));
+        before = vector;
+      }
+      report({ windowsEmbedded: Math.min(start + BATCH_SIZE, windows.length), windowsTotal: windows.length });
+    }
+    return distances;
   }
 
   return {
@@ -101,13 +116,15 @@ export function createIngestionService(deps: {
     },
 
     /** Cuts the body into chunks and indexes their words; all of it in one transaction. */
-    async chunk(of: IngestDocumentInput): Promise<ChunkResult> {
+    async chunk(of: IngestDocumentInput, step: Step): Promise<ChunkResult> {
       const { name, ragConfig, conversionId, chunksTotal } = await enter(of, 'chunk');
       if (chunksTotal !== null) return { chunksTotal };
       const converted = conversionId === null ? undefined : await repository.readBody(of.orgId, conversionId);
       if (converted === undefined) throw appError('internal_error', { detail: 'The document was not converted yet.' });
       const source = { ...converted, documentName: name, chunking: ragConfig.chunking };
-      const chunks = chunkDocument(of, source, deps);
+      const distances = await distancesBetween(await chunker.windows(source, step.signal), step);
+      const cut = await chunker.chunk(source, distances, step.signal);
+      const chunks = cut.map((chunk) => ({ ...chunk, id: chunkId(of, chunk.index) }));
       if (chunks.length === 0) throw appError('empty_document');
 
       return db.transaction(async (trx) => {
@@ -137,8 +154,8 @@ export function createIngestionService(deps: {
       };
 
       let writing: Promise<void> = Promise.resolve();
-      for (let start = 0; start < waiting.length; start += CHUNKS_PER_BATCH) {
-        const [batch] = await Promise.all([embedBatch(waiting.slice(start, start + CHUNKS_PER_BATCH)), writing]);
+      for (let start = 0; start < waiting.length; start += BATCH_SIZE) {
+        const [batch] = await Promise.all([embedBatch(waiting.slice(start, start + BATCH_SIZE)), writing]);
         writing = storeBatch(batch);
       }
       await writing;

@@ -30,8 +30,8 @@ describe('ingestion activities', function () {
   const sentences = (count: number, word = 'number') =>
     Array.from({ length: count }, (_, index) => `Sentence ${word} ${index} says something.`).join(' ');
 
-  async function upload(content: string, name = 'note.txt'): Promise<IngestDocumentInput> {
-    const fields = { target_tokens: '12', overlap_tokens: '0' };
+  async function upload(content: string, name = 'note.txt', wishes = {}): Promise<IngestDocumentInput> {
+    const fields = { target_tokens: '12', overlap_tokens: '0', ...wishes };
     const { body } = await ada.upload('/documents', { name, content }, 201, { fields });
     return { orgId: ada.orgId, documentId: fullDocumentSchema.parse(body).id, generation: 1 };
   }
@@ -92,6 +92,48 @@ describe('ingestion activities', function () {
     expect(chunks.map((chunk) => chunk.chunkIndex)).deep.equal(
       Array.from({ length: generation.chunksTotal }, (_, index) => index),
     );
+  });
+
+  const contentsOf = ({ documentId }: IngestDocumentInput): Promise<string[]> =>
+    db('chunks').where({ documentId }).orderBy('chunkIndex').pluck('content');
+
+  it('cut a document by meaning where that is asked for', async () => {
+    const loans = [
+      'The bank grants a loan against a collateral. ',
+      'The interest rate of the loan is fixed for five years. ',
+      'A late payment of the interest costs a fee. ',
+      'The bank may sell the collateral when the loan is not repaid. ',
+      'The customer may repay the loan early without a fee. ',
+    ];
+    const penguins = [
+      'Penguins live on the ice of Antarctica. ',
+      'A penguin lays one egg in winter. ',
+      'The father keeps the egg warm on his feet. ',
+      'Penguin chicks grow feathers that keep the water out. ',
+      'Penguins swim and catch fish in the cold sea.',
+    ];
+    const of = await upload([...loans, ...penguins].join(''), 'subjects.txt', {
+      chunking_method: 'semantic',
+      target_tokens: '120',
+    });
+    for (const name of stepNames.slice(0, 3)) await run(name, of);
+    const [first = '', second = '', ...others] = await contentsOf(of);
+    expect(others).deep.equal([]);
+    // The neighbours that are looked at with each sentence may move the cut by one.
+    expect(first).include(loans.slice(0, 4).join('')).not.include('enguin');
+    expect(second).include(penguins.join(''));
+  });
+
+  it('cut by tokens where there are too few sentences to compare', async () => {
+    const content = sentences(5, 'few');
+    const [semantic, token] = [
+      await upload(content, 'semantic.txt', { chunking_method: 'semantic' }),
+      await upload(content, 'token.txt'),
+    ];
+    for (const document of [semantic, token]) for (const name of stepNames.slice(0, 3)) await run(name, document);
+    expect(await contentsOf(semantic))
+      .length.greaterThan(1)
+      .and.deep.equal(await contentsOf(token));
   });
 
   it('embedding goes on after the last batch that was stored', async () => {
