@@ -1,7 +1,9 @@
 import OpenAI from 'openai';
+import { toStorable } from '#src/domain/plain-text.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { ChatModel, ModelReply, ModelRequest, ModelUsage } from '#src/ports/chat-model.ts';
-import { toModelError } from './openai-errors.ts';
+import { createModelErrors } from './openai-errors.ts';
+import { createStorablePieces } from './storable-pieces.ts';
 
 /** Between two pieces of an answer, or before the first: a slow model on two cores reads a full prompt in half of it. */
 const silenceTimeoutMs = 60_000;
@@ -18,10 +20,18 @@ export function createChatModel(options: { baseUrl: string; apiKey: string }): C
     logLevel: 'off',
   });
 
+  const toModelError = createModelErrors(options);
+
   async function stream(request: ModelRequest, onToken: (text: string) => void): Promise<ModelReply> {
     const silence = watchSilence();
     const signal = AbortSignal.any([request.signal, silence.signal]);
+    const storable = createStorablePieces();
     let text = '';
+    const add = (piece: string) => {
+      if (piece === '') return;
+      text += piece;
+      onToken(piece);
+    };
     let usage: ModelUsage | undefined;
     let isFinished = false;
     try {
@@ -32,11 +42,7 @@ export function createChatModel(options: { baseUrl: string; apiKey: string }): C
       for await (const chunk of chunks) {
         silence.heard();
         const choice = chunk.choices?.[0];
-        const piece = choice?.delta?.content ?? '';
-        if (piece !== '') {
-          text += piece;
-          onToken(piece);
-        }
+        add(storable.next(choice?.delta?.content ?? ''));
         if (choice?.finish_reason) isFinished = true;
         if (chunk.usage) usage = usageOf(chunk.usage);
       }
@@ -48,6 +54,7 @@ export function createChatModel(options: { baseUrl: string; apiKey: string }): C
       silence.stop();
     }
     if (!isFinished) throw invalid('it broke off');
+    add(storable.rest());
     return replyOf(request, text, usage);
   }
 
@@ -57,7 +64,7 @@ export function createChatModel(options: { baseUrl: string; apiKey: string }): C
       throw toModelError(error, signal);
     });
     // What is here is what the service sent, whatever the types of its client promise.
-    const text = answer.choices?.[0]?.message?.content ?? '';
+    const text = toStorable(answer.choices?.[0]?.message?.content ?? '');
     return replyOf(request, text, answer.usage && usageOf(answer.usage));
   }
 

@@ -1,7 +1,7 @@
 import OpenAI from 'openai';
 import { appError } from '#src/errors.ts';
 import type { Embedder } from '#src/ports/embedder.ts';
-import { toModelError } from './openai-errors.ts';
+import { createModelErrors } from './openai-errors.ts';
 
 const MAX_TEXTS_PER_CALL = 64;
 /** 64 texts of 8,192 tokens, the largest chunks allowed, on two slow cores. */
@@ -18,6 +18,7 @@ export function createEmbedder(options: { baseUrl: string; apiKey: string; model
     timeout: CALL_TIMEOUT_MS,
     logLevel: 'off',
   });
+  const toModelError = createModelErrors(options);
   let dimensions: number | undefined;
 
   async function embedBatch(texts: readonly string[], signal: AbortSignal | undefined): Promise<Float32Array[]> {
