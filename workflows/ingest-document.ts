@@ -7,7 +7,7 @@ import type {
   IngestionStage,
 } from '#src/contracts/ingestion.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
-import { endOfRun } from './failure.ts';
+import { endOfRun, failureOf } from './failure.ts';
 import { bulk, model, quick } from './policies.ts';
 import { showStage } from './visibility.ts';
 
@@ -18,6 +18,9 @@ const { activateGeneration, recordFailure, recordCancellation } = proxyActivitie
 
 const stageQuery = defineQuery<IngestionProgress>(stageQueryName);
 
+/** A vector store that loses points again and again is broken; once may be a crash of its own. */
+const embeddingAttempts = 3;
+
 /** Makes one generation of a document readable: all of it, or, when a step fails for good, nothing of it. */
 export async function ingestDocument(input: IngestDocumentInput): Promise<IngestDocumentResult> {
   let progress: IngestionProgress = { stage: 'queued', chunksTotal: null };
@@ -26,6 +29,20 @@ export async function ingestDocument(input: IngestDocumentInput): Promise<Ingest
   function enter(stage: IngestionStage, details: string): void {
     progress = { ...progress, stage };
     showStage(stage, details);
+  }
+
+  async function embedAndActivate(chunksTotal: number): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      enter('embed', `Embedding ${chunksTotal} chunks; the job's progress says how many are done.`);
+      await embedChunks(input);
+
+      enter('activate', `Making generation ${input.generation} with ${chunksTotal} chunks the one that readers see.`);
+      try {
+        return await activateGeneration(input);
+      } catch (error) {
+        if (failureOf(error)?.code !== 'vectors_missing' || attempt === embeddingAttempts) throw error;
+      }
+    }
   }
 
   try {
@@ -39,11 +56,7 @@ export async function ingestDocument(input: IngestDocumentInput): Promise<Ingest
     const { chunksTotal } = await chunkDocument(input);
 
     progress = { ...progress, chunksTotal };
-    enter('embed', `Embedding ${chunksTotal} chunks; the job's progress says how many are done.`);
-    await embedChunks(input);
-
-    enter('activate', `Making generation ${input.generation} with ${chunksTotal} chunks the one that readers see.`);
-    await activateGeneration(input);
+    await embedAndActivate(chunksTotal);
 
     progress = { ...progress, stage: 'done' };
     showStage('done', `Done: ${chunksTotal} chunks.`);

@@ -41,7 +41,7 @@ export function createIngestionService(deps: {
   converter: Converter;
   chunker: Chunker;
   embedder: Embedder;
-  vectors: Pick<VectorStore, 'upsert' | 'countGeneration' | 'deleteGenerations'>;
+  vectors: Pick<VectorStore, 'upsert' | 'fetch' | 'countGeneration' | 'deleteGenerations'>;
   jobs: Pick<JobsService, 'advance'>;
 }) {
   const { db, blobs, converter, chunker, embedder, vectors, jobs } = deps;
@@ -58,15 +58,33 @@ export function createIngestionService(deps: {
 
   /** Points before marks: a mark says that the point is there, and a point without its mark is written again. */
   async function store(of: IngestDocumentInput, texts: ChunkText[], embeddings: Float32Array[]): Promise<number> {
+    const { orgId, documentId, generation } = of;
     const points = texts.flatMap(({ id }, index) => {
       const vector = embeddings[index];
-      return vector === undefined ? [] : [{ id, documentId: of.documentId, generation: of.generation, vector }];
+      return vector === undefined ? [] : [{ id, documentId, generation, vector }];
     });
-    await vectors.upsert({ orgId: of.orgId, model: embedder.model, points });
+    await vectors.upsert({ orgId, model: embedder.model, points });
     const ids = texts.map((text) => text.id);
     const chunksEmbedded = await repository.markEmbedded(of, ids, embedder.model);
-    if (chunksEmbedded === undefined) throw appError('superseded');
+    if (chunksEmbedded === undefined) {
+      // The generation was collected meanwhile, and nobody will look for its points again.
+      await vectors.deleteGenerations({ orgId, documentId, before: generation + 1 });
+      throw appError('superseded');
+    }
     return chunksEmbedded;
+  }
+
+  /** So that embedding makes them again: a mark that has no point would be believed for ever. */
+  async function unmarkLostPoints(of: IngestDocumentInput): Promise<void> {
+    const marked = await repository.listEmbedded(of);
+    for (let start = 0; start < marked.length; start += BATCH_SIZE) {
+      const chunkIds = marked.slice(start, start + BATCH_SIZE);
+      const stored = await vectors.fetch({ orgId: of.orgId, model: embedder.model, chunkIds });
+      await repository.unmarkEmbedded(
+        of,
+        chunkIds.filter((id) => !stored.has(id)),
+      );
+    }
   }
 
   /** Of each window to the next. A run that is interrupted asks for all of them again. */
@@ -162,13 +180,17 @@ export function createIngestionService(deps: {
       return { chunksEmbedded: await repository.countEmbedded(of) };
     },
 
-    /** Makes this generation the one that readers see, once all of it is there; then collects the older ones. */
+    /**
+     * Makes this generation the one that readers see, once all of it is there; then collects the older ones. Throws
+     * `vectors_missing` when it is not: embedding again mends that.
+     */
     async activate(of: IngestDocumentInput): Promise<void> {
       const { chunksTotal } = await enter(of, 'activate');
       const [embedded, stored] = await Promise.all([repository.countEmbedded(of), vectors.countGeneration(of)]);
       if (embedded !== chunksTotal || stored !== chunksTotal) {
+        await unmarkLostPoints(of);
         const detail = `Of ${chunksTotal} chunks ${embedded} are embedded and ${stored} are in the vector store.`;
-        throw appError('service_unavailable', { detail });
+        throw appError('vectors_missing', { detail });
       }
       await db.transaction(async (trx) => {
         if (!(await createIngestionRepository(trx).activate(of))) throw appError('superseded');

@@ -191,15 +191,41 @@ describe('ingestion activities', function () {
     for (const name of stepNames) expect(await appErrorCode(run(name, of)), name).equal('document_not_found');
   });
 
-  it('activation refuses a generation of which vectors are missing', async () => {
+  it('activation refuses a generation of which vectors are missing, and embedding makes these again', async () => {
     const of = await upload(sentences(9, 'incomplete'));
     for (const name of stepNames.slice(0, 4)) await run(name, of);
     await db.raw(
       'delete from chunk_vectors where chunk_id = (select min(id::text)::uuid from chunks where document_id = ?)',
       [of.documentId],
     );
-    expect(await appErrorCode(run('activateGeneration', of))).equal('service_unavailable');
-    const [document] = await db('documents').where({ id: of.documentId });
-    expect(document.activeGeneration).equal(null);
+    const activeGeneration = async () => (await db('documents').where({ id: of.documentId }).first()).activeGeneration;
+    const embedded = async () =>
+      (await db('documentGenerations').where({ documentId: of.documentId }).first()).chunksEmbedded;
+    const all = await embedded();
+
+    expect(await appErrorCode(run('activateGeneration', of))).equal('vectors_missing');
+    expect(await activeGeneration()).equal(null);
+    expect(await embedded()).equal(all - 1);
+    await run('embedChunks', of);
+    await run('activateGeneration', of);
+    expect(await activeGeneration()).equal(1);
+    expect(await embedded()).equal(all);
+  });
+
+  it('embedding leaves no vectors of a generation that was collected meanwhile', async () => {
+    const of = await upload(sentences(400, 'collected'));
+    for (const name of stepNames.slice(0, 3)) await run(name, of);
+    const overtaken = environment();
+    const collected = new Promise<void>((resolve, reject) => {
+      overtaken.once('heartbeat', () => {
+        db('documentGenerations')
+          .where({ documentId: of.documentId })
+          .delete()
+          .then(() => resolve(), reject);
+      });
+    });
+    expect(await appErrorCode(run('embedChunks', of, overtaken))).equal('superseded');
+    await collected;
+    expect(await db('chunkVectors').where({ documentId: of.documentId })).deep.equal([]);
   });
 });
