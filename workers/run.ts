@@ -42,10 +42,10 @@ export async function startWorkers(container: Container): Promise<RunningWorkers
 
   const stopSweeper = startSweeper(
     [
+      { name: 'close expired rounds', run: chat.closeExpiredRounds },
+      { name: 'requeue overdue chats', run: alignment.requeueOverdue },
       { name: 'dispatch jobs', run: jobs.dispatchPending },
       { name: 'reconcile jobs', run: jobs.reconcileOpen },
-      { name: 'close expired rounds', run: chat.closeExpiredRounds },
-      { name: 'nudge overdue chats', run: alignment.nudgeOverdue },
     ],
     logger,
   );

@@ -45,6 +45,7 @@ export const model: ActivityOptions = {
 /** Something nice to have, such as a chat's title: a few attempts, and the run goes on without it. */
 export const optional: ActivityOptions = {
   heartbeatTimeout: untilHealed.heartbeatTimeout,
+  cancellationType: untilHealed.cancellationType,
   // One short answer of a slow model, behind the answers that people wait for.
   startToCloseTimeout: '1 minute',
   retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumAttempts: 3 },

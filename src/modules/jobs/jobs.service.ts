@@ -95,6 +95,11 @@ export function createJobsService(deps: {
       await jobs.advance(jobId, change);
     },
 
+    /** The same together with what else the step writes. */
+    async advanceWithin(trx: Db, jobId: string, change: JobChange): Promise<void> {
+      await createJobsRepository(trx).advance(jobId, change);
+    },
+
     /** Newest first. */
     async list(
       actor: Actor,
