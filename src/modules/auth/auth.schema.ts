@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type PasswordFault, passwordFaults } from '#src/domain/password-rule.ts';
+import { isOneLine } from '#src/domain/plain-text.ts';
 import { idField } from '#src/http/fields.ts';
 import type { SignIn } from './auth.model.ts';
 
@@ -41,6 +42,7 @@ const givenPassword = z.string().min(1).max(1_024);
 const nameField = z
   .string()
   .max(200)
+  .refine(isOneLine, 'must be one line without control characters')
   .transform((text) => text.trim() || undefined)
   .optional();
 
