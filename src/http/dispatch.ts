@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import type { Logger } from 'pino';
+import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { IdempotencyKey, IdempotencyStore, StoredResponse } from '#src/ports/idempotency-store.ts';
 import type { Answer, EventsAnswer } from './answers.ts';
@@ -12,7 +13,7 @@ import { parseParams } from './params.ts';
 import { problemHeaders, toAppError, toProblem } from './problem.ts';
 import { type ReceivedBody, receiveBody } from './receive-body.ts';
 import type { AppResponse } from './request-log.ts';
-import type { RequestActor, Route, RouteContext } from './route.ts';
+import type { Route, RouteContext } from './route.ts';
 import { soundInput } from './sound-input.ts';
 import { validate } from './validate.ts';
 

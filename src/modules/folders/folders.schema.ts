@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import type { Actor } from '#src/domain/visibility.ts';
+import { type Actor, canWriteToFolder } from '#src/domain/visibility.ts';
 import { idField, visibilityField } from '#src/http/fields.ts';
 import type { FolderNode, FolderView } from './folders.model.ts';
-import { canWrite } from './folders.service.ts';
 
 export const folderSchema = z.strictObject({
   id: idField,
@@ -45,7 +44,7 @@ export function toFolderDto(actor: Actor, folder: FolderView): FolderDto {
     system_role: folder.systemRole,
     visibility: folder.visibility,
     entity_missing: folder.entityMissing,
-    can_write: canWrite(actor, folder),
+    can_write: canWriteToFolder(actor, folder),
     created_at: folder.createdAt.toISOString(),
     updated_at: folder.updatedAt.toISOString(),
   };
