@@ -97,6 +97,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
     jobs,
     folders,
     limits,
+    logger,
     defaultConfig: defaultRagConfig({ embeddingModel: config.models.embeddingModel, hasReranker: false }),
   });
   const chatModels = [config.models.chatModel] as const;
