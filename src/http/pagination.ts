@@ -1,5 +1,6 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
+import type { ListPosition } from '#src/contracts/list-position.ts';
 import { appError } from '#src/errors.ts';
 import { canonicalJson } from './canonical-json.ts';
 import { integerField } from './fields.ts';
@@ -10,17 +11,14 @@ export const keysetQuery = {
   cursor: z.string().min(1).max(1_000).optional(),
 };
 
-/** The last row of a page: `sortKey` as text (a time in ISO 8601 with microseconds), and the id that breaks ties. */
-export type KeysetPosition = { sortKey: string; id: string };
-
 /**
  * Cursors of the form `v1.<position>.<signature>`. They hold for the list and the filters they were made for:
  * `list` names both, and anything else is answered with 400 `invalid_cursor`.
  */
 export type Cursors = {
   /** Null for the end of a list, which has no cursor. */
-  encode(position: KeysetPosition | null, list: unknown): string | null;
-  decode(cursor: string | undefined, list: unknown): KeysetPosition | null;
+  encode(position: ListPosition | null, list: unknown): string | null;
+  decode(cursor: string | undefined, list: unknown): ListPosition | null;
 };
 
 const position = z.tuple([z.string(), z.string(), z.string()]);

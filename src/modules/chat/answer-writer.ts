@@ -6,12 +6,13 @@ import { type Steering, steeringFor } from '#src/domain/alignment-steering.ts';
 import type { DroppedCitation } from '#src/domain/citation-markers.ts';
 import { costUsd } from '#src/domain/prices.ts';
 import type { TokenCounter } from '#src/domain/tokens.ts';
+import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AlignmentService } from '#src/modules/alignment/alignment.service.ts';
 import type { RetrievalDegradation, RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
 import type { ChatModel, ModelReply } from '#src/ports/chat-model.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { Chat, ChatActor, ChatAgent, CompletedAnswer } from './chat.model.ts';
+import type { Chat, ChatAgent, CompletedAnswer } from './chat.model.ts';
 import { createChatRepository } from './chat.repository.ts';
 import type { Citer } from './citer.ts';
 import { buildPrompt } from './prompt.ts';
@@ -51,7 +52,7 @@ export function createAnswerWriter(deps: {
   }
 
   /** One transaction: the answer, the chat's sums, and the job that scores the round. */
-  async function store(actor: ChatActor, open: OpenRound, answer: CompletedAnswer): Promise<void> {
+  async function store(actor: RequestActor, open: OpenRound, answer: CompletedAnswer): Promise<void> {
     const { chat, round, leaseOwner } = open;
     await db.transaction(async (trx) => {
       const chats = createChatRepository(trx);
@@ -64,7 +65,7 @@ export function createAnswerWriter(deps: {
   }
 
   return async (
-    actor: ChatActor,
+    actor: RequestActor,
     open: OpenRound,
     signal: AbortSignal,
     onToken: (text: string) => void,

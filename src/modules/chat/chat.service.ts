@@ -1,12 +1,13 @@
 import type { Logger } from 'pino';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { ListPosition } from '#src/contracts/list-position.ts';
+import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import { AppError, appError, fieldError } from '#src/errors.ts';
 import type { AlignmentService } from '#src/modules/alignment/alignment.service.ts';
 import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { AnswerWriter, OpenRound } from './answer-writer.ts';
-import type { Chat, ChatActor, ChatAnswer, ChatHistory } from './chat.model.ts';
-import { type ChatFilter, createChatRepository, type ListPosition } from './chat.repository.ts';
+import type { Chat, ChatAnswer, ChatHistory } from './chat.model.ts';
+import { type ChatFilter, createChatRepository } from './chat.repository.ts';
 import { readEcho, waitForEcho } from './echo.ts';
 import { createReplayBuffer } from './replay-buffer.ts';
 import { keepLease } from './round-lease.ts';
@@ -48,7 +49,11 @@ export function createChatService(deps: {
   }
 
   /** Answers an open round under its lease. */
-  async function answerRound(actor: ChatActor, open: OpenRound, onToken: (text: string) => void): Promise<ChatAnswer> {
+  async function answerRound(
+    actor: RequestActor,
+    open: OpenRound,
+    onToken: (text: string) => void,
+  ): Promise<ChatAnswer> {
     const { chat, round, leaseOwner } = open;
     const key = { chatId: chat.id, round };
     const lease = keepLease(key, leaseOwner, rounds, logger);
@@ -88,7 +93,7 @@ export function createChatService(deps: {
     };
   }
 
-  function run(actor: ChatActor, opened: OpenedRound, question: string): Pick<RoundRun, 'tokens' | 'answer'> {
+  function run(actor: RequestActor, opened: OpenedRound, question: string): Pick<RoundRun, 'tokens' | 'answer'> {
     const tokens = createReplayBuffer<string>();
     const answer = (async () => {
       if (opened.outcome === 'opened') return answerRound(actor, { ...opened, question }, tokens.push);
@@ -121,7 +126,7 @@ export function createChatService(deps: {
      * Stores the message and starts to answer it. Throws what the message is refused for; a fault after that ends the
      * run. Sending the message of a failed round again answers that round.
      */
-    async send(actor: ChatActor, message: Message): Promise<RoundRun> {
+    async send(actor: RequestActor, message: Message): Promise<RoundRun> {
       if (shutdown.signal.aborted) throw shutdown.signal.reason;
       await refuseUnreadable(actor, message);
       const opened = await openRound(actor, message);

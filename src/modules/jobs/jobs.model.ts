@@ -54,6 +54,3 @@ export type JobFilters = {
   /** Of a document that is linked in this folder. */
   folderId?: string | undefined;
 };
-
-/** Where the page before ended: a time with its microseconds, and the id. */
-export type ListPosition = { sortKey: string; id: string };

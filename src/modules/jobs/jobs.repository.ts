@@ -1,8 +1,9 @@
 import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
+import type { ListPosition } from '#src/contracts/list-position.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { Job, JobChange, JobFilters, ListPosition, NewJob } from './jobs.model.ts';
+import type { Job, JobChange, JobFilters, NewJob } from './jobs.model.ts';
 
 type Run = Pick<Job, 'id' | 'attempt'>;
 
