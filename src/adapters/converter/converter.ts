@@ -15,7 +15,7 @@ import type { DocumentParser, ParsedDocument } from './parsed-document.ts';
 import { runParserProcess } from './parser-process.ts';
 
 /** Part of the key of stored conversions: raise it with every change that could give a file another body. */
-const version = '1';
+const version = '2';
 
 const childScript = join(import.meta.dirname, 'parser-child.ts');
 const projectFolder = join(import.meta.dirname, '../../..');
