@@ -6,6 +6,7 @@ import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-m
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
+import { startWorkers } from '#workers/run.ts';
 
 describe('rounds that are interrupted', function () {
   this.timeout(60_000);
@@ -102,6 +103,13 @@ describe('rounds that are interrupted', function () {
     const { chat_id, echo } = await ask(ada, { agent_id: agentId, message: 'How is a loan repaid?' }, 201);
     expect(echo).deep.equal({ state: 'stable', ewma: 100, alignment_score: 1, round: 0, events: [] });
     expect((await ada.get(`/chat/${chat_id}`, 200)).body).include({ echo_scoring_pending: true });
+
+    // Workers that are started during the outage end what a process leaves behind that dies in it.
+    const { db } = stack.container;
+    await db('rounds').where({ chatId: chat_id }).update({ status: 'open', leaseExpiresAt: new Date() });
+    const workers = startWorkers(stack.container);
+    await until('the round is ended', () => db('rounds').where({ chatId: chat_id, errorCode: 'interrupted' }).first());
+    await workers.shutdown();
     await stack.close();
     await model.close();
   });
