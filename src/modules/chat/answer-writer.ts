@@ -69,7 +69,7 @@ export function createAnswerWriter(deps: {
     open: OpenRound,
     signal: AbortSignal,
     onToken: (text: string) => void,
-  ): Promise<void> => {
+  ): Promise<CompletedAnswer> => {
     const { chat, agent, round, question } = open;
     const startedAt = performance.now();
     const rounds = createRoundsRepository(db);
@@ -112,14 +112,16 @@ export function createAnswerWriter(deps: {
 
     const at = new Date().toISOString();
     const events = eventsOf(steering, found?.degraded ?? null, dropped);
-    await store(actor, open, {
+    const answer: CompletedAnswer = {
       assistantReply: text,
       citations,
       answerEvents: events.map((event) => ({ ...event, round, at })),
       ...reply.usage,
       costUsd: priced(reply),
       latencyMs,
-    });
+    };
+    await store(actor, open, answer);
+    return answer;
   };
 }
 

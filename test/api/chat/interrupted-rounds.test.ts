@@ -92,6 +92,24 @@ describe('rounds that are interrupted', function () {
     });
   });
 
+  it('are none when the database fails after the answer is stored', async () => {
+    const model = await startScriptedModel();
+    const settings = { OPENAI_BASE_URL: model.baseUrl, ECHO_WAIT_MS: '10000' };
+    const stack = await startStack(settings, { workers: false });
+    const { db } = stack.container;
+    const ada = await stack.signUp('Ada');
+    const agentId = await publishAgent(ada);
+    model.behave(() => ({ kind: 'answer', text: 'Month by month.' }));
+    const answer = ask(ada, { agent_id: agentId, message: 'How is a loan repaid?' }, 201);
+    // The answer now waits for its score, in vain.
+    await until('the answer is stored', () => db('rounds').where({ orgId: ada.orgId, status: 'complete' }).first());
+    await db.raw('alter table rounds rename to rounds_out_of_reach');
+    const outcome = await answer.catch((error: unknown) => error);
+    await stack.close();
+    await model.close();
+    expect(outcome).deep.include({ reply: 'Month by month.', citations: [], title: 'How is a loan repaid?' });
+  });
+
   it('are none when the workflow engine is down: answers come, their scores later', async () => {
     const model = await startScriptedModel();
     const stack = await startStack(
