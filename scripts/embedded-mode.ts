@@ -2,7 +2,7 @@ import { relative } from 'node:path';
 import { migrate } from '#src/adapters/postgres/migrate.ts';
 import { ConfigError, loadConfig } from '#src/config.ts';
 import { applicationEnvironment, DATABASE } from './application-environment.ts';
-import { application } from './launchers/application.ts';
+import { application, untilServing } from './launchers/application.ts';
 import { modelServer } from './launchers/model-server.ts';
 import { ensureDatabase, postgresUrl, preparePostgres } from './launchers/postgres.ts';
 import { temporalServer } from './launchers/temporal.ts';
@@ -27,6 +27,7 @@ export async function startEmbedded(settings: StartSettings, supervisor: Supervi
   await prepareDatabase(settings, secrets, env.DATABASE_URL ?? '');
   const apiUrl = `http://${browsableHost(settings.host)}:${settings.port}${basePath}`;
   await supervisor.start(application(apiUrl, env));
+  await untilServing(apiUrl);
   return { apiUrl, temporalUiUrl: env.TEMPORAL_UI_URL ?? null };
 }
 
