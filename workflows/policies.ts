@@ -9,7 +9,7 @@ const untilHealed = {
   heartbeatTimeout: '10 seconds',
   // A cancelled run ends when its step has stopped, so that nothing is written after it.
   cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-  // An outage of a working day and a night may pass unattended; what still fails then needs a person.
+  // An outage of a working day and a night may pass unattended; what still fails then is reset by a person.
   scheduleToCloseTimeout: '24 hours',
   retry: {
     initialInterval: '1 second',

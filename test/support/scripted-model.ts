@@ -28,8 +28,8 @@ export type ScriptedModel = {
   requests: ChatRequest[];
   /** From now on. Requests for a title are not asked for: they get "A scripted title". */
   behave(script: (request: ChatRequest) => Behaviour): void;
-  /** From now on, embeddings fail as if the server were overloaded. */
-  failEmbeddings(fails: boolean): void;
+  /** From now on, embeddings fail: as if the server were overloaded, unless another status says why. */
+  failEmbeddings(fails: boolean, status?: number): void;
   close(): Promise<void>;
 };
 
@@ -38,7 +38,7 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
   const requests: ChatRequest[] = [];
   const answerPlainly = (): Behaviour => ({ kind: 'answer', text: 'A scripted answer.' });
   let script: (request: ChatRequest) => Behaviour = answerPlainly;
-  let embeddingsFail = false;
+  let embeddingsFailWith: number | null = null;
 
   async function chat(request: ChatRequest, response: ServerResponse): Promise<void> {
     if (request.messages[0]?.content.startsWith('Write a title')) {
@@ -62,7 +62,7 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
   }
 
   async function forwardEmbeddings(body: unknown, response: ServerResponse): Promise<void> {
-    if (embeddingsFail) return fail(response, 503);
+    if (embeddingsFailWith !== null) return fail(response, embeddingsFailWith);
     const answer = await fetch(`${testServices().modelBaseUrl}/embeddings`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -90,8 +90,8 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
       script = next;
       requests.length = 0;
     },
-    failEmbeddings: (fails) => {
-      embeddingsFail = fails;
+    failEmbeddings: (fails, status = 503) => {
+      embeddingsFailWith = fails ? status : null;
     },
     close: async () => {
       server.closeAllConnections();
