@@ -19,7 +19,7 @@ import { type AlignmentService, createAlignmentService } from './modules/alignme
 import { createRoundScorer } from './modules/alignment/round-scorer.ts';
 import { createAuditService } from './modules/audit/audit.service.ts';
 import { type AuthService, createAuthService } from './modules/auth/auth.service.ts';
-import { createSessionsService } from './modules/auth/sessions.service.ts';
+import { createSessionsService, type SessionsService } from './modules/auth/sessions.service.ts';
 import { createAnswerWriter } from './modules/chat/answer-writer.ts';
 import { type ChatService, createChatService } from './modules/chat/chat.service.ts';
 import { createCiter } from './modules/chat/citer.ts';
@@ -33,6 +33,7 @@ import { createTierLimitsService } from './modules/organization/tier-limits.serv
 import { createRetrievalService } from './modules/retrieval/retrieval.service.ts';
 import { createTeamsService } from './modules/teams/teams.service.ts';
 import type { AccessTokens } from './ports/access-tokens.ts';
+import type { BlobStore } from './ports/blob-store.ts';
 import type { Db } from './ports/database.ts';
 import type { Orchestrator } from './ports/orchestrator.ts';
 import { createTemporalConnection, type TemporalConnection } from './temporal/connection.ts';
@@ -45,7 +46,9 @@ export type Container = {
   db: Db;
   temporal: TemporalConnection;
   orchestrator: Orchestrator;
+  blobs: BlobStore;
   accessTokens: AccessTokens;
+  sessions: SessionsService;
   auth: AuthService;
   jobs: JobsService;
   folders: FoldersService;
@@ -147,7 +150,9 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
     db,
     temporal,
     orchestrator,
+    blobs,
     accessTokens,
+    sessions,
     auth,
     jobs,
     folders,

@@ -7,7 +7,7 @@ import { alignmentWorker } from './alignment.ts';
 import { workflowBundle } from './bundle.ts';
 import { ingestionWorker } from './ingestion.ts';
 import type { QueueWorker } from './queue-worker.ts';
-import { startSweeper } from './sweeper.ts';
+import { daily, startSweeper } from './sweeper.ts';
 
 const CONNECT_INTERVAL_MS = 1_000;
 
@@ -42,13 +42,15 @@ export function startWorkers(container: Container): RunningWorkers {
 }
 
 async function run(container: Container, stop: AbortSignal, onPolling: () => void): Promise<void> {
-  const { jobs, chat, alignment, logger } = container;
+  const { jobs, chat, alignment, sessions, blobs, logger } = container;
   const stopSweeper = startSweeper(
     [
       { name: 'close expired rounds', run: chat.closeExpiredRounds },
       { name: 'requeue overdue chats', run: alignment.requeueOverdue },
       { name: 'dispatch jobs', run: jobs.dispatchPending },
       { name: 'reconcile jobs', run: jobs.reconcileOpen },
+      { name: 'forget expired sessions', run: daily(sessions.deleteExpired) },
+      { name: 'delete stray uploads', run: daily(blobs.deleteStrays) },
     ],
     logger,
   );
