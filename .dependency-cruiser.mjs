@@ -55,7 +55,8 @@ export default {
       from: { path: '^src/modules/([^/]+)/' },
       to: { path: '^src/modules/', pathNot: ['^src/modules/$1/', '\\.(service|schema)\\.ts$'] },
     },
-    only('modules', '^src/modules/.*(service|schema|model)\\.ts$', '^src/(modules|contracts|domain|ports|errors)', {}),
+    only('modules', '^src/modules/.*(service|model)\\.ts$', '^src/(modules|contracts|domain|ports|errors)'),
+    only('schemas', '^src/modules/.*\\.schema\\.ts$', '^src/(modules|contracts|domain|ports|errors|http/fields\\.ts)'),
     only('routes', '^src/modules/.*\\.routes\\.ts$', '^src/(modules|contracts|domain|ports|errors|http)'),
     only(
       'repositories',
@@ -67,7 +68,11 @@ export default {
       name: 'adapters-keep-apart',
       severity: 'error',
       from: { path: '^src/adapters/([^/]+)/' },
-      to: { path: '^src/adapters/', pathNot: ['^src/adapters/$1/', '^src/adapters/postgres/'], ...values },
+      to: {
+        path: '^src/adapters/',
+        pathNot: ['^src/adapters/$1/', '^src/adapters/postgres/', '^src/adapters/[^/]+\\.ts$'],
+        ...values,
+      },
     },
     only('temporal-door', '^src/temporal/', '^src/(temporal|contracts|errors)'),
     only('workflows', '^workflows/', '^(workflows|src/(contracts|domain))/'),

@@ -19,7 +19,8 @@ export function createIngestionActivities({ ingestion }: { ingestion: IngestionS
     convertDocument: (input: IngestDocumentInput): Promise<ConvertResult> =>
       heartbeating((step) => ingestion.convert(input, step)),
 
-    chunkDocument: (input: IngestDocumentInput): Promise<ChunkResult> => heartbeating(() => ingestion.chunk(input)),
+    chunkDocument: (input: IngestDocumentInput): Promise<ChunkResult> =>
+      heartbeating((step) => ingestion.chunk(input, step)),
 
     embedChunks: (input: IngestDocumentInput): Promise<EmbedResult> =>
       heartbeating((step) => ingestion.embed(input, step)),

@@ -21,6 +21,7 @@ export async function up(knex: Knex): Promise<void> {
       document_id uuid,
       chat_id uuid,
       agent_id uuid,
+      connection_id uuid,
       request_id text,
       created_by uuid not null references users (id),
       created_at timestamptz not null default now(),
@@ -36,6 +37,7 @@ export async function up(knex: Knex): Promise<void> {
     create index jobs_list_idx on jobs (org_id, created_at desc, id desc);
     create index jobs_document_idx on jobs (document_id);
     create index jobs_chat_idx on jobs (chat_id);
+    create index jobs_connection_idx on jobs (connection_id);
     create index jobs_outbox_idx on jobs (dispatch_after) where dispatched_at is null;
     create index jobs_open_idx on jobs (checked_at) where finished_at is null;
     create index jobs_created_by_idx on jobs (created_by);
@@ -49,6 +51,7 @@ export async function up(knex: Knex): Promise<void> {
       response_status integer,
       response_headers jsonb,
       response_body jsonb,
+      lease_owner uuid not null,
       lease_expires_at timestamptz not null,
       created_at timestamptz not null default now(),
       primary key (user_id, route, key)

@@ -4,7 +4,7 @@ import { ConfigError, loadConfig } from '#src/config.ts';
 import { isInstalled } from '../services/model-server/model-files.ts';
 import { qwenCoder } from '../services/model-server/model-manifest.ts';
 import { applicationEnvironment, DATABASE } from './application-environment.ts';
-import { application } from './launchers/application.ts';
+import { application, untilServing } from './launchers/application.ts';
 import { modelServer } from './launchers/model-server.ts';
 import { ensureDatabase, postgresUrl, preparePostgres } from './launchers/postgres.ts';
 import { temporalServer } from './launchers/temporal.ts';
@@ -30,6 +30,7 @@ export async function startEmbedded(chosen: StartSettings, supervisor: Superviso
   await prepareDatabase(settings, secrets, env.DATABASE_URL ?? '');
   const apiUrl = `http://${browsableHost(settings.host)}:${settings.port}${basePath}`;
   await supervisor.start(application(apiUrl, env));
+  await untilServing(apiUrl);
   return { apiUrl, temporalUiUrl: env.TEMPORAL_UI_URL ?? null };
 }
 
@@ -87,7 +88,9 @@ async function prepareDatabase({ postgres }: StartSettings, secrets: Secrets, da
   try {
     await migrate(databaseUrl);
   } catch (error) {
-    throw new StartFailure(`The database could not be migrated: ${error instanceof Error ? error.message : error}`);
+    const reason = error instanceof Error ? error.message || error.name : String(error);
+    const whose = postgres.kind === 'external' ? 'DATABASE_URL: the database' : 'The embedded database';
+    throw new StartFailure(`${whose} could not be reached or migrated: ${reason.split('\n')[0]}`);
   }
 }
 

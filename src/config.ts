@@ -1,11 +1,16 @@
+import { createPrivateKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
+import { calibratedModels } from './domain/alignment-calibration.ts';
 import { listPrices, type ModelPrice } from './domain/prices.ts';
 import { defaultTierLimits, type Tier, type TierLimits } from './domain/tiers.ts';
 
 const port = z.coerce.number().int().min(0).max(65_535);
 const seconds = z.coerce.number().int().positive();
-const url = z.url();
+const url = z.url({ protocol: /^https?$/, error: 'must be an http(s):// address' });
+const minModulusBits = 2_048;
+// What else could stand in a header: a pasted line break would show up as an error that quotes the key.
+const apiKey = z.string().regex(/^[\x21-\x7e]+$/, 'must be one word of visible ASCII characters');
 const price = z.number().nonnegative();
 const json = z.string().transform((text, context) => {
   try {
@@ -25,6 +30,17 @@ const list = z
       .filter(Boolean),
   );
 
+const limit = z.exactOptional(z.int().nonnegative());
+const limitsOfTier = z.strictObject({
+  members: limit,
+  agents: limit,
+  draftsPerUser: limit,
+  versionsPerDraft: limit,
+  documents: limit,
+  fileSizeBytes: limit,
+  storageBytes: limit,
+} satisfies Record<keyof TierLimits, z.ZodType>);
+
 /** Every setting of API and workers with its default. Ports and switches of the embedded services are in scripts/. */
 const settings = z.object({
   HOST: z.string().min(1).default('127.0.0.1'),
@@ -33,7 +49,6 @@ const settings = z.object({
     .string()
     .regex(/^(\/[\w.-]+)*$/, 'must be empty or a path like /api')
     .default(''),
-  PUBLIC_URL: url.optional(),
   DATA_DIR: z.string().min(1).default('.data'),
   TOOLS_DIR: z.string().min(1).optional(),
   CORS_ORIGINS: list,
@@ -47,18 +62,20 @@ const settings = z.object({
   TEMPORAL_UI_URL: url.optional(),
 
   OPENAI_BASE_URL: url,
-  OPENAI_API_KEY: z.string().min(1).default('local'),
+  OPENAI_API_KEY: apiKey.default('local'),
   CHAT_MODEL: z.string().min(1).default('extractive-1'),
   EMBEDDING_MODEL: z.string().min(1).default('all-minilm-l6-v2-int8-r1'),
   EMBEDDING_DIMENSIONS: z.coerce.number().int().min(1).max(16_000).optional(),
   RERANK_MODEL: z.string().min(1).optional(),
   RERANK_BASE_URL: url.optional(),
-  RERANK_API_KEY: z.string().min(1).optional(),
+  RERANK_API_KEY: apiKey.optional(),
   MODEL_PRICES: json
     .pipe(z.record(z.string(), z.strictObject({ input: price, cached_input: price, output: price })))
     .optional(),
   ALIGNMENT_EMBEDDING_BASE_URL: url.optional(),
-  ALIGNMENT_EMBEDDING_MODEL: z.string().min(1).default('all-minilm-l6-v2-int8-r1'),
+  ALIGNMENT_EMBEDDING_MODEL: z
+    .enum(calibratedModels, `alignment is calibrated for ${calibratedModels.join(', ')} only`)
+    .default('all-minilm-l6-v2-int8-r1'),
 
   JWT_PRIVATE_KEY: z.string().optional(),
   JWT_PRIVATE_KEY_FILE: z.string().optional(),
@@ -67,9 +84,7 @@ const settings = z.object({
   ACCESS_TOKEN_SECONDS: seconds.default(900),
 
   ECHO_WAIT_MS: z.coerce.number().int().min(0).max(10_000).default(150),
-  TIER_LIMITS: json
-    .pipe(z.partialRecord(z.enum(['free', 'pro', 'max']), z.record(z.string(), z.number().int().nonnegative())))
-    .optional(),
+  TIER_LIMITS: json.pipe(z.partialRecord(z.enum(['free', 'pro', 'max'], 'is no tier'), limitsOfTier)).optional(),
 });
 
 /** For the test that keeps docs/settings.md complete. */
@@ -80,7 +95,6 @@ export type Config = Readonly<{
     host: string;
     port: number;
     basePath: string;
-    publicUrl: string | null;
     corsOrigins: string[];
     trustProxy: boolean;
     logLevel: string;
@@ -127,7 +141,6 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
       host: s.HOST,
       port: s.PORT,
       basePath: s.BASE_PATH,
-      publicUrl: s.PUBLIC_URL ?? null,
       corsOrigins: s.CORS_ORIGINS,
       trustProxy: s.TRUST_PROXY,
       logLevel: s.LOG_LEVEL,
@@ -168,16 +181,16 @@ function readPrivateKey(s: {
   JWT_PRIVATE_KEY?: string | undefined;
   JWT_PRIVATE_KEY_FILE?: string | undefined;
 }): string {
-  if (s.JWT_PRIVATE_KEY !== undefined) return s.JWT_PRIVATE_KEY.replaceAll('\\n', '\n');
+  if (s.JWT_PRIVATE_KEY !== undefined) return checkedKey('JWT_PRIVATE_KEY', s.JWT_PRIVATE_KEY.replaceAll('\\n', '\n'));
   if (s.JWT_PRIVATE_KEY_FILE === undefined) {
     throw new ConfigError('wrong setting JWT_PRIVATE_KEY: it or JWT_PRIVATE_KEY_FILE is required');
   }
   try {
-    return readFileSync(s.JWT_PRIVATE_KEY_FILE, 'utf8');
+    return checkedKey('JWT_PRIVATE_KEY_FILE', readFileSync(s.JWT_PRIVATE_KEY_FILE, 'utf8'));
   } catch (error) {
-    throw new ConfigError(
-      `wrong setting JWT_PRIVATE_KEY_FILE: ${error instanceof Error ? error.message : 'not readable'}`,
-    );
+    if (error instanceof ConfigError) throw error;
+    const reason = error instanceof Error ? error.message : 'not readable';
+    throw new ConfigError(`wrong setting JWT_PRIVATE_KEY_FILE: ${reason}`);
   }
 }
 
@@ -188,6 +201,19 @@ function modelPrices(
     return [model, { input, cachedInput: cached_input, output }] as const;
   });
   return { ...listPrices, ...Object.fromEntries(own) };
+}
+
+function checkedKey(setting: string, pem: string): string {
+  const wrong = new ConfigError(
+    `wrong setting ${setting}: must be an unencrypted RSA private key (PEM) of at least ${minModulusBits} bits`,
+  );
+  try {
+    const { asymmetricKeyType, asymmetricKeyDetails } = createPrivateKey(pem);
+    if (asymmetricKeyType === 'rsa' && (asymmetricKeyDetails?.modulusLength ?? 0) >= minModulusBits) return pem;
+  } catch {
+    // What the parser says helps nobody, and it might quote the key.
+  }
+  throw wrong;
 }
 
 function tierLimits(overrides: Partial<Record<Tier, Partial<TierLimits>>> | undefined): Record<Tier, TierLimits> {

@@ -9,6 +9,7 @@ import { createModelCatalog } from './adapters/models/model-catalog.ts';
 import { createReranker } from './adapters/models/reranker.ts';
 import { createArgon2Hasher } from './adapters/passwords/argon2-hasher.ts';
 import { createDatabase } from './adapters/postgres/database.ts';
+import { createChunker } from './adapters/text/chunker.ts';
 import { createTextAnalyzer } from './adapters/text/text-analyzer.ts';
 import { createTokenCounter } from './adapters/text/token-counter.ts';
 import { createRs256AccessTokens } from './adapters/tokens/rs256-access-tokens.ts';
@@ -20,7 +21,7 @@ import { type AlignmentService, createAlignmentService } from './modules/alignme
 import { createRoundScorer } from './modules/alignment/round-scorer.ts';
 import { createAuditService } from './modules/audit/audit.service.ts';
 import { type AuthService, createAuthService } from './modules/auth/auth.service.ts';
-import { createSessionsService } from './modules/auth/sessions.service.ts';
+import { createSessionsService, type SessionsService } from './modules/auth/sessions.service.ts';
 import { createAnswerWriter } from './modules/chat/answer-writer.ts';
 import { type ChatService, createChatService } from './modules/chat/chat.service.ts';
 import { createCiter } from './modules/chat/citer.ts';
@@ -37,6 +38,7 @@ import { createPassageRanker } from './modules/retrieval/passage-ranker.ts';
 import { createRetrievalService } from './modules/retrieval/retrieval.service.ts';
 import { createTeamsService } from './modules/teams/teams.service.ts';
 import type { AccessTokens } from './ports/access-tokens.ts';
+import type { BlobStore } from './ports/blob-store.ts';
 import type { Db } from './ports/database.ts';
 import type { Orchestrator } from './ports/orchestrator.ts';
 import { createTemporalConnection, type TemporalConnection } from './temporal/connection.ts';
@@ -49,7 +51,9 @@ export type Container = {
   db: Db;
   temporal: TemporalConnection;
   orchestrator: Orchestrator;
+  blobs: BlobStore;
   accessTokens: AccessTokens;
+  sessions: SessionsService;
   auth: AuthService;
   models: ModelsService;
   jobs: JobsService;
@@ -88,6 +92,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
   const converter = createConverter({ toolsDir: config.toolsDir ?? join(config.dataDir, 'tools'), tempDir: tmpdir() });
   const tokens = createTokenCounter();
   const analyze = createTextAnalyzer();
+  const chunker = createChunker({ tokens, analyze });
   const estimateTokens = (text: string) => tokens.count(text);
   const embedder = createEmbedder({
     ...config.models,
@@ -112,6 +117,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
     jobs,
     folders,
     limits,
+    logger,
     defaultConfig: async () =>
       defaultRagConfig({
         embeddingModel: embedder.model,
@@ -121,7 +127,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
   const drafts = createDraftsService({ db, limits, teams, models });
   const agents = createAgentsService({ db, drafts, limits, teams, models });
   const embeddings = createEmbeddingsService({ db, embedder });
-  const ingestion = createIngestionService({ db, blobs, converter, tokens, analyze, embeddings, vectors, jobs });
+  const ingestion = createIngestionService({ db, blobs, converter, chunker, embeddings, vectors, jobs });
 
   const chatModel = createChatModel(config.models);
   const alignment = createAlignmentService({
@@ -175,7 +181,9 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
     db,
     temporal,
     orchestrator,
+    blobs,
     accessTokens,
+    sessions,
     auth,
     models,
     jobs,

@@ -3,8 +3,8 @@
  *
  * `status` is the HTTP status of the problem answer. `class` decides what a workflow does with it:
  * - `permanent`: the input or the rule will not change by waiting; the run fails at once with this code.
- * - `transient`: network, overload, a store that is down; retried with backoff.
- * - `operator`: somebody has to act (a setting, a token, a quota); the run parks and says so.
+ * - `transient`: network, overload, a store that is down; retried with backoff for a day, then the run fails.
+ * - `operator`: somebody has to act (a setting, a token, a quota); the run fails at once, to be reset when that is done.
  */
 const catalogue = {
   // Requests
@@ -66,6 +66,7 @@ const catalogue = {
   conversion_timeout: { status: 422, class: 'permanent', title: 'Converting the file took too long' },
   superseded: { status: 409, class: 'permanent', title: 'A newer ingestion of the document took over' },
   blob_missing: { status: 500, class: 'permanent', title: 'The stored original is gone' },
+  vectors_missing: { status: 500, class: 'permanent', title: 'The vector store lost vectors of the document' },
 
   // Runs
   run_terminated: { status: 500, class: 'permanent', title: 'The run was ended from outside' },

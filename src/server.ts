@@ -4,6 +4,9 @@ import { createApp } from './app.ts';
 import { ConfigError, loadConfig } from './config.ts';
 import { createContainer } from './container.ts';
 
+/** For a whole request: a large upload over a slow line takes longer than Node's five minutes. */
+const UPLOAD_PATIENCE_MS = 6 * 60 * 60_000;
+
 /** How long requests that are under way may still take once streams have ended. */
 const REQUEST_PATIENCE_MS = 5_000;
 
@@ -14,8 +17,7 @@ async function main(): Promise<void> {
   const config = loadConfig(process.env);
   const container = createContainer(config, 'api');
   const app = createApp(container);
-  // Without a limit for the whole request: a large upload over a slow line may take longer than Node's five minutes.
-  const server = createServer({ requestTimeout: 0 }, app.express);
+  const server = createServer({ requestTimeout: UPLOAD_PATIENCE_MS }, app.express);
 
   server.listen(config.server.port, config.server.host);
   await once(server, 'listening');

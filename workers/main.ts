@@ -6,9 +6,7 @@ import { installRuntime } from './runtime.ts';
 async function main(): Promise<void> {
   const container = createContainer(loadConfig(), 'worker');
   installRuntime(container.logger);
-  const workers = await startWorkers(container);
-  container.logger.info('workers are polling');
-
+  const workers = startWorkers(container);
   const stop = () => void workers.shutdown();
   process.once('SIGTERM', stop).once('SIGINT', stop);
   await workers.finished;

@@ -7,27 +7,76 @@ import { alignmentWorker } from './alignment.ts';
 import { workflowBundle } from './bundle.ts';
 import { ingestionWorker } from './ingestion.ts';
 import type { QueueWorker } from './queue-worker.ts';
-import { startSweeper } from './sweeper.ts';
+import { daily, startSweeper } from './sweeper.ts';
 
 const CONNECT_INTERVAL_MS = 1_000;
 
 export type RunningWorkers = {
+  /** Settles once all workers poll, or with `finished`. */
+  polling: Promise<void>;
   /** Settles when all workers have ended: rejects when one did so on its own. */
   finished: Promise<void>;
   /** Takes no more tasks, lets those that run end for 20 seconds, then interrupts them. */
   shutdown(): Promise<void>;
 };
 
-/** Starts a worker for each task queue, and the sweeper, in this process. Waits for Temporal to be there. */
-export async function startWorkers(container: Container): Promise<RunningWorkers> {
-  const { config, logger, jobs, chat, alignment } = container;
-  const connection = await connect(container);
-  const bundle = await workflowBundle();
+/**
+ * Starts the sweeper and a worker for each task queue in this process. The workers wait for Temporal to be there; the
+ * sweeper does not.
+ */
+export function startWorkers(container: Container): RunningWorkers {
+  const stopping = new AbortController();
+  const polling = Promise.withResolvers<void>();
+  const finished = run(container, stopping.signal, polling.resolve);
+  finished.then(polling.resolve, polling.reject);
+  // Whoever awaits `polling` sees the failure; nobody has to.
+  polling.promise.catch(() => undefined);
+  return {
+    polling: polling.promise,
+    finished,
+    shutdown: () => {
+      stopping.abort();
+      return finished;
+    },
+  };
+}
 
+async function run(container: Container, stop: AbortSignal, onPolling: () => void): Promise<void> {
+  const { jobs, chat, alignment, sessions, blobs, logger } = container;
+  const stopSweeper = startSweeper(
+    [
+      { name: 'close expired rounds', run: chat.closeExpiredRounds },
+      { name: 'requeue overdue chats', run: alignment.requeueOverdue },
+      { name: 'dispatch jobs', run: jobs.dispatchPending },
+      { name: 'reconcile jobs', run: jobs.reconcileOpen },
+      { name: 'forget expired sessions', run: daily(sessions.deleteExpired) },
+      { name: 'delete stray uploads', run: daily(blobs.deleteStrays) },
+    ],
+    logger,
+  );
+  try {
+    const connection = await connect(container, stop);
+    if (connection === null) return;
+    try {
+      const workers = await createWorkers(container, connection);
+      const ended = runAll(workers, stop);
+      logger.info('workers are polling');
+      onPolling();
+      await ended;
+    } finally {
+      await connection.close();
+    }
+  } finally {
+    await stopSweeper();
+  }
+}
+
+async function createWorkers(container: Container, connection: NativeConnection): Promise<Worker[]> {
+  const bundle = await workflowBundle();
   const createWorker = (queue: QueueWorker) =>
     Worker.create({
       connection,
-      namespace: config.temporal.namespace,
+      namespace: container.config.temporal.namespace,
       taskQueue: queue.taskQueue,
       workflowBundle: bundle,
       activities: queue.activities,
@@ -38,50 +87,31 @@ export async function startWorkers(container: Container): Promise<RunningWorkers
       shutdownGraceTime: '20 seconds',
       shutdownForceTime: '30 seconds',
     });
-  const workers = await Promise.all([ingestionWorker(container), alignmentWorker(container)].map(createWorker));
-
-  const stopSweeper = startSweeper(
-    [
-      { name: 'dispatch jobs', run: jobs.dispatchPending },
-      { name: 'reconcile jobs', run: jobs.reconcileOpen },
-      { name: 'close expired rounds', run: chat.closeExpiredRounds },
-      { name: 'nudge overdue chats', run: alignment.nudgeOverdue },
-    ],
-    logger,
-  );
-
-  const stopWorkers = () => {
-    for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
-  };
-  const finished = runAll(workers, stopWorkers).finally(async () => {
-    await stopSweeper();
-    await connection.close();
-  });
-
-  return {
-    finished,
-    shutdown: () => {
-      stopWorkers();
-      return finished;
-    },
-  };
+  return Promise.all([ingestionWorker(container), alignmentWorker(container)].map(createWorker));
 }
 
 /** One worker that ends takes the others with it: a process that only works in part looks healthy and is not. */
-async function runAll(workers: readonly Worker[], stop: () => void): Promise<void> {
-  const runs = workers.map((worker) => worker.run().finally(stop));
+async function runAll(workers: readonly Worker[], stop: AbortSignal): Promise<void> {
+  const stopWorkers = () => {
+    for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
+  };
+  const runs = workers.map((worker) => worker.run().finally(stopWorkers));
+  stop.addEventListener('abort', stopWorkers);
+  if (stop.aborted) stopWorkers();
   await Promise.allSettled(runs);
   await Promise.all(runs);
 }
 
-async function connect({ config, logger, temporal }: Container): Promise<NativeConnection> {
-  for (;;) {
+/** Null when it is told to stop before Temporal was there. */
+async function connect({ config, logger, temporal }: Container, stop: AbortSignal): Promise<NativeConnection | null> {
+  while (!stop.aborted) {
     try {
       await registerSearchAttributes(temporal);
       return await NativeConnection.connect({ address: config.temporal.address });
     } catch (error) {
       logger.warn({ err: error }, 'waiting for Temporal');
-      await delay(CONNECT_INTERVAL_MS);
+      await delay(CONNECT_INTERVAL_MS, undefined, { signal: stop }).catch(() => undefined);
     }
   }
+  return null;
 }

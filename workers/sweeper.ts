@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 
 const INTERVAL_MS = 1_000;
+const DAY_MS = 24 * 60 * 60_000;
 
 export type Sweep = { name: string; run: () => Promise<void> };
 
@@ -32,5 +33,15 @@ export function startSweeper(sweeps: readonly Sweep[], logger: Logger): () => Pr
     isStopped = true;
     clearTimeout(timer);
     await round;
+  };
+}
+
+/** At the start of the process, and once a day from then on. */
+export function daily(run: Sweep['run']): Sweep['run'] {
+  let next = 0;
+  return async () => {
+    if (Date.now() < next) return;
+    next = Date.now() + DAY_MS;
+    await run();
   };
 }

@@ -7,15 +7,19 @@ import type {
   IngestionStage,
 } from '#src/contracts/ingestion.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
-import { endOfRun } from './failure.ts';
+import { endOfRun, failureOf } from './failure.ts';
 import { bulk, model, quick } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-const { parseDocument, convertDocument, chunkDocument } = proxyActivities<IngestionActivities>(bulk);
-const { embedChunks } = proxyActivities<IngestionActivities>(model);
+const { parseDocument, convertDocument } = proxyActivities<IngestionActivities>(bulk);
+// Chunking by meaning asks the model about every sentence.
+const { chunkDocument, embedChunks } = proxyActivities<IngestionActivities>(model);
 const { activateGeneration, recordFailure, recordCancellation } = proxyActivities<IngestionActivities>(quick);
 
 const stageQuery = defineQuery<IngestionProgress>(stageQueryName);
+
+/** A vector store that loses points again and again is broken; once may be a crash of its own. */
+const embeddingAttempts = 3;
 
 /** Makes one generation of a document readable: all of it, or, when a step fails for good, nothing of it. */
 export async function ingestDocument(input: IngestDocumentInput): Promise<IngestDocumentResult> {
@@ -25,6 +29,20 @@ export async function ingestDocument(input: IngestDocumentInput): Promise<Ingest
   function enter(stage: IngestionStage, details: string): void {
     progress = { ...progress, stage };
     showStage(stage, details);
+  }
+
+  async function embedAndActivate(chunksTotal: number): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      enter('embed', `Embedding ${chunksTotal} chunks; the job's progress says how many are done.`);
+      await embedChunks(input);
+
+      enter('activate', `Making generation ${input.generation} with ${chunksTotal} chunks the one that readers see.`);
+      try {
+        return await activateGeneration(input);
+      } catch (error) {
+        if (failureOf(error)?.code !== 'vectors_missing' || attempt === embeddingAttempts) throw error;
+      }
+    }
   }
 
   try {
@@ -38,11 +56,7 @@ export async function ingestDocument(input: IngestDocumentInput): Promise<Ingest
     const { chunksTotal } = await chunkDocument(input);
 
     progress = { ...progress, chunksTotal };
-    enter('embed', `Embedding ${chunksTotal} chunks; the job's progress says how many are done.`);
-    await embedChunks(input);
-
-    enter('activate', `Making generation ${input.generation} with ${chunksTotal} chunks the one that readers see.`);
-    await activateGeneration(input);
+    await embedAndActivate(chunksTotal);
 
     progress = { ...progress, stage: 'done' };
     showStage('done', `Done: ${chunksTotal} chunks.`);

@@ -9,7 +9,7 @@ const untilHealed = {
   heartbeatTimeout: '10 seconds',
   // A cancelled run ends when its step has stopped, so that nothing is written after it.
   cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-  // An outage of a working day and a night may pass unattended; what still fails then needs a person.
+  // An outage of a working day and a night may pass unattended; what still fails then is reset by a person.
   scheduleToCloseTimeout: '24 hours',
   retry: {
     initialInterval: '1 second',
@@ -27,24 +27,25 @@ export const quick: ActivityOptions = {
   startToCloseTimeout: '2 minutes',
 };
 
-/** Reading, parsing and cutting one file. */
+/** Reading and parsing one file. */
 export const bulk: ActivityOptions = {
   ...untilHealed,
-  // The parser has its own limit of one minute; the rest is for storing the rows of the largest documents.
+  // The parser has its own limit of one minute; the rest is for waiting until it is its turn.
   startToCloseTimeout: '5 minutes',
 };
 
 /** All model calls of one document, in batches. */
 export const model: ActivityOptions = {
   ...untilHealed,
-  // Each batch has its own limit of five minutes and is kept when it is done, so only the whole is bounded here:
-  // the largest document of the largest tier on two slow cores.
+  // Each batch has its own limit of five minutes, so only the whole is bounded here: the largest document of the
+  // largest tier on two slow cores.
   startToCloseTimeout: '12 hours',
 };
 
 /** Something nice to have, such as a chat's title: a few attempts, and the run goes on without it. */
 export const optional: ActivityOptions = {
   heartbeatTimeout: untilHealed.heartbeatTimeout,
+  cancellationType: untilHealed.cancellationType,
   // One short answer of a slow model, behind the answers that people wait for.
   startToCloseTimeout: '1 minute',
   retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumAttempts: 3 },

@@ -1,8 +1,9 @@
 import {
+  condition,
   continueAsNew,
   defineQuery,
   defineSignal,
-  isCancellation,
+  patched,
   proxyActivities,
   setHandler,
   workflowInfo,
@@ -25,9 +26,10 @@ const nudgeSignal = defineSignal(nudgeSignalName);
 const eventsPerRun = 1_500;
 
 /**
- * Scores the chat's rounds in order until none waits, then gives the chat its title. The rounds without scores are the
- * queue: a nudge only says that it is worth looking again. One that comes while the last step runs, or even while this
- * run closes, makes it look again, because the server refuses to close a run that has not seen all of its signals.
+ * Scores the chat's rounds in order until none waits, and gives the chat its title beside that. The rounds without
+ * scores are the queue: a nudge only says that it is worth looking again. One that comes while the last step runs, or
+ * even while this run closes, makes it look again, because the server refuses to close a run that has not seen all of
+ * its signals.
  */
 export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> {
   let progress: AlignmentProgress = { scoredRounds: 0, lastRound: null };
@@ -37,11 +39,25 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
     isNudged = true;
   });
 
+  let isUntitled = false;
+  let naming: Promise<void> | undefined;
+  let isNaming = false;
+  /** Once a run, and never waited for by a round: a title takes a slow model as long as an answer. */
+  function beginNaming(): void {
+    isNaming = true;
+    naming = nameChat(input)
+      .catch(goOnWithoutTitle)
+      .finally(() => {
+        isNaming = false;
+      });
+  }
+
   async function scoreWaitingRounds(): Promise<void> {
     for (;;) {
       const result = await scoreNextRound(input);
       if (!result.scored) return;
       const { round, state, ewma } = result;
+      isUntitled = result.isUntitled;
       progress = { scoredRounds: progress.scoredRounds + 1, lastRound: round };
       showStage('score', `Round ${round}: ${state}, trend ${ewma.toFixed(1)} of 100.`);
       if (workflowInfo().historyLength > eventsPerRun) await continueAsNew<typeof scoreAlignment>(input);
@@ -49,14 +65,20 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
   }
 
   try {
+    // Runs that began before the title was made beside the scores go on in the order in which they began.
+    const namesBeside = patched('name-beside-scores');
     do {
       isNudged = false;
       await scoreWaitingRounds();
-      await nameChat(input).catch(goOnWithoutTitle);
+      if (!namesBeside) await nameChat(input).catch(goOnWithoutTitle);
       await recordAlignmentSuccess(input);
+      if (namesBeside && isUntitled && naming === undefined) beginNaming();
+      await condition(() => isNudged || !isNaming);
     } while (isNudged);
     showStage('done', `Done: ${progress.scoredRounds} rounds, the last is round ${progress.lastRound ?? 'none'}.`);
   } catch (error) {
+    // Nothing is written after the end.
+    await naming;
     throw await endOfRun(error, {
       cancelled: () => recordAlignmentCancellation(input),
       failed: (failure) => recordAlignmentFailure({ ...input, error: failure }),
@@ -65,5 +87,5 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
 }
 
 function goOnWithoutTitle(error: unknown): void {
-  if (isCancellation(error) || failureOf(error) === undefined) throw error;
+  if (failureOf(error) === undefined) throw error;
 }

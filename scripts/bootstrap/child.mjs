@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process';
 import { delimiter } from 'node:path';
 
+const NPM_CHECK_INTERVAL_MS = 1_000;
+
 /** What the person did not do, or the machine lacks: printed as it is, without a stack. */
 export class BootstrapFailure extends Error {}
 
@@ -40,10 +42,24 @@ export function handOver(program, args, env) {
   // By the channel the program notices the death of this process, even one that sends no signal.
   const child = spawn(program, args, { env, stdio: ['inherit', 'inherit', 'inherit', 'ipc'] });
   forwardSignals(child);
+  stopWithNpm(child);
   child.on('exit', (code, signal) => {
     if (signal !== null) console.error(`The command was ended by ${signal}.`);
     process.exit(code ?? 1);
   });
+}
+
+/**
+ * npm that is killed outright says nothing: its script is then the child of somebody else. Without npm in between,
+ * a parent may leave, as a shell does after `nohup`.
+ * @param {import('node:child_process').ChildProcess} child
+ */
+function stopWithNpm(child) {
+  if (process.env.npm_lifecycle_event === undefined) return;
+  const npm = process.ppid;
+  setInterval(() => {
+    if (process.ppid !== npm) child.kill('SIGTERM');
+  }, NPM_CHECK_INTERVAL_MS).unref();
 }
 
 /**

@@ -44,11 +44,15 @@ export async function installPackages(root, cacheDir) {
  * @param {Buffer} lockFile
  */
 function matchesLockFile(root, lockFile) {
-  const installedPath = join(root, 'node_modules', '.package-lock.json');
-  if (!existsSync(installedPath)) return false;
   /** @typedef {{ integrity?: string, optional?: boolean, devOptional?: boolean, os?: string[], cpu?: string[] }} Entry */
   /** @type {Record<string, Entry>} */
-  const installed = JSON.parse(readFileSync(installedPath, 'utf8')).packages;
+  let installed;
+  try {
+    installed = JSON.parse(readFileSync(join(root, 'node_modules', '.package-lock.json'), 'utf8')).packages ?? {};
+  } catch {
+    // None, or half of one: an installation was cut short.
+    return false;
+  }
   /** @type {Record<string, Entry>} */
   const { '': _root, ...wanted } = JSON.parse(lockFile.toString()).packages;
   return (

@@ -33,19 +33,13 @@ export async function installTools(root, toolsDir) {
       await checkMachine();
       const draft = `${toolsDir}.new`;
       rmSync(draft, { recursive: true, force: true });
-      const { code, output } = await runQuietly('python3', [
-        ...[
-          '-m',
-          'pip',
-          'install',
-          '--quiet',
-          '--no-input',
-          '--disable-pip-version-check',
-          '--root-user-action=ignore',
-        ],
-        ...['--no-deps', '--only-binary=:all:', '--require-hashes', '--no-compile'],
+      const args = [
+        ...['-m', 'pip', 'install', '--quiet', '--no-input', '--disable-pip-version-check'],
+        ...['--root-user-action=ignore', '--no-deps', '--only-binary=:all:', '--require-hashes', '--no-compile'],
         ...['--target', draft, '--requirement', requirementsPath(root)],
-      ]);
+      ];
+      // Some distributions install for the user unless told otherwise, which contradicts a target.
+      const { code, output } = await runQuietly('python3', args, { ...process.env, PIP_USER: '0' });
       if (code !== 0) throw new BootstrapFailure(`The embedded services could not be installed:\n${output.trim()}`);
       renameSync(draft, toolsDir);
     },

@@ -41,10 +41,10 @@ export function createNarrator(out: NodeJS.WriteStream) {
     citation: (
       number: number,
       chunk: { document_name: string; page_number: number; content_offset: number; content: string },
+      statement: string,
     ) => {
       line(`  [${number}] ${chunk.document_name}, page ${chunk.page_number}, offset ${chunk.content_offset}`);
-      const excerpt = chunk.content.replace(/\s+/g, ' ').trim();
-      line(`      ${dim(excerpt.length > EXCERPT_LENGTH ? `${excerpt.slice(0, EXCERPT_LENGTH)}…` : excerpt)}`);
+      line(`      ${dim(excerpt(chunk.content, statement))}`);
     },
     alignment: (echo: { state: string; ewma: number; alignment_score?: number } | null) => {
       if (echo === null) return line(`  ${dim('alignment: still being scored')}`);
@@ -52,4 +52,19 @@ export function createNarrator(out: NodeJS.WriteStream) {
       line(`  alignment: ${bold(echo.state)}, trend ${echo.ewma.toFixed(1)} of 100${score}`);
     },
   };
+}
+
+/** The part of a passage in which the words of a statement stand closest together; its beginning when none occur. */
+function excerpt(content: string, statement: string): string {
+  const text = content.replace(/\s+/g, ' ').trim();
+  if (text.length <= EXCERPT_LENGTH) return text;
+  const words = [...new Set(statement.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? [])];
+  let best = { start: 0, hits: 0 };
+  for (const { index } of text.matchAll(/(?<=^|[.:;!?] )\S/g)) {
+    const part = text.slice(index, index + EXCERPT_LENGTH).toLowerCase();
+    const hits = words.filter((word) => part.includes(word)).length;
+    if (hits > best.hits) best = { start: index, hits };
+  }
+  const end = best.start + EXCERPT_LENGTH;
+  return `${best.start > 0 ? '… ' : ''}${text.slice(best.start, end)}${end < text.length ? ' …' : ''}`;
 }

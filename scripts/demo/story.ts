@@ -104,11 +104,17 @@ async function showAnswer(api: ApiClient, narrator: Narrator, answer: Answer): P
   narrator.endAnswer(answer.model);
   for (const [index, citation] of answer.citations.entries()) {
     const chunk = await api.get<ChunkWithContext>(`/documents/chunks/${citation.chunk_id}`);
-    narrator.citation(index + 1, chunk);
+    narrator.citation(index + 1, chunk, statementOf(answer.reply, index + 1));
   }
   if (answer.citations.length === 0) narrator.note('no citations: no passage of the documents supports an answer');
   const round = Number(answer.postprocess_job_id.split('.').at(-1));
   narrator.alignment(answer.echo.round === round ? answer.echo : await scoredRound(api, answer));
+}
+
+/** What stands before the first `[number]` of a reply: `[k]` is the k-th citation. */
+function statementOf(reply: string, number: number): string {
+  const [before = ''] = reply.split(new RegExp(`\\[[\\d, ]*\\b${number}\\b[\\d, ]*\\]`));
+  return before.split(/\n|\[[\d, ]+\]/).at(-1) ?? '';
 }
 
 /** The answer waits only briefly for its score; the demo waits until it is there. */

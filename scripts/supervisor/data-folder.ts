@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { processStart, takeLock } from '../bootstrap/process-lock.mjs';
 import { signalGroup } from './child-process.ts';
@@ -21,10 +21,14 @@ export type DataFolder = {
 
 /**
  * Takes the folder and ends what a supervisor that died without cleaning up left behind.
- * @throws StartFailure when a living supervisor owns it
+ * @throws StartFailure when a living supervisor owns it, or it cannot be made
  */
 export async function openDataFolder(path: string): Promise<DataFolder> {
-  mkdirSync(join(path, 'logs'), { recursive: true });
+  try {
+    makeFolder(join(path, 'logs'));
+  } catch (error) {
+    throw new StartFailure(`DATA_DIR: ${error instanceof Error ? error.message : error}`);
+  }
   const lock = takeLock(join(path, 'run', 'supervisor.lock'));
   if ('heldBy' in lock) {
     throw new StartFailure(`${path} is in use by process ${lock.heldBy}: stop it first, or set another DATA_DIR.`);
@@ -47,6 +51,13 @@ export async function openDataFolder(path: string): Promise<DataFolder> {
       lock.release();
     },
   };
+}
+
+/** With its parents. Node's own way of doing so never returns where the system refuses a folder as if it had no parent. */
+function makeFolder(path: string): void {
+  if (existsSync(path)) return;
+  if (dirname(path) !== path) makeFolder(dirname(path));
+  mkdirSync(path);
 }
 
 function readRecords(path: string): ChildRecord[] {

@@ -2,7 +2,8 @@
 export type ScoreAlignmentInput = { orgId: string; chatId: string };
 
 export type ScoreRoundResult =
-  | { scored: true; round: number; state: string; ewma: number }
+  /** `isUntitled`: nobody has given the chat a title yet. */
+  | { scored: true; round: number; state: string; ewma: number; isUntitled: boolean }
   /** No round is waiting. */
   | { scored: false };
 

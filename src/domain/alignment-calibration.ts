@@ -29,12 +29,14 @@ const calibrations: readonly AlignmentCalibration[] = [
   },
 ];
 
+/** The embedding models that alignment can score with. */
+export const calibratedModels: readonly string[] = calibrations.map(({ modelId }) => modelId);
+
 /** Throws when the model has no calibration: scores of another model's scale would be wrong without a sign of it. */
 export function calibrationFor(modelId: string): AlignmentCalibration {
   const calibration = calibrations.find((candidate) => candidate.modelId === modelId);
   if (calibration) return calibration;
-  const known = calibrations.map((candidate) => candidate.modelId).join(', ');
-  throw new Error(`Alignment cannot score with the embedding model "${modelId}": it is calibrated for ${known}.`);
+  throw new Error(`Alignment is not calibrated for the embedding model "${modelId}".`);
 }
 
 /** Changes whenever the same texts could get other scores; stored with every scored round. */

@@ -1,5 +1,5 @@
 import { agentOffLimit, type FoldState, isDrift, type StreakThresholds } from './alignment-fold.ts';
-import type { DroppedCitation } from './citations.ts';
+import type { DroppedCitation } from './citation-markers.ts';
 import type { RefusalKind } from './refusal.ts';
 
 export type DriftCause = 'user_streak' | 'agent_streak' | 'ewma';

@@ -27,19 +27,27 @@ type Cut = (body: string, block: Block, ruler: TokenRuler, maxTokens: number) =>
 const whole: Cut = (_body, block) => [{ start: block.start, end: block.end }];
 
 const byLineWhenTooLong: Cut = (body, block, ruler, maxTokens) =>
-  ruler(block.start, block.end) <= maxTokens
-    ? whole(body, block, ruler, maxTokens)
-    : [...lines(body, block.start, block.end)];
+  ruler(block.start, block.end) <= maxTokens ? whole(body, block, ruler, maxTokens) : textLines(body, block);
 
 const cuts: Record<BlockKind, Cut> = {
   text: (body, block) => sentences(body, block.start, block.end),
-  list: (body, block) =>
-    [...lines(body, block.start, block.end)].flatMap((line) => sentences(body, line.start, line.end)),
+  list: (body, block) => textLines(body, block).flatMap((line) => sentences(body, line.start, line.end)),
   heading: whole,
   caption: whole,
   table: byLineWhenTooLong,
   code: byLineWhenTooLong,
 };
+
+/** The lines of a block, each with the blank lines that follow it: no unit begins with white space. */
+function textLines(body: string, block: Block): Span[] {
+  const found: Span[] = [];
+  for (const line of lines(body, block.start, block.end)) {
+    const previous = found.at(-1);
+    if (previous && body.slice(line.start, line.end).trim() === '') previous.end = line.end;
+    else found.push({ ...line });
+  }
+  return found;
+}
 
 /** Cuts a span that is too long by itself, at a line break or else at white space in the later half of each part. */
 function hardCuts(body: string, span: Span, ruler: TokenRuler, maxTokens: number): Span[] {
@@ -67,7 +75,8 @@ function goodCut(body: string, start: number, limit: number, spanEnd: number): n
 
 function lastCut(body: string, from: number, to: number, space: RegExp): number | null {
   for (let end = to; end > from; end--) {
-    if (space.test(body.charAt(end - 1)) && isCharacterBoundary(body, end)) return end;
+    // Never between two: the part after it would begin with white space, perhaps on the page before its text.
+    if (space.test(body.charAt(end - 1)) && !/\s/.test(body.charAt(end)) && isCharacterBoundary(body, end)) return end;
   }
   return null;
 }

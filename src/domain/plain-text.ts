@@ -7,3 +7,8 @@ export function isOneLine(text: string): boolean {
 export function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
+
+/** What is left of a text when that which cannot be stored is taken out. */
+export function toStorable(text: string): string {
+  return text.toWellFormed().replaceAll('\0', '');
+}

@@ -8,41 +8,54 @@ export type SemanticChunking = { method: 'semantic'; targetTokens: number; overl
 /** A text with fewer sentences has too few distances to tell a large one. */
 const minUnits = 8;
 const breakPercentile = 0.95;
+/** In UTF-16 units: what a large table is about shows within this, and no embedding service refuses twice as much. */
+const windowReach = 4_000;
 
 /**
- * The texts whose embeddings `chunkSemantically` asks for: each sentence (or table, code block, heading) of the body
- * with its two neighbours, so that one odd sentence does not look like a new subject.
+ * The texts whose subjects `chunkSemantically` compares: each sentence (or table, code block, heading) of the body with
+ * its two neighbours, so that one odd sentence does not look like a new subject. None when there are too few sentences.
  */
 export function semanticWindows(body: string, options: SemanticChunking, deps: { tokens: TokenCounter }): string[] {
   const units = chunkUnits(body, deps.tokens.measure(body), options.targetTokens);
   if (units.length < minUnits) return [];
-  return units.map((_, index) =>
-    body.slice(units[Math.max(0, index - 1)]?.start, units[Math.min(units.length - 1, index + 1)]?.end),
+  return units.map(({ start }, index) =>
+    body
+      .slice(
+        Math.max(units[index - 1]?.start ?? start, start - windowReach),
+        Math.min((units[index + 1] ?? units[index])?.end ?? body.length, start + windowReach),
+      )
+      .toWellFormed(),
   );
 }
 
+/** How far apart the subjects of two texts are, by their embeddings: 1 − cosine. */
+export function subjectDistance(a: Float32Array, b: Float32Array): number {
+  return 1 - cosine(a, b);
+}
+
 /**
- * Cuts the body where its subject changes: between neighbours whose distance 1 − cosine is in the top twentieth.
+ * Cuts the body where its subject changes: between neighbours whose distance is in the top twentieth.
  * A segment over the target is cut again at its largest distance; one under a quarter of it joins the nearer neighbour
  * if both fit. Chunks do not overlap. A body of fewer than eight sentences is chunked by tokens.
- * @param vectors embeddings of `semanticWindows`, in order
+ * @param distances the `subjectDistance` of each of the `semanticWindows` to the next, in order
  */
 export function chunkSemantically(
   body: string,
   options: SemanticChunking,
-  vectors: readonly Float32Array[],
+  distances: readonly number[],
   deps: { tokens: TokenCounter },
 ): Chunk[] {
-  if (vectors.length < minUnits) return chunkBody(body, { ...options, method: 'token' }, deps);
+  if (distances.length < minUnits - 1) return chunkBody(body, { ...options, method: 'token' }, deps);
   const ruler = deps.tokens.measure(body);
   const units = chunkUnits(body, ruler, options.targetTokens);
-  if (vectors.length !== units.length) throw new RangeError(`${vectors.length} vectors for ${units.length} sentences`);
+  if (distances.length !== units.length - 1) {
+    throw new RangeError(`${distances.length} distances between ${units.length} sentences`);
+  }
 
-  const gaps = vectors.slice(1).map((vector, index) => 1 - cosine(vectors[index] ?? vector, vector));
   const segments = joinSmall(
-    segmentsAt(gaps).flatMap((segment) => splitLarge(segment, units, gaps, ruler, options.targetTokens)),
+    segmentsAt(distances).flatMap((segment) => splitLarge(segment, units, distances, ruler, options.targetTokens)),
     units,
-    gaps,
+    distances,
     ruler,
     options.targetTokens,
   );

@@ -10,6 +10,9 @@ export type Actor = {
   teamAdminOf: readonly string[];
 };
 
+/** The caller, and the request that jobs, audits and logs are traced to. */
+export type RequestActor = Actor & { requestId: string };
+
 /** What decides about the access to a row. `createdBy` is null for what belongs to nobody in person, like a root folder. */
 export type Scope = {
   orgId: string;
@@ -54,4 +57,13 @@ export function canManage(actor: Actor, scope: Scope): boolean {
   if (scope.visibility === 'personal') return false;
   if (actor.isOrgAdmin) return true;
   return scope.visibility === 'team_level' && scope.teamIds.some((id) => actor.teamAdminOf.includes(id));
+}
+
+/** System folders are nobody's own but the personal root: org and team admins manage the others. */
+export function canWriteToFolder(
+  actor: Actor,
+  folder: Pick<Scope, 'orgId' | 'visibility'> & { ownerId: string | null; teamId: string | null },
+): boolean {
+  const { orgId, visibility, ownerId, teamId } = folder;
+  return canManage(actor, { orgId, createdBy: ownerId, visibility, teamIds: teamId === null ? [] : [teamId] });
 }

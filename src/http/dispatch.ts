@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import type { Logger } from 'pino';
+import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { IdempotencyKey, IdempotencyStore, StoredResponse } from '#src/ports/idempotency-store.ts';
 import type { Answer, EventsAnswer } from './answers.ts';
@@ -12,7 +13,7 @@ import { parseParams } from './params.ts';
 import { problemHeaders, toAppError, toProblem } from './problem.ts';
 import { type ReceivedBody, receiveBody } from './receive-body.ts';
 import type { AppResponse } from './request-log.ts';
-import type { RequestActor, Route, RouteContext } from './route.ts';
+import type { Route, RouteContext } from './route.ts';
 import { soundInput } from './sound-input.ts';
 import { validate } from './validate.ts';
 
@@ -54,7 +55,7 @@ export function createDispatcher(deps: DispatchDeps) {
         idempotencyKey: key ?? null,
         signal: leaving.signal,
       };
-      await checkPrecondition(req, getSibling, request);
+      if (route.method === 'patch' || route.method === 'put') await checkPrecondition(req, getSibling, request);
 
       const body = await receiveBody(route, req, actor);
       let isBodyUsed = false;
@@ -96,7 +97,8 @@ export function createDispatcher(deps: DispatchDeps) {
   async function checkPrecondition(req: Request, getSibling: Route | undefined, request: Omit<Context, 'body'>) {
     const expected = req.get('if-match');
     if (expected === undefined || getSibling === undefined) return;
-    const current = await getSibling.handle({ ...request, query: {}, body: undefined });
+    const query = getSibling.query === undefined ? {} : validate(getSibling.query, {});
+    const current = await getSibling.handle({ ...request, query, body: undefined });
     if (current.kind !== 'json' || !namesTag(expected, entityTag(JSON.stringify(current.data)))) {
       throw appError('precondition_failed', { detail: 'Read the resource again and repeat the change.' });
     }

@@ -4,6 +4,9 @@ import { problemHeaders, toAppError, toProblem } from './problem.ts';
 import type { AppResponse } from './request-log.ts';
 import { sendProblem } from './send-answer.ts';
 
+/** For the rest of a body that is not wanted. */
+const patienceMs = 60_000;
+
 /** Makes every thrown error a problem answer. The cause of a 5xx goes to the log and nowhere else. */
 export function createErrorHandler(deps: { logger: Logger; isOutage: (error: unknown) => boolean }) {
   return (thrown: unknown, req: Request, res: AppResponse, _next: NextFunction): void => {
@@ -22,6 +25,10 @@ export function createErrorHandler(deps: { logger: Logger; isOutage: (error: unk
     }
     // Lets a client that is still sending finish, so that it comes to read the answer.
     req.resume();
+    if (!req.complete) {
+      const late = setTimeout(() => req.destroy(), patienceMs);
+      req.once('close', () => clearTimeout(late));
+    }
     const problem = toProblem(error, res.locals);
     sendProblem(res, error.status, problem, problemHeaders(error, req.headers.authorization !== undefined));
   };

@@ -1,8 +1,11 @@
 import { z } from 'zod';
 import { answer, ok } from './answers.ts';
+import { createExpiringCache } from './expiring-cache.ts';
 import { type Route, route } from './route.ts';
 
 const checkTimeoutMs = 3_000;
+/** Anybody may ask, and an answer costs a query and two calls of the workflow engine. */
+const checkMaxAgeMs = 1_000;
 
 export const healthSchema = z.strictObject({ status: z.literal('ok') }).meta({ id: 'Health' });
 
@@ -18,6 +21,12 @@ export function healthRoutes(deps: {
   checks: Record<string, () => Promise<boolean>>;
   isDraining: () => boolean;
 }): Route[] {
+  const recent = createExpiringCache<Record<string, boolean>>(1);
+  const check = async () => {
+    const results = Object.entries(deps.checks).map(async ([name, ask]) => [name, await holds(ask)]);
+    return { value: Object.fromEntries(await Promise.all(results)), expiresAtMs: Date.now() + checkMaxAgeMs };
+  };
+
   return [
     route({
       method: 'get',
@@ -41,10 +50,7 @@ export function healthRoutes(deps: {
         503: { description: 'It cannot', schema: readinessSchema },
       },
       handle: async () => {
-        const results = await Promise.all(
-          Object.entries(deps.checks).map(async ([name, check]) => [name, await holds(check)]),
-        );
-        const checks: Record<string, boolean> = { ...Object.fromEntries(results), serving: !deps.isDraining() };
+        const checks = { ...(await recent.get('checks', check)), serving: !deps.isDraining() };
         return Object.values(checks).every(Boolean)
           ? ok({ status: 'ready' as const, checks }, { 'Cache-Control': 'no-store' })
           : answer(503, { status: 'not_ready' as const, checks });

@@ -48,7 +48,8 @@ export async function withIdempotency(
     case 'claimed':
   }
 
-  const lease = setInterval(() => void store.renew(key, leaseSeconds).catch(onLost), renewEveryMs);
+  const { leaseOwner } = claim;
+  const lease = setInterval(() => void store.renew(key, leaseOwner, leaseSeconds).catch(onLost), renewEveryMs);
   let response: StoredResponse | undefined;
   try {
     response = await work();
@@ -56,7 +57,10 @@ export async function withIdempotency(
   } finally {
     clearInterval(lease);
     // The effect is there whatever happens to the key: a store that fails now costs only the replay.
-    const settled = response !== undefined && isKept(response) ? store.complete(key, response) : store.release(key);
+    const settled =
+      response !== undefined && isKept(response)
+        ? store.complete(key, leaseOwner, response)
+        : store.release(key, leaseOwner);
     await settled.catch(onLost);
   }
 }

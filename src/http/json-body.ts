@@ -3,11 +3,21 @@ import { appError } from '#src/errors.ts';
 import { soundInput } from './sound-input.ts';
 
 const defaultLimitBytes = 1024 * 1024;
+/** Nobody needs longer for a body of this size, except to hold the line. */
+const defaultPatienceMs = 30_000;
 const jsonType = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 
-/** Reads a JSON body. None at all counts as `{}`, so that a body of optional fields may be left out. */
-export async function readJsonBody(req: IncomingMessage, limitBytes = defaultLimitBytes): Promise<unknown> {
-  const text = await readText(req, limitBytes);
+/**
+ * Reads a JSON body. None at all counts as `{}`, so that a body of optional fields may be left out. Who has not sent it
+ * after `patienceMs` is cut off.
+ */
+export async function readJsonBody(
+  req: IncomingMessage,
+  limitBytes = defaultLimitBytes,
+  patienceMs = defaultPatienceMs,
+): Promise<unknown> {
+  const late = setTimeout(() => req.destroy(), patienceMs);
+  const text = await readText(req, limitBytes).finally(() => clearTimeout(late));
   if (text === '') return {};
   const type = req.headers['content-type'] ?? '';
   if (!jsonType.test(type)) {

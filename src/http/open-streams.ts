@@ -15,6 +15,7 @@ export function createOpenStreams(): OpenStreams {
   return {
     open(res) {
       const stream = openEventStream(res);
+      if (res.destroyed) return stream;
       streams.add(stream);
       res.once('close', () => {
         streams.delete(stream);

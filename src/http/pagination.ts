@@ -1,16 +1,15 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
+import type { ListPosition } from '#src/contracts/list-position.ts';
 import { appError } from '#src/errors.ts';
 import { canonicalJson } from './canonical-json.ts';
+import { integerField } from './fields.ts';
 
 /** The query fields of a keyset list: `z.strictObject({ ...keysetQuery, agent_id: … })`. */
 export const keysetQuery = {
-  limit: z.coerce.number().int().min(1).max(100).default(20),
+  limit: integerField({ min: 1, max: 100 }).default(20),
   cursor: z.string().min(1).max(1_000).optional(),
 };
-
-/** The last row of a page: `sortKey` as text (a time in ISO 8601 with microseconds), and the id that breaks ties. */
-export type KeysetPosition = { sortKey: string; id: string };
 
 /**
  * Cursors of the form `v1.<position>.<signature>`. They hold for the list and the filters they were made for:
@@ -18,8 +17,8 @@ export type KeysetPosition = { sortKey: string; id: string };
  */
 export type Cursors = {
   /** Null for the end of a list, which has no cursor. */
-  encode(position: KeysetPosition | null, list: unknown): string | null;
-  decode(cursor: string | undefined, list: unknown): KeysetPosition | null;
+  encode(position: ListPosition | null, list: unknown): string | null;
+  decode(cursor: string | undefined, list: unknown): ListPosition | null;
 };
 
 const position = z.tuple([z.string(), z.string(), z.string()]);

@@ -3,7 +3,7 @@ import { appError, type ErrorCode, isErrorCode } from '#src/errors.ts';
 
 /** A path id. What is no UUID cannot exist: it answers with the same 404 code as an unknown one. */
 export function idParam(notFound: ErrorCode) {
-  return z.guid({ error: notFound });
+  return z.guid({ error: notFound }).toLowerCase();
 }
 
 /** Path parameters never answer 422: an address that cannot exist is not found. */

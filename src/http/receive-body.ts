@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
+import type { RequestActor } from '#src/domain/visibility.ts';
 import { readJsonBody } from './json-body.ts';
-import type { RequestActor, Route } from './route.ts';
+import type { Route } from './route.ts';
 import { receiveForm } from './upload.ts';
 import { validate } from './validate.ts';
 

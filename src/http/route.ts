@@ -1,14 +1,13 @@
 import type { Readable } from 'node:stream';
 import type { z } from 'zod';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { RequestActor } from '#src/domain/visibility.ts';
 import type { ErrorCode } from '#src/errors.ts';
 import type { Answer, EmptyAnswer, EventsAnswer, FileAnswer, JsonAnswer } from './answers.ts';
 
 /** Who may call: anybody, a signed-in user, or an admin of his organization. There is no default. */
 export type Access = 'public' | 'user' | 'org_admin';
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
-export type RequestActor = Actor & { requestId: string };
 
 /** A success answer: JSON by `schema`, something else by `contentType`, or nothing. */
 export type ResponseSpec =

@@ -17,8 +17,12 @@ export const eventStreamHeaders = {
 /** An open stream. `end` may be called more than once; nothing is written after the first. */
 export type OpenEventStream = EventSink & { end(last?: StoredEvent): void };
 
+/** Whose client left before the stream opened: it never closes again, so that nothing may wait for that. */
+const unread: OpenEventStream = { send: async () => {}, end: () => {} };
+
 /** Starts a stream of Server-Sent Events on a response whose headers are set. */
 export function openEventStream(res: ServerResponse): OpenEventStream {
+  if (res.destroyed) return unread;
   let open = true;
   res.flushHeaders();
   res.write(`retry: ${reconnectMs}\n\n`);
@@ -30,9 +34,9 @@ export function openEventStream(res: ServerResponse): OpenEventStream {
   res.once('close', close);
 
   const write = (event: StoredEvent): boolean => {
-    const accepted = res.write(formatEvent(event));
+    // What piled up before counts: one event may be of any size.
     if (res.writableLength > maxBufferedBytes) res.destroy();
-    return accepted;
+    return !res.destroyed && res.write(formatEvent(event));
   };
 
   return {

@@ -9,20 +9,35 @@ import type { IncomingFile } from './route.ts';
 
 const limits = { files: 1, fields: 64, parts: 66, fieldSize: 64 * 1024, fieldNameSize: 100 };
 const maxFileNameLength = 255;
+/** An upload may take hours over a slow line, but not stand still. */
+const defaultPatienceMs = 60_000;
+
+type FormTarget = {
+  store: (upload: IncomingFile) => Promise<StoredUpload>;
+  discard: (stored: StoredUpload) => Promise<void>;
+};
 
 export type ReceivedForm = { fields: Record<string, unknown>; file: StoredUpload };
 
 /**
  * Reads a form whose part `file` is streamed to `store` while it arrives. Nothing is left behind by a form that turns
- * out wrong: then `discard` has been called with what was stored.
+ * out wrong: then `discard` has been called with what was stored. Who sends nothing for `patienceMs` is cut off.
  */
 export async function receiveForm(
   req: IncomingMessage,
-  target: {
-    store: (upload: IncomingFile) => Promise<StoredUpload>;
-    discard: (stored: StoredUpload) => Promise<void>;
-  },
+  target: FormTarget,
+  patienceMs = defaultPatienceMs,
 ): Promise<ReceivedForm> {
+  // Node destroys a socket whose time is over and that nobody speaks for.
+  req.socket.setTimeout(patienceMs);
+  try {
+    return await readForm(req, target);
+  } finally {
+    req.socket.setTimeout(0);
+  }
+}
+
+async function readForm(req: IncomingMessage, target: FormTarget): Promise<ReceivedForm> {
   const parser = openParser(req);
   const fields = new Map<string, string[]>();
   let failure: unknown;
@@ -99,6 +114,12 @@ function describeFile(info: FileInfo, part: Readable): IncomingFile {
   return { fileName: fileName || 'file', mediaType: info.mimeType, content };
 }
 
+/** A form sends a field that its user left empty too: that is none. */
 function singleValues(fields: Map<string, string[]>): Record<string, unknown> {
-  return Object.fromEntries([...fields].map(([name, values]) => [name, values.length === 1 ? values[0] : values]));
+  return Object.fromEntries(
+    [...fields].flatMap(([name, values]) => {
+      const value = values.length === 1 ? values[0] : values;
+      return value === '' ? [] : [[name, value]];
+    }),
+  );
 }

@@ -13,4 +13,6 @@ export type BlobStore = {
   withLocalFile<T>(key: string, use: (path: string) => Promise<T>): Promise<T>;
   /** Deleting what is not there is fine. */
   delete(key: string): Promise<void>;
+  /** Deletes what uploads left behind that were cut off by a crash more than a day ago. */
+  deleteStrays(): Promise<void>;
 };

@@ -16,7 +16,10 @@ export type ModelUsage = { inputTokens: number; cachedInputTokens: number; compl
 
 export type ModelReply = { text: string; model: string; usage: ModelUsage };
 
-/** A chat model behind the Chat Completions protocol. Errors as in `Embedder`. */
+/**
+ * A chat model behind the Chat Completions protocol. Errors as in `Embedder`. What it says comes without that which no
+ * database can store (NUL, half of a character).
+ */
 export type ChatModel = {
   /** Calls `onToken` with each piece of text as it comes; resolves with the whole when the stream ended well. */
   stream(request: ModelRequest, onToken: (text: string) => void): Promise<ModelReply>;

@@ -15,17 +15,20 @@ export type StoredResponse = {
 };
 
 export type IdempotencyClaim =
-  | { outcome: 'claimed' }
+  | { outcome: 'claimed'; leaseOwner: string }
   | { outcome: 'in_flight' }
   | { outcome: 'other_request' }
   | { outcome: 'stored'; response: StoredResponse };
 
-/** Remembers answers for 24 hours and lets one request at a time work under a key. */
+/**
+ * Remembers answers for 24 hours and lets one request at a time work under a key. Who holds a key names himself by the
+ * `leaseOwner` of his claim: calls of one whose lease was taken over change nothing.
+ */
 export type IdempotencyStore = {
   /** Takes the key for `leaseSeconds`, unless another request has it, or had it with this or another fingerprint. */
   claim(key: IdempotencyKey, fingerprint: string, leaseSeconds: number): Promise<IdempotencyClaim>;
-  renew(key: IdempotencyKey, leaseSeconds: number): Promise<void>;
-  complete(key: IdempotencyKey, response: StoredResponse): Promise<void>;
+  renew(key: IdempotencyKey, leaseOwner: string, leaseSeconds: number): Promise<void>;
+  complete(key: IdempotencyKey, leaseOwner: string, response: StoredResponse): Promise<void>;
   /** Forgets a key whose request failed in a way that asks to be repeated. */
-  release(key: IdempotencyKey): Promise<void>;
+  release(key: IdempotencyKey, leaseOwner: string): Promise<void>;
 };

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { type Stack, stack } from '#test/support/stack.ts';
-import { untilJob } from '#test/support/until-job.ts';
+import { untilJob, untilRun } from '#test/support/until-job.ts';
 
 describe('the first story: from a pasted text to a scored, cited answer', () => {
   let s: Stack;
@@ -22,7 +22,7 @@ describe('the first story: from a pasted text to a scored, cited answer', () => 
       201,
     );
     const document = pasted.body as { id: string; chunking_job_id: string };
-    await untilJob(ada, document.chunking_job_id, 'succeeded');
+    await untilRun(ada, document.chunking_job_id, 'succeeded');
 
     const draft = await ada.post(
       '/agent-drafts',

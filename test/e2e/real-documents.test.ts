@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Member } from '#test/support/client.ts';
 import { stack } from '#test/support/stack.ts';
-import { untilJob } from '#test/support/until-job.ts';
+import { untilRun } from '#test/support/until-job.ts';
 
 const DOCUMENTS = join(process.env.DATASETS_DIR ?? join(import.meta.dirname, '../../../shared/datasets'), 'documents');
 
@@ -77,7 +77,7 @@ describe('real documents, from upload to the cited passage', () => {
         parse_job_id: string;
       };
       // The whole run, not its first part: the body is readable once the generation is active.
-      await untilJob(member, uploaded.parse_job_id.replace('.parse', ''), 'succeeded', 60_000);
+      await untilRun(member, uploaded.parse_job_id, 'succeeded', 60_000);
       const { content: body } = (await member.get(`/documents/${uploaded.id}`, 200)).body as { content: string };
 
       for (const question of questions) {

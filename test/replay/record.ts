@@ -37,6 +37,7 @@ const recordings = {
     }).activities,
   },
   'score-alignment-succeeded': { ...alignment, activities: stubAlignment(3).activities },
+  'score-alignment-named-beside': { ...alignment, activities: stubAlignment(3).activities },
   'score-alignment-failed': {
     ...alignment,
     activities: stubAlignment(1, {

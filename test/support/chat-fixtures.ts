@@ -3,7 +3,7 @@ import { EventSourceParserStream } from 'eventsource-parser/stream';
 import type { z } from 'zod';
 import { chatMessageSchema } from '#src/modules/chat/chat.schema.ts';
 import type { ApiClient, Member } from './client.ts';
-import { untilJob } from './until-job.ts';
+import { untilRun } from './until-job.ts';
 
 export type ChatMessage = z.output<typeof chatMessageSchema>;
 
@@ -40,7 +40,7 @@ export async function publishAgent(client: ApiClient, fields: Record<string, unk
 export async function ingestText(client: ApiClient, name: string, content: string): Promise<string> {
   const { body } = await client.post('/documents/paste', { name, content, source_format: 'markdown' }, 201);
   const { id, embedding_job_id } = body as { id: string; embedding_job_id: string };
-  await untilJob(client, embedding_job_id, 'succeeded');
+  await untilRun(client, embedding_job_id, 'succeeded');
   return id;
 }
 

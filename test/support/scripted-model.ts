@@ -16,9 +16,12 @@ export type ChatRequest = {
 
 export type RerankRequest = { model?: string; query: string; documents: string[] };
 
-/** What the model does with one request. `until` holds the end of an answer back, after its first word. */
+/**
+ * What the model does with one request. A text is streamed word by word, a list piece by piece; `until` holds all but
+ * the first back.
+ */
 export type Behaviour =
-  | { kind: 'answer'; text: string; until?: Promise<unknown> }
+  | { kind: 'answer'; text: string | readonly string[]; until?: Promise<unknown> }
   | { kind: 'status'; status: number; retryAfterSeconds?: number }
   | { kind: 'break_off'; text: string };
 
@@ -29,8 +32,8 @@ export type ScriptedModel = {
   requests: ChatRequest[];
   /** From now on. Requests for a title are not asked for: they get "A scripted title". */
   behave(script: (request: ChatRequest) => Behaviour): void;
-  /** From now on, embeddings fail as if the server were overloaded. */
-  failEmbeddings(fails: boolean): void;
+  /** From now on, embeddings fail: as if the server were overloaded, unless another status says why. */
+  failEmbeddings(fails: boolean, status?: number): void;
   /** From now on; null forwards embeddings to the real model server again. */
   behaveEmbedding(script: ScriptedAnswer | null): void;
   /** From now on; null is a provider without a reranker. */
@@ -47,7 +50,7 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
   const requests: ChatRequest[] = [];
   const answerPlainly = (): Behaviour => ({ kind: 'answer', text: 'A scripted answer.' });
   let script: (request: ChatRequest) => Behaviour = answerPlainly;
-  let embeddingsFail = false;
+  let embeddingsFailWith: number | null = null;
   let embeddingScript: ScriptedAnswer | null = null;
   let rerankingScript: ScriptedAnswer | null = null;
   let models: readonly object[] = [];
@@ -69,13 +72,13 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
         response.socket?.destroySoon();
         return;
       case 'answer':
-        if (!request.stream) return answerWhole(response, request.model, behaviour.text);
+        if (!request.stream) return answerWhole(response, request.model, [behaviour.text].flat().join(''));
         await answerInPieces(response, request.model, behaviour);
     }
   }
 
   async function forwardEmbeddings(body: unknown, response: ServerResponse): Promise<void> {
-    if (embeddingsFail) return fail(response, 503);
+    if (embeddingsFailWith !== null) return fail(response, embeddingsFailWith);
     const answer = await fetch(`${testServices().modelBaseUrl}/embeddings`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -110,8 +113,8 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
       script = next;
       requests.length = 0;
     },
-    failEmbeddings: (fails) => {
-      embeddingsFail = fails;
+    failEmbeddings: (fails, status = 503) => {
+      embeddingsFailWith = fails ? status : null;
     },
     behaveEmbedding: (next) => {
       embeddingScript = next;
@@ -142,10 +145,10 @@ const usage = {
 async function answerInPieces(
   response: ServerResponse,
   model: string,
-  { text, until }: { text: string; until?: Promise<unknown> },
+  { text, until }: Extract<Behaviour, { kind: 'answer' }>,
 ): Promise<void> {
   openStream(response);
-  const [first = '', ...others] = text.match(/\s*\S+/g) ?? [];
+  const [first = '', ...others] = typeof text === 'string' ? (text.match(/\s*\S+/g) ?? []) : text;
   sendPiece(response, model, first);
   await until;
   for (const piece of others) sendPiece(response, model, piece);

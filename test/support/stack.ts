@@ -74,7 +74,8 @@ export async function startStack(
   });
   const container = createContainer(config, 'test');
   installRuntimeOnce(container.logger);
-  const workers = parts.workers ? await startWorkers(container) : null;
+  const workers = parts.workers ? startWorkers(container) : null;
+  await workers?.polling;
 
   const app = createApp(container);
   const server = createServer(app.express).listen(0, '127.0.0.1');

@@ -24,7 +24,7 @@ export function stubAlignment(
       if (left === 0) return { scored: false };
       left -= 1;
       round += 1;
-      return { scored: true, round, state: 'stable', ewma: 100 };
+      return { scored: true, round, state: 'stable', ewma: 100, isUntitled: !calls.includes('nameChat') };
     },
     nameChat: async () => undefined,
     recordAlignmentSuccess: async () => undefined,

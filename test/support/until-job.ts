@@ -1,3 +1,4 @@
+import { parseJobId } from '#src/contracts/workflow-ids.ts';
 import type { ApiClient } from './client.ts';
 import { until } from './until.ts';
 
@@ -23,4 +24,9 @@ export async function untilJob(client: ApiClient, jobId: string, status: string,
     },
     timeoutMs,
   );
+}
+
+/** Follows the whole run that a job id, or the id of one of its parts, belongs to: its parts succeed one by one before. */
+export function untilRun(client: ApiClient, jobId: string, status: string, timeoutMs?: number): Promise<JobView> {
+  return untilJob(client, parseJobId(jobId).workflowId, status, timeoutMs);
 }

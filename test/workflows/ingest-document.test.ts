@@ -84,6 +84,35 @@ describe('ingestDocument', function () {
     });
   });
 
+  it('embeds again what the vector store lost', async () => {
+    let isFirst = true;
+    const { activities, calls } = stubIngestion({
+      activateGeneration: async () => {
+        if (!isFirst) return;
+        isFirst = false;
+        throw appError('vectors_missing');
+      },
+    });
+    await ingest(activities, async (run) => {
+      expect(await run.result()).deep.equal({ chunks: 3 });
+      expect(calls.slice(3)).deep.equal(['embedChunks', 'activateGeneration', 'embedChunks', 'activateGeneration']);
+    });
+  });
+
+  it('gives up on a vector store that loses points again and again', async () => {
+    const { activities, calls } = stubIngestion({
+      activateGeneration: async () => {
+        throw appError('vectors_missing');
+      },
+    });
+    await ingest(activities, async (run) => {
+      expect(await failureOf(run))
+        .instanceOf(ApplicationFailure)
+        .property('type', 'vectors_missing');
+      expect(calls.filter((name) => name === 'embedChunks')).length(3);
+    });
+  });
+
   it('fails at once with the code of a permanent fault, and records it', async () => {
     const recorded: unknown[] = [];
     const { activities, calls } = stubIngestion({

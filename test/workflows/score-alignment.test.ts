@@ -54,7 +54,7 @@ describe('scoreAlignment', function () {
 
   const times = (calls: string[], name: string) => calls.filter((call) => call === name).length;
 
-  it('scores all rounds that wait, then names the chat and closes the job', async () => {
+  it('scores all rounds that wait, then closes the job and names the chat', async () => {
     const { activities, calls } = stubAlignment(3);
     await align(activities, async (run) => {
       await run.result();
@@ -63,8 +63,8 @@ describe('scoreAlignment', function () {
         'scoreNextRound',
         'scoreNextRound',
         'scoreNextRound',
-        'nameChat',
         'recordAlignmentSuccess',
+        'nameChat',
       ]);
       expect(await run.query<AlignmentProgress>(stageQueryName)).deep.equal({ scoredRounds: 3, lastRound: 3 });
     });
@@ -130,7 +130,62 @@ describe('scoreAlignment', function () {
     await align(activities, async (run) => {
       await run.result();
       expect(times(calls, 'nameChat')).equal(1);
-      expect(calls.at(-1)).equal('recordAlignmentSuccess');
+      expect(times(calls, 'recordAlignmentSuccess')).equal(1);
+    });
+  });
+
+  it('scores the next round while a slow model still thinks about the title', async () => {
+    const isScored = Promise.withResolvers<void>();
+    const isAsked = Promise.withResolvers<void>();
+    const { activities, calls, arrive } = stubAlignment(1, {
+      nameChat: async () => {
+        isAsked.resolve();
+        await isScored.promise;
+      },
+    });
+    await align(activities, async (run, nudge) => {
+      await isAsked.promise;
+      arrive();
+      await nudge();
+      await until('the second round is scored', async () => times(calls, 'recordAlignmentSuccess') === 2);
+      isScored.resolve();
+      await run.result();
+      expect(await run.query<AlignmentProgress>(stageQueryName)).deep.equal({ scoredRounds: 2, lastRound: 2 });
+      expect(times(calls, 'nameChat')).equal(1);
+    });
+  });
+
+  it('asks for no title where the chat has one', async () => {
+    let waits = true;
+    const { activities, calls } = stubAlignment(0, {
+      scoreNextRound: async () => {
+        if (!waits) return { scored: false };
+        waits = false;
+        return { scored: true, round: 7, state: 'stable', ewma: 100, isUntitled: false };
+      },
+    });
+    await align(activities, async (run) => {
+      await run.result();
+      expect(calls).not.include('nameChat');
+    });
+  });
+
+  it('waits for the title to be given up when it is cancelled', async () => {
+    let isGivenUp = false;
+    const { activities, calls } = stubAlignment(1, {
+      nameChat: () =>
+        heartbeating(async () => {
+          await Context.current().cancelled.catch(() => undefined);
+          isGivenUp = true;
+          throw new CancelledFailure('given up');
+        }),
+    });
+    await align(activities, async (run) => {
+      await until('the title is asked for', async () => calls.includes('nameChat'));
+      await run.cancel();
+      expect(await failureOf(run)).instanceOf(CancelledFailure);
+      expect(isGivenUp).equal(true);
+      expect(calls.at(-1)).equal('recordAlignmentCancellation');
     });
   });
 

@@ -59,7 +59,7 @@ describe('splitIntoStatements', () => {
   });
 
   it('drops Markdown marks, and bracketed numbers that would look like citations', () => {
-    expect(textsOf('The **club**[12] plays at [Carrow Road](https://example.org) \\(Norwich\\).')).to.deep.equal([
+    expect(textsOf('The **club**[12][3, 4] plays at [Carrow Road](https://example.org) \\(Norwich\\).')).to.deep.equal([
       'The club plays at Carrow Road (Norwich).',
     ]);
   });

@@ -16,8 +16,8 @@ const MARKDOWN_HEADING = /^(?:#{1,6}\s+|(?=\*\*[^*]+\*\*:?$|__[^_]+__:?$))/;
 const LIST_MARK = /^(?:[-*+•]|\d{1,3}[.)])\s+/;
 const RULE = /^[\s=_*~-]{3,}$/;
 const TABLE_DELIMITER = /^\|(?=.*-)[\s:|-]+$/;
-/** A bracketed number in an answer would be read as the citation of another passage. */
-const REFERENCE = /\[\d+\]/g;
+/** Bracketed numbers in an answer would be read as citations of other passages. */
+const REFERENCE = /\[\d+(?:\s*,\s*\d+)*\]/g;
 const SENTENCE_END = /[.!?:;]["')\]]*$/;
 const FIELD = /^[^:]+:\s+\S/;
 /** A line of running text goes on in the next one; a shorter line is a title, a field or the row of a table. */

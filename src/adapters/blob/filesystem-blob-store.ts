@@ -1,15 +1,18 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { access, mkdir, open, rename, rm } from 'node:fs/promises';
+import { access, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { appError } from '#src/errors.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 
+/** No upload pauses for so long. */
+const strayAfterMs = 24 * 60 * 60_000;
+
 /**
  * Originals as files under `directory`. A file is written beside the others, flushed to the disk and only then renamed
- * to its key: a crash leaves a stray temporary file and never half an object.
+ * to its key: a crash leaves a stray temporary file, for `deleteStrays`, and never half an object.
  */
 export function createFilesystemBlobStore(options: { directory: string }): BlobStore {
   const objects = join(options.directory, 'objects');
@@ -31,7 +34,7 @@ export function createFilesystemBlobStore(options: { directory: string }): BlobS
         await mkdir(dirname(target), { recursive: true });
         await pipeline(content, meter.stream, createWriteStream(temporary, { flags: 'wx', flush: true }));
         await rename(temporary, target);
-        await syncDirectory(dirname(target));
+        await syncDirectories(dirname(target), options.directory);
         return meter.result();
       } catch (error) {
         await rm(temporary, { force: true });
@@ -56,6 +59,15 @@ export function createFilesystemBlobStore(options: { directory: string }): BlobS
     async delete(key) {
       await rm(pathOf(key), { force: true });
     },
+
+    async deleteStrays() {
+      const names = await readdir(incoming).catch(unlessMissing);
+      for (const path of (names ?? []).map((name) => join(incoming, name))) {
+        // An upload that ends meanwhile takes its file away.
+        const file = await stat(path).catch(unlessMissing);
+        if (file !== undefined && Date.now() - file.mtimeMs > strayAfterMs) await rm(path, { force: true });
+      }
+    },
   };
 }
 
@@ -79,13 +91,15 @@ function createMeter(limitBytes: number): {
   return { stream, result: () => ({ sizeBytes, sha256: hash.digest('hex') }) };
 }
 
-/** A rename is durable only when the directory that holds the name is. */
-async function syncDirectory(path: string): Promise<void> {
-  const directory = await open(path);
-  try {
-    await directory.sync();
-  } finally {
-    await directory.close();
+/** A name is durable only when the directory that holds it is, and so is the name of a directory that is new. */
+async function syncDirectories(from: string, upTo: string): Promise<void> {
+  for (let path = from; path.length >= upTo.length; path = dirname(path)) {
+    const directory = await open(path);
+    try {
+      await directory.sync();
+    } finally {
+      await directory.close();
+    }
   }
 }
 
@@ -93,6 +107,10 @@ function missing(key: string): (error: unknown) => never {
   return (error) => {
     throw hasCode(error, 'ENOENT') ? appError('blob_missing', { detail: `There is no object ${key}.` }) : error;
   };
+}
+
+function unlessMissing(error: unknown): undefined {
+  if (!hasCode(error, 'ENOENT')) throw error;
 }
 
 function hasCode(error: unknown, ...codes: string[]): boolean {

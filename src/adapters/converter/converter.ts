@@ -1,9 +1,11 @@
 import { readFile, realpath, stat } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { SourceFormat } from '#src/domain/document-format.ts';
 import { appError } from '#src/errors.ts';
 import type { ConvertedDocument, Converter } from '#src/ports/converter.ts';
+import { createGate } from '../gate.ts';
 import { cleanMarkdown } from './clean-text.ts';
 import { type ConversionLimits, defaultConversionLimits } from './conversion-limits.ts';
 import { detectFormat } from './detect-format.ts';
@@ -13,7 +15,7 @@ import type { DocumentParser, ParsedDocument } from './parsed-document.ts';
 import { runParserProcess } from './parser-process.ts';
 
 /** Part of the key of stored conversions: raise it with every change that could give a file another body. */
-const version = '1';
+const version = '2';
 
 const childScript = join(import.meta.dirname, 'parser-child.ts');
 const projectFolder = join(import.meta.dirname, '../../..');
@@ -53,6 +55,8 @@ export function createConverter(deps: {
 }): Converter {
   const limits: ConversionLimits = { ...defaultConversionLimits, ...deps.limits };
   const workingDirectory = deps.tempDir;
+  // A parser may take a core and all of its memory limit; more at once would only be more memory.
+  const gate = createGate(availableParallelism());
 
   async function parseInChild(source: Source): Promise<ParsedDocument> {
     let parsed: ParsedDocument | undefined;
@@ -85,11 +89,12 @@ export function createConverter(deps: {
     if (source.format === 'pdf') {
       const { toolsDir, python = 'python3' } = deps;
       const path = await realpath(source.path);
-      return parsePdf({ path, signal: source.signal, python, toolsDir, workingDirectory, limits, onProgress });
+      const { signal } = source;
+      return gate(() => parsePdf({ path, signal, python, toolsDir, workingDirectory, limits, onProgress }));
     }
     const { size } = await stat(source.path);
     const parser = size <= limits.inProcessBytes ? inProcessParsers[source.format] : undefined;
-    if (!parser) return { ...(await parseInChild(source)), pageMap: null };
+    if (!parser) return { ...(await gate(() => parseInChild(source))), pageMap: null };
     const { body, title } = await parser({ bytes: await readFile(source.path), fileName: source.fileName });
     return { body: cleanMarkdown(body), title, pageMap: null };
   }

@@ -1,8 +1,10 @@
 import type OpenAI from 'openai';
+import { toStorable } from '#src/domain/plain-text.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { ChatModel, ModelReply, ModelRequest, ModelUsage } from '#src/ports/chat-model.ts';
 import { createOpenAiClient, type Endpoint } from './openai-client.ts';
-import { toModelError } from './openai-errors.ts';
+import { createModelErrors } from './openai-errors.ts';
+import { createStorablePieces } from './storable-pieces.ts';
 
 /** Between two pieces of an answer, or before the first: a slow model on two cores reads a full prompt in half of it. */
 const silenceTimeoutMs = 60_000;
@@ -11,10 +13,18 @@ const silenceTimeoutMs = 60_000;
 export function createChatModel(endpoint: Endpoint): ChatModel {
   const client = createOpenAiClient(endpoint, silenceTimeoutMs);
 
+  const toModelError = createModelErrors(endpoint);
+
   async function stream(request: ModelRequest, onToken: (text: string) => void): Promise<ModelReply> {
     const silence = watchSilence();
     const signal = AbortSignal.any([request.signal, silence.signal]);
+    const storable = createStorablePieces();
     let text = '';
+    const add = (piece: string) => {
+      if (piece === '') return;
+      text += piece;
+      onToken(piece);
+    };
     let usage: ModelUsage | undefined;
     let isFinished = false;
     try {
@@ -25,11 +35,7 @@ export function createChatModel(endpoint: Endpoint): ChatModel {
       for await (const chunk of chunks) {
         silence.heard();
         const choice = chunk.choices?.[0];
-        const piece = choice?.delta?.content ?? '';
-        if (piece !== '') {
-          text += piece;
-          onToken(piece);
-        }
+        add(storable.next(choice?.delta?.content ?? ''));
         if (choice?.finish_reason) isFinished = true;
         if (chunk.usage) usage = usageOf(chunk.usage);
       }
@@ -41,6 +47,7 @@ export function createChatModel(endpoint: Endpoint): ChatModel {
       silence.stop();
     }
     if (!isFinished) throw invalid('it broke off');
+    add(storable.rest());
     return replyOf(request, text, usage);
   }
 
@@ -50,7 +57,7 @@ export function createChatModel(endpoint: Endpoint): ChatModel {
       throw toModelError(error, signal);
     });
     // What is here is what the service sent, whatever the types of its client promise.
-    const text = answer.choices?.[0]?.message?.content ?? '';
+    const text = toStorable(answer.choices?.[0]?.message?.content ?? '');
     return replyOf(request, text, answer.usage && usageOf(answer.usage));
   }
 

@@ -1,7 +1,7 @@
 import { toUnitLength } from '#src/domain/embedding-batches.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import { createOpenAiClient, type Endpoint, isRecord } from './openai-client.ts';
-import { isTooLarge, toModelError } from './openai-errors.ts';
+import { createModelErrors, isTooLarge } from './openai-errors.ts';
 
 /** 64 texts of 8,192 tokens, the largest chunks allowed, on two slow cores. */
 const callTimeoutMs = 5 * 60_000;
@@ -19,6 +19,7 @@ export function createEmbeddingCall(
   options: Endpoint & { model: string; dimensions?: number | null | undefined; timeoutMs?: number },
 ): EmbeddingCall {
   const client = createOpenAiClient(options, options.timeoutMs ?? callTimeoutMs);
+  const toModelError = createModelErrors(options);
   const { model } = options;
   const asked = options.dimensions ?? undefined;
   let dimensions = asked;

@@ -3,7 +3,7 @@ import { kindByName, type ModelKind } from '#src/domain/model-kind.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelCatalog, ProvidedModel } from '#src/ports/model-catalog.ts';
 import { createOpenAiClient, type Endpoint, isRecord } from './openai-client.ts';
-import { toModelError } from './openai-errors.ts';
+import { createModelErrors } from './openai-errors.ts';
 
 const timeoutMs = 3_000;
 /** Some resellers list thousands; nobody chooses among so many. */
@@ -16,6 +16,7 @@ const windowNames = ['context_window', 'context_length', 'max_model_len', 'max_c
 /** Reads `GET /models`. What OpenAI's list does not have is taken where a server adds it. */
 export function createModelCatalog(endpoint: Endpoint): ModelCatalog {
   const client = createOpenAiClient(endpoint, timeoutMs);
+  const toModelError = createModelErrors(endpoint);
   return {
     async list(signal) {
       const answer: unknown = await client.get('/models', { signal }).catch((error: unknown) => {

@@ -1,43 +1,67 @@
 import { APIConnectionError, APIError, OpenAIError } from 'openai';
 import { AppError, appError } from '#src/errors.ts';
 
-const MESSAGE_LIMIT = 300;
+const messageLimit = 300;
 const longestPauseSeconds = 3_600;
 
+/** Shorter ones are no secrets (a local server takes any word), and blotting them out would spoil the text. */
+const minSecretLength = 8;
+
 /**
- * Turns what a call of the model service threw into our vocabulary; an aborted call gives the signal's own reason.
+ * Makes a function that turns what a call of the model service threw into our vocabulary; an aborted call gives the
+ * signal's own reason.
  * - 401, 403, 404 and a used-up quota: `model_not_configured`, somebody has to act.
  * - 408, 409, 429, 5xx, network and timeouts: `model_unavailable`, with the service's Retry-After.
  * - other 4xx: `model_rejected`, the same request will not do better.
  * - an answer that is not what the protocol says: `model_response_invalid`.
+ *
+ * Details go to tenants, causes into logs and run histories, and services repeat the key that they refuse: nothing that
+ * comes out of here holds `apiKey`.
  */
-export function toModelError(error: unknown, signal?: AbortSignal): unknown {
-  if (signal?.aborted) return signal.reason;
-  if (error instanceof AppError) return error;
-  if (error instanceof APIConnectionError || isNetworkFault(error)) {
-    return appError('model_unavailable', { detail: 'The model service could not be reached.', cause: error });
+export function createModelErrors({ apiKey }: { apiKey: string }) {
+  const mask = (text: string) => (apiKey.length < minSecretLength ? text : text.replaceAll(apiKey, '[key]'));
+  /** In place of the thrown error, which holds the whole answer with its headers. */
+  const causeOf = (error: unknown) => new Error(mask(wordsOf(error)));
+
+  function ofStatus(error: APIError, status: number): AppError {
+    const cause = causeOf(error);
+    if ([401, 403, 404].includes(status) || error.code === 'insufficient_quota') {
+      const detail = 'The model service refuses our key or does not know the model; tell the operator.';
+      return appError('model_not_configured', { detail, cause });
+    }
+    const detail = `The model service answered: ${mask(error.message).slice(0, messageLimit)}`;
+    if (status >= 500 || [408, 409, 429].includes(status)) {
+      const retryAfterSeconds = retryAfter(error.headers);
+      return appError('model_unavailable', {
+        detail,
+        cause,
+        ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+      });
+    }
+    return appError('model_rejected', { detail, cause });
   }
-  if (error instanceof APIError && error.status !== undefined) return ofStatus(error, error.status);
-  if (error instanceof SyntaxError || error instanceof OpenAIError) {
-    return appError('model_response_invalid', { detail: 'The model service gave an unreadable answer.', cause: error });
-  }
-  return error;
+
+  return (error: unknown, signal?: AbortSignal): unknown => {
+    if (signal?.aborted) return signal.reason;
+    if (error instanceof AppError) return error;
+    if (error instanceof APIConnectionError || isNetworkFault(error)) {
+      const detail = 'The model service could not be reached.';
+      return appError('model_unavailable', { detail, cause: causeOf(error) });
+    }
+    if (error instanceof APIError && error.status !== undefined) return ofStatus(error, error.status);
+    if (error instanceof SyntaxError || error instanceof OpenAIError) {
+      const detail = 'The model service gave an unreadable answer.';
+      return appError('model_response_invalid', { detail, cause: causeOf(error) });
+    }
+    return error;
+  };
 }
 
-function ofStatus(error: APIError, status: number): AppError {
-  const detail = `The model service answered: ${error.message.slice(0, MESSAGE_LIMIT)}`;
-  if ([401, 403, 404].includes(status) || error.code === 'insufficient_quota') {
-    return appError('model_not_configured', { detail, cause: error });
-  }
-  if (status >= 500 || [408, 409, 429].includes(status)) {
-    const retryAfterSeconds = retryAfter(error.headers);
-    return appError('model_unavailable', {
-      detail,
-      cause: error,
-      ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
-    });
-  }
-  return appError('model_rejected', { detail, cause: error });
+/** What an error and its causes say. */
+function wordsOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const words = `${error.name}: ${error.message}`;
+  return error.cause === undefined ? words : `${words} (${wordsOf(error.cause)})`;
 }
 
 /** What a call threw says that it held too much: in a smaller one the same texts may pass. */

@@ -1,7 +1,7 @@
 import { appError } from '#src/errors.ts';
 import type { Reranker } from '#src/ports/reranker.ts';
 import { createOpenAiClient, type Endpoint, isRecord } from './openai-client.ts';
-import { toModelError } from './openai-errors.ts';
+import { createModelErrors } from './openai-errors.ts';
 
 /** A small language model takes a second a passage. */
 const callTimeoutMs = 60_000;
@@ -9,6 +9,7 @@ const callTimeoutMs = 60_000;
 /** `POST {base}/rerank` in the shape that Cohere and Jina share: `{model, query, documents}` → `{results: [{index, relevance_score}]}`. */
 export function createReranker(endpoint: Endpoint): Reranker {
   const client = createOpenAiClient(endpoint, callTimeoutMs);
+  const toModelError = createModelErrors(endpoint);
   return {
     async rerank({ model, query, documents, signal }) {
       const body = { ...(model !== null && { model }), query, documents, return_documents: false };

@@ -1,27 +1,37 @@
 import { randomBytes } from 'node:crypto';
 import { hash, verify } from '@node-rs/argon2';
+import { appError } from '#src/errors.ts';
 import type { PasswordHasher } from '#src/ports/password-hasher.ts';
-import { createGate } from './gate.ts';
+import { createGate } from '../gate.ts';
 
 /** The OWASP password storage cheat sheet's figures for Argon2id, which is the library's default, with 19 MiB. */
 const parameters = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
 /** Hashing fills the thread pool that files and token checks share: a storm of logins must leave room in it. */
 const maxAtOnce = 2;
+/** A few seconds of work; who would wait longer is better told at once. */
+const maxWaiting = 100;
 
-/** Argon2id. */
+/** Argon2id. Throws `service_unavailable` when too many ask at once. */
 export function createArgon2Hasher(): PasswordHasher {
-  const gate = createGate(maxAtOnce);
-  const hashPassword = (password: string) => gate(() => hash(password, parameters));
-  let nobodysHash: Promise<string> | undefined;
+  const gate = createGate(maxAtOnce, {
+    maxWaiting,
+    refusal: () => appError('service_unavailable', { detail: 'Too many are signing in; try again in a moment.' }),
+  });
+  const nobodysHash = unmatchableHash();
 
   return {
-    hash: hashPassword,
+    hash: (password) => gate(() => hash(password, parameters)),
     async verify(stored, password) {
-      nobodysHash ??= hashPassword(randomBytes(16).toString('hex'));
-      const compareWith = stored ?? (await nobodysHash);
-      const matches = await gate(() => verify(compareWith, password));
+      const matches = await gate(() => verify(stored ?? nobodysHash, password));
       return stored !== null && matches;
     },
   };
+}
+
+/** Looks like the hash of a password and costs as much to compare with, but was made of none. */
+function unmatchableHash(): string {
+  const { memoryCost, timeCost, parallelism } = parameters;
+  const part = (bytes: number) => randomBytes(bytes).toString('base64').replaceAll('=', '');
+  return `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${part(16)}$${part(32)}`;
 }

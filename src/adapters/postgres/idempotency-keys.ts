@@ -1,5 +1,6 @@
+import { v7 as uuidv7 } from 'uuid';
 import type { Db } from '#src/ports/database.ts';
-import type { IdempotencyStore, StoredResponse } from '#src/ports/idempotency-store.ts';
+import type { IdempotencyKey, IdempotencyStore, StoredResponse } from '#src/ports/idempotency-store.ts';
 
 type Row = {
   fingerprint: string;
@@ -11,20 +12,22 @@ type Row = {
 /** Keys in Postgres: they survive a restart and hold for all replicas. */
 export function createIdempotencyStore(db: Db): IdempotencyStore {
   const until = (leaseSeconds: number) => db.raw('now() + make_interval(secs => ?)', [leaseSeconds]);
+  const held = (key: IdempotencyKey, leaseOwner: string) => db('idempotency_keys').where({ ...key, leaseOwner });
 
   return {
     async claim(key, fingerprint, leaseSeconds) {
       await db('idempotency_keys').whereRaw("created_at < now() - interval '24 hours'").delete();
+      const lease = { leaseOwner: uuidv7(), leaseExpiresAt: until(leaseSeconds) };
       for (;;) {
         // A key whose process died is taken over, by a request of the same fingerprint only.
         const taken = await db('idempotency_keys')
-          .insert({ ...key, fingerprint, leaseExpiresAt: until(leaseSeconds) })
+          .insert({ ...key, fingerprint, ...lease })
           .onConflict(['user_id', 'route', 'key'])
-          .merge({ leaseExpiresAt: until(leaseSeconds) })
+          .merge(lease)
           .whereRaw('idempotency_keys.response_status is null and idempotency_keys.lease_expires_at < now()')
           .where('idempotency_keys.fingerprint', fingerprint)
           .returning('key');
-        if (taken.length > 0) return { outcome: 'claimed' };
+        if (taken.length > 0) return { outcome: 'claimed', leaseOwner: lease.leaseOwner };
 
         const row: Row | undefined = await db('idempotency_keys').where(key).first();
         // Released between the two statements: try again.
@@ -38,24 +41,20 @@ export function createIdempotencyStore(db: Db): IdempotencyStore {
       }
     },
 
-    async renew(key, leaseSeconds) {
-      await db('idempotency_keys')
-        .where(key)
-        .update({ leaseExpiresAt: until(leaseSeconds) });
+    async renew(key, leaseOwner, leaseSeconds) {
+      await held(key, leaseOwner).update({ leaseExpiresAt: until(leaseSeconds) });
     },
 
-    async complete(key, response) {
-      await db('idempotency_keys')
-        .where(key)
-        .update({
-          responseStatus: response.status,
-          responseHeaders: JSON.stringify(response.headers),
-          responseBody: JSON.stringify(response.body),
-        });
+    async complete(key, leaseOwner, response) {
+      await held(key, leaseOwner).update({
+        responseStatus: response.status,
+        responseHeaders: JSON.stringify(response.headers),
+        responseBody: JSON.stringify(response.body),
+      });
     },
 
-    async release(key) {
-      await db('idempotency_keys').where(key).whereNull('response_status').delete();
+    async release(key, leaseOwner) {
+      await held(key, leaseOwner).whereNull('response_status').delete();
     },
   };
 }

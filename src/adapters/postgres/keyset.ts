@@ -1,8 +1,5 @@
 import type { Knex } from 'knex';
-
-/** `sortKey` is a time with the microseconds that a Date would lose. */
-type Position = { sortKey: string; id: string };
-type WithSortKey = { id: string; sortKey: string };
+import type { ListPosition } from '#src/contracts/list-position.ts';
 
 /**
  * Orders a list by time and id, newest first, and starts after a position. Reads one row more than asked for, which
@@ -10,7 +7,7 @@ type WithSortKey = { id: string; sortKey: string };
  */
 export function newestFirst(
   query: Knex.QueryBuilder,
-  options: { time: string; id: string; limit: number; after: Position | null },
+  options: { time: string; id: string; limit: number; after: ListPosition | null },
 ): Knex.QueryBuilder {
   const { time, id, limit, after } = options;
   query
@@ -25,7 +22,10 @@ export function newestFirst(
 }
 
 /** Cuts the extra row off; `last` is the position to go on from, or null at the end. */
-export function toPage<Row extends WithSortKey>(rows: Row[], limit: number): { items: Row[]; last: Position | null } {
+export function toPage<Row extends ListPosition>(
+  rows: Row[],
+  limit: number,
+): { items: Row[]; last: ListPosition | null } {
   const items = rows.slice(0, limit);
   const final = items.at(-1);
   const last = rows.length > limit && final !== undefined ? { sortKey: final.sortKey, id: final.id } : null;

@@ -1,17 +1,16 @@
 import { z } from 'zod';
 import { type Actor, canManage } from '#src/domain/visibility.ts';
+import { idField, visibilityField } from '#src/http/fields.ts';
 import type { AgentView } from './agents.model.ts';
 
-const visibility = z.enum(['personal', 'team_level', 'org_level']);
-
 export const publishBody = z.strictObject({
-  version_id: z.uuid(),
-  visibility: visibility.optional().describe("The draft's when omitted."),
-  team_ids: z.array(z.uuid()).max(100).optional().describe("The draft's when omitted; required for `team_level`."),
+  version_id: idField,
+  visibility: visibilityField.optional().describe("The draft's when omitted."),
+  team_ids: z.array(idField).max(100).optional().describe("The draft's when omitted; required for `team_level`."),
 });
 
 export const agentSchema = z.strictObject({
-  id: z.uuid(),
+  id: idField,
   agent_name: z.string(),
   agent_prompt: z.string(),
   tags: z.array(z.string()),
@@ -23,9 +22,9 @@ export const agentSchema = z.strictObject({
   user_off_topic_streak_threshold: z.int(),
   user_on_topic_streak_threshold: z.int(),
   enabled_tools: z.array(z.string()),
-  visibility,
-  team_ids: z.array(z.uuid()),
-  created_by: z.uuid(),
+  visibility: visibilityField,
+  team_ids: z.array(idField),
+  created_by: idField,
   created_by_name: z.string(),
   created_at: z.iso.datetime(),
   updated_at: z.iso.datetime(),
@@ -33,7 +32,7 @@ export const agentSchema = z.strictObject({
   ready: z.boolean().describe('Its model and its tools are available now.'),
   has_chats: z.boolean().describe('There are chats with it that you may read.'),
   can_write: z.boolean(),
-  source_draft_id: z.uuid(),
+  source_draft_id: idField,
 });
 
 export const agentListSchema = z.strictObject({ items: z.array(agentSchema) });

@@ -47,6 +47,15 @@ export function createAlignmentRepository(db: Db) {
       );
     },
 
+    async findNewestScored({ orgId, chatId }: ChatKey): Promise<number | undefined> {
+      const row = await db('rounds')
+        .where({ orgId, chatId })
+        .whereNotNull('scoredAt')
+        .orderBy('round', 'desc')
+        .first<{ round: number } | undefined>('round');
+      return row?.round;
+    },
+
     async findFirstMessage({ orgId, chatId }: ChatKey): Promise<string | undefined> {
       const row = await db('rounds')
         .where({ orgId, chatId, status: 'complete' })
@@ -102,15 +111,20 @@ export function createAlignmentRepository(db: Db) {
         .update({ title, titleSource: 'generated' });
     },
 
-    /** Chats with a round that waits for its scores although the job that should have made them is over. */
+    /**
+     * Chats with a round that waits for its scores although the job that should have made them is over, those that
+     * wait longest first. One that an operator cancelled stays so until its next round.
+     */
     async listOverdue(limit: number): Promise<AlignmentSubject[]> {
       const { rows } = await db.raw<{ rows: AlignmentSubject[] }>(
-        `select distinct c.id, c.org_id, c.agent_id, c.created_by, c.acl
+        `select c.id, c.org_id, c.agent_id, c.created_by, c.acl
          from rounds r
          join chats c on c.org_id = r.org_id and c.id = r.chat_id
          join jobs j on j.chat_id = c.id and j.kind = 'alignment'
          where r.status = 'complete' and r.scored_at is null and r.finished_at < now() - interval '5 seconds'
-           and j.finished_at < now() - interval '30 seconds'
+           and j.finished_at < now() - interval '30 seconds' and j.status <> 'cancelled'
+         group by c.id
+         order by min(r.finished_at)
          limit ?`,
         [limit],
       );

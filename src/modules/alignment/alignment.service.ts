@@ -3,7 +3,7 @@ import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ChatModel } from '#src/ports/chat-model.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { AlignmentSubject } from './alignment.model.ts';
+import type { AlignmentSubject, ScoringResult } from './alignment.model.ts';
 import { createAlignmentRepository } from './alignment.repository.ts';
 import { proposeTitle } from './chat-namer.ts';
 import type { RoundScorer, ScoringOptions } from './round-scorer.ts';
@@ -22,7 +22,7 @@ export function createAlignmentService(deps: {
   db: Db;
   scoreRound: RoundScorer;
   chatModel: Pick<ChatModel, 'complete'>;
-  jobs: Pick<JobsService, 'enqueue' | 'dispatch' | 'advance'>;
+  jobs: Pick<JobsService, 'enqueue' | 'dispatch' | 'advance' | 'advanceWithin'>;
 }) {
   const { db, scoreRound, chatModel, jobs } = deps;
   const repository = createAlignmentRepository(db);
@@ -51,16 +51,25 @@ export function createAlignmentService(deps: {
     await jobs.dispatch(alignmentWorkflowId(chatId));
   }
 
+  /** False when these scores are not needed any more. */
+  async function store(input: ScoreAlignmentInput, round: number, result: ScoringResult): Promise<boolean> {
+    return db.transaction(async (trx) => {
+      const stored = createAlignmentRepository(trx);
+      await stored.lockChat(input);
+      if (!(await stored.storeScore(input, round, result.score))) return false;
+      await stored.pruneRounds(input, result.prunedRounds);
+      await stored.showNewest(input, round, result.score);
+      return true;
+    });
+  }
+
   return {
     requestScoring,
     nudge,
 
-    /** A step of the sweeper: asks again for chats whose scorer ended before its work was done. */
-    async nudgeOverdue(): Promise<void> {
-      for (const chat of await repository.listOverdue(overdueBatch)) {
-        await requestScoring(db, chat, null);
-        await nudge(chat.id);
-      }
+    /** A step of the sweeper: queues the jobs of chats again whose scorer ended before its work was done. */
+    async requeueOverdue(): Promise<void> {
+      for (const chat of await repository.listOverdue(overdueBatch)) await requestScoring(db, chat, null);
     },
 
     /**
@@ -68,26 +77,22 @@ export function createAlignmentService(deps: {
      * when it `mayDegrade`.
      */
     async scoreNextRound(input: ScoreAlignmentInput, options: ScoringOptions): Promise<ScoreRoundResult> {
-      const [chat, waiting] = await Promise.all([repository.findChat(input), repository.findOldestUnscored(input)]);
-      if (chat === undefined || waiting === undefined) return { scored: false };
-      const { round } = waiting;
-      const folded = await repository.listFolded(input, round, foldedRoundsRead);
-      const { score, prunedRounds } = await scoreRound(chat, waiting, folded, options);
-
-      await db.transaction(async (trx) => {
-        const stored = createAlignmentRepository(trx);
-        await stored.lockChat(input);
+      for (;;) {
+        const [chat, waiting] = await Promise.all([repository.findChat(input), repository.findOldestUnscored(input)]);
+        if (chat === undefined || waiting === undefined) return { scored: false };
+        const { round } = waiting;
+        const folded = await repository.listFolded(input, round, foldedRoundsRead);
+        const result = await scoreRound(chat, waiting, folded, options);
         // When somebody else was faster, his scores stand: they follow from the same texts.
-        if (!(await stored.storeScore(input, round, score))) return;
-        await stored.pruneRounds(input, prunedRounds);
-        await stored.showNewest(input, round, score);
-      });
-      await jobs.advance(alignmentWorkflowId(input.chatId), {
-        status: 'running',
-        stage: 'score',
-        progress: { done: round, total: null, unit: 'round' },
-      });
-      return { scored: true, round, state: score.echoState, ewma: score.ewma };
+        if (!(await store(input, round, result))) continue;
+        await jobs.advance(alignmentWorkflowId(input.chatId), {
+          status: 'running',
+          stage: 'score',
+          progress: { done: round, total: null, unit: 'round' },
+        });
+        const { echoState: state, ewma } = result.score;
+        return { scored: true, round, state, ewma, isUntitled: chat.titleSource === 'message' };
+      }
     },
 
     /** Gives the chat a name of its own, unless it has one or its user chose one. */
@@ -102,8 +107,17 @@ export function createAlignmentService(deps: {
 
     /** Closes the job, unless another round came meanwhile: its nudge is on the way. */
     async recordSuccess(input: ScoreAlignmentInput): Promise<void> {
-      if (await repository.hasUnscored(input)) return;
-      await jobs.advance(alignmentWorkflowId(input.chatId), { status: 'succeeded' });
+      await db.transaction(async (trx) => {
+        const chat = createAlignmentRepository(trx);
+        // A new round comes under this lock, too, and opens the job again.
+        await chat.lockChat(input);
+        if (await chat.hasUnscored(input)) return;
+        const done = (await chat.findNewestScored(input)) ?? 0;
+        await jobs.advanceWithin(trx, alignmentWorkflowId(input.chatId), {
+          status: 'succeeded',
+          progress: { done, total: null, unit: 'round' },
+        });
+      });
     },
 
     async recordFailure(input: ScoreAlignmentInput, error: { code: string; message: string }): Promise<void> {

@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import { type PasswordFault, passwordFaults } from '#src/domain/password-rule.ts';
+import { isOneLine } from '#src/domain/plain-text.ts';
+import { idField } from '#src/http/fields.ts';
 import type { SignIn } from './auth.model.ts';
 
 const faultMessages: Record<PasswordFault, string> = {
@@ -40,6 +42,7 @@ const givenPassword = z.string().min(1).max(1_024);
 const nameField = z
   .string()
   .max(200)
+  .refine(isOneLine, 'must be one line without control characters')
   .transform((text) => text.trim() || undefined)
   .optional();
 
@@ -80,7 +83,7 @@ export const tokenResponse = z
     expires_in: z.int().describe('Seconds'),
     refresh_token: z.string(),
     organization: z.strictObject({
-      org_id: z.guid(),
+      org_id: idField,
       name: z.string(),
       tier: z.enum(['free', 'pro', 'max']),
       is_org_admin: z.boolean(),

@@ -1,6 +1,6 @@
 import { v7 as uuidv7 } from 'uuid';
 import type { Actor } from '#src/domain/visibility.ts';
-import { appError } from '#src/errors.ts';
+import { appError, type ErrorCode } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { AccessTokens } from '#src/ports/access-tokens.ts';
@@ -39,6 +39,11 @@ export function createAuthService(deps: AuthServiceDeps) {
     };
   }
 
+  async function recordRefusal(account: Account | undefined, reason: ErrorCode, requestId: string): Promise<void> {
+    const [orgId, target] = [account?.orgId ?? null, account?.userId ?? null];
+    await audit.record(db, { orgId, actorId: null, action: 'session.refused', target, detail: { reason }, requestId });
+  }
+
   return {
     /** Creates an organization and its first user, who is its admin. */
     async register(input: RegisterBody, requestId: string): Promise<SignIn> {
@@ -70,9 +75,16 @@ export function createAuthService(deps: AuthServiceDeps) {
     async login(input: LoginBody, requestId: string): Promise<SignIn> {
       const account = await createAccountsRepository(db).findByEmail(input.email);
       const isRight = await passwords.verify(account?.passwordHash ?? null, input.password);
-      if (account === undefined || !isRight) throw appError('invalid_credentials');
+      if (account === undefined || !isRight) {
+        // For unknown accounts too, and without the name that was tried: people type passwords there.
+        await recordRefusal(account, 'invalid_credentials', requestId);
+        throw appError('invalid_credentials');
+      }
       // Only to who knows the password: others must not learn that the account is there.
-      if (account.isDisabled) throw appError('account_disabled', { detail: 'Ask an admin of your organization.' });
+      if (account.isDisabled) {
+        await recordRefusal(account, 'account_disabled', requestId);
+        throw appError('account_disabled', { detail: 'Ask an admin of your organization.' });
+      }
       const { userId, orgId } = account;
       return db.transaction(async (trx) => {
         const session = await sessions.open(trx, userId);

@@ -58,6 +58,11 @@ export function createSessionsRepository(db: Db) {
         );
     },
 
+    /** With their tokens. */
+    async deleteExpired(): Promise<void> {
+      await db('refresh_token_families').where('expiresAt', '<', days(-1)).delete();
+    },
+
     async revoke(sessionId: string): Promise<void> {
       await db('refresh_token_families')
         .where('id', sessionId)

@@ -66,6 +66,11 @@ export function createSessionsService(deps: { db: Db; audit: AuditService }) {
       return outcome.accepted;
     },
 
+    /** A step of the sweeper: forgets sessions that nobody can refresh any more. */
+    async deleteExpired(): Promise<void> {
+      await createSessionsRepository(db).deleteExpired();
+    },
+
     /** Ends the session of a token; an unknown one is as good as ended. */
     async close(refreshToken: string, requestId: string): Promise<void> {
       await db.transaction(async (trx) => {

@@ -3,23 +3,21 @@ import type { Logger } from 'pino';
 import type { AlignmentEventBody } from '#src/domain/alignment-events.ts';
 import { initialFoldState } from '#src/domain/alignment-fold.ts';
 import { type Steering, steeringFor } from '#src/domain/alignment-steering.ts';
-import type { DroppedCitation } from '#src/domain/citations.ts';
+import type { DroppedCitation } from '#src/domain/citation-markers.ts';
 import { costUsd } from '#src/domain/prices.ts';
 import type { TokenCounter } from '#src/domain/tokens.ts';
+import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AlignmentService } from '#src/modules/alignment/alignment.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
-import type {
-  RetrievalDegradation,
-  RetrievalService,
-  RetrievedChunk,
-} from '#src/modules/retrieval/retrieval.service.ts';
+import type { RetrievalDegradation, RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
 import type { ChatModel, ModelReply } from '#src/ports/chat-model.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { Chat, ChatActor, ChatAgent, CompletedAnswer } from './chat.model.ts';
+import type { Chat, ChatAgent, CompletedAnswer } from './chat.model.ts';
 import { createChatRepository } from './chat.repository.ts';
 import type { Citer } from './citer.ts';
 import { buildPrompt } from './prompt.ts';
+import { createReplayBuffer } from './replay-buffer.ts';
 import { createRoundsRepository } from './rounds.repository.ts';
 
 /** Rounds that are looked at for the conversation in the prompt; their tokens are the real bound. */
@@ -57,7 +55,7 @@ export function createAnswerWriter(deps: {
   }
 
   /** One transaction: the answer, the chat's sums, and the job that scores the round. */
-  async function store(actor: ChatActor, open: OpenRound, answer: CompletedAnswer): Promise<void> {
+  async function store(actor: RequestActor, open: OpenRound, answer: CompletedAnswer): Promise<void> {
     const { chat, round, leaseOwner } = open;
     await db.transaction(async (trx) => {
       const chats = createChatRepository(trx);
@@ -70,11 +68,11 @@ export function createAnswerWriter(deps: {
   }
 
   return async (
-    actor: ChatActor,
+    actor: RequestActor,
     open: OpenRound,
     signal: AbortSignal,
     onToken: (text: string) => void,
-  ): Promise<void> => {
+  ): Promise<CompletedAnswer> => {
     const { chat, agent, round, question } = open;
     const startedAt = performance.now();
     const rounds = createRoundsRepository(db);
@@ -91,12 +89,12 @@ export function createAnswerWriter(deps: {
       persona: agent.agentPrompt,
       anchors: agent.anchorWords,
     });
-    const chunks: readonly RetrievedChunk[] = found?.chunks ?? [];
+    const chunks = found?.chunks ?? null;
     const messages = buildPrompt(
       {
         persona: agent.agentPrompt,
         steering,
-        passages: found === null ? null : chunks,
+        passages: chunks,
         history,
         question,
         nonce: randomBytes(8).toString('hex'),
@@ -104,21 +102,44 @@ export function createAnswerWriter(deps: {
       tokenCounter,
     );
     const { chatModel: model, temperature, maxTokens } = agent;
-    const reply = await chatModel.stream({ model, messages, temperature, maxTokens, signal }, onToken);
+    const citing = cite(actor, chunks);
+    // The model does not wait while a citation is checked.
+    const pieces = createReplayBuffer<string>();
+    const [reply, text] = await Promise.all([
+      chatModel.stream({ model, messages, temperature, maxTokens, signal }, pieces.push).finally(pieces.close),
+      passOn(citing.rewrite(pieces.read()), onToken),
+    ]);
+    if (text.trim() === '') {
+      throw appError('model_response_invalid', {
+        detail: 'The answer of the chat model holds nothing but wrong citations.',
+      });
+    }
     const latencyMs = Math.round(performance.now() - startedAt);
-    const { citations, dropped } = await cite({ actor, reply: reply.text, chunks });
+    const { citations, dropped } = await citing.sources(text);
 
     const at = new Date().toISOString();
     const events = eventsOf(steering, found?.degradations ?? [], dropped);
-    await store(actor, open, {
-      assistantReply: reply.text,
+    const answer: CompletedAnswer = {
+      assistantReply: text,
       citations,
       answerEvents: events.map((event) => ({ ...event, round, at })),
       ...reply.usage,
       costUsd: await priced(reply),
       latencyMs,
-    });
+    };
+    await store(actor, open, answer);
+    return answer;
   };
+}
+
+/** Gives each piece on as it comes; resolves with the whole. */
+async function passOn(pieces: AsyncIterable<string>, onToken: (text: string) => void): Promise<string> {
+  let whole = '';
+  for await (const piece of pieces) {
+    whole += piece;
+    onToken(piece);
+  }
+  return whole;
 }
 
 function eventsOf(

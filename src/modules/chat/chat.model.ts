@@ -1,7 +1,7 @@
 import type { AlignmentEvent } from '#src/domain/alignment-events.ts';
 import type { EchoState, FoldState } from '#src/domain/alignment-fold.ts';
 import type { RerankerType } from '#src/domain/rag-config.ts';
-import type { Actor, Visibility } from '#src/domain/visibility.ts';
+import type { Visibility } from '#src/domain/visibility.ts';
 
 /** Where the documents of a chat come from; the newest message's settings. */
 export type RagSettings = {
@@ -111,6 +111,3 @@ export type ChatAnswer = {
 };
 
 export type ChatHistory = { chat: ChatSummary; rounds: Round[]; isAgentDeleted: boolean };
-
-/** The caller, and the request that jobs are traced to. */
-export type ChatActor = Actor & { requestId: string };

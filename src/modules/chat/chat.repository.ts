@@ -1,11 +1,9 @@
 import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
+import type { ListPosition } from '#src/contracts/list-position.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Chat, ChatAgent, ChatSummary, NewChat, RagSettings } from './chat.model.ts';
-
-/** Where the page before ended. */
-export type ListPosition = { sortKey: string; id: string };
 
 export type ChatFilter = { agentId?: string | undefined; mine: boolean };
 

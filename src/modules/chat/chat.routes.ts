@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { created, eventStream, ok } from '#src/http/answers.ts';
+import { idField } from '#src/http/fields.ts';
 import { type Cursors, keysetQuery } from '#src/http/pagination.ts';
 import { idParam } from '#src/http/params.ts';
 import { type Route, route } from '#src/http/route.ts';
@@ -84,7 +85,7 @@ export function chatRoutes(chat: ChatService, cursors: Cursors): Route[] {
       access: 'user',
       query: z.strictObject({
         ...keysetQuery,
-        agent_id: z.guid().optional(),
+        agent_id: idField.optional(),
         mine: z.stringbool().default(false).describe('Only those that you started.'),
       }),
       responses: { 200: { description: 'A page of chats', schema: chatListSchema } },

@@ -1,12 +1,11 @@
 import { z } from 'zod';
 import { alignmentWorkflowId, jobPartId } from '#src/contracts/workflow-ids.ts';
 import { isStorable } from '#src/domain/plain-text.ts';
+import { idField, visibilityField } from '#src/http/fields.ts';
 import type { ChatAnswer, ChatHistory, ChatSummary } from './chat.model.ts';
 import type { Message } from './round-opener.ts';
 
-/** In the spelling of the database, with which ids are compared. */
-const id = z.guid().toLowerCase();
-const ids = z.array(id).max(1_000).optional();
+const ids = z.array(idField).max(1_000).optional();
 
 export const sendMessageBody = z
   .strictObject({
@@ -16,10 +15,10 @@ export const sendMessageBody = z
       .max(100_000)
       .refine(isStorable, 'must not hold NUL characters')
       .refine((text) => text.trim() !== '', 'must not be blank'),
-    chat_id: id.optional().describe('Omit to start a chat.'),
-    agent_id: id.optional().describe('Required to start a chat.'),
-    visibility: z.enum(['personal', 'team_level', 'org_level']).optional(),
-    team_ids: z.array(id).max(100).optional(),
+    chat_id: idField.optional().describe('Omit to start a chat.'),
+    agent_id: idField.optional().describe('Required to start a chat.'),
+    visibility: visibilityField.optional(),
+    team_ids: z.array(idField).max(100).optional(),
     enable_rag: z.boolean().default(true),
     include_document_ids: ids.describe('Only these documents; an empty list is the same as none.'),
     exclude_document_ids: ids.describe('All but these documents; an empty list is the same as none.'),
@@ -37,7 +36,9 @@ export const sendMessageBody = z
     if (body.team_ids !== undefined) refuse('team_ids', 'is for new chats only');
   });
 
-const citation = z.strictObject({ chunk_id: z.guid(), document_id: z.guid() });
+const citations = z
+  .array(z.strictObject({ chunk_id: idField, document_id: idField }))
+  .describe('`[k]` in the text is the k-th of them.');
 
 const alignmentEvent = z.strictObject({
   type: z.string(),
@@ -48,7 +49,7 @@ const alignmentEvent = z.strictObject({
 
 export const chatMessageSchema = z
   .strictObject({
-    chat_id: z.guid(),
+    chat_id: idField,
     reply: z.string(),
     model: z.string(),
     echo: z.strictObject({
@@ -60,14 +61,14 @@ export const chatMessageSchema = z
     }),
     title: z.string(),
     postprocess_job_id: z.string(),
-    citations: z.array(citation),
+    citations,
   })
   .meta({ id: 'ChatMessageResponse' });
 
 export const chatSummarySchema = z
   .strictObject({
-    id: z.guid(),
-    agent_id: z.guid(),
+    id: idField,
+    agent_id: idField,
     title: z.string(),
     round: z.int(),
     echo_state: z.string(),
@@ -79,8 +80,8 @@ export const chatSummarySchema = z
     rag_enabled: z.boolean(),
     rag_reranking: z.boolean().describe('Asked for in the newest message.'),
     rag_reranking_type: z.enum(['cross_encoder', 'llm']),
-    rag_include_document_ids: z.array(z.guid()).nullable(),
-    rag_exclude_document_ids: z.array(z.guid()).nullable(),
+    rag_include_document_ids: z.array(idField).nullable(),
+    rag_exclude_document_ids: z.array(idField).nullable(),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
   })
@@ -94,15 +95,15 @@ export const chatListSchema = z.strictObject({
 
 export const chatHistorySchema = z
   .strictObject({
-    chat_id: z.guid(),
-    agent_id: z.guid(),
+    chat_id: idField,
+    agent_id: idField,
     title: z.string(),
     messages: z.array(
       z.strictObject({
         role: z.enum(['system', 'user', 'assistant']),
         content: z.string(),
         pruned: z.boolean().describe('Left out of what the model still sees.'),
-        citations: z.array(citation),
+        citations,
       }),
     ),
     echo_scoring_pending: z.boolean(),

@@ -1,13 +1,14 @@
 import type { Logger } from 'pino';
-import type { Actor } from '#src/domain/visibility.ts';
+import type { ListPosition } from '#src/contracts/list-position.ts';
+import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import { AppError, appError, fieldError } from '#src/errors.ts';
 import type { AlignmentService } from '#src/modules/alignment/alignment.service.ts';
 import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { AnswerWriter, OpenRound } from './answer-writer.ts';
-import type { Chat, ChatActor, ChatAnswer, ChatHistory } from './chat.model.ts';
-import { type ChatFilter, createChatRepository, type ListPosition } from './chat.repository.ts';
-import { readEcho, waitForEcho } from './echo.ts';
+import type { Chat, ChatAnswer, ChatHistory, CompletedAnswer, Echo } from './chat.model.ts';
+import { type ChatFilter, createChatRepository } from './chat.repository.ts';
+import { echoOf, readEcho, waitForEcho } from './echo.ts';
 import { createReplayBuffer } from './replay-buffer.ts';
 import { keepLease } from './round-lease.ts';
 import type { Message, OpenedRound, RoundOpener } from './round-opener.ts';
@@ -48,12 +49,17 @@ export function createChatService(deps: {
   }
 
   /** Answers an open round under its lease. */
-  async function answerRound(actor: ChatActor, open: OpenRound, onToken: (text: string) => void): Promise<ChatAnswer> {
-    const { chat, round, leaseOwner } = open;
+  async function answerRound(
+    actor: RequestActor,
+    open: OpenRound,
+    onToken: (text: string) => void,
+  ): Promise<ChatAnswer> {
+    const { chat, agent, round, leaseOwner } = open;
     const key = { chatId: chat.id, round };
     const lease = keepLease(key, leaseOwner, rounds, logger);
+    let written: CompletedAnswer;
     try {
-      await writeAnswer(actor, open, AbortSignal.any([lease.signal, shutdown.signal]), onToken);
+      written = await writeAnswer(actor, open, AbortSignal.any([lease.signal, shutdown.signal]), onToken);
     } catch (error) {
       const code = error instanceof AppError ? error.code : 'internal_error';
       logger.warn({ err: error, ...key, code, requestId: actor.requestId }, 'a round ended in error');
@@ -67,34 +73,34 @@ export function createChatService(deps: {
     }
     // Nobody waits for it: the answer is stored, and chat works while the workflow engine is down.
     untilDone(alignment.nudge(chat.id));
-    const echo = await waitForEcho(db, chat.id, round, echoWaitMs);
-    return answerOf(chat, round, echo);
+    const { assistantReply: reply, citations } = written;
+    const echo = waitForEcho(db, chat.id, round, echoWaitMs);
+    return answerOf(chat, { round, reply, citations, model: agent.chatModel }, echo);
   }
 
-  async function answerOf(chat: Chat, round: number, echo: ChatAnswer['echo']): Promise<ChatAnswer> {
-    const [stored, newest] = await Promise.all([
-      rounds.find({ chatId: chat.id, round }),
-      chats.findTitle(chat.orgId, chat.id),
-    ]);
-    if (stored?.assistantReply == null) throw appError('interrupted');
-    return {
-      chatId: chat.id,
-      round,
-      reply: stored.assistantReply,
-      model: stored.model,
-      title: newest ?? chat.title,
-      citations: stored.citations,
-      echo,
+  /** The answer is stored: what else goes out with it is read if it can be, and is that of a moment ago if not. */
+  async function answerOf(
+    chat: Chat,
+    written: Pick<ChatAnswer, 'round' | 'reply' | 'citations' | 'model'>,
+    echo: Promise<Echo>,
+  ): Promise<ChatAnswer> {
+    const warn = (error: unknown) => {
+      logger.warn({ err: error, chatId: chat.id }, 'an answer goes out with an older state of its chat');
     };
+    const newestEcho = await echo.catch(warn);
+    const title = await chats.findTitle(chat.orgId, chat.id).catch(warn);
+    return { ...written, chatId: chat.id, title: title ?? chat.title, echo: newestEcho ?? echoOf(chat) };
   }
 
-  function run(actor: ChatActor, opened: OpenedRound, question: string): Pick<RoundRun, 'tokens' | 'answer'> {
+  function run(actor: RequestActor, opened: OpenedRound, question: string): Pick<RoundRun, 'tokens' | 'answer'> {
     const tokens = createReplayBuffer<string>();
     const answer = (async () => {
       if (opened.outcome === 'opened') return answerRound(actor, { ...opened, question }, tokens.push);
-      const { chat, round } = opened;
-      tokens.push(round.assistantReply ?? '');
-      return answerOf(chat, round.round, await readEcho(db, chat.id));
+      const { chat, round: stored } = opened;
+      const { round, citations, model } = stored;
+      const reply = stored.assistantReply ?? '';
+      tokens.push(reply);
+      return answerOf(chat, { round, reply, citations, model }, readEcho(db, chat.id));
     })();
     untilDone(answer.finally(tokens.close));
     return { tokens: tokens.read, answer };
@@ -121,7 +127,7 @@ export function createChatService(deps: {
      * Stores the message and starts to answer it. Throws what the message is refused for; a fault after that ends the
      * run. Sending the message of a failed round again answers that round.
      */
-    async send(actor: ChatActor, message: Message): Promise<RoundRun> {
+    async send(actor: RequestActor, message: Message): Promise<RoundRun> {
       if (shutdown.signal.aborted) throw shutdown.signal.reason;
       await refuseUnreadable(actor, message);
       const opened = await openRound(actor, message);

@@ -1,26 +1,40 @@
 import type { Logger } from 'pino';
 import { cosine } from '#src/domain/alignment-score.ts';
-import {
-  type Citation,
-  citedStatements,
-  type DroppedCitation,
-  resolveCitations,
-  type Statement,
-} from '#src/domain/citations.ts';
+import { createMarkerRewriter, type DroppedCitation } from '#src/domain/citation-markers.ts';
+import { attribute, minSupport, sharedWords, statementsOf } from '#src/domain/citations.ts';
 import { type AnalyzeText, contentStems } from '#src/domain/text-analysis.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { RetrievalService, RetrievedChunk } from '#src/modules/retrieval/retrieval.service.ts';
 import type { Embedder } from '#src/ports/embedder.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
+import type { Citation } from './chat.model.ts';
 
-/** The answer is written and somebody waits: without embeddings in this time the words decide. */
+/** Somebody waits for the answer: without embeddings in this time the words decide. */
 const embeddingTimeoutMs = 5_000;
 /** A longer reply's later statements are checked by their words. */
 const embeddedStatements = 64;
 
+/** Follows one reply. */
+export type Citing = {
+  /** The reply with markers that agree with its citations: `[k]` is the k-th of them. */
+  rewrite(pieces: AsyncIterable<string>): AsyncIterable<string>;
+  /** What the rewritten reply rests on. */
+  sources(reply: string): Promise<{ citations: Citation[]; dropped: DroppedCitation[] }>;
+};
+
 export type Citer = ReturnType<typeof createCiter>;
 
-/** Finds out which passages a reply rests on. Passage n of the prompt is `chunks[n - 1]`. */
+/** Nobody asked for passages, so that no number in brackets means one. */
+const uncited: Citing = {
+  rewrite: (pieces) => pieces,
+  sources: async () => ({ citations: [], dropped: [] }),
+};
+
+/**
+ * Finds out which passages a reply rests on. A marker holds when its number is that of a passage whose chunk the actor
+ * may still read and which supports the statement: max(cosine, share of the statement's content words) ≥ 0.35. A reply
+ * without any marker is attributed by similarity.
+ */
 export function createCiter(deps: {
   retrieval: Pick<RetrievalService, 'stillReadable'>;
   embedder: Embedder;
@@ -29,60 +43,96 @@ export function createCiter(deps: {
   logger: Logger;
 }) {
   const { retrieval, embedder, vectors, analyze, logger } = deps;
+  const contentWords = (text: string) => contentStems(analyze(text));
 
-  async function similarities(
-    actor: Actor,
-    statements: readonly Statement[],
-    chunks: readonly RetrievedChunk[],
-  ): Promise<(statement: Statement, passage: { chunkId: string }) => number> {
-    const embedded = statements.filter((statement) => statement.text !== '').slice(0, embeddedStatements);
-    if (embedded.length === 0) return () => 0;
-    try {
-      const [statementVectors, chunkVectors] = await Promise.all([
-        embedder.embed(
-          embedded.map((statement) => statement.text),
-          { signal: AbortSignal.timeout(embeddingTimeoutMs) },
-        ),
-        vectors.fetch({ orgId: actor.orgId, model: embedder.model, chunkIds: chunks.map((chunk) => chunk.chunkId) }),
-      ]);
-      const vectorOf = new Map(embedded.map((statement, index) => [statement, statementVectors[index]]));
-      return (statement, passage) => {
-        const a = vectorOf.get(statement);
-        const b = chunkVectors.get(passage.chunkId);
+  /** Compares statements of one reply with its chunks. */
+  function createComparison(actor: Actor, chunks: readonly RetrievedChunk[]) {
+    const statementVectors = new Map<string, Float32Array>();
+    let chunkVectors: ReadonlyMap<string, Float32Array> | undefined;
+    let isDown = false;
+
+    return {
+      /** Embeds what it does not know yet. After one failure the words decide: a reader must not wait at each marker. */
+      async embed(statements: readonly string[]): Promise<void> {
+        const unknown = statements.filter((statement) => statement !== '' && !statementVectors.has(statement));
+        const embedded = unknown.slice(0, embeddedStatements - statementVectors.size);
+        if (isDown || embedded.length === 0) return;
+        try {
+          const chunkIds = chunks.map((chunk) => chunk.chunkId);
+          const [vectorsOfStatements, vectorsOfChunks] = await Promise.all([
+            embedder.embed(embedded, { signal: AbortSignal.timeout(embeddingTimeoutMs) }),
+            chunkVectors ?? vectors.fetch({ orgId: actor.orgId, model: embedder.model, chunkIds }),
+          ]);
+          chunkVectors = vectorsOfChunks;
+          embedded.forEach((statement, index) => {
+            const vector = vectorsOfStatements[index];
+            if (vector) statementVectors.set(statement, vector);
+          });
+        } catch (error) {
+          isDown = true;
+          logger.warn({ err: error }, 'citations are checked by words alone');
+        }
+      },
+
+      /** 0 for what has no embedding. */
+      similarity(statement: string, chunk: RetrievedChunk): number {
+        const a = statementVectors.get(statement);
+        const b = chunkVectors?.get(chunk.chunkId);
         return a === undefined || b === undefined ? 0 : cosine(a, b);
-      };
-    } catch (error) {
-      logger.warn({ err: error }, 'citations are checked by words alone');
-      return () => 0;
-    }
+      },
+    };
   }
 
-  return async (input: {
-    actor: Actor;
-    reply: string;
-    chunks: readonly RetrievedChunk[];
-  }): Promise<{ citations: Citation[]; dropped: DroppedCitation[] }> => {
-    const { actor, reply, chunks } = input;
-    if (chunks.length === 0) return { citations: [], dropped: [] };
-    const statements = citedStatements(reply);
-    const [similarity, readable] = await Promise.all([
-      similarities(actor, statements, chunks),
-      // Documents may have changed hands, or generations, while the answer was written.
-      retrieval.stillReadable(
-        actor,
-        chunks.map((chunk) => chunk.chunkId),
-      ),
-    ]);
-    const passages = chunks.map((chunk, index) => ({
-      number: index + 1,
-      chunkId: chunk.chunkId,
-      documentId: chunk.documentId,
-      isReadable: readable.has(chunk.chunkId),
-      text: chunk.content,
-    }));
-    return resolveCitations(statements, passages, {
-      similarity,
-      contentWords: (text) => contentStems(analyze(text)),
+  function follow(actor: Actor, chunks: readonly RetrievedChunk[]): Citing {
+    const comparison = createComparison(actor, chunks);
+    const readability = new Map<RetrievedChunk, boolean>();
+
+    /**
+     * Documents may change hands, or generations, while the answer is written, so that each chunk is looked up when it
+     * is first cited. This check is the last one: what follows has gone out with its number, and a citation that was
+     * taken away later would leave the others with wrong ones. Opening a citation asks for access in any case.
+     */
+    async function isReadable(chunk: RetrievedChunk): Promise<boolean> {
+      const known = readability.get(chunk);
+      if (known !== undefined) return known;
+      const readable = (await retrieval.stillReadable(actor, [chunk.chunkId])).has(chunk.chunkId);
+      readability.set(chunk, readable);
+      return readable;
+    }
+
+    async function isSupported(statement: string, chunk: RetrievedChunk): Promise<boolean> {
+      const shared = sharedWords(contentWords(statement), new Set(contentWords(chunk.content)));
+      if (shared >= minSupport) return true;
+      await comparison.embed([statement]);
+      return comparison.similarity(statement, chunk) >= minSupport;
+    }
+
+    const markers = createMarkerRewriter(chunks, async (chunk, statement) => {
+      if (!(await isReadable(chunk))) return 'unreadable';
+      return (await isSupported(statement, chunk)) ? null : 'unsupported';
     });
-  };
+
+    async function attributed(reply: string): Promise<RetrievedChunk[]> {
+      if (chunks.length === 0) return [];
+      const statements = statementsOf(reply);
+      const chunkIds = chunks.map((chunk) => chunk.chunkId);
+      const [readable] = await Promise.all([retrieval.stillReadable(actor, chunkIds), comparison.embed(statements)]);
+      const candidates = chunks.filter((chunk) => readable.has(chunk.chunkId));
+      return attribute(statements, candidates, comparison.similarity);
+    }
+
+    return {
+      rewrite: markers.rewrite,
+      async sources(reply) {
+        const { cited, dropped } = markers.found();
+        const isMarked = cited.length > 0 || dropped.length > 0;
+        const sources = isMarked ? cited : await attributed(reply);
+        return { citations: sources.map(({ chunkId, documentId }) => ({ chunkId, documentId })), dropped };
+      },
+    };
+  }
+
+  /** @param chunks passage n of the prompt is `chunks[n - 1]`; null when the chat does not use documents */
+  return (actor: Actor, chunks: readonly RetrievedChunk[] | null): Citing =>
+    chunks === null ? uncited : follow(actor, chunks);
 }

@@ -1,11 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Db } from '#src/ports/database.ts';
-import type { Echo } from './chat.model.ts';
+import type { Chat, Echo } from './chat.model.ts';
 import { createRoundsRepository } from './rounds.repository.ts';
 
 const pollEveryMs = 15;
 
 const beforeAnyScore: Echo = { state: 'stable', ewma: 100, alignmentScore: 1, round: 0, events: [] };
+
+/** The folded state that a chat's row remembers, without its events. */
+export function echoOf({ echoState, ewma, alignmentScore, echoRound }: Chat): Echo {
+  return { state: echoState, ewma, alignmentScore, round: echoRound, events: [] };
+}
 
 /** The newest folded state of a chat. */
 export async function readEcho(db: Db, chatId: string): Promise<Echo> {

@@ -1,4 +1,5 @@
 import type { Steering } from '#src/domain/alignment-steering.ts';
+import { withoutMarkers } from '#src/domain/citation-markers.ts';
 import { contextBlocks, contextRules } from '#src/domain/context-blocks.ts';
 import { contextLimits } from '#src/domain/fusion.ts';
 import { type TokenCounter, truncateToTokens } from '#src/domain/tokens.ts';
@@ -17,7 +18,7 @@ export type PromptInput = {
   /** What was found, best first; null when the chat does not use documents. */
   passages: readonly { documentName: string; pageNumber: number; content: string }[] | null;
   /** Newest first. */
-  history: readonly { userContent: string; assistantReply: string | null }[];
+  history: readonly { userContent: string; assistantReply: string | null; citations: readonly unknown[] }[];
   question: string;
   /** Random for this request: see `contextBlocks`. */
   nonce: string;
@@ -46,7 +47,7 @@ function historyMessages(history: PromptInput['history'], counter: TokenCounter)
   const messages: ModelMessage[] = [];
   let left = historyTokens;
   for (const round of history) {
-    const reply = round.assistantReply ?? '';
+    const reply = withoutMarkers(round.assistantReply ?? '', round.citations.length);
     left -= counter.count(round.userContent) + counter.count(reply);
     if (left < 0) break;
     messages.unshift({ role: 'user', content: round.userContent }, { role: 'assistant', content: reply });

@@ -42,13 +42,13 @@ export function createRoundsRepository(db: Db) {
       chatId: string,
       before: number,
       limit: number,
-    ): Promise<Pick<Round, 'userContent' | 'assistantReply'>[]> {
+    ): Promise<Pick<Round, 'userContent' | 'assistantReply' | 'citations'>[]> {
       return rounds()
         .where({ chatId, status: 'complete', pruned: false })
         .where('round', '<', before)
         .orderBy('round', 'desc')
         .limit(limit)
-        .select('userContent', 'assistantReply');
+        .select('userContent', 'assistantReply', 'citations');
     },
 
     async open(

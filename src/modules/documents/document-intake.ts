@@ -4,18 +4,14 @@ import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { guessFormat } from '#src/domain/format-guess.ts';
 import { isOneLine } from '#src/domain/plain-text.ts';
 import { type ChunkingWishes, isOverlapBelowTarget, type RagConfig, withChunking } from '#src/domain/rag-config.ts';
-import type { Actor } from '#src/domain/visibility.ts';
-import { AppError, appError, fieldError } from '#src/errors.ts';
+import type { Actor, RequestActor } from '#src/domain/visibility.ts';
+import { appError, fieldError } from '#src/errors.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
-import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { DocumentRow } from './documents.model.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
-
-/** The caller, and the request id that a started workflow carries on. */
-export type RequestActor = Actor & { requestId: string };
 
 export type NewDocument = {
   file: StoredUpload;
@@ -31,7 +27,6 @@ export type NewDocument = {
 
 export type IntakeDeps = {
   db: Db;
-  blobs: Pick<BlobStore, 'delete'>;
   jobs: Pick<JobsService, 'enqueue' | 'dispatch'>;
   folders: Pick<FoldersService, 'requireTarget'>;
   limits: Pick<TierLimitsService, 'lock'>;
@@ -122,19 +117,13 @@ export function createDocumentIntake(deps: IntakeDeps) {
 
   return {
     /**
-     * Document, configuration, folder link and job become visible together or not at all; a refused file is given
-     * back to the store. Returns the new document's id.
+     * Document, configuration, folder link and job become visible together or not at all. A refused file is its
+     * caller's to discard. Returns the new document's id.
      */
     async add(actor: RequestActor, input: NewDocument): Promise<string> {
       const id = uuidv7();
-      try {
-        const ragConfig = await configOf(input);
-        await deps.db.transaction((trx) => insert(trx, actor, id, input, ragConfig));
-      } catch (error) {
-        // Only a refusal of ours proves that nothing was committed. After a lost connection the row may be there.
-        if (error instanceof AppError) await deps.blobs.delete(input.file.blobKey);
-        throw error;
-      }
+      const ragConfig = await configOf(input);
+      await deps.db.transaction((trx) => insert(trx, actor, id, input, ragConfig));
       if (input.ingest) await deps.jobs.dispatch(ingestWorkflowId(id, 1));
       return id;
     },

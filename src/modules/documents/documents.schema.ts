@@ -3,6 +3,7 @@ import { jobPartId } from '#src/contracts/workflow-ids.ts';
 import { pageNumberAt } from '#src/domain/page-map.ts';
 import { isOneLine } from '#src/domain/plain-text.ts';
 import { maxTargetTokens } from '#src/domain/rag-config.ts';
+import { idField, integerField, visibilityField } from '#src/http/fields.ts';
 import type { ChunkInContext, ChunkRow, DocumentView, FullDocument } from './documents.model.ts';
 
 const name = z.string().trim().min(1).max(255).refine(isOneLine, 'must be one line without control characters');
@@ -10,10 +11,10 @@ const name = z.string().trim().min(1).max(255).refine(isOneLine, 'must be one li
 /** Form fields are strings; numbers and switches are read from them. */
 export const uploadDocumentFields = z.strictObject({
   name: name.optional().describe('The file name when omitted.'),
-  target_folder_id: z.uuid().optional().describe('Your personal root when omitted.'),
+  target_folder_id: idField.optional().describe('Your personal root when omitted.'),
   chunking_method: z.enum(['token', 'semantic']).optional().describe('`token` when omitted.'),
-  target_tokens: z.coerce.number().int().min(1).max(maxTargetTokens).optional(),
-  overlap_tokens: z.coerce.number().int().min(0).max(maxTargetTokens).optional().describe('Less than `target_tokens`.'),
+  target_tokens: integerField({ min: 1, max: maxTargetTokens }).optional(),
+  overlap_tokens: integerField({ min: 0, max: maxTargetTokens }).optional().describe('Less than `target_tokens`.'),
   ingest: z.stringbool().default(true).describe('Chunk and embed after the upload.'),
 });
 
@@ -21,19 +22,19 @@ export const pasteDocumentBody = z.strictObject({
   name,
   content: z.string().refine((text) => text.trim() !== '', 'must not be blank'),
   source_format: z.enum(['text', 'markdown', 'code']),
-  target_folder_id: z.uuid().optional(),
+  target_folder_id: idField.optional(),
 });
 
 export const listDocumentsQuery = z.strictObject({
-  folder_id: z.uuid().optional(),
-  limit: z.coerce.number().int().min(1).max(100).default(20),
-  offset: z.coerce.number().int().min(0).max(1_000_000).default(0),
+  folder_id: idField.optional(),
+  limit: integerField({ min: 1, max: 100 }).default(20),
+  offset: integerField({ min: 0, max: 1_000_000 }).default(0),
 });
 
 export const documentItemSchema = z.strictObject({
-  id: z.uuid(),
+  id: idField,
   name: z.string(),
-  folder_ids: z.array(z.uuid()).describe('The folders that you may read.'),
+  folder_ids: z.array(idField).describe('The folders that you may read.'),
   source_format: z.string().describe('Guessed at first, found by content at ingestion; `unknown` when nothing tells.'),
   import_source_provider: z.string().nullable(),
   import_source_url: z.string().nullable(),
@@ -46,10 +47,10 @@ export const documentItemSchema = z.strictObject({
   embedding_stale: z.boolean(),
   chunking_complete: z.boolean(),
   embedding_complete: z.boolean(),
-  created_by: z.uuid(),
+  created_by: idField,
   created_by_name: z.string(),
   created_at: z.iso.datetime(),
-  updated_by: z.uuid(),
+  updated_by: idField,
   updated_at: z.iso.datetime(),
 });
 
@@ -72,10 +73,10 @@ export const documentListSchema = z.strictObject({
 });
 
 export const chunkListSchema = z.strictObject({
-  document_id: z.uuid(),
+  document_id: idField,
   items: z.array(
     z.strictObject({
-      id: z.uuid(),
+      id: idField,
       chunk_index: z.int(),
       content: z.string(),
       contextual_text: z.string().nullable(),
@@ -89,24 +90,24 @@ export const chunkListSchema = z.strictObject({
 });
 
 export const chunkInContextSchema = z.strictObject({
-  chunk_id: z.uuid(),
+  chunk_id: idField,
   chunk_index: z.int(),
   content: z.string(),
-  document_id: z.uuid(),
+  document_id: idField,
   document_name: z.string(),
-  visibility: z.enum(['personal', 'team_level', 'org_level']),
+  visibility: visibilityField,
   page_number: z.int(),
   content_offset: z.int().describe('Where the chunk starts in the body, in UTF-16 code units.'),
 });
 
 export const chunkingStatusSchema = z.strictObject({
-  document_id: z.uuid(),
+  document_id: idField,
   chunking_complete: z.boolean(),
   chunk_count: z.int(),
 });
 
 export const embeddingStatusSchema = z.strictObject({
-  document_id: z.uuid(),
+  document_id: idField,
   embedding_complete: z.boolean(),
   chunks_total: z.int(),
   chunks_embedded: z.int(),

@@ -1,14 +1,15 @@
 import { Readable } from 'node:stream';
+import type { Logger } from 'pino';
 import { v7 as uuidv7 } from 'uuid';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
 import { fileExtension } from '#src/domain/document-format.ts';
-import type { Actor } from '#src/domain/visibility.ts';
-import { appError } from '#src/errors.ts';
+import type { Actor, RequestActor } from '#src/domain/visibility.ts';
+import { AppError, appError } from '#src/errors.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import { createChunksRepository } from './chunks.repository.ts';
-import { createDocumentIntake, type IntakeDeps, type NewDocument, type RequestActor } from './document-intake.ts';
+import { createDocumentIntake, type IntakeDeps, type NewDocument } from './document-intake.ts';
 import type { ChunkInContext, ChunkRow, DocumentRow, DocumentView, FullDocument } from './documents.model.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 
@@ -30,6 +31,7 @@ export function createDocumentsService(
     blobs: BlobStore;
     folders: Pick<FoldersService, 'get'>;
     limits: Pick<TierLimitsService, 'of'>;
+    logger: Pick<Logger, 'warn'>;
   },
 ) {
   const documents = createDocumentsRepository(deps.db);
@@ -58,12 +60,11 @@ export function createDocumentsService(
     return { blobKey, fileName: file.fileName, mediaType: file.mediaType, ...stored };
   };
 
+  const discardFile = (file: StoredUpload): Promise<void> => deps.blobs.delete(file.blobKey);
+
   return {
     storeFile,
-
-    async discardFile(file: StoredUpload): Promise<void> {
-      await deps.blobs.delete(file.blobKey);
-    },
+    discardFile,
 
     async upload(actor: RequestActor, input: Omit<NewDocument, 'declaredFormat'>): Promise<FullDocument> {
       return get(actor, await intake.add(actor, { ...input, declaredFormat: null }));
@@ -78,7 +79,16 @@ export function createDocumentsService(
       });
       const { name, targetFolderId, sourceFormat: declaredFormat } = text;
       const document = { file, name, targetFolderId, declaredFormat, chunking: {}, ingest: true };
-      return get(actor, await intake.add(actor, document));
+      const id = await intake.add(actor, document).catch(async (error: unknown) => {
+        // Only a refusal of ours proves that nothing was committed. After a lost connection the row may be there.
+        if (error instanceof AppError) {
+          await discardFile(file).catch((cause: unknown) => {
+            deps.logger.warn({ err: cause, blobKey: file.blobKey }, 'a text that is not needed could not be removed');
+          });
+        }
+        throw error;
+      });
+      return get(actor, id);
     },
 
     async list(actor: Actor, page: { folderId: string | undefined; limit: number; offset: number }) {

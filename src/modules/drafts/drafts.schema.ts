@@ -3,10 +3,10 @@ import { anchorWordProblems, maxAnchorWords, spellAnchorWords } from '#src/domai
 import { draftName, type SentDraftFields } from '#src/domain/draft-fields.ts';
 import { isOneLine } from '#src/domain/plain-text.ts';
 import { unknownTools } from '#src/domain/tools.ts';
+import { idField, visibilityField } from '#src/http/fields.ts';
 import type { DraftDetail, DraftView, Version } from './drafts.model.ts';
 import type { CommitVersionInput, CreateDraftInput } from './drafts.service.ts';
 
-const visibility = z.enum(['personal', 'team_level', 'org_level']);
 const oneLine = (maxLength: number) =>
   z.string().max(maxLength).refine(isOneLine, 'must be one line without control characters');
 
@@ -60,10 +60,10 @@ const fields = {
 
 export const createDraftBody = z
   .strictObject({
-    visibility: visibility.default('personal'),
-    team_ids: z.array(z.uuid()).max(100).default([]).describe('Required for `team_level`.'),
-    source_agent_id: z.uuid().optional().describe('Fork a published agent; the fields below are then ignored.'),
-    source_version_id: z.uuid().optional().describe('Fork a version of a draft; the fields below are then ignored.'),
+    visibility: visibilityField.default('personal'),
+    team_ids: z.array(idField).max(100).default([]).describe('Required for `team_level`.'),
+    source_agent_id: idField.optional().describe('Fork a published agent; the fields below are then ignored.'),
+    source_version_id: idField.optional().describe('Fork a version of a draft; the fields below are then ignored.'),
     ...fields,
   })
   .refine((body) => body.source_agent_id === undefined || body.source_version_id === undefined, {
@@ -72,7 +72,7 @@ export const createDraftBody = z
   });
 
 export const commitVersionBody = z.strictObject({
-  parent_version_id: z.uuid(),
+  parent_version_id: idField,
   title: oneLine(256).optional().describe('`v{n}` when omitted or blank.'),
   ...fields,
   eval_scores: z.record(z.string(), z.unknown()).optional(),
@@ -80,9 +80,9 @@ export const commitVersionBody = z.strictObject({
 });
 
 export const versionSchema = z.strictObject({
-  id: z.uuid(),
-  draft_id: z.uuid(),
-  parent_version_id: z.uuid().nullable(),
+  id: idField,
+  draft_id: idField,
+  parent_version_id: idField.nullable(),
   title: z.string(),
   agent_name: z.string(),
   agent_prompt: z.string(),
@@ -98,19 +98,19 @@ export const versionSchema = z.strictObject({
   eval_scores: z.record(z.string(), z.unknown()).nullable(),
   eval_status: z.string().nullable(),
   golden_cases: z.array(z.strictObject({ id: z.string(), prompt: z.string(), reference_answer: z.string() })),
-  created_by: z.uuid(),
+  created_by: idField,
   created_at: z.iso.datetime(),
 });
 
 export const draftSummarySchema = z.strictObject({
-  id: z.uuid(),
-  org_id: z.uuid(),
-  created_by: z.uuid(),
+  id: idField,
+  org_id: idField,
+  created_by: idField,
   created_by_name: z.string(),
   name: z.string().describe('The agent name of the head version.'),
-  visibility,
-  team_ids: z.array(z.uuid()),
-  head_version_id: z.uuid(),
+  visibility: visibilityField,
+  team_ids: z.array(idField),
+  head_version_id: idField,
   next_version_number: z.int(),
   created_at: z.iso.datetime(),
   updated_at: z.iso.datetime(),

@@ -1,21 +1,21 @@
 import { z } from 'zod';
-import type { Actor } from '#src/domain/visibility.ts';
+import { type Actor, canWriteToFolder } from '#src/domain/visibility.ts';
+import { idField, visibilityField } from '#src/http/fields.ts';
 import type { FolderNode, FolderView } from './folders.model.ts';
-import { canWrite } from './folders.service.ts';
 
 export const folderSchema = z.strictObject({
-  id: z.uuid(),
+  id: idField,
   name: z.string(),
   kind: z.enum(['system', 'user']),
   system_role: z.enum(['org_root', 'team_root', 'personal_root']).nullable(),
-  visibility: z.enum(['personal', 'team_level', 'org_level']),
+  visibility: visibilityField,
   entity_missing: z.boolean().describe('The team or the user behind the root is gone.'),
   can_write: z.boolean(),
   created_at: z.iso.datetime(),
   updated_at: z.iso.datetime(),
 });
 
-const documentNameSchema = z.strictObject({ id: z.uuid(), name: z.string() });
+const documentNameSchema = z.strictObject({ id: idField, name: z.string() });
 
 export type FolderDto = z.infer<typeof folderSchema>;
 export type FolderTreeNodeDto = FolderDto & {
@@ -44,7 +44,7 @@ export function toFolderDto(actor: Actor, folder: FolderView): FolderDto {
     system_role: folder.systemRole,
     visibility: folder.visibility,
     entity_missing: folder.entityMissing,
-    can_write: canWrite(actor, folder),
+    can_write: canWriteToFolder(actor, folder),
     created_at: folder.createdAt.toISOString(),
     updated_at: folder.updatedAt.toISOString(),
   };

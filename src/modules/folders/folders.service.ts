@@ -1,5 +1,5 @@
 import { v7 as uuidv7 } from 'uuid';
-import { type Actor, aclOf, canManage, type Scope, type Visibility } from '#src/domain/visibility.ts';
+import { type Actor, aclOf, canWriteToFolder, type Visibility } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { FolderNode, FolderView, SystemRole } from './folders.model.ts';
@@ -85,22 +85,12 @@ export function createFoldersService(deps: { db: Db }) {
       const id = folderId ?? (await repository.personalRootId(actor.userId));
       const folder = id === undefined ? undefined : await repository.findReadableForLink(actor, id);
       if (folder === undefined) throw appError('folder_not_found');
-      if (!canWrite(actor, folder))
+      if (!canWriteToFolder(actor, folder)) {
         throw appError('forbidden', { detail: 'You may not add documents to this folder.' });
+      }
       return folder;
     },
   };
 }
 
 export type FoldersService = ReturnType<typeof createFoldersService>;
-
-/** System folders are nobody's own but the personal root: org and team admins manage the others. */
-export function canWrite(actor: Actor, folder: FolderView): boolean {
-  const scope: Scope = {
-    orgId: folder.orgId,
-    createdBy: folder.ownerId,
-    visibility: folder.visibility,
-    teamIds: folder.teamId === null ? [] : [folder.teamId],
-  };
-  return canManage(actor, scope);
-}

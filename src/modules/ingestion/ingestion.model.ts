@@ -1,3 +1,4 @@
+import type { IndexedChunk } from '#src/domain/chunk-document.ts';
 import type { SourceFormat } from '#src/domain/document-format.ts';
 import type { RagConfig } from '#src/domain/rag-config.ts';
 
@@ -36,18 +37,6 @@ export type NewConversion = ConversionKey & {
 /** A conversion without its body, which may be large. */
 export type ConversionSummary = { id: string; charCount: number; pageCount: number | null };
 
-export type NewChunk = {
-  id: string;
-  chunkIndex: number;
-  content: string;
-  contextualText: string;
-  chunkKind: string;
-  tokenCount: number;
-  contentOffset: number;
-  pageNumber: number;
-  /** How often each stem occurs in context and content. */
-  terms: ReadonlyMap<string, number>;
-  termCount: number;
-};
+export type NewChunk = IndexedChunk & { id: string };
 
-export type ChunkText = { id: string; contextualText: string; content: string };
+export type ChunkText = Pick<NewChunk, 'id' | 'contextualText' | 'content'>;

@@ -12,6 +12,8 @@ import type {
 
 /** Rows of one insert; more at once gain nothing and hold more memory. */
 const CHUNKS_PER_INSERT = 500;
+/** Far below the time that one statement may take, with a hundred postings to a chunk. */
+const CHUNKS_PER_DELETE = 2_000;
 
 export function createIngestionRepository(db: Db) {
   const generation = (of: IngestDocumentInput) =>
@@ -80,7 +82,7 @@ export function createIngestionRepository(db: Db) {
             of.documentId,
             of.generation,
             batch.map((chunk) => chunk.id),
-            batch.map((chunk) => chunk.chunkIndex),
+            batch.map((chunk) => chunk.index),
             batch.map((chunk) => chunk.content),
             batch.map((chunk) => chunk.contextualText),
             batch.map((chunk) => chunk.chunkKind),
@@ -142,6 +144,25 @@ export function createIngestionRepository(db: Db) {
       return rows[0]?.chunksEmbedded;
     },
 
+    /** Takes back what `markEmbedded` did. */
+    async unmarkEmbedded(of: IngestDocumentInput, ids: readonly string[]): Promise<void> {
+      await db.raw(
+        `with unmarked as (
+           update chunks set embedded_at = null, embedding_model = null
+           where org_id = :orgId and document_id = :documentId and generation = :generation
+             and id = any (:ids::uuid[]) and embedded_at is not null
+           returning 1
+         )
+         update document_generations set chunks_embedded = chunks_embedded - (select count(*) from unmarked)
+         where org_id = :orgId and document_id = :documentId and generation = :generation`,
+        { ...of, ids: [...ids] },
+      );
+    },
+
+    async listEmbedded(of: IngestDocumentInput): Promise<string[]> {
+      return chunks(of).whereNotNull('embeddedAt').pluck('id');
+    },
+
     async countEmbedded(of: IngestDocumentInput): Promise<number> {
       const [row] = await chunks(of).whereNotNull('embeddedAt').count<{ count: number }[]>();
       return row?.count ?? 0;
@@ -161,12 +182,15 @@ export function createIngestionRepository(db: Db) {
       return flipped === 1;
     },
 
-    /** With their chunks and postings. */
+    /** With their chunks and postings, which may be a million rows: a part at a time. */
     async deleteOlderGenerations(of: IngestDocumentInput): Promise<void> {
-      await db('documentGenerations')
-        .where({ orgId: of.orgId, documentId: of.documentId })
-        .where('generation', '<', of.generation)
-        .delete();
+      const older = (table: string) =>
+        db(table).where({ orgId: of.orgId, documentId: of.documentId }).where('generation', '<', of.generation);
+      let deleted: number;
+      do {
+        deleted = await db('chunks').whereIn('id', older('chunks').select('id').limit(CHUNKS_PER_DELETE)).delete();
+      } while (deleted > 0);
+      await older('documentGenerations').delete();
     },
   };
 }

@@ -9,21 +9,25 @@ import type {
   RecordIngestionFailureInput,
 } from '#src/contracts/ingestion.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
-import type { AnalyzeText } from '#src/domain/text-analysis.ts';
-import type { TokenCounter } from '#src/domain/tokens.ts';
+import { indexedText } from '#src/domain/chunk-document.ts';
+import { subjectDistance } from '#src/domain/semantic-chunking.ts';
 import { appError } from '#src/errors.ts';
 import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
+import type { Chunker } from '#src/ports/chunker.ts';
 import type { Converter } from '#src/ports/converter.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
-import { chunkDocument, indexedText } from './chunk-document.ts';
+import { chunkId } from './chunk-id.ts';
 import type { ChunkText, IngestionTarget } from './ingestion.model.ts';
 import { createIngestionRepository } from './ingestion.repository.ts';
 
-/** Several calls of the embedder, which sorts them by length; what a killed run had of them is kept by its texts. */
-const CHUNKS_PER_BATCH = 256;
+/**
+ * Texts that are embedded before the engine hears how far the step is: several calls, sorted by length. What a killed
+ * run had of them is kept by its texts.
+ */
+const BATCH_SIZE = 256;
 
 /** When a step has to stop, and whom it tells how far it is. */
 export type Step = { signal: AbortSignal; report: (details: unknown) => void };
@@ -38,13 +42,12 @@ export function createIngestionService(deps: {
   db: Db;
   blobs: Pick<BlobStore, 'withLocalFile'>;
   converter: Converter;
-  tokens: TokenCounter;
-  analyze: AnalyzeText;
+  chunker: Chunker;
   embeddings: Pick<EmbeddingsService, 'model' | 'embed'>;
-  vectors: Pick<VectorStore, 'upsert' | 'countGeneration' | 'deleteGenerations'>;
+  vectors: Pick<VectorStore, 'upsert' | 'fetch' | 'countGeneration' | 'deleteGenerations'>;
   jobs: Pick<JobsService, 'advance'>;
 }) {
-  const { db, blobs, converter, embeddings, vectors, jobs } = deps;
+  const { db, blobs, converter, chunker, embeddings, vectors, jobs } = deps;
   const repository = createIngestionRepository(db);
   const jobIdOf = (of: IngestDocumentInput) => ingestWorkflowId(of.documentId, of.generation);
 
@@ -58,15 +61,51 @@ export function createIngestionService(deps: {
 
   /** Points before marks: a mark says that the point is there, and a point without its mark is written again. */
   async function store(of: IngestDocumentInput, texts: ChunkText[], embedded: Float32Array[]): Promise<number> {
+    const { orgId, documentId, generation } = of;
     const points = texts.flatMap(({ id }, index) => {
       const vector = embedded[index];
-      return vector === undefined ? [] : [{ id, documentId: of.documentId, generation: of.generation, vector }];
+      return vector === undefined ? [] : [{ id, documentId, generation, vector }];
     });
-    await vectors.upsert({ orgId: of.orgId, model: embeddings.model, points });
+    await vectors.upsert({ orgId, model: embeddings.model, points });
     const ids = texts.map((text) => text.id);
     const chunksEmbedded = await repository.markEmbedded(of, ids, embeddings.model);
-    if (chunksEmbedded === undefined) throw appError('superseded');
+    if (chunksEmbedded === undefined) {
+      // The generation was collected meanwhile, and nobody will look for its points again.
+      await vectors.deleteGenerations({ orgId, documentId, before: generation + 1 });
+      throw appError('superseded');
+    }
     return chunksEmbedded;
+  }
+
+  /** So that embedding makes them again: a mark that has no point would be believed for ever. */
+  async function unmarkLostPoints(of: IngestDocumentInput): Promise<void> {
+    const marked = await repository.listEmbedded(of);
+    for (let start = 0; start < marked.length; start += BATCH_SIZE) {
+      const chunkIds = marked.slice(start, start + BATCH_SIZE);
+      const stored = await vectors.fetch({ orgId: of.orgId, model: embeddings.model, chunkIds });
+      await repository.unmarkEmbedded(
+        of,
+        chunkIds.filter((id) => !stored.has(id)),
+      );
+    }
+  }
+
+  /** Of each window to the next. A run that is interrupted finds those that it had in the organization's cache. */
+  async function distancesBetween(
+    { orgId }: IngestDocumentInput,
+    windows: readonly string[],
+    { signal, report }: Step,
+  ): Promise<number[]> {
+    const distances: number[] = [];
+    let before: Float32Array | undefined;
+    for (let start = 0; start < windows.length; start += BATCH_SIZE) {
+      for (const vector of await embeddings.embed(orgId, windows.slice(start, start + BATCH_SIZE), { signal })) {
+        if (before !== undefined) distances.push(subjectDistance(before, vector));
+        before = vector;
+      }
+      report({ windowsEmbedded: Math.min(start + BATCH_SIZE, windows.length), windowsTotal: windows.length });
+    }
+    return distances;
   }
 
   return {
@@ -102,13 +141,15 @@ export function createIngestionService(deps: {
     },
 
     /** Cuts the body into chunks and indexes their words; all of it in one transaction. */
-    async chunk(of: IngestDocumentInput): Promise<ChunkResult> {
+    async chunk(of: IngestDocumentInput, step: Step): Promise<ChunkResult> {
       const { name, ragConfig, conversionId, chunksTotal } = await enter(of, 'chunk');
       if (chunksTotal !== null) return { chunksTotal };
       const converted = conversionId === null ? undefined : await repository.readBody(of.orgId, conversionId);
       if (converted === undefined) throw appError('internal_error', { detail: 'The document was not converted yet.' });
       const source = { ...converted, documentName: name, chunking: ragConfig.chunking };
-      const chunks = chunkDocument(of, source, deps);
+      const distances = await distancesBetween(of, await chunker.windows(source, step.signal), step);
+      const cut = await chunker.chunk(source, distances, step.signal);
+      const chunks = cut.map((chunk) => ({ ...chunk, id: chunkId(of, chunk.index) }));
       if (chunks.length === 0) throw appError('empty_document');
 
       return db.transaction(async (trx) => {
@@ -138,21 +179,25 @@ export function createIngestionService(deps: {
       };
 
       let writing: Promise<void> = Promise.resolve();
-      for (let start = 0; start < waiting.length; start += CHUNKS_PER_BATCH) {
-        const [batch] = await Promise.all([embedBatch(waiting.slice(start, start + CHUNKS_PER_BATCH)), writing]);
+      for (let start = 0; start < waiting.length; start += BATCH_SIZE) {
+        const [batch] = await Promise.all([embedBatch(waiting.slice(start, start + BATCH_SIZE)), writing]);
         writing = storeBatch(batch);
       }
       await writing;
       return { chunksEmbedded: await repository.countEmbedded(of) };
     },
 
-    /** Makes this generation the one that readers see, once all of it is there; then collects the older ones. */
+    /**
+     * Makes this generation the one that readers see, once all of it is there; then collects the older ones. Throws
+     * `vectors_missing` when it is not: embedding again mends that.
+     */
     async activate(of: IngestDocumentInput): Promise<void> {
       const { chunksTotal } = await enter(of, 'activate');
       const [embedded, stored] = await Promise.all([repository.countEmbedded(of), vectors.countGeneration(of)]);
       if (embedded !== chunksTotal || stored !== chunksTotal) {
+        await unmarkLostPoints(of);
         const detail = `Of ${chunksTotal} chunks ${embedded} are embedded and ${stored} are in the vector store.`;
-        throw appError('service_unavailable', { detail });
+        throw appError('vectors_missing', { detail });
       }
       await db.transaction(async (trx) => {
         if (!(await createIngestionRepository(trx).activate(of))) throw appError('superseded');

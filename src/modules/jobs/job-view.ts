@@ -53,8 +53,9 @@ function stageStatus(job: Job, stage: string): JobStatus | undefined {
   return job.finishedAt === null ? 'queued' : 'cancelled';
 }
 
-/** An alignment job's progress is the number of the last round that it scored. */
+/** An alignment job's progress is the number of the last round that it scored; it succeeds once no round waits. */
 function roundStatus(job: Job, round: string): JobStatus | undefined {
   if (!/^[1-9]\d{0,8}$/.test(round)) return undefined;
-  return Number(round) <= job.progressDone ? 'succeeded' : job.status;
+  if (Number(round) <= job.progressDone) return 'succeeded';
+  return job.status === 'succeeded' ? undefined : job.status;
 }

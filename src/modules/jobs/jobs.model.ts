@@ -18,6 +18,7 @@ export type Job = {
   documentId: string | null;
   chatId: string | null;
   agentId: string | null;
+  connectionId: string | null;
   requestId: string | null;
   createdBy: string;
   createdAt: Date;
@@ -49,7 +50,7 @@ export type JobFilters = {
   status?: JobStatus | undefined;
   errorCode?: string | undefined;
   documentId?: string | undefined;
+  connectionId?: string | undefined;
+  /** Of a document that is linked in this folder. */
+  folderId?: string | undefined;
 };
-
-/** Where the page before ended: a time with its microseconds, and the id. */
-export type ListPosition = { sortKey: string; id: string };

@@ -1,8 +1,9 @@
 import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
+import type { ListPosition } from '#src/contracts/list-position.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { Job, JobChange, JobFilters, ListPosition, NewJob } from './jobs.model.ts';
+import type { Job, JobChange, JobFilters, NewJob } from './jobs.model.ts';
 
 type Run = Pick<Job, 'id' | 'attempt'>;
 
@@ -111,14 +112,20 @@ export function createJobsRepository(db: Db) {
 
     async listReadable(
       actor: Actor,
-      filters: JobFilters,
+      { folderId, ...columns }: JobFilters,
       page: { limit: number; after: ListPosition | null },
     ): Promise<{ items: Job[]; last: ListPosition | null }> {
-      const given = Object.fromEntries(Object.entries(filters).filter(([, value]) => value !== undefined));
-      const rows: (Job & { sortKey: string })[] = await newestFirst(
-        readableBy(db('jobs'), actor, 'jobs').where(given).select('jobs.*'),
-        { ...page, time: 'jobs.createdAt', id: 'jobs.id' },
-      );
+      const given = Object.fromEntries(Object.entries(columns).filter(([, value]) => value !== undefined));
+      const query = readableBy(db('jobs'), actor, 'jobs').where(given).select('jobs.*');
+      if (folderId !== undefined) {
+        const links = db('folderLinks').join('folders', 'folders.id', 'folderLinks.folderId').where({ folderId });
+        query.whereIn('jobs.documentId', readableBy(links, actor, 'folders').select('folderLinks.documentId'));
+      }
+      const rows: (Job & { sortKey: string })[] = await newestFirst(query, {
+        ...page,
+        time: 'jobs.createdAt',
+        id: 'jobs.id',
+      });
       return toPage(rows, page.limit);
     },
 

@@ -18,11 +18,16 @@ export function jobsRoutes(jobs: Pick<JobsService, 'list' | 'get'>, cursors: Cur
       responses: { 200: { description: 'A page of jobs', schema: jobListSchema } },
       handle: async ({ actor, query: { limit, cursor, ...fields } }) => {
         const list = { list: 'jobs', ...fields };
-        const { items, last } = await jobs.list(
-          actor,
-          { kind: fields.kind, status: fields.status, errorCode: fields.error_code, documentId: fields.document_id },
-          { limit, after: cursors.decode(cursor, list) },
-        );
+        const filters = {
+          kind: fields.kind,
+          status: fields.status,
+          errorCode: fields.error_code,
+          documentId: fields.document_id,
+          folderId: fields.folder_id,
+          connectionId: fields.connection_id,
+        };
+        const page = { limit, after: cursors.decode(cursor, list) };
+        const { items, last } = await jobs.list(actor, filters, page);
         return ok({ items: items.map(toJobDto), next_cursor: cursors.encode(last, list) });
       },
     }),

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { JobKind, JobStatus } from '#src/contracts/jobs.ts';
+import { idField } from '#src/http/fields.ts';
 import type { JobView } from './job-view.ts';
 
 const kinds = ['ingest', 'alignment'] as const satisfies JobKind[];
@@ -9,7 +10,9 @@ export const jobFilters = {
   kind: z.enum(kinds).optional(),
   status: z.enum(statuses).optional(),
   error_code: z.string().min(1).max(100).optional(),
-  document_id: z.guid().optional(),
+  document_id: idField.optional(),
+  folder_id: idField.optional().describe('Jobs of the documents in this folder.'),
+  connection_id: idField.optional(),
 };
 
 export const jobSchema = z.strictObject({

@@ -1,11 +1,12 @@
 import type { Logger } from 'pino';
+import type { ListPosition } from '#src/contracts/list-position.ts';
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { type JobView, viewOf } from './job-view.ts';
-import type { Job, JobChange, JobFilters, ListPosition, NewJob } from './jobs.model.ts';
+import type { Job, JobChange, JobFilters, NewJob } from './jobs.model.ts';
 import { createJobsRepository } from './jobs.repository.ts';
 
 /** The request that wrote a job starts it right after its commit; the sweeper comes after this. */
@@ -93,6 +94,11 @@ export function createJobsService(deps: {
     /** What a step of the work says about its job. Repeating it changes nothing. */
     async advance(jobId: string, change: JobChange): Promise<void> {
       await jobs.advance(jobId, change);
+    },
+
+    /** The same together with what else the step writes. */
+    async advanceWithin(trx: Db, jobId: string, change: JobChange): Promise<void> {
+      await createJobsRepository(trx).advance(jobId, change);
     },
 
     /** Newest first. */

@@ -14,6 +14,7 @@ import type { Member } from '#test/support/client.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { createTestDatabase } from '#test/support/services.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
+import { until } from '#test/support/until.ts';
 
 /** The library logs every failure, also those that a test makes. */
 const silent = new DefaultLogger('ERROR', () => undefined);
@@ -105,8 +106,11 @@ describe('alignment activities', function () {
       AlignmentActivities['scoreNextRound']
     >(activities.scoreNextRound, chat);
 
-  async function scoreAll(chat: ScoreAlignmentInput): Promise<void> {
-    while ((await scoreNext(chat)).scored);
+  /** @returns the rounds that it scored */
+  async function scoreAll(chat: ScoreAlignmentInput): Promise<number[]> {
+    const rounds: number[] = [];
+    for (let result = await scoreNext(chat); result.scored; result = await scoreNext(chat)) rounds.push(result.round);
+    return rounds;
   }
 
   /** All that scoring writes, but for times and ids. */
@@ -155,8 +159,10 @@ describe('alignment activities', function () {
 
   it('find the same states when several run at the same time', async () => {
     const chat = await strayingChat();
-    await Promise.all(Array.from({ length: 4 }, () => scoreAll(chat)));
+    const scored = await Promise.all(Array.from({ length: 4 }, () => scoreAll(chat)));
     expect(await stateOf(chat)).deep.equal(expected);
+    // Each tells only of what it stored.
+    expect(scored.flat().sort()).deep.equal(straying.map((_, index) => index + 1));
   });
 
   it('change nothing when they run again', async () => {
@@ -223,25 +229,94 @@ describe('alignment activities', function () {
     expect(await titleOf(chat)).equal('My loan');
   });
 
-  it('leave a job open while a round still waits', async () => {
-    const chat = await startChat();
-    await addRound(chat, 1, straying[0] ?? 'failed');
-    const { alignment } = own.container;
-    await db('rounds')
-      .where({ chatId: chat.chatId })
-      .update({ finishedAt: new Date(Date.now() - 60_000) });
-    const subject = { id: chat.chatId, orgId: ada.orgId, agentId, createdBy: ada.userId, acl: [`user:${ada.userId}`] };
-    await db.transaction((trx) => alignment.requestScoring(trx, subject, null));
-    const job = () =>
+  describe('and their job', () => {
+    const jobOf = ({ chatId }: ScoreAlignmentInput) =>
       db('jobs')
-        .where({ id: alignmentWorkflowId(chat.chatId) })
+        .where({ id: alignmentWorkflowId(chatId) })
         .first();
+    const requestScoring = ({ chatId }: ScoreAlignmentInput, trx: Db) => {
+      const subject = { id: chatId, orgId: ada.orgId, agentId, createdBy: ada.userId, acl: [`user:${ada.userId}`] };
+      return own.container.alignment.requestScoring(trx, subject, null);
+    };
+    const partOf = ({ chatId }: ScoreAlignmentInput, round: number, status: number) =>
+      ada.get(`/jobs/${alignmentWorkflowId(chatId)}.${round}`, status);
 
-    await alignment.recordSuccess(chat);
-    expect(await job()).include({ status: 'queued' });
-    await scoreAll(chat);
-    expect(await job()).include({ status: 'running', progressDone: 1 });
-    await alignment.recordSuccess(chat);
-    expect(await job()).include({ status: 'succeeded' });
+    async function waitingChat(): Promise<ScoreAlignmentInput> {
+      const chat = await startChat();
+      await addRound(chat, 1, straying[0] ?? 'failed');
+      await db.transaction((trx) => requestScoring(chat, trx));
+      return chat;
+    }
+
+    it('leave it open while a round still waits', async () => {
+      const chat = await waitingChat();
+      const { alignment } = own.container;
+      await alignment.recordSuccess(chat);
+      expect(await jobOf(chat)).include({ status: 'queued' });
+      await scoreAll(chat);
+      expect(await jobOf(chat)).include({ status: 'running', progressDone: 1 });
+      await alignment.recordSuccess(chat);
+      expect(await jobOf(chat)).include({ status: 'succeeded' });
+    });
+
+    const isSomebodyBlocked = async () => {
+      const { rows } = await db.raw<{ rows: unknown[] }>(
+        `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      );
+      return rows.length > 0;
+    };
+
+    it('leave it open for a round that is stored at the same moment', async () => {
+      const chat = await waitingChat();
+      await scoreAll(chat);
+      const success = await db.transaction(async (trx) => {
+        await trx('chats').where({ id: chat.chatId }).forUpdate().first('id');
+        await trx('rounds').insert({
+          ...chat,
+          ...{ round: 2, model: 'm', status: 'complete', userContent: 'Hello?', assistantReply: 'Hello!' },
+        });
+        await requestScoring(chat, trx);
+        const isOver = { success: own.container.alignment.recordSuccess(chat) };
+        await until('the end of the job waits for the lock', isSomebodyBlocked);
+        return isOver;
+      });
+      await success.success;
+      expect(await jobOf(chat)).include({ status: 'queued' });
+    });
+
+    it('say of which rounds they tell, also when a step died before it told so', async () => {
+      const chat = await waitingChat();
+      await scoreAll(chat);
+      await db('jobs')
+        .where({ id: alignmentWorkflowId(chat.chatId) })
+        .update({ progressDone: 0 });
+      await own.container.alignment.recordSuccess(chat);
+      await partOf(chat, 1, 200);
+      await partOf(chat, 2, 404);
+    });
+
+    describe('that ended while a round waits', () => {
+      async function end(chat: ScoreAlignmentInput, status: 'failed' | 'cancelled'): Promise<void> {
+        const longAgo = db.raw("now() - interval '1 hour'");
+        await db('rounds').where({ chatId: chat.chatId }).update({ finishedAt: longAgo });
+        await db('jobs')
+          .where({ id: alignmentWorkflowId(chat.chatId) })
+          .update({ status, finishedAt: longAgo });
+      }
+
+      it('queue it again', async () => {
+        const chat = await waitingChat();
+        await end(chat, 'failed');
+        await own.container.alignment.requeueOverdue();
+        expect(await jobOf(chat)).include({ status: 'queued', attempt: 2, dispatchedAt: null });
+      });
+
+      it('leave it alone when an operator cancelled it', async () => {
+        const chat = await waitingChat();
+        await end(chat, 'cancelled');
+        await own.container.alignment.requeueOverdue();
+        expect(await jobOf(chat)).include({ status: 'cancelled', attempt: 1 });
+      });
+    });
   });
 });

@@ -30,8 +30,8 @@ describe('ingestion activities', function () {
   const sentences = (count: number, word = 'number') =>
     Array.from({ length: count }, (_, index) => `Sentence ${word} ${index} says something.`).join(' ');
 
-  async function upload(content: string, name = 'note.txt'): Promise<IngestDocumentInput> {
-    const fields = { target_tokens: '12', overlap_tokens: '0' };
+  async function upload(content: string, name = 'note.txt', wishes = {}): Promise<IngestDocumentInput> {
+    const fields = { target_tokens: '12', overlap_tokens: '0', ...wishes };
     const { body } = await ada.upload('/documents', { name, content }, 201, { fields });
     return { orgId: ada.orgId, documentId: fullDocumentSchema.parse(body).id, generation: 1 };
   }
@@ -94,6 +94,48 @@ describe('ingestion activities', function () {
     );
   });
 
+  const contentsOf = ({ documentId }: IngestDocumentInput): Promise<string[]> =>
+    db('chunks').where({ documentId }).orderBy('chunkIndex').pluck('content');
+
+  it('cut a document by meaning where that is asked for', async () => {
+    const loans = [
+      'The bank grants a loan against a collateral. ',
+      'The interest rate of the loan is fixed for five years. ',
+      'A late payment of the interest costs a fee. ',
+      'The bank may sell the collateral when the loan is not repaid. ',
+      'The customer may repay the loan early without a fee. ',
+    ];
+    const penguins = [
+      'Penguins live on the ice of Antarctica. ',
+      'A penguin lays one egg in winter. ',
+      'The father keeps the egg warm on his feet. ',
+      'Penguin chicks grow feathers that keep the water out. ',
+      'Penguins swim and catch fish in the cold sea.',
+    ];
+    const of = await upload([...loans, ...penguins].join(''), 'subjects.txt', {
+      chunking_method: 'semantic',
+      target_tokens: '120',
+    });
+    for (const name of stepNames.slice(0, 3)) await run(name, of);
+    const [first = '', second = '', ...others] = await contentsOf(of);
+    expect(others).deep.equal([]);
+    // The neighbours that are looked at with each sentence may move the cut by one.
+    expect(first).include(loans.slice(0, 4).join('')).not.include('enguin');
+    expect(second).include(penguins.join(''));
+  });
+
+  it('cut by tokens where there are too few sentences to compare', async () => {
+    const content = sentences(5, 'few');
+    const [semantic, token] = [
+      await upload(content, 'semantic.txt', { chunking_method: 'semantic' }),
+      await upload(content, 'token.txt'),
+    ];
+    for (const document of [semantic, token]) for (const name of stepNames.slice(0, 3)) await run(name, document);
+    expect(await contentsOf(semantic))
+      .length.greaterThan(1)
+      .and.deep.equal(await contentsOf(token));
+  });
+
   it('embedding goes on after the last batch that was stored', async () => {
     const of = await upload(sentences(800, 'resumed'));
     for (const name of stepNames.slice(0, 3)) await run(name, of);
@@ -149,15 +191,41 @@ describe('ingestion activities', function () {
     for (const name of stepNames) expect(await appErrorCode(run(name, of)), name).equal('document_not_found');
   });
 
-  it('activation refuses a generation of which vectors are missing', async () => {
+  it('activation refuses a generation of which vectors are missing, and embedding makes these again', async () => {
     const of = await upload(sentences(9, 'incomplete'));
     for (const name of stepNames.slice(0, 4)) await run(name, of);
     await db.raw(
       'delete from chunk_vectors where chunk_id = (select min(id::text)::uuid from chunks where document_id = ?)',
       [of.documentId],
     );
-    expect(await appErrorCode(run('activateGeneration', of))).equal('service_unavailable');
-    const [document] = await db('documents').where({ id: of.documentId });
-    expect(document.activeGeneration).equal(null);
+    const activeGeneration = async () => (await db('documents').where({ id: of.documentId }).first()).activeGeneration;
+    const embedded = async () =>
+      (await db('documentGenerations').where({ documentId: of.documentId }).first()).chunksEmbedded;
+    const all = await embedded();
+
+    expect(await appErrorCode(run('activateGeneration', of))).equal('vectors_missing');
+    expect(await activeGeneration()).equal(null);
+    expect(await embedded()).equal(all - 1);
+    await run('embedChunks', of);
+    await run('activateGeneration', of);
+    expect(await activeGeneration()).equal(1);
+    expect(await embedded()).equal(all);
+  });
+
+  it('embedding leaves no vectors of a generation that was collected meanwhile', async () => {
+    const of = await upload(sentences(400, 'collected'));
+    for (const name of stepNames.slice(0, 3)) await run(name, of);
+    const overtaken = environment();
+    const collected = new Promise<void>((resolve, reject) => {
+      overtaken.once('heartbeat', () => {
+        db('documentGenerations')
+          .where({ documentId: of.documentId })
+          .delete()
+          .then(() => resolve(), reject);
+      });
+    });
+    expect(await appErrorCode(run('embedChunks', of, overtaken))).equal('superseded');
+    await collected;
+    expect(await db('chunkVectors').where({ documentId: of.documentId })).deep.equal([]);
   });
 });

@@ -12,6 +12,8 @@ describe('POST /auth/login', () => {
     member = await api.signUp();
   });
 
+  const auditOf = (requestId: string) => api.container.db('auditLog').where({ requestId }).first();
+
   it('200 for the right password, whatever the case and spaces of the email', async () => {
     const credentials = { username: ` ${member.email.toUpperCase()}`, password: member.password };
     const { body, headers } = await api.anonymous.post('/auth/login', credentials, 200);
@@ -29,6 +31,10 @@ describe('POST /auth/login', () => {
     const [first, second] = answers.map(({ body }) => Object(body));
     expect(first).to.include({ code: 'invalid_credentials' });
     expect(first.detail).to.equal(second.detail);
+    const refusals = await Promise.all([auditOf(first.request_id), auditOf(second.request_id)]);
+    const refusal = { action: 'session.refused', actorId: null, detail: { reason: 'invalid_credentials' } };
+    expect(refusals[0]).to.deep.include({ ...refusal, orgId: member.orgId, target: member.userId });
+    expect(refusals[1]).to.deep.include({ ...refusal, orgId: null, target: null });
   });
 
   it('403 for a disabled account, and only with its password', async () => {
@@ -37,6 +43,8 @@ describe('POST /auth/login', () => {
     const credentials = { username: disabled.email, password: disabled.password };
     const { body } = await api.anonymous.post('/auth/login', credentials, 403);
     expect(body).to.include({ code: 'account_disabled' });
+    const refusal = { action: 'session.refused', target: disabled.userId, detail: { reason: 'account_disabled' } };
+    expect(await auditOf(Object(body).request_id)).to.deep.include(refusal);
     await api.anonymous.post('/auth/login', { ...credentials, password: 'Wrong-horse-1' }, 401);
   });
 

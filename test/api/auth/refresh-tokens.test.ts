@@ -80,6 +80,17 @@ describe('POST /auth/refresh_tokens', () => {
     await refuse(member.refreshToken, 'refresh_invalid');
   });
 
+  it('401 for a session that was forgotten after its end, with all its tokens', async () => {
+    const { db, sessions } = api.container;
+    const families = () => db('refresh_token_families').where({ userId: member.userId });
+    await sessions.deleteExpired();
+    expect(await families()).to.have.length(1);
+    await families().update({ expiresAt: new Date(Date.now() - 2 * 24 * 60 * 60_000) });
+    await sessions.deleteExpired();
+    expect(await families()).to.have.length(0);
+    await refuse(member.refreshToken, 'refresh_invalid');
+  });
+
   it('401 for an unknown token', () => refuse('unknown', 'refresh_invalid'));
 
   it('403 for a disabled account', async () => {

@@ -81,6 +81,8 @@ describe('POST /auth/register', () => {
     ['a weak password', { email: 'a@example.com', password: 'correct-horse-1' }, 'password'],
     ['an unknown field', { email: 'a@example.com', password, is_org_admin: true }, 'is_org_admin'],
     ['a name that is no text', { email: 'a@example.com', password, first_name: 1 }, 'first_name'],
+    ['a name of two lines', { email: 'a@example.com', password, display_name: 'a\nb' }, 'display_name'],
+    ['a name that reorders text', { email: 'a@example.com', password, org_name: 'a\u202eb' }, 'org_name'],
   ];
   for (const [what, body, path] of wrong) {
     it(`422 for ${what}`, async () => {

@@ -6,6 +6,7 @@ import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-m
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
+import { startWorkers } from '#workers/run.ts';
 
 describe('rounds that are interrupted', function () {
   this.timeout(60_000);
@@ -91,6 +92,24 @@ describe('rounds that are interrupted', function () {
     });
   });
 
+  it('are none when the database fails after the answer is stored', async () => {
+    const model = await startScriptedModel();
+    const settings = { OPENAI_BASE_URL: model.baseUrl, ECHO_WAIT_MS: '10000' };
+    const stack = await startStack(settings, { workers: false });
+    const { db } = stack.container;
+    const ada = await stack.signUp('Ada');
+    const agentId = await publishAgent(ada);
+    model.behave(() => ({ kind: 'answer', text: 'Month by month.' }));
+    const answer = ask(ada, { agent_id: agentId, message: 'How is a loan repaid?' }, 201);
+    // The answer now waits for its score, in vain.
+    await until('the answer is stored', () => db('rounds').where({ orgId: ada.orgId, status: 'complete' }).first());
+    await db.raw('alter table rounds rename to rounds_out_of_reach');
+    const outcome = await answer.catch((error: unknown) => error);
+    await stack.close();
+    await model.close();
+    expect(outcome).deep.include({ reply: 'Month by month.', citations: [], title: 'How is a loan repaid?' });
+  });
+
   it('are none when the workflow engine is down: answers come, their scores later', async () => {
     const model = await startScriptedModel();
     const stack = await startStack(
@@ -102,6 +121,13 @@ describe('rounds that are interrupted', function () {
     const { chat_id, echo } = await ask(ada, { agent_id: agentId, message: 'How is a loan repaid?' }, 201);
     expect(echo).deep.equal({ state: 'stable', ewma: 100, alignment_score: 1, round: 0, events: [] });
     expect((await ada.get(`/chat/${chat_id}`, 200)).body).include({ echo_scoring_pending: true });
+
+    // Workers that are started during the outage end what a process leaves behind that dies in it.
+    const { db } = stack.container;
+    await db('rounds').where({ chatId: chat_id }).update({ status: 'open', leaseExpiresAt: new Date() });
+    const workers = startWorkers(stack.container);
+    await until('the round is ended', () => db('rounds').where({ chatId: chat_id, errorCode: 'interrupted' }).first());
+    await workers.shutdown();
     await stack.close();
     await model.close();
   });

@@ -1,3 +1,5 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect } from 'chai';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { Member } from '#test/support/client.ts';
@@ -29,8 +31,11 @@ describe('POST /documents/paste', () => {
     await shared.anonymous.post('/documents/paste', note, 401);
   });
 
-  it('404: into a folder that is not there', async () => {
-    await ada.post('/documents/paste', { ...note, target_folder_id: crypto.randomUUID() }, 404);
+  it('404: into a folder that is not there, and leaves no file behind', async () => {
+    const grace = await shared.signUp('Grace');
+    await grace.post('/documents/paste', { ...note, target_folder_id: crypto.randomUUID() }, 404);
+    const files = readdir(join(shared.config.dataDir, 'blobs', 'objects', grace.orgId));
+    expect(await files.catch((): string[] => [])).to.deep.equal([]);
   });
 
   it('422: blank, of another format, with control characters or unknown fields', async () => {

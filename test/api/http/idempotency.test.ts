@@ -7,6 +7,7 @@ import { appError, type ErrorCode } from '#src/errors.ts';
 import { created, eventStream } from '#src/http/answers.ts';
 import { multipart, type Route, route } from '#src/http/route.ts';
 import type { Db } from '#src/ports/database.ts';
+import type { IdempotencyKey } from '#src/ports/idempotency-store.ts';
 import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
 import { createTestDatabase } from '#test/support/services.ts';
 
@@ -115,6 +116,12 @@ describe('Idempotency-Key', () => {
     });
   const code = async (response: Response) => z.object({ code: z.string() }).parse(await response.json()).code;
 
+  async function claimed(key: IdempotencyKey): Promise<string> {
+    const claim = await createIdempotencyStore(db).claim(key, 'same', 20);
+    if (claim.outcome !== 'claimed') throw new Error(`the key is ${claim.outcome}`);
+    return claim.leaseOwner;
+  }
+
   it('gives the first answer again, with its headers, and has one effect', async () => {
     const key = randomUUID();
     const first = await post('/works', key, { name: 'a', size: 1 });
@@ -188,11 +195,27 @@ describe('Idempotency-Key', () => {
   it('lets the same request take over from a process that died, and no other', async () => {
     const key = { userId, route: 'POST /works', key: randomUUID() };
     const store = createIdempotencyStore(db);
-    expect(await store.claim(key, 'same', 20)).to.deep.equal({ outcome: 'claimed' });
+    const first = await claimed(key);
     expect(await store.claim(key, 'same', 20)).to.deep.equal({ outcome: 'in_flight' });
-    await store.renew(key, -1);
+    await store.renew(key, first, -1);
     expect(await store.claim(key, 'other', 20)).to.deep.equal({ outcome: 'other_request' });
-    expect(await store.claim(key, 'same', 20)).to.deep.equal({ outcome: 'claimed' });
+    await claimed(key);
+  });
+
+  it('is out of reach for one who comes back after another took over', async () => {
+    const key = { userId, route: 'POST /works', key: randomUUID() };
+    const store = createIdempotencyStore(db);
+    const stalled = await claimed(key);
+    await store.renew(key, stalled, -1);
+    const successor = await claimed(key);
+
+    await store.release(key, stalled);
+    await store.renew(key, stalled, -1);
+    await store.complete(key, stalled, { status: 201, headers: {}, body: { kind: 'empty' } });
+    expect(await store.claim(key, 'same', 20)).to.deep.equal({ outcome: 'in_flight' });
+    const response = { status: 204, headers: {}, body: { kind: 'empty' as const } };
+    await store.complete(key, successor, response);
+    expect(await store.claim(key, 'same', 20)).to.deep.equal({ outcome: 'stored', response });
   });
 
   it('forgets after a day', async () => {

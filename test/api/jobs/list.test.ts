@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
 import { jobListSchema } from '#src/modules/jobs/jobs.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
@@ -39,6 +40,20 @@ describe('GET /jobs', () => {
     expect(await ids('?error_code=unsupported_format')).deep.equal([`ingest-${bad}-1`]);
     expect(await ids(`?document_id=${good}`)).deep.equal([`ingest-${good}-1`]);
     expect(await ids('?kind=alignment')).deep.equal([]);
+    expect(await ids(`?connection_id=${crypto.randomUUID()}`)).deep.equal([]);
+  });
+
+  it('200: those of the documents in a folder that the caller may read', async () => {
+    const grace = await shared.signUp('Grace');
+    const { body } = await ada.get('/folders', 200);
+    const root = folderTreeNodeSchema
+      .array()
+      .parse(body)
+      .find((folder) => folder.system_role === 'personal_root');
+    expect(await ids(`?folder_id=${root?.id}`)).deep.equal([`ingest-${bad}-1`, `ingest-${good}-1`]);
+    expect(await ids(`?folder_id=${root?.id}&status=failed`)).deep.equal([`ingest-${bad}-1`]);
+    expect(await ids(`?folder_id=${crypto.randomUUID()}`)).deep.equal([]);
+    expect(await ids(`?folder_id=${root?.id}`, grace)).deep.equal([]);
   });
 
   it('200: page by page', async () => {
@@ -59,7 +74,15 @@ describe('GET /jobs', () => {
   });
 
   it('422: unknown values and fields', async () => {
-    for (const query of ['?kind=x', '?status=x', '?document_id=x', '?limit=0', '?x=1']) {
+    for (const query of [
+      '?kind=x',
+      '?status=x',
+      '?document_id=x',
+      '?folder_id=x',
+      '?connection_id=x',
+      '?limit=0',
+      '?x=1',
+    ]) {
       await ada.get(`/jobs${query}`, 422);
     }
   });

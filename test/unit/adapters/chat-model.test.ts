@@ -74,6 +74,15 @@ describe('createChatModel', () => {
     expect(await appErrorCode(chatModel.complete(request()))).equal('model_response_invalid');
   });
 
+  it('leaves out what cannot be stored, and joins a character that comes in two pieces', async () => {
+    server.behave(() => ({ kind: 'answer', text: ['a\0b', ' \ud83d', '\ude00', '\0', ' \udc00', '.', '\ud83d'] }));
+    const pieces: string[] = [];
+    const { text } = await chatModel.stream(request(), (piece) => pieces.push(piece));
+    expect(text).equal('ab 😀 \ufffd.\ufffd');
+    expect(pieces).deep.equal(['ab', ' ', '😀', ' \ufffd', '.', '\ufffd']);
+    expect((await chatModel.complete(request())).text).equal(text);
+  });
+
   it('stops when it is told to, for the reason that it is given', async () => {
     const never = Promise.withResolvers<void>();
     server.behave(() => ({ kind: 'answer', text: 'One two three.', until: never.promise }));

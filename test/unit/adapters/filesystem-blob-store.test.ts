@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -72,5 +72,19 @@ describe('the filesystem blob store', () => {
     for (const key of ['../outside', '/etc/passwd', 'org//x', 'org/..', '']) {
       expect(await codeOf(store().read(key))).to.match(/not a blob key/);
     }
+  });
+
+  it('sweeps what a crash left of an upload, and nothing that may still be written', async () => {
+    await store().deleteStrays();
+    await put(Readable.from([Buffer.from('kept')]));
+    const incoming = join(directory, 'incoming');
+    await mkdir(incoming, { recursive: true });
+    for (const name of ['stray', 'fresh']) await writeFile(join(incoming, name), 'half');
+    const daysAgo = new Date(Date.now() - 2 * 24 * 60 * 60_000);
+    await utimes(join(incoming, 'stray'), daysAgo, daysAgo);
+    await utimes(join(directory, 'objects', 'org', 'one'), daysAgo, daysAgo);
+
+    await store().deleteStrays();
+    expect((await files()).map((file) => file.name).sort()).to.deep.equal(['fresh', 'one']);
   });
 });

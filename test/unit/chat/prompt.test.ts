@@ -23,26 +23,31 @@ describe('buildPrompt', () => {
 
   it('tells the conversation in its order', () => {
     const history = [
-      { userContent: 'second', assistantReply: 'two' },
-      { userContent: 'first', assistantReply: 'one' },
+      { userContent: 'second', assistantReply: 'two', citations: [] },
+      { userContent: 'first', assistantReply: 'one', citations: [] },
     ];
     const contents = build({ history }).map((message) => message.content);
     expect(contents).deep.equal(['You talk about loans.', 'first', 'one', 'second', 'two', 'What is a loan?']);
   });
 
+  it('leaves the markers of earlier answers out, and nothing that only looks like them', () => {
+    const history = [{ userContent: 'first', assistantReply: 'A fee [2, 1] of a[7] [1].', citations: [{}, {}] }];
+    expect(build({ history }).at(2)?.content).equal('A fee of a[7].');
+  });
+
   it('leaves out the oldest rounds when they are too long together, and never half a round', () => {
     const long = 'word '.repeat(1_400);
     const history = [
-      { userContent: 'newest', assistantReply: long },
-      { userContent: 'older', assistantReply: long },
-      { userContent: 'oldest', assistantReply: long },
+      { userContent: 'newest', assistantReply: long, citations: [] },
+      { userContent: 'older', assistantReply: long, citations: [] },
+      { userContent: 'oldest', assistantReply: long, citations: [] },
     ];
     const asked = build({ history }).filter((message) => message.role === 'user');
     expect(asked.map((message) => message.content)).deep.equal(['older', 'newest', 'What is a loan?']);
   });
 
   it('ends the persona with the note, and says the persona again behind the conversation', () => {
-    const history = [{ userContent: 'first', assistantReply: 'one' }];
+    const history = [{ userContent: 'first', assistantReply: 'one', citations: [] }];
     const steered = build({ history, steering: { note: 'Scope: loans.', afterHistory: 'You talk about loans.' } });
     expect(steered[0]?.content).equal('You talk about loans.\n\nScope: loans.');
     expect(steered.map((message) => message.role)).deep.equal(['system', 'user', 'assistant', 'system', 'user']);

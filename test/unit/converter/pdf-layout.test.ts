@@ -107,6 +107,22 @@ describe('laying out a PDF', () => {
     expect(body.match(/Chapter text/g)).to.have.length(5);
   });
 
+  it('keeps lines at the edge of each page whose numbers are data', async () => {
+    const balances = ['1,204.10', '980.00', '3,377.45', '12.00', '771.90', '640.25'];
+    const pages = balances.map((balance, index) =>
+      page(
+        { text: `Statement of account, month ${index + 1} of 2025`, y: 780 },
+        { text: `Bookings of ${'abcdef'[index]} kind.`, y: 400 },
+        { text: `Closing balance: ${balance} EUR`, y: 60 },
+        { text: String(index + 1), y: 30 },
+      ),
+    );
+    const { body } = await layOutPages(pages);
+    for (const balance of balances) expect(body).to.contain(`Closing balance: ${balance} EUR`);
+    expect(body.match(/month \d of 2025/g)).to.have.length(6);
+    expect(body).not.to.match(/^[2-6]$/m);
+  });
+
   it('joins raised numbers to their line and puts text that runs up the margin first', async () => {
     const { body } = await layOutPages([
       page(

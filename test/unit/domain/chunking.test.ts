@@ -128,6 +128,13 @@ describe('chunking by tokens', () => {
     for (const piece of pieces.slice(0, -1)) expect(piece.content).to.match(/ $/);
   });
 
+  it('begins chunks with text, also where blank lines stand inside a block', () => {
+    const items = Array.from({ length: 40 }, (_, index) => `${index + 1}. Item with some words in it.\n\n\n`).join('');
+    for (const targetTokens of [10, 11, 12, 25]) {
+      for (const { content } of chunk(items, targetTokens, 0)) expect(content).to.match(/^\S/);
+    }
+  });
+
   it('has no chunks for a body of white space, and one for a short body', () => {
     expect(chunk(' \n\t\r\n', 50, 0)).to.deep.equal([]);
     expect(chunk('Hi', 50, 0)).to.deep.equal([

@@ -1,5 +1,6 @@
 import { clauseAfterSwitch } from '#src/domain/alignment-text.ts';
-import { citedStatements } from '#src/domain/citations.ts';
+import { statementBefore } from '#src/domain/citation-markers.ts';
+import { statementsOf } from '#src/domain/citations.ts';
 import { parseBlocks } from '#src/domain/markdown-blocks.ts';
 import { sentences } from '#src/domain/sentences.ts';
 
@@ -27,7 +28,7 @@ describe('texts that repeat one thing 100,000 times', () => {
   for (const run of runs) {
     it(`are read: ${JSON.stringify(run)}`, () => {
       const text = run.repeat(100_000);
-      for (const read of [parseBlocks, sentences, citedStatements, clauseAfterSwitch]) read(`${text}x`);
+      for (const read of [parseBlocks, sentences, statementsOf, statementBefore, clauseAfterSwitch]) read(`${text}x`);
     });
   }
 

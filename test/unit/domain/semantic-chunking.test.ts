@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
 import { chunkBody } from '#src/domain/chunking.ts';
-import { chunkSemantically, semanticWindows } from '#src/domain/semantic-chunking.ts';
+import { chunkSemantically, semanticWindows, subjectDistance } from '#src/domain/semantic-chunking.ts';
 
 const tokens = createTokenCounter();
 const options = (targetTokens: number) => ({ method: 'semantic' as const, targetTokens, overlapTokens: 0 });
@@ -10,12 +10,9 @@ const angle = (radians: number) => Float32Array.from([Math.cos(radians), Math.si
 
 function chunk(body: string, targetTokens: number, radians: (window: string, index: number) => number) {
   const windows = semanticWindows(body, options(targetTokens), { tokens });
-  return chunkSemantically(
-    body,
-    options(targetTokens),
-    windows.map((window, index) => angle(radians(window, index))),
-    { tokens },
-  );
+  const vectors = windows.map((window, index) => angle(radians(window, index)));
+  const distances = vectors.slice(1).map((vector, index) => subjectDistance(vectors[index] ?? vector, vector));
+  return chunkSemantically(body, options(targetTokens), distances, { tokens });
 }
 
 describe('semantic chunking', () => {
@@ -71,5 +68,12 @@ describe('semantic chunking', () => {
     const windows = semanticWindows(loans.join(''), options(100), { tokens });
     expect(windows[0]).to.equal(loans.slice(0, 2).join(''));
     expect(windows[4]).to.equal(loans.slice(3, 6).join(''));
+  });
+
+  it('shows no more of a sentence than an embedding service takes', () => {
+    const long = `Long ${'word '.repeat(1_999)}ends. `;
+    const windows = semanticWindows(long.repeat(8), options(8_000), { tokens });
+    expect(windows).to.have.length(8);
+    expect(Math.max(...windows.map((window) => window.length))).to.equal(8_000);
   });
 });

@@ -13,6 +13,7 @@ const things = { tag: 'things', summary: 'A thing of the tests' };
 const thingId = '01890000-0000-7000-8000-000000000000';
 const named = z.strictObject({ name: z.string() });
 let name = 'first';
+let limitsOfLists: unknown[] = [];
 
 const routes: Route[] = [
   route({
@@ -58,6 +59,30 @@ const routes: Route[] = [
     responses: { 204: { description: 'Gone' } },
     handle: () => noContent(),
   }),
+  route({
+    ...things,
+    method: 'get',
+    path: '/lists',
+    operationId: 'getList',
+    access: 'public',
+    query: z.strictObject({ limit: z.coerce.number().default(3) }),
+    responses: { 200: { description: 'Nothing', schema: z.strictObject({}) } },
+    handle: ({ query }) => {
+      limitsOfLists.push(query.limit);
+      return ok({});
+    },
+  }),
+  ...(['post', 'put'] as const).map((method) =>
+    route({
+      ...things,
+      method,
+      path: '/lists',
+      operationId: `${method}List`,
+      access: 'public',
+      responses: { 204: { description: 'Done' } },
+      handle: () => noContent(),
+    }),
+  ),
   route({
     ...things,
     method: 'get',
@@ -120,6 +145,9 @@ describe('the HTTP core', () => {
     });
   });
   after(() => served.close());
+  beforeEach(() => {
+    limitsOfLists = [];
+  });
 
   type Ask = { method?: string; headers?: Record<string, string>; body?: string };
   const ask = (path: string, { headers, ...init }: Ask = {}) =>
@@ -198,6 +226,20 @@ describe('the HTTP core', () => {
     expect((await rename('{"name":"second"}', { ...json, 'if-match': etag })).status).to.equal(200);
     await expectProblem(await rename('{"name":"third"}', { ...json, 'if-match': etag }), 'precondition_failed');
     expect(name).to.equal('second');
+  });
+
+  it('heeds If-Match only where something is changed', async () => {
+    const odd = { 'if-match': '"old"' };
+    expect((await ask(`/things/${thingId}`, { headers: odd })).status).to.equal(200);
+    expect((await ask('/lists', { headers: odd })).status).to.equal(200);
+    expect((await ask('/lists', { method: 'POST', headers: odd })).status).to.equal(204);
+    expect(limitsOfLists).to.deep.equal([3]);
+  });
+
+  it('gives the reading behind If-Match the defaults of its query', async () => {
+    const odd = { 'if-match': '"old"' };
+    await expectProblem(await ask('/lists', { method: 'PUT', headers: odd }), 'precondition_failed');
+    expect(limitsOfLists).to.deep.equal([3]);
   });
 
   it('keeps the cause of a 500 to itself', async () => {

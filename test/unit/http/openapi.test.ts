@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { z } from 'zod';
 import { created, ok } from '#src/http/answers.ts';
+import { integerField } from '#src/http/fields.ts';
 import { createOpenApi } from '#src/http/openapi.ts';
 import { idParam } from '#src/http/params.ts';
 import { multipart, route } from '#src/http/route.ts';
@@ -24,7 +25,7 @@ const document = createOpenApi(
       summary: 'A node',
       access: 'user',
       params: z.strictObject({ node_id: idParam('folder_not_found') }),
-      query: z.strictObject({ depth: z.coerce.number().int().default(1), word: z.string() }),
+      query: z.strictObject({ depth: integerField({ min: 0, max: 9 }).default(1), word: z.string() }),
       responses: { 200: { description: 'It', schema: node } },
       errors: ['folder_not_found'],
       handle: () => ok({ name: 'a', children: [] }),

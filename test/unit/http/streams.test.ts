@@ -26,10 +26,41 @@ describe('an open event stream', () => {
       }),
   });
 
+  let begun = Promise.withResolvers<void>();
+  const late = route({
+    method: 'get',
+    path: '/late',
+    operationId: 'streamLate',
+    tag: 'streams',
+    summary: 'A stream that opens when its client has left',
+    access: 'public',
+    responses: { 200: { description: 'Events', contentType: 'text/event-stream' } },
+    handle: async ({ signal }) => {
+      begun.resolve();
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      return eventStream(async (events) => {
+        await events.send({ event: 'done', data: {} });
+        sentAfterwards.resolve();
+      });
+    },
+  });
+
+  const large = route({
+    method: 'get',
+    path: '/large',
+    operationId: 'streamLarge',
+    tag: 'streams',
+    summary: 'One event that is larger than what may pile up',
+    access: 'public',
+    responses: { 200: { description: 'Events', contentType: 'text/event-stream' } },
+    handle: () => eventStream((events) => events.send({ event: 'done', data: 'x'.repeat(8 * 1024 ** 2) })),
+  });
+
   beforeEach(async () => {
+    begun = Promise.withResolvers();
     left = Promise.withResolvers();
     sentAfterwards = Promise.withResolvers();
-    served = await serveRoutes([endless]);
+    served = await serveRoutes([endless, late, large]);
   });
   afterEach(() => served.close());
 
@@ -47,6 +78,20 @@ describe('an open event stream', () => {
     await served.streams.drain(10);
     const events = [...(await response.text()).matchAll(/^event: (\w+)$/gm)].map(([, event]) => event);
     expect(events).to.deep.equal(['token', 'error']);
+  });
+
+  it('is not waited for when its client left before it opened', async () => {
+    const leaving = new AbortController();
+    const response = fetch(`${served.baseUrl}/late`, { signal: leaving.signal }).catch(() => undefined);
+    await begun.promise;
+    leaving.abort();
+    await Promise.all([response, sentAfterwards.promise]);
+    await served.streams.drain(60_000);
+  });
+
+  it('brings a reader an event of any size', async () => {
+    const text = await (await fetch(`${served.baseUrl}/large`)).text();
+    expect(text).to.match(/x"\n\n$/);
   });
 
   it('keeps no shutdown waiting when there is none', () => served.streams.drain(60_000));

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
 import { appError, fieldError } from '#src/errors.ts';
 import { created } from '#src/http/answers.ts';
+import { integerField } from '#src/http/fields.ts';
 import { type IncomingFile, multipart, route } from '#src/http/route.ts';
 import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
 
@@ -35,7 +36,7 @@ describe('uploads', () => {
     summary: 'A form of the tests',
     access: 'user',
     body: multipart({
-      fields: z.strictObject({ name: z.string().max(5), pages: z.coerce.number().int().optional() }),
+      fields: z.strictObject({ name: z.string().max(5), pages: integerField({ min: 1, max: 9 }).optional() }),
       store: (_actor, file) => store(file),
       discard: async ({ blobKey }) => void stored.delete(blobKey),
     }),
@@ -71,6 +72,11 @@ describe('uploads', () => {
     expect(response.status).to.equal(201);
     expect(await response.json()).to.deep.equal({ name: 'a', pages: 7, file: 'größe.txt', size: 300_000 });
     expect(stored.size).to.equal(1);
+  });
+
+  it('takes an empty field for one that was not sent', async () => {
+    const response = await post(formOf(['name', 'a'], ['pages', ''], ['file', bytes(1), 'f']));
+    expect(await response.json()).to.deep.equal({ name: 'a', file: 'f', size: 1 });
   });
 
   const refused: [string, FormData, number][] = [

@@ -1,0 +1,75 @@
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import type { AnalyzeText } from '#src/domain/text-analysis.ts';
+import type { TokenCounter } from '#src/domain/tokens.ts';
+import { appError } from '#src/errors.ts';
+import type { Chunker } from '#src/ports/chunker.ts';
+import { createGate } from '../gate.ts';
+import { type ChunkingAnswer, type ChunkingTask, runChunkingTask } from './chunking-task.ts';
+
+/** In UTF-16 units: less than a tenth of a second of work, and no more than it takes to start a thread. */
+const inlineLength = 100_000;
+
+/** Twice what the longest body that a converter lets through was measured to need. */
+const threadHeapMiB = 1_024;
+
+/** Five hours of a slow embedder, and what one process can hold; more comes of a tiny target for a very large text. */
+const maxAnswers = 200_000;
+
+/** One at a time: a second one would double the memory, and leave the core that answers requests less. */
+const maxThreads = 1;
+
+/** Cuts small documents at once and large ones in a thread, which takes their memory along when it ends. */
+export function createChunker(deps: { tokens: TokenCounter; analyze: AnalyzeText }): Chunker {
+  const gate = createGate(maxThreads);
+
+  async function run<Task extends ChunkingTask>(task: Task, signal: AbortSignal): Promise<ChunkingAnswer<Task>[]> {
+    const answers: unknown[] =
+      task.source.body.length <= inlineLength
+        ? [...runChunkingTask(task, deps)]
+        : await gate(() => runInThread(task, signal));
+    return answers as ChunkingAnswer<Task>[];
+  }
+
+  return {
+    windows: async ({ body, chunking }, signal) =>
+      chunking.method === 'semantic' ? run({ wanted: 'windows', source: { body, chunking } }, signal) : [],
+    chunk: (source, distances, signal) => run({ wanted: 'chunks', source, distances }, signal),
+  };
+}
+
+async function runInThread(task: ChunkingTask, signal: AbortSignal): Promise<unknown[]> {
+  signal.throwIfAborted();
+  const thread = new Worker(new URL('./chunking-thread.ts', import.meta.url), {
+    workerData: task,
+    resourceLimits: { maxOldGenerationSizeMb: threadHeapMiB },
+  });
+  const stop = () => void thread.terminate();
+  signal.addEventListener('abort', stop);
+  const answers: unknown[] = [];
+  thread.on('message', (batch: unknown[]) => {
+    if (answers.length > maxAnswers) return;
+    answers.push(...batch);
+    if (answers.length > maxAnswers) stop();
+  });
+  try {
+    const [exitCode] = await once(thread, 'exit');
+    signal.throwIfAborted();
+    if (answers.length > maxAnswers) {
+      throw appError('too_large', {
+        detail: 'The text has too many parts: split it, or take a larger `target_tokens`.',
+      });
+    }
+    if (exitCode !== 0) throw new Error(`The chunking thread ended with exit code ${exitCode}.`);
+    return answers;
+  } catch (error) {
+    if (!hasCode(error, 'ERR_WORKER_OUT_OF_MEMORY')) throw error;
+    throw appError('too_large', { detail: 'Cutting the text takes more memory than is allowed.', cause: error });
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
+}

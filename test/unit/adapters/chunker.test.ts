@@ -1,0 +1,64 @@
+import { expect } from 'chai';
+import { createChunker } from '#src/adapters/text/chunker.ts';
+import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
+import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
+import { type ChunkSource, chunkDocument } from '#src/domain/chunk-document.ts';
+import { semanticWindows } from '#src/domain/semantic-chunking.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+
+const tools = { tokens: createTokenCounter(), analyze: createTextAnalyzer() };
+const signal = new AbortController().signal;
+
+describe('chunker', function () {
+  this.timeout(20_000);
+  const chunker = createChunker(tools);
+  const large = Array.from({ length: 4_500 }, (_, n) => `Sentence ${n} tells of the loan. `).join('');
+
+  function source(changes: Partial<ChunkSource['chunking']> = {}, body = large): ChunkSource {
+    const chunking = { method: 'token' as const, targetTokens: 100, overlapTokens: 10, ...changes };
+    return { documentName: 'Loans', body, pageMap: [0, 50_000], chunking };
+  }
+
+  it('cuts a large document in a thread as it would here', async () => {
+    const chunks = await chunker.chunk(source(), [], signal);
+    expect(chunks).deep.equal([...chunkDocument(source(), [], tools)]);
+    expect(chunks.length).greaterThan(400);
+  });
+
+  it('cuts by meaning in a thread as it would here', async () => {
+    const { body, chunking } = source({ method: 'semantic' });
+    const windows = await chunker.windows({ body, chunking }, signal);
+    expect(windows).deep.equal(semanticWindows(body, { ...chunking, method: 'semantic' }, tools));
+    const distances = windows.slice(1).map((_, index) => (index % 20 === 0 ? 1 : 0));
+    const chunks = await chunker.chunk(source({ method: 'semantic' }), distances, signal);
+    expect(chunks).deep.equal([...chunkDocument(source({ method: 'semantic' }), distances, tools)]);
+  });
+
+  it('asks for no windows where it cuts by tokens', async () => {
+    expect(await chunker.windows(source(), signal)).deep.equal([]);
+  });
+
+  it('leaves the process free while it cuts', async () => {
+    let turns = 0;
+    const timer = setInterval(() => {
+      turns += 1;
+    }, 1);
+    await chunker.chunk(source(), [], signal);
+    clearInterval(timer);
+    expect(turns).greaterThan(20);
+  });
+
+  it('stops when it is told to', async () => {
+    const stop = new AbortController();
+    const chunks = chunker.chunk(source(), [], stop.signal);
+    stop.abort(new Error('told to'));
+    expect(await chunks.catch((error: unknown) => error))
+      .instanceOf(Error)
+      .property('message', 'told to');
+  });
+
+  it('refuses a text that has too many parts', async () => {
+    const many = source({ targetTokens: 1, overlapTokens: 0 }, 'a '.repeat(210_000));
+    expect(await appErrorCode(chunker.chunk(many, [], signal))).equal('too_large');
+  });
+});

@@ -1,0 +1,43 @@
+import { inspect } from 'node:util';
+import { expect } from 'chai';
+import { APIConnectionError, APIError } from 'openai';
+import { createModelErrors } from '#src/adapters/models/openai-errors.ts';
+import { AppError } from '#src/errors.ts';
+
+describe('errors of the model service', () => {
+  const apiKey = 'sk-secret-0123456789';
+  const toModelError = createModelErrors({ apiKey });
+
+  const ofStatus = (status: number) => {
+    const message = `${'Incorrect API key provided: '.repeat(status === 500 ? 20 : 1)}${apiKey}`;
+    const headers = new Headers({ 'x-your-key': apiKey });
+    return APIError.generate(status, { error: { message, code: null } }, message, headers);
+  };
+  const thrown: Record<string, unknown> = {
+    'a refused key': ofStatus(401),
+    'a refused request': ofStatus(400),
+    'an overload': ofStatus(429),
+    'a long fault': ofStatus(500),
+    'a lost connection': new APIConnectionError({ cause: new Error(`connect to http://${apiKey}@host`) }),
+    'an unreadable answer': new SyntaxError(`Unexpected token in "${apiKey}"`),
+  };
+  for (const [what, error] of Object.entries(thrown)) {
+    it(`hold no key: ${what}`, () => {
+      const ours = toModelError(error);
+      expect(ours).instanceOf(AppError);
+      const everything = inspect(ours, { depth: null, showHidden: true, maxStringLength: null });
+      expect(everything).not.include(apiKey).and.not.include(apiKey.slice(0, 12));
+      expect(everything).include('[key]');
+    });
+  }
+
+  it('say in our own words what only the operator can mend', () => {
+    const error = toModelError(ofStatus(401));
+    expect(error).instanceOf(AppError).property('message').not.include('Incorrect');
+  });
+
+  it('keep the words of a service whose key is none', () => {
+    const error = createModelErrors({ apiKey: 'local' })(new APIConnectionError({ cause: new Error('localhost') }));
+    expect(error).instanceOf(AppError).property('cause').property('message').include('localhost');
+  });
+});

@@ -1,0 +1,109 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { ConfigError, loadConfig, settingNames } from '#src/config.ts';
+
+const rsaKey = (modulusLength: number) =>
+  generateKeyPairSync('rsa', {
+    modulusLength,
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+  }).privateKey;
+const key = rsaKey(2_048);
+const ellipticKey = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({
+  type: 'pkcs8',
+  format: 'pem',
+});
+
+const required = {
+  DATABASE_URL: 'postgres://user:secret@localhost/db',
+  TEMPORAL_ADDRESS: '127.0.0.1:7233',
+  OPENAI_BASE_URL: 'http://127.0.0.1:3010/v1',
+  JWT_PRIVATE_KEY: key,
+  URL_SIGNING_KEY: 'x'.repeat(32),
+};
+
+/** For every setting that not every text is right for: texts that are wrong. */
+const wrong: Record<string, string[]> = {
+  PORT: ['http', '-1', '70000', '3000.5'],
+  BASE_PATH: ['api', '/api/', '/a?b'],
+  TRUST_PROXY: ['perhaps'],
+  LOG_LEVEL: ['loud'],
+  DATABASE_URL: ['localhost', 'mysql://localhost/db'],
+  DATABASE_POOL_SIZE: ['0', '1', '1000', 'many'],
+  TEMPORAL_ADDRESS: ['localhost', 'http://localhost:7233'],
+  TEMPORAL_UI_URL: ['localhost:8233', 'ftp://localhost'],
+  OPENAI_BASE_URL: ['localhost', 'file:///v1'],
+  OPENAI_API_KEY: ['two words', 'line\nbreak'],
+  ALIGNMENT_EMBEDDING_BASE_URL: ['localhost'],
+  ALIGNMENT_EMBEDDING_MODEL: ['text-embedding-3-small'],
+  JWT_PRIVATE_KEY: ['garbage', key.slice(0, 200), rsaKey(1_024), String(ellipticKey)],
+  JWT_PRIVATE_KEY_FILE: ['/nowhere/at/all'],
+  URL_SIGNING_KEY: ['short'],
+  ACCESS_TOKEN_SECONDS: ['0', '-5', '1.5', 'long'],
+  ECHO_WAIT_MS: ['-1', '60000', 'x'],
+  TIER_LIMITS: [
+    'free',
+    '[]',
+    '{"gold":{"agents":5}}',
+    '{"free":{"agent":5}}',
+    '{"free":{"agents":-1}}',
+    '{"free":{"agents":"5"}}',
+    '{"free":5}',
+  ],
+};
+
+/** Any text is a right one for these. */
+const free = ['HOST', 'DATA_DIR', 'TOOLS_DIR', 'CORS_ORIGINS', 'TEMPORAL_NAMESPACE', 'CHAT_MODEL', 'EMBEDDING_MODEL'];
+
+describe('loadConfig', () => {
+  it('knows a wrong text for every setting that has one', () => {
+    expect([...Object.keys(wrong), ...free, 'JWT_ISSUER']).to.have.members(settingNames);
+  });
+
+  for (const [name, texts] of Object.entries(wrong)) {
+    it(`names ${name} in one line, and quotes no secret`, () => {
+      for (const text of texts) {
+        const { JWT_PRIVATE_KEY, ...others } = required;
+        const env = name === 'JWT_PRIVATE_KEY_FILE' ? others : { ...others, JWT_PRIVATE_KEY };
+        expect(() => loadConfig({ ...env, [name]: text }), text)
+          .to.throw(ConfigError)
+          .with.property('message')
+          .that.matches(new RegExp(`^wrong setting ${name}(\\.[\\w.]+)?: [^\\n]+$`))
+          .and.not.includes(key.slice(30, 60));
+      }
+    });
+  }
+
+  for (const name of Object.keys(required)) {
+    it(`names ${name} when it is missing`, () => {
+      for (const nothing of [undefined, '']) {
+        expect(() => loadConfig({ ...required, [name]: nothing })).to.throw(ConfigError, `wrong setting ${name}: `);
+      }
+    });
+  }
+
+  it('names a key file that holds no key', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'config-'));
+    const file = join(folder, 'key.pem');
+    const env = { ...required, JWT_PRIVATE_KEY: undefined, JWT_PRIVATE_KEY_FILE: file };
+    writeFileSync(file, 'garbage');
+    expect(() => loadConfig(env)).to.throw(ConfigError, /^wrong setting JWT_PRIVATE_KEY_FILE: must be/);
+    writeFileSync(file, key);
+    expect(loadConfig(env).auth.privateKeyPem).to.equal(key);
+    rmSync(folder, { recursive: true });
+  });
+
+  it('takes a key whose line breaks are written as \\n', () => {
+    const oneLine = key.replaceAll('\n', '\\n');
+    expect(loadConfig({ ...required, JWT_PRIVATE_KEY: oneLine }).auth.privateKeyPem).to.equal(key);
+  });
+
+  it('overrides single limits of a tier', () => {
+    const { tierLimits } = loadConfig({ ...required, TIER_LIMITS: '{"free":{"documents":50}}' });
+    expect(tierLimits.free).to.include({ documents: 50, agents: 10 });
+    expect(tierLimits.pro.documents).to.equal(50_000);
+  });
+});

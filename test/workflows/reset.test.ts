@@ -1,0 +1,60 @@
+import { randomUUID } from 'node:crypto';
+import { expect } from 'chai';
+import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import type { Member } from '#test/support/client.ts';
+import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
+import { until } from '#test/support/until.ts';
+import { untilJob } from '#test/support/until-job.ts';
+
+describe('a failed run that an operator resets', function () {
+  this.timeout(60_000);
+  let model: ScriptedModel;
+  let stack: Stack;
+  let ada: Member;
+
+  before(async () => {
+    model = await startScriptedModel();
+    stack = await startStack({ OPENAI_BASE_URL: model.baseUrl });
+    ada = await stack.signUp();
+  });
+  after(async () => {
+    await stack.close();
+    await model.close();
+  });
+
+  /** As the Temporal UI does it with "reset to the first workflow task". */
+  async function reset(workflowId: string): Promise<void> {
+    const { client, namespace } = stack.container.temporal;
+    const run = client.workflow.getHandle(workflowId);
+    const { events } = await run.fetchHistory();
+    const first = events?.find((event) => event.workflowTaskCompletedEventAttributes);
+    await client.workflowService.resetWorkflowExecution({
+      namespace,
+      workflowExecution: { workflowId, runId: (await run.describe()).runId },
+      reason: 'The settings are mended.',
+      requestId: randomUUID(),
+      workflowTaskFinishEventId: first?.eventId ?? null,
+    });
+  }
+
+  it('sets its job running again, and to succeeded', async () => {
+    model.failEmbeddings(true, 401);
+    const { body } = await ada.upload('/documents', { name: 'note.txt', content: 'The fox is quick.' }, 201);
+    const { id } = fullDocumentSchema.parse(body);
+    const jobId = `ingest-${id}-1`;
+    const failed = await untilJob(ada, jobId, 'failed');
+    expect(failed.last_error).property('code', 'model_not_configured');
+
+    // Slow to come back, so that the job can be seen to run.
+    model.failEmbeddings(true, 503);
+    await reset(jobId);
+    const running = await until('the job runs again', async () => {
+      const job = (await ada.get(`/jobs/${jobId}`, 200)).body as { status: string; finished_at: string | null };
+      return job.status === 'running' && job;
+    });
+    expect(running).include({ last_error: null, finished_at: null });
+    model.failEmbeddings(false);
+    await untilJob(ada, jobId, 'succeeded');
+  });
+});
