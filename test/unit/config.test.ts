@@ -37,6 +37,10 @@ const wrong: Record<string, string[]> = {
   TEMPORAL_UI_URL: ['localhost:8233', 'ftp://localhost'],
   OPENAI_BASE_URL: ['localhost', 'file:///v1'],
   OPENAI_API_KEY: ['two words', 'line\nbreak'],
+  EMBEDDING_DIMENSIONS: ['0', '1.5', 'many'],
+  RERANK_BASE_URL: ['localhost', 'file:///v1'],
+  RERANK_API_KEY: ['two words', 'line\nbreak'],
+  MODEL_PRICES: ['cheap', '[]', '{"gpt-4o":{"input":1}}', '{"gpt-4o":{"input":-1,"cached_input":0,"output":0}}'],
   ALIGNMENT_EMBEDDING_BASE_URL: ['localhost'],
   ALIGNMENT_EMBEDDING_MODEL: ['text-embedding-3-small'],
   JWT_PRIVATE_KEY: ['garbage', key.slice(0, 200), rsaKey(1_024), String(ellipticKey)],
@@ -56,7 +60,16 @@ const wrong: Record<string, string[]> = {
 };
 
 /** Any text is a right one for these. */
-const free = ['HOST', 'DATA_DIR', 'TOOLS_DIR', 'CORS_ORIGINS', 'TEMPORAL_NAMESPACE', 'CHAT_MODEL', 'EMBEDDING_MODEL'];
+const free = [
+  'HOST',
+  'DATA_DIR',
+  'TOOLS_DIR',
+  'CORS_ORIGINS',
+  'TEMPORAL_NAMESPACE',
+  'CHAT_MODEL',
+  'EMBEDDING_MODEL',
+  'RERANK_MODEL',
+];
 
 describe('loadConfig', () => {
   it('knows a wrong text for every setting that has one', () => {
