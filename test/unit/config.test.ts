@@ -40,7 +40,7 @@ const wrong: Record<string, string[]> = {
   EMBEDDING_DIMENSIONS: ['0', '1.5', 'many'],
   RERANK_BASE_URL: ['localhost', 'file:///v1'],
   RERANK_API_KEY: ['two words', 'line\nbreak'],
-  MODEL_PRICES: ['cheap', '[]', '{"gpt-4o":{"input":1}}', '{"gpt-4o":{"input":-1,"cached_input":0,"output":0}}'],
+  MODEL_PRICES: ['cheap', '[]', '{"gpt":{"input":1}}', '{"gpt":{"input":-1,"cached_input":0,"output":0}}'],
   ALIGNMENT_EMBEDDING_BASE_URL: ['localhost'],
   ALIGNMENT_EMBEDDING_MODEL: ['text-embedding-3-small'],
   JWT_PRIVATE_KEY: ['garbage', key.slice(0, 200), rsaKey(1_024), String(ellipticKey)],
