@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { cosine } from '#src/domain/alignment-score.ts';
 import { createMarkerRewriter, type DroppedCitation } from '#src/domain/citation-markers.ts';
-import { attribute, minSupport, sharedWords, statementsOf } from '#src/domain/citations.ts';
+import { attribute, attributionScore, minSupport, sharedWords, statementsOf } from '#src/domain/citations.ts';
 import { type AnalyzeText, contentStems } from '#src/domain/text-analysis.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { RetrievalService, RetrievedChunk } from '#src/modules/retrieval/retrieval.service.ts';
@@ -33,7 +33,7 @@ const uncited: Citing = {
 /**
  * Finds out which passages a reply rests on. A marker holds when its number is that of a passage whose chunk the actor
  * may still read and which supports the statement: max(cosine, share of the statement's content words) ≥ 0.35. A reply
- * without any marker is attributed by similarity.
+ * without any marker is attributed by similarity and by words.
  */
 export function createCiter(deps: {
   retrieval: Pick<RetrievalService, 'stillReadable'>;
@@ -118,7 +118,14 @@ export function createCiter(deps: {
       const chunkIds = chunks.map((chunk) => chunk.chunkId);
       const [readable] = await Promise.all([retrieval.stillReadable(actor, chunkIds), comparison.embed(statements)]);
       const candidates = chunks.filter((chunk) => readable.has(chunk.chunkId));
-      return attribute(statements, candidates, comparison.similarity);
+      const words = new Map(candidates.map((chunk) => [chunk, new Set(contentWords(chunk.content))]));
+      return attribute(statements, candidates, (statement, chunk) =>
+        attributionScore(
+          comparison.similarity(statement, chunk),
+          contentWords(statement),
+          words.get(chunk) ?? new Set<string>(),
+        ),
+      );
     }
 
     return {

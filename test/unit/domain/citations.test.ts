@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { attribute, sharedWords, statementsOf } from '#src/domain/citations.ts';
+import { attribute, attributionScore, sharedWords, statementsOf } from '#src/domain/citations.ts';
 
 describe('the sources of a reply that names none', () => {
   const passages = ['leave', 'office'];
@@ -17,6 +17,20 @@ describe('the sources of a reply that names none', () => {
   it('are none where nothing is similar', () => {
     expect(attribute(['Sixteen weeks.'], passages, () => 0.59)).deep.equal([]);
     expect(attribute(['Sixteen weeks.'], [], () => 1)).deep.equal([]);
+  });
+});
+
+describe('the score of a source', () => {
+  const passage = new Set(['trend', 'chat', 'start', '100', 'averag']);
+
+  it('is the cosine, unless the passage has most of the words of the statement', () => {
+    expect(attributionScore(0.4, ['trend', 'chat', 'start', '100'], passage)).equal(1);
+    expect(attributionScore(0.4, ['trend', 'chat', 'start', 'monday'], passage)).equal(0.75);
+    expect(attributionScore(0.4, ['trend', 'chat', 'end', 'monday'], passage)).equal(0.4);
+  });
+
+  it('does not lean on few words', () => {
+    expect(attributionScore(0.2, ['chat', 'start', 'chat'], passage)).equal(0.2);
   });
 });
 
