@@ -1,4 +1,4 @@
-// `npm run demo [-- --fast --ask "question" … file …]`: the main job on real files, seen from outside, and then it keeps serving.
+// `npm run demo [-- --fast --model --ask "question" … file …]`: the main job on real files, seen from outside, and then it keeps serving.
 import { access, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { createInterface } from 'node:readline/promises';
@@ -23,13 +23,20 @@ const SAMPLE_QUESTIONS = [
 
 await exitAfter(async () => {
   const { values, positionals } = parseArgs({
-    options: { ask: { type: 'string', multiple: true, default: [] }, fast: { type: 'boolean', default: false } },
+    options: {
+      ask: { type: 'string', multiple: true, default: [] },
+      fast: { type: 'boolean', default: false },
+      model: { type: 'boolean', default: false },
+    },
     allowPositionals: true,
   });
   await checkReadable(positionals);
   const narrator = createNarrator(process.stdout);
   const given = readStartSettings(process.env);
-  const settings = { ...given, chatModel: await chooseChatModel(given, { fast: values.fast, narrator }) };
+  const settings = {
+    ...given,
+    chatModel: await chooseChatModel(given, { fast: values.fast, fetch: values.model, narrator }),
+  };
   return runUntilStopped({
     dataDir: settings.dataDir,
     log: (line) => console.error(line),

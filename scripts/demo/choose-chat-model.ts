@@ -8,24 +8,29 @@ import type { Narrator } from './narrator.ts';
 
 /** The model takes 2.2 GB, beside Postgres, Temporal, the API and the worker with 0.9. */
 const MIN_MEMORY_BYTES = 4 * 1024 ** 3;
+const HOW_TO_FETCH = 'until `npm run demo -- --model` fetches a language model (1.1 GB)';
 const PLATFORMS_WITH_A_BUILD = ['linux-x64', 'linux-arm64'];
 
-/** Who answers the demo's questions. Without a provider's key the language model is fetched once, unless it must be fast. */
+/**
+ * Who answers the demo's questions without a provider: the language model, if somebody has fetched it or asks for that
+ * now, otherwise the extractive answerer. Nobody waits for a gigabyte that he did not ask for.
+ */
 export async function chooseChatModel(
   settings: StartSettings,
-  { fast, narrator }: { fast: boolean; narrator: Narrator },
+  { fast, fetch, narrator }: { fast: boolean; fetch: boolean; narrator: Narrator },
 ): Promise<string | null> {
   const { provider, chatModel, modelDir, toolsDir } = settings;
   if (provider !== null || chatModel !== null) return chatModel;
-  const hindrance = fast ? 'as --fast asks' : whyNotHere(modelDir);
-  if (hindrance !== null || modelDir === null) {
+  const folders = modelDir === null ? null : { modelDir, toolsDir };
+  const isThere = folders !== null && isInstalled(qwenCoder, folders);
+  const hindrance = fast ? 'as --fast asks' : (whyNotHere(modelDir) ?? (isThere || fetch ? null : HOW_TO_FETCH));
+  if (hindrance !== null || folders === null) {
     narrator.line(`No OPENAI_BASE_URL is set: answers are quotations from the documents, ${hindrance}.`);
     return extractive.id;
   }
   narrator.line(`No OPENAI_BASE_URL is set: ${qwenCoder.id} (${qwenCoder.license}) answers on this machine.`);
   narrator.note('It takes a while on a few cores; --fast answers with quotations instead.');
-  const folders = { modelDir, toolsDir };
-  if (isInstalled(qwenCoder, folders)) return qwenCoder.id;
+  if (isThere) return qwenCoder.id;
   try {
     await fetchModel(qwenCoder, { folders, onProgress: createProgressBar(process.stdout) });
     return qwenCoder.id;
