@@ -64,6 +64,12 @@ describe('splitIntoStatements', () => {
     ]);
   });
 
+  it('keeps a range of numbers, spaced so that it is no citation', () => {
+    expect(textsOf('The temperature lies in the range of [0, 1].')).to.deep.equal([
+      'The temperature lies in the range of [ 0, 1 ].',
+    ]);
+  });
+
   it('cuts text without punctuation, and has nothing to say about an empty passage', () => {
     expect(textsOf('word '.repeat(400)).every((text) => text.length <= 500)).to.equal(true);
     expect(textsOf('\n---\n \n')).to.deep.equal([]);

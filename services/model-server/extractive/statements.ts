@@ -16,8 +16,10 @@ const MARKDOWN_HEADING = /^(?:#{1,6}\s+|(?=\*\*[^*]+\*\*:?$|__[^_]+__:?$))/;
 const LIST_MARK = /^(?:[-*+•]|\d{1,3}[.)])\s+/;
 const RULE = /^[\s=_*~-]{3,}$/;
 const TABLE_DELIMITER = /^\|(?=.*-)[\s:|-]+$/;
-/** Bracketed numbers in an answer would be read as citations of other passages. */
-const REFERENCE = /\[\d+(?:\s*,\s*\d+)*\]/g;
+/** A reference of the source: bracketed numbers right behind what they belong to. */
+const REFERENCE = /(?<=\S)\[\d+(?:\s*,\s*\d+)*\]/g;
+/** Others may be the news, such as the range [0, 1]; as they stand they would be read as citations of passages. */
+const BRACKETED_NUMBERS = /\[(\d+(?:\s*,\s*\d+)*)\]/g;
 const SENTENCE_END = /[.!?:;]["')\]]*$/;
 const FIELD = /^[^:]+:\s+\S/;
 /** A line of running text goes on in the next one; a shorter line is a title, a field or the row of a table. */
@@ -41,7 +43,7 @@ export function splitIntoStatements(passage: string): Statement[] {
     statements.push({ text, context: [heading, header, text].filter(Boolean).join('. '), isTopic });
   };
 
-  for (const { kind, lines } of paragraphsOf(passage.replace(REFERENCE, ''))) {
+  for (const { kind, lines } of paragraphsOf(passage.replace(REFERENCE, '').replace(BRACKETED_NUMBERS, '[ $1 ]'))) {
     const text = plainText(lines.join(' '));
     if (kind === 'heading') {
       heading = text;
