@@ -118,12 +118,13 @@ export function createCiter(deps: {
       const chunkIds = chunks.map((chunk) => chunk.chunkId);
       const [readable] = await Promise.all([retrieval.stillReadable(actor, chunkIds), comparison.embed(statements)]);
       const candidates = chunks.filter((chunk) => readable.has(chunk.chunkId));
-      const words = new Map(candidates.map((chunk) => [chunk, new Set(contentWords(chunk.content))]));
+      const said = new Map(statements.map((statement) => [statement, contentWords(statement)]));
+      const known = new Map(candidates.map((chunk) => [chunk, new Set(contentWords(chunk.content))]));
       return attribute(statements, candidates, (statement, chunk) =>
         attributionScore(
           comparison.similarity(statement, chunk),
-          contentWords(statement),
-          words.get(chunk) ?? new Set<string>(),
+          said.get(statement) ?? [],
+          known.get(chunk) ?? new Set(),
         ),
       );
     }
