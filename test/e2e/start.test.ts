@@ -1,81 +1,36 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { testServices } from '#test/support/services.ts';
+import { createEmbeddedService, type EmbeddedService } from '#test/support/embedded-service.ts';
 import { processStart } from '../../scripts/bootstrap/process-lock.mjs';
-import { findFreePorts } from '../../scripts/supervisor/ports.ts';
-
-const START = join(import.meta.dirname, '..', '..', 'scripts', 'start.ts');
 
 describe('npm start', function () {
   this.timeout(180_000);
-  let dataDir: string;
-  let settings: Record<string, string>;
-  const started = new Set<ChildProcess>();
+  let service: EmbeddedService;
 
   before(async () => {
-    dataDir = mkdtempSync(join(tmpdir(), 'start-'));
-    const names = ['PORT', 'POSTGRES_PORT', 'TEMPORAL_PORT', 'TEMPORAL_UI_PORT', 'MODEL_SERVER_PORT'];
-    const ports = await findFreePorts(names.length);
-    settings = Object.fromEntries(names.map((name, index) => [name, String(ports[index])]));
+    service = await createEmbeddedService();
   });
-
-  after(async () => {
-    for (const child of started) child.kill('SIGTERM');
-    await Promise.all([...started].map((child) => child.exitCode ?? once(child, 'exit')));
-    rmSync(dataDir, { recursive: true, maxRetries: 3 });
-  });
-
-  function start(changes: Record<string, string> = {}) {
-    const env = {
-      PATH: process.env.PATH,
-      DATA_DIR: dataDir,
-      TOOLS_DIR: testServices().toolsDir,
-      ...settings,
-      ...changes,
-    };
-    const child = spawn(process.execPath, [START], { env, stdio: ['ignore', 'pipe', 'pipe'] });
-    started.add(child);
-    const says = Promise.withResolvers<void>();
-    let output = '';
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.on('data', (part) => {
-        output += part;
-        if (output.includes('is ready')) says.resolve();
-      });
-    }
-    const ended = once(child, 'close').then(([code]) => {
-      started.delete(child);
-      says.reject(new Error(output));
-      return { code, output };
-    });
-    says.promise.catch(() => undefined);
-    return { child, ended, ready: says.promise };
-  }
-
-  const children = (): { pid: number; start: string }[] =>
-    JSON.parse(readFileSync(join(dataDir, 'run', 'children.json'), 'utf8'));
+  after(() => service.close());
 
   it('serves on a fresh data folder, ends its whole tree on SIGTERM, and does so again on the same data', async () => {
+    const apiUrl = `http://127.0.0.1:${service.ports.PORT}`;
     for (const _ of ['cold', 'warm']) {
-      const { child, ended, ready } = start();
+      const { child, ended, ready } = service.start();
       await ready;
-      expect((await fetch(`http://127.0.0.1:${settings.PORT}/readyz`)).status).to.equal(200);
-      const tree = children();
+      expect((await fetch(`${apiUrl}/readyz`)).status).to.equal(200);
+      const tree = service.children();
       expect(tree).to.have.length(5);
       child.kill('SIGTERM');
       const { code, output } = await ended;
-      expect(output).to.include(`http://127.0.0.1:${settings.PORT}/docs`);
+      expect(output).to.include(`${apiUrl}/docs`);
       expect(code).to.equal(0);
       for (const { pid, start } of tree) expect(processStart(pid)).not.to.equal(start);
     }
   });
 
   it('keeps its secrets for their owner alone', () => {
-    const folder = join(dataDir, 'secrets');
+    const folder = join(service.dataDir, 'secrets');
     const modes = readdirSync(folder).map((name) => [name, statSync(join(folder, name)).mode & 0o777]);
     expect(Object.fromEntries(modes)).to.deep.equal({
       'encryption-keys': 0o600,
@@ -86,7 +41,7 @@ describe('npm start', function () {
   });
 
   it('refuses a wrong setting before anything starts, in one line that names it', async () => {
-    const { code, output } = await start({ LOG_LEVEL: 'loud' }).ended;
+    const { code, output } = await service.start({ LOG_LEVEL: 'loud' }).ended;
     expect(output).to.match(/^wrong setting LOG_LEVEL: [^\n]+\n$/);
     expect(code).to.equal(1);
   });

@@ -14,6 +14,9 @@ export type ChatRequest = {
   response_format?: object;
 };
 
+/** Any call, as it came; `path` without the base. */
+export type ProviderCall = { path: string; authorization: string | undefined; body: unknown };
+
 export type RerankRequest = { model?: string; query: string; documents: string[] };
 
 /**
@@ -28,6 +31,8 @@ export type Behaviour =
 export type ScriptedModel = {
   /** Ends in /v1. Embeddings are those of the real model server. */
   baseUrl: string;
+  /** Everything that was asked of it, oldest first. */
+  calls: ProviderCall[];
   /** Questions and not titles, oldest first. */
   requests: ChatRequest[];
   /** From now on. Requests for a title are not asked for: they get "A scripted title". */
@@ -47,6 +52,7 @@ export type ScriptedModel = {
 
 /** A chat model that does as it is told, behind the real protocol, and remembers what it was asked. */
 export async function startScriptedModel(): Promise<ScriptedModel> {
+  const calls: ProviderCall[] = [];
   const requests: ChatRequest[] = [];
   const answerPlainly = (): Behaviour => ({ kind: 'answer', text: 'A scripted answer.' });
   let script: (request: ChatRequest) => Behaviour = answerPlainly;
@@ -88,9 +94,10 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
   }
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (request.url === '/v1/models')
-      return answerJson(200, { object: 'list', data: models })(response, undefined as never);
-    const body = await json(request);
+    const { authorization } = request.headers;
+    const body = request.method === 'POST' ? await json(request) : null;
+    calls.push({ path: (request.url ?? '').replace(/^\/v1/, ''), authorization, body });
+    if (request.url === '/v1/models') return answerJson(200, { object: 'list', data: models })(response, body as never);
     if (request.url === '/v1/rerank' && rerankingScript !== null) {
       rerankRequests.push(body as RerankRequest);
       return rerankingScript(response, body as never);
@@ -108,6 +115,7 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
 
   return {
     baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    calls,
     requests,
     behave: (next) => {
       script = next;

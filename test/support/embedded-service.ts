@@ -1,0 +1,67 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { findFreePorts } from '../../scripts/supervisor/ports.ts';
+import { testServices } from './services.ts';
+
+const START = join(import.meta.dirname, '..', '..', 'scripts', 'start.ts');
+const PORTS = ['PORT', 'POSTGRES_PORT', 'TEMPORAL_PORT', 'TEMPORAL_UI_PORT', 'MODEL_SERVER_PORT'] as const;
+
+/** What `npm start` runs, on a data folder and ports of its own that every start uses again. */
+export type EmbeddedService = {
+  dataDir: string;
+  ports: Record<(typeof PORTS)[number], number>;
+  /** @param changes settings beyond those */
+  start(changes?: Record<string, string>): {
+    child: ChildProcess;
+    /** Rejects with the output when it ends before it was ready. */
+    ready: Promise<void>;
+    ended: Promise<{ code: number | null; output: string }>;
+  };
+  /** The processes that it has started. */
+  children(): { pid: number; start: string }[];
+  close(): Promise<void>;
+};
+
+export async function createEmbeddedService(): Promise<EmbeddedService> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'start-'));
+  const free = await findFreePorts(PORTS.length);
+  const ports = Object.fromEntries(PORTS.map((name, index) => [name, free[index]])) as EmbeddedService['ports'];
+  const started = new Set<ChildProcess>();
+
+  function start(changes: Record<string, string> = {}): ReturnType<EmbeddedService['start']> {
+    const own = Object.fromEntries(PORTS.map((name) => [name, String(ports[name])]));
+    const env = { PATH: process.env.PATH, DATA_DIR: dataDir, TOOLS_DIR: testServices().toolsDir, ...own, ...changes };
+    const child = spawn(process.execPath, [START], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    started.add(child);
+    const says = Promise.withResolvers<void>();
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on('data', (part) => {
+        output += part;
+        if (output.includes('is ready')) says.resolve();
+      });
+    }
+    const ended = once(child, 'close').then(([code]) => {
+      started.delete(child);
+      says.reject(new Error(output));
+      return { code, output };
+    });
+    says.promise.catch(() => undefined);
+    return { child, ended, ready: says.promise };
+  }
+
+  return {
+    dataDir,
+    ports,
+    start,
+    children: () => JSON.parse(readFileSync(join(dataDir, 'run', 'children.json'), 'utf8')),
+    close: async () => {
+      for (const child of started) child.kill('SIGTERM');
+      await Promise.all([...started].map((child) => child.exitCode ?? once(child, 'exit')));
+      rmSync(dataDir, { recursive: true, maxRetries: 3 });
+    },
+  };
+}
