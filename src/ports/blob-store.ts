@@ -1,5 +1,7 @@
 import type { Readable } from 'node:stream';
 
+export type StoredBlob = { key: string; sizeBytes: number; storedAt: Date };
+
 /** Where originals are kept. Keys are made by us (`<org id>/<uuid>`) and hold no user text. */
 export type BlobStore = {
   /**
@@ -13,6 +15,8 @@ export type BlobStore = {
   withLocalFile<T>(key: string, use: (path: string) => Promise<T>): Promise<T>;
   /** Deleting what is not there is fine. */
   delete(key: string): Promise<void>;
+  /** All objects, a page at a time in the store's own order, which stays the same; `after` is the last key of the page before. */
+  list(page: { after: string | null; limit: number }): Promise<StoredBlob[]>;
   /** Deletes what uploads left behind that were cut off by a crash more than a day ago. */
   deleteStrays(): Promise<void>;
 };

@@ -19,6 +19,9 @@ export type ReadableDocuments = {
 
 export type VectorHit = { chunkId: string; similarity: number };
 
+/** One generation of a document, as a place in the store's order: by organization, document and generation. */
+export type GenerationKey = { orgId: string; documentId: string; generation: number };
+
 /** Chunk vectors. Vectors of different models never meet in a query. */
 export type VectorStore = {
   upsert(input: { orgId: string; model: string; points: readonly VectorPoint[] }): Promise<void>;
@@ -32,7 +35,11 @@ export type VectorStore = {
   }): Promise<VectorHit[]>;
   /** Vectors of given chunks, for those that have one. */
   fetch(input: { orgId: string; model: string; chunkIds: readonly string[] }): Promise<Map<string, Float32Array>>;
-  countGeneration(input: { orgId: string; documentId: string; generation: number }): Promise<number>;
-  /** Deletes the document's generations below `before` (all when null); a newer one may be in the making. */
-  deleteGenerations(input: { orgId: string; documentId: string; before: number | null }): Promise<void>;
+  /** Which of these chunks have a vector, of whatever model. */
+  findExisting(input: { orgId: string; chunkIds: readonly string[] }): Promise<Set<string>>;
+  countGeneration(of: GenerationKey): Promise<number>;
+  /** Every generation that has points, in order, with their number; `after` is the last one of the page before. */
+  listGenerations(page: { after: GenerationKey | null; limit: number }): Promise<(GenerationKey & { count: number })[]>;
+  /** Deletes the document's generations below `before` (all when null), or those of them that are at least `from`. */
+  deleteGenerations(input: { orgId: string; documentId: string; from?: number; before: number | null }): Promise<void>;
 };

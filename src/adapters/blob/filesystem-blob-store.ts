@@ -1,14 +1,16 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { access, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { access, mkdir, open, opendir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { appError } from '#src/errors.ts';
-import type { BlobStore } from '#src/ports/blob-store.ts';
+import type { BlobStore, StoredBlob } from '#src/ports/blob-store.ts';
 
 /** No upload pauses for so long. */
 const strayAfterMs = 24 * 60 * 60_000;
+
+const NAMES_AT_ONCE = 1_000;
 
 /**
  * Originals as files under `directory`. A file is written beside the others, flushed to the disk and only then renamed
@@ -60,6 +62,17 @@ export function createFilesystemBlobStore(options: { directory: string }): BlobS
       await rm(pathOf(key), { force: true });
     },
 
+    async list({ after, limit }) {
+      const page: StoredBlob[] = [];
+      for await (const key of keysAfter(objects, after?.split('/') ?? [])) {
+        // Whoever deletes it meanwhile is right.
+        const file = await stat(join(objects, key)).catch(unlessMissing);
+        if (file !== undefined) page.push({ key, sizeBytes: file.size, storedAt: file.mtime });
+        if (page.length >= limit) break;
+      }
+      return page;
+    },
+
     async deleteStrays() {
       const names = await readdir(incoming).catch(unlessMissing);
       for (const path of (names ?? []).map((name) => join(incoming, name))) {
@@ -69,6 +82,38 @@ export function createFilesystemBlobStore(options: { directory: string }): BlobS
       }
     },
   };
+}
+
+/** Keys in the order of their parts, from the one after `parts` on; a bounded number of names is in memory at a time. */
+async function* keysAfter(directory: string, [first = '', ...rest]: readonly string[]): AsyncGenerator<string> {
+  if (rest.length > 0) {
+    for await (const key of keysAfter(join(directory, first), rest)) yield `${first}/${key}`;
+  }
+  for (let last = first; ; ) {
+    const names = await firstNamesAfter(directory, last);
+    for (const { name, isDirectory } of names) {
+      if (!isDirectory) yield name;
+      else for await (const key of keysAfter(join(directory, name), [])) yield `${name}/${key}`;
+      last = name;
+    }
+    if (names.length < NAMES_AT_ONCE) return;
+  }
+}
+
+type Name = { name: string; isDirectory: boolean };
+
+async function firstNamesAfter(directory: string, after: string): Promise<Name[]> {
+  let names: Name[] = [];
+  const keepFirst = () => {
+    names = names.sort((a, b) => (a.name < b.name ? -1 : 1)).slice(0, NAMES_AT_ONCE);
+  };
+  const entries = await opendir(directory).catch(unlessMissing);
+  for await (const entry of entries ?? []) {
+    if (entry.name > after) names.push({ name: entry.name, isDirectory: entry.isDirectory() });
+    if (names.length === 2 * NAMES_AT_ONCE) keepFirst();
+  }
+  keepFirst();
+  return names;
 }
 
 function createMeter(limitBytes: number): {

@@ -1,5 +1,6 @@
+import { NIL } from 'uuid';
 import type { Db } from '#src/ports/database.ts';
-import type { VectorHit, VectorStore } from '#src/ports/vector-store.ts';
+import type { GenerationKey, VectorHit, VectorStore } from '#src/ports/vector-store.ts';
 
 /**
  * Chunk vectors beside the chunks, in Postgres with pgvector, searched by an exact scan of what the caller may read.
@@ -66,6 +67,14 @@ export function createPgVectorStore(db: Db): VectorStore {
       return new Map(rows.map(({ chunkId, embedding }) => [chunkId, fromLiteral(embedding)]));
     },
 
+    async findExisting({ orgId, chunkIds }) {
+      const { rows } = await db.raw<{ rows: { chunkId: string }[] }>(
+        'select chunk_id from chunk_vectors where org_id = ? and chunk_id = any (?::uuid[])',
+        [orgId, [...chunkIds]],
+      );
+      return new Set(rows.map((row) => row.chunkId));
+    },
+
     async countGeneration({ orgId, documentId, generation }) {
       const { rows } = await db.raw<{ rows: [{ count: number }] }>(
         'select count(*) from chunk_vectors where org_id = ? and document_id = ? and generation = ?',
@@ -74,11 +83,24 @@ export function createPgVectorStore(db: Db): VectorStore {
       return rows[0].count;
     },
 
-    async deleteGenerations({ orgId, documentId, before }) {
+    async listGenerations({ after, limit }) {
+      const { rows } = await db.raw<{ rows: (GenerationKey & { count: number })[] }>(
+        `select org_id, document_id, generation, count(*) as count
+         from chunk_vectors
+         where (org_id, document_id, generation) > (?::uuid, ?::uuid, ?::integer)
+         group by org_id, document_id, generation
+         order by org_id, document_id, generation
+         limit ?`,
+        [after?.orgId ?? NIL, after?.documentId ?? NIL, after?.generation ?? 0, limit],
+      );
+      return rows;
+    },
+
+    async deleteGenerations({ orgId, documentId, from = 0, before }) {
       await db.raw(
         `delete from chunk_vectors
-         where org_id = ? and document_id = ? and generation < coalesce(?::integer, 2147483647)`,
-        [orgId, documentId, before],
+         where org_id = ? and document_id = ? and generation >= ? and generation < coalesce(?::integer, 2147483647)`,
+        [orgId, documentId, from, before],
       );
     },
   };

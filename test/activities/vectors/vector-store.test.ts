@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import { v7 as uuidv7 } from 'uuid';
+import { NIL, v7 as uuidv7 } from 'uuid';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
 import { defaultRagConfig } from '#src/domain/rag-config.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { VectorStore } from '#src/ports/vector-store.ts';
+import type { GenerationKey, VectorStore } from '#src/ports/vector-store.ts';
 import { createTestDatabase } from '#test/support/services.ts';
 
 const model = 'test-model';
@@ -151,5 +151,46 @@ describe('the vector store in Postgres', () => {
     expect(await counts()).deep.equal([0, 1, 1]);
     await vectors.deleteGenerations({ orgId, documentId, before: null });
     expect(await counts()).deep.equal([0, 0, 0]);
+  });
+
+  it('deletes one generation between others', async () => {
+    const { documentId } = await addDocument([0]);
+    const newer = [2, 3].map((generation) => ({ id: uuidv7(), documentId, generation, vector: at(0) }));
+    await vectors.upsert({ orgId, model, points: newer });
+    await vectors.deleteGenerations({ orgId, documentId, from: 2, before: 3 });
+    const left = [1, 2, 3].map((generation) => vectors.countGeneration({ orgId, documentId, generation }));
+    expect(await Promise.all(left)).deep.equal([1, 0, 1]);
+  });
+
+  it('lists every generation with the number of its points, page by page', async () => {
+    const stored: string[] = [];
+    for (const org of [orgId, await addOrganization()]) {
+      for (const generation of [1, 3]) {
+        const { documentId } = await addDocument([0, 10], { org, generation });
+        stored.push(`${org} ${documentId} ${generation} 2`);
+      }
+    }
+    const listed: string[] = [];
+    for (let after: GenerationKey | null = { orgId, documentId: NIL, generation: 0 }; after !== null; ) {
+      const page: Awaited<ReturnType<VectorStore['listGenerations']>> = await vectors.listGenerations({
+        after,
+        limit: 1,
+      });
+      listed.push(...page.map((of) => `${of.orgId} ${of.documentId} ${of.generation} ${of.count}`));
+      after = page.at(-1) ?? null;
+    }
+    expect(listed).deep.equal(stored.sort());
+  });
+
+  it('lists from the beginning', async () => {
+    await addDocument([0]);
+    expect(await vectors.listGenerations({ after: null, limit: 1 })).length(1);
+  });
+
+  it('tells which chunks have a vector, within the organization', async () => {
+    const { chunkIds } = await addDocument([0, 10]);
+    const [known = ''] = chunkIds;
+    expect(await vectors.findExisting({ orgId, chunkIds: [known, uuidv7()] })).deep.equal(new Set([known]));
+    expect(await vectors.findExisting({ orgId: await addOrganization(), chunkIds })).deep.equal(new Set());
   });
 });

@@ -74,6 +74,34 @@ describe('the filesystem blob store', () => {
     }
   });
 
+  it('lists its objects page by page, in one order', async () => {
+    const keys = ['acme/one', 'acme/two', 'acme-2/one', 'lone', 'zoo/deep/one', 'zoo/two'];
+    for (const key of keys) await store().put({ key, content: Readable.from([Buffer.from(key)]), limitBytes: 100 });
+    await mkdir(join(directory, 'objects', 'empty'));
+
+    const listed: string[] = [];
+    for (let after: string | null = null; ; ) {
+      const page = await store().list({ after, limit: 2 });
+      for (const { key, sizeBytes, storedAt } of page) {
+        expect(sizeBytes).to.equal(key.length);
+        expect(Date.now() - storedAt.getTime()).to.be.within(-1_000, 60_000);
+        listed.push(key);
+      }
+      after = page.at(-1)?.key ?? null;
+      if (after === null) break;
+    }
+    expect(listed).to.have.members(keys).and.to.have.length(keys.length);
+  });
+
+  it('lists nothing before the first object, and more names than are held in memory', async () => {
+    expect(await store().list({ after: null, limit: 10 })).to.deep.equal([]);
+    const names = Array.from({ length: 2_500 }, (_, index) => `n${String(index).padStart(4, '0')}`);
+    await mkdir(join(directory, 'objects', 'org'), { recursive: true });
+    for (const name of names) await writeFile(join(directory, 'objects', 'org', name), '');
+    const listed = await store().list({ after: 'org/n0009', limit: 5_000 });
+    expect(listed.map((blob) => blob.key)).to.deep.equal(names.slice(10).map((name) => `org/${name}`));
+  });
+
   it('sweeps what a crash left of an upload, and nothing that may still be written', async () => {
     await store().deleteStrays();
     await put(Readable.from([Buffer.from('kept')]));
