@@ -5,6 +5,7 @@ import type { Container } from '#src/container.ts';
 import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
 import { alignmentWorker } from './alignment.ts';
 import { workflowBundle } from './bundle.ts';
+import { deletionWorker } from './deletion.ts';
 import { ingestionWorker } from './ingestion.ts';
 import type { QueueWorker } from './queue-worker.ts';
 import { daily, startSweeper } from './sweeper.ts';
@@ -87,7 +88,7 @@ async function createWorkers(container: Container, connection: NativeConnection)
       shutdownGraceTime: '20 seconds',
       shutdownForceTime: '30 seconds',
     });
-  return Promise.all([ingestionWorker(container), alignmentWorker(container)].map(createWorker));
+  return Promise.all([ingestionWorker(container), alignmentWorker(container), deletionWorker()].map(createWorker));
 }
 
 /** One worker that ends takes the others with it: a process that only works in part looks healthy and is not. */

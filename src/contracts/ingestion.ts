@@ -9,7 +9,8 @@ export type IngestDocumentInput = { orgId: string; documentId: string; generatio
 export type ParseResult = { sourceFormat: string; sizeBytes: number };
 export type ConvertResult = { charCount: number; pageCount: number | null; reused: boolean };
 export type ChunkResult = { chunksTotal: number };
-export type EmbedResult = { chunksEmbedded: number };
+/** One slice of the work; `chunksLeft` is absent, and stands for 0, in histories from before there were slices. */
+export type EmbedResult = { chunksEmbedded: number; chunksLeft?: number };
 export type IngestDocumentResult = { chunks: number };
 
 /** `error` has a code of the error catalogue. */

@@ -1,16 +1,19 @@
 import type { ScoreAlignmentInput } from './alignment.ts';
+import type { DeleteDocumentInput } from './deletion.ts';
 import type { IngestDocumentInput } from './ingestion.ts';
 
-export type JobKind = 'ingest' | 'alignment';
+export type JobKind = 'ingest' | 'alignment' | 'delete';
 export type JobStatus = 'queued' | 'running' | 'parked' | 'succeeded' | 'failed' | 'cancelled';
 
 /**
  * What is needed to start a job's workflow, stored in its row until it is started. `summary` is the static line that
- * operators read in the Temporal UI; it names no content.
+ * operators read in the Temporal UI; it names no content. `bulk` work comes after what somebody waits for.
  */
-export type WorkflowStart =
-  | { workflow: 'ingestDocument'; input: IngestDocumentInput; summary: string }
-  | { workflow: 'scoreAlignment'; input: ScoreAlignmentInput; summary: string };
+export type WorkflowStart = { summary: string; bulk?: boolean } & (
+  | { workflow: 'ingestDocument'; input: IngestDocumentInput }
+  | { workflow: 'scoreAlignment'; input: ScoreAlignmentInput }
+  | { workflow: 'deleteDocument'; input: DeleteDocumentInput }
+);
 
 /** Search attributes, all Keyword, set at the start and upserted by workflows (`Stage`, `ErrorCode`). */
 export const searchAttributeNames = [

@@ -7,6 +7,8 @@ export const ingestWorkflowId = (documentId: string, generation: number): string
 
 export const alignmentWorkflowId = (chatId: string): string => `alignment-${chatId}`;
 
+export const deletionWorkflowId = (documentId: string): string => `delete-${documentId}`;
+
 export const jobPartId = (workflowId: string, part: string | number): string => `${workflowId}.${part}`;
 
 /** `ingest-…-1.chunk` → its workflow id and the part it names, if any. */

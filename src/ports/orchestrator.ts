@@ -1,5 +1,8 @@
 import type { WorkflowStart } from '#src/contracts/jobs.ts';
 
+/** What came of moving a run: it was moved, it was open but not parked, or there is no open run. */
+export type MoveResult = 'moved' | 'not_parked' | 'gone';
+
 /** Starts durable work. The only thing that services know of the workflow engine. */
 export type Orchestrator = {
   /**
@@ -14,6 +17,10 @@ export type Orchestrator = {
   }): Promise<void>;
   /** Asks a run to stop; fine when there is none. */
   cancel(workflowId: string): Promise<void>;
+  /** Lets a parked run go on with the step that failed. Throws when the engine, or a worker, is not reachable. */
+  retryParked(workflowId: string): Promise<MoveResult>;
+  /** Ends a parked run as failed with the code `skipped`. Throws as `retryParked` does. */
+  skipParked(workflowId: string): Promise<MoveResult>;
   /** How a run ended, or that it is open, or that the engine does not know it. */
   describe(workflowId: string): Promise<'open' | 'completed' | 'failed' | 'cancelled' | 'unknown'>;
   /** Where operators see the run; null when the deployment has no such page. */

@@ -1,13 +1,21 @@
-import { WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client';
+import {
+  WorkflowExecutionAlreadyStartedError,
+  WorkflowNotFoundError,
+  WorkflowUpdateFailedError,
+} from '@temporalio/client';
 import { nudgeSignalName } from '#src/contracts/alignment.ts';
 import type { JobKind } from '#src/contracts/jobs.ts';
+import { retryUpdateName, skipUpdateName } from '#src/contracts/messages.ts';
 import { type TaskQueue, taskQueues } from '#src/contracts/task-queues.ts';
-import type { Orchestrator } from '#src/ports/orchestrator.ts';
+import type { MoveResult, Orchestrator } from '#src/ports/orchestrator.ts';
 import type { TemporalConnection } from './connection.ts';
 import { searchAttributes } from './search-attributes.ts';
 
 /** A poll lasts at most a minute: a poller that was not seen for longer is gone. */
 const POLLER_SEEN_WITHIN_MS = 70_000;
+
+/** A worker answers an update: it may have to load the run's history first. */
+const UPDATE_TIMEOUT_MS = 10_000;
 
 /** The orchestrator port over Temporal, and the only place in src that names a workflow. */
 export function createOrchestrator(connection: TemporalConnection, options: { uiUrl: string | null }): Orchestrator {
@@ -20,6 +28,20 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
     );
     const oldest = (Date.now() - POLLER_SEEN_WITHIN_MS) / 1000;
     return (pollers ?? []).some((poller) => Number(poller.lastAccessTime?.seconds ?? 0) >= oldest);
+  }
+
+  async function move(workflowId: string, update: string): Promise<MoveResult> {
+    const run = workflow.getHandle(workflowId);
+    return call(async () => {
+      try {
+        await run.executeUpdate(update);
+        return 'moved';
+      } catch (error) {
+        if (error instanceof WorkflowUpdateFailedError) return 'not_parked';
+        if (error instanceof WorkflowNotFoundError) return 'gone';
+        throw error;
+      }
+    }, UPDATE_TIMEOUT_MS);
   }
 
   return {
@@ -65,12 +87,28 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
             }),
           );
           break;
+        case 'deleteDocument':
+          await call(() =>
+            workflow
+              .start(start.workflow, {
+                ...options,
+                taskQueue: taskQueues.deletion,
+                workflowIdReusePolicy: 'ALLOW_DUPLICATE_FAILED_ONLY',
+                typedSearchAttributes: attributesOf('delete'),
+                args: [start.input],
+              })
+              .catch(unless(WorkflowExecutionAlreadyStartedError)),
+          );
+          break;
       }
     },
 
     async cancel(workflowId) {
       await call(() => workflow.getHandle(workflowId).cancel().catch(unless(WorkflowNotFoundError)));
     },
+
+    retryParked: (workflowId) => move(workflowId, retryUpdateName),
+    skipParked: (workflowId) => move(workflowId, skipUpdateName),
 
     async describe(workflowId) {
       const run = await call(() => workflow.getHandle(workflowId).describe().catch(unless(WorkflowNotFoundError)));

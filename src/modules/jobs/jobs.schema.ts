@@ -3,7 +3,7 @@ import type { JobKind, JobStatus } from '#src/contracts/jobs.ts';
 import { idField } from '#src/http/fields.ts';
 import type { JobView } from './job-view.ts';
 
-const kinds = ['ingest', 'alignment'] as const satisfies JobKind[];
+const kinds = ['ingest', 'alignment', 'delete'] as const satisfies JobKind[];
 const statuses = ['queued', 'running', 'parked', 'succeeded', 'failed', 'cancelled'] as const satisfies JobStatus[];
 
 export const jobFilters = {
