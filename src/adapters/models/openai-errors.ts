@@ -3,6 +3,7 @@ import { AppError, appError } from '#src/errors.ts';
 
 const messageLimit = 300;
 const longestPauseSeconds = 3_600;
+const shortestPauseSeconds = 1;
 
 /** Shorter ones are no secrets (a local server takes any word), and blotting them out would spoil the text. */
 const minSecretLength = 8;
@@ -10,7 +11,7 @@ const minSecretLength = 8;
 /**
  * Makes a function that turns what a call of the model service threw into our vocabulary; an aborted call gives the
  * signal's own reason.
- * - 401, 403, 404 and a used-up quota: `model_not_configured`, somebody has to act.
+ * - 401, 402, 403, 404 and a used-up quota: `model_not_configured`, somebody has to act.
  * - 408, 409, 429, 5xx, network and timeouts: `model_unavailable`, with the service's Retry-After.
  * - other 4xx: `model_rejected`, the same request will not do better.
  * - an answer that is not what the protocol says: `model_response_invalid`.
@@ -25,7 +26,7 @@ export function createModelErrors({ apiKey }: { apiKey: string }) {
 
   function ofStatus(error: APIError, status: number): AppError {
     const cause = causeOf(error);
-    if ([401, 403, 404].includes(status) || error.code === 'insufficient_quota') {
+    if ([401, 402, 403, 404].includes(status) || error.code === 'insufficient_quota') {
       const detail = 'The model service refuses our key or does not know the model; tell the operator.';
       return appError('model_not_configured', { detail, cause });
     }
@@ -72,12 +73,16 @@ export function isTooLarge(error: unknown): boolean {
   return [400, 422].includes(status ?? 0) && /too (many|long|large|big)|maximum|exceed|at most|limit/i.test(message);
 }
 
-/** Retry-After as seconds or as a date (RFC 9110 §10.2.3), at most an hour: a wrong clock must not stop us for days. */
+/**
+ * Retry-After as seconds or as a date (RFC 9110 §10.2.3). At most an hour, as a wrong clock must not stop us for days,
+ * and at least a second: bulk work that was told "at once" would call without a break.
+ */
 function retryAfter(headers: Headers | undefined): number | undefined {
   const value = headers?.get('retry-after');
   if (value === null || value === undefined) return undefined;
-  const seconds = /^\d+$/.test(value) ? Number(value) : (Date.parse(value) - Date.now()) / 1000;
-  return Number.isFinite(seconds) ? Math.min(longestPauseSeconds, Math.max(0, Math.ceil(seconds))) : undefined;
+  const seconds = /^[\d.]+$/.test(value) ? Number(value) : (Date.parse(value) - Date.now()) / 1000;
+  if (Number.isNaN(seconds)) return undefined;
+  return Math.min(longestPauseSeconds, Math.max(shortestPauseSeconds, Math.ceil(seconds)));
 }
 
 /** Undici says `terminated` (a TypeError) when the connection breaks in the middle of a body. */

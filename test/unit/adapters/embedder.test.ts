@@ -60,6 +60,7 @@ describe('embedder', () => {
   for (const [status, code] of [
     [400, 'model_rejected'],
     [401, 'model_not_configured'],
+    [402, 'model_not_configured'],
     [403, 'model_not_configured'],
     [404, 'model_not_configured'],
     [422, 'model_rejected'],
@@ -86,6 +87,13 @@ describe('embedder', () => {
     server.answer(json(503, { error: { message: 'slow down' } }, { 'retry-after': soon }));
     expect((await faultOf(embed(['a']))).retryAfterSeconds).within(1, 30);
   });
+
+  for (const soonest of ['0', '0.2', 'Wed, 21 Oct 2015 07:28:00 GMT']) {
+    it(`leaves a service alone for a second that says ${soonest}`, async () => {
+      server.answer(json(429, { error: { message: 'slow down' } }, { 'retry-after': soonest }));
+      expect(await faultOf(embed(['a']))).property('retryAfterSeconds', 1);
+    });
+  }
 
   it('takes a broken connection for an unreachable service', async () => {
     server.answer((response) => response.destroy());
