@@ -1,0 +1,61 @@
+import { createEmbedder } from '#src/adapters/models/embedder.ts';
+import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
+import { indexedText } from '#src/domain/chunk-document.ts';
+import { miniLm } from '../../services/model-server/model-manifest.ts';
+import { median } from '../median.ts';
+import { readCorpus } from './corpus.ts';
+import type { MeasuredProduct } from './measured-product.ts';
+
+const rounds = 5;
+const goal = 0.95;
+
+type Chunk = { content: string; contextual_text: string };
+
+/** P4: documents through API, workflow and stores, beside the bare embedder on the texts of their chunks, in turns. */
+export async function measureEmbeddingShare(product: MeasuredProduct): Promise<string[]> {
+  const tokens = createTokenCounter();
+  const embedder = createEmbedder({
+    ...{ baseUrl: product.modelBaseUrl, apiKey: 'local', model: miniLm.id },
+    estimateTokens: (text) => tokens.count(text),
+  });
+  const corpus = readCorpus();
+  const texts = await ingest(product, corpus).then(({ texts }) => texts);
+  await embedder.embed(texts, { isBulk: true });
+
+  const ingestions: number[] = [];
+  const embeddings: number[] = [];
+  for (let round = 0; round < rounds; round += 1) {
+    ingestions.push((await ingest(product, corpus)).ms);
+    const startedAt = performance.now();
+    await embedder.embed(texts, { isBulk: true });
+    embeddings.push(performance.now() - startedAt);
+  }
+  const ratio = median(embeddings.map((ms, round) => ms / (ingestions[round] ?? Number.NaN)));
+  return [
+    `P4: ${corpus.length} documents, ${texts.length} chunks, ${rounds} rounds in turns, medians`,
+    '',
+    '| | ms | rate |',
+    '|---|---|---|',
+    `| the embedder alone, all chunks at hand | ${Math.round(median(embeddings))} | 1 |`,
+    `| upload to searchable, of all documents at once | ${Math.round(median(ingestions))} | ${ratio.toFixed(2)} |`,
+    '',
+    `Goal: a rate of at least ${goal}.`,
+  ];
+}
+
+/** In an organization of its own, so that nothing is found in a cache. */
+async function ingest(product: MeasuredProduct, corpus: readonly string[]): Promise<{ ms: number; texts: string[] }> {
+  const api = await product.signUp();
+  const startedAt = performance.now();
+  const uploads = await Promise.all(corpus.map((text, index) => product.upload(api, `document-${index}.md`, text)));
+  for (const { runId } of uploads) await product.untilJob(api, runId);
+  const ms = performance.now() - startedAt;
+  const texts: string[] = [];
+  for (const { id } of uploads) {
+    const { items } = await api.get<{ items: Chunk[] }>(`/documents/${id}/chunks`);
+    texts.push(
+      ...items.map(({ content, contextual_text }) => indexedText({ content, contextualText: contextual_text })),
+    );
+  }
+  return { ms, texts };
+}

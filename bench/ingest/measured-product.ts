@@ -1,0 +1,123 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Client, Connection } from '@temporalio/client';
+import { type ApiClient, createApiClient } from '../../scripts/demo/api-client.ts';
+import { startEmbedded } from '../../scripts/embedded-mode.ts';
+import { newPassword } from '../../scripts/secrets.ts';
+import { readStartSettings } from '../../scripts/settings.ts';
+import { findFreePorts } from '../../scripts/supervisor/ports.ts';
+import { openSupervisor } from '../../scripts/supervisor/supervisor.ts';
+
+/** A run as its history tells it; milliseconds. */
+export type MeasuredRun = { wallMs: number; activitiesMs: number };
+
+export type Upload = { id: string; runId: string };
+
+/** The product as `npm start` runs it, on a data folder that is thrown away. */
+export type MeasuredProduct = {
+  modelBaseUrl: string;
+  /** A new user with an organization of his own: nothing that was cached for others helps him. */
+  signUp(): Promise<ApiClient>;
+  upload(api: ApiClient, name: string, content: string | Uint8Array<ArrayBuffer>): Promise<Upload>;
+  /** Settles once the job is over, or is in `stage`. */
+  untilJob(api: ApiClient, runId: string, stage?: string): Promise<void>;
+  readRun(runId: string): Promise<MeasuredRun>;
+  /** CPU time that these processes of ours took so far, in milliseconds. */
+  cpuMs(...names: ('temporal' | 'worker' | 'api')[]): Promise<number>;
+  stop(): Promise<void>;
+};
+
+type Job = { status: string; stage: string | null; last_error: { code: string; message: string } | null };
+
+const POLL_INTERVAL_MS = 10;
+
+export async function startProduct(): Promise<MeasuredProduct> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'bench-ingest-'));
+  const ports = await findFreePorts(5);
+  const names = ['PORT', 'POSTGRES_PORT', 'TEMPORAL_PORT', 'TEMPORAL_UI_PORT', 'MODEL_SERVER_PORT'];
+  const chosen = Object.fromEntries(names.map((name, place) => [name, String(ports[place])]));
+  Object.assign(process.env, chosen, { DATA_DIR: dataDir, LOG_LEVEL: 'warn' });
+  const settings = readStartSettings(process.env);
+  const supervisor = await openSupervisor({ dataDir, log: (line) => console.error(line) });
+  const { apiUrl } = await startEmbedded(settings, supervisor);
+  const connection = await Connection.connect({ address: `127.0.0.1:${chosen.TEMPORAL_PORT}` });
+  const temporal = new Client({ connection });
+  const anonymous = createApiClient(apiUrl);
+
+  async function untilJob(api: ApiClient, runId: string, stage?: string): Promise<void> {
+    for (;;) {
+      const job = await api.get<Job>(`/jobs/${runId}`);
+      if (job.status === 'succeeded') return;
+      if (job.last_error !== null) throw new Error(`${runId}: ${job.last_error.code}: ${job.last_error.message}`);
+      if (stage !== undefined && job.stage === stage) return;
+      await delay(POLL_INTERVAL_MS);
+    }
+  }
+
+  return {
+    modelBaseUrl: `http://127.0.0.1:${chosen.MODEL_SERVER_PORT}/v1`,
+    signUp: async () => {
+      const { access_token } = await anonymous.post<{ access_token: string }>('/auth/register', {
+        email: `bench-${process.hrtime.bigint()}@example.com`,
+        password: newPassword(),
+        display_name: 'Bench',
+      });
+      return anonymous.as(access_token);
+    },
+    upload: async (api, name, content) => {
+      const file = { name, content: new Blob([content]) };
+      const { id, parse_job_id } = await api.upload<{ id: string; parse_job_id: string }>('/documents', file);
+      return { id, runId: parse_job_id.replace(/\.[^.]*$/, '') };
+    },
+    untilJob,
+    readRun: async (runId) => {
+      const handle = temporal.workflow.getHandle(runId);
+      await handle.result();
+      const { events } = await handle.fetchHistory();
+      return measureHistory(events ?? []);
+    },
+    cpuMs: async (...wanted) => {
+      const records = JSON.parse(await readFile(join(dataDir, 'run', 'children.json'), 'utf8')) as {
+        name: string;
+        pid: number;
+      }[];
+      const pids = records.filter(({ name }) => wanted.some((one) => one === name)).map(({ pid }) => pid);
+      const times = await Promise.all(pids.map(cpuTimeMs));
+      return times.reduce((sum, time) => sum + time, 0);
+    },
+    stop: async () => {
+      await connection.close();
+      await supervisor.stop();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+type History = NonNullable<Awaited<ReturnType<ReturnType<Client['workflow']['getHandle']>['fetchHistory']>>['events']>;
+
+/** From the start of the run to its end, and how much of that an activity was running. */
+function measureHistory(events: History): MeasuredRun {
+  const timeOf = ({ eventTime }: History[number]) =>
+    Number(eventTime?.seconds ?? 0) * 1_000 + (eventTime?.nanos ?? 0) / 1e6;
+  const startedAt = new Map<string, number>();
+  let activitiesMs = 0;
+  for (const event of events) {
+    if (event.activityTaskStartedEventAttributes) startedAt.set(String(event.eventId), timeOf(event));
+    const done = event.activityTaskCompletedEventAttributes;
+    if (done) activitiesMs += timeOf(event) - (startedAt.get(String(done.startedEventId)) ?? Number.NaN);
+  }
+  const [first, last] = [events[0], events.at(-1)];
+  if (first === undefined || last === undefined) throw new Error('The run has no history.');
+  return { wallMs: timeOf(last) - timeOf(first), activitiesMs };
+}
+
+/** With the threads of the process, and children that it has waited for. */
+async function cpuTimeMs(pid: number): Promise<number> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const ticks = [11, 12, 13, 14].reduce((sum, place) => sum + Number(fields[place]), 0);
+  // Linux reports hundredths of a second, whatever the kernel's own clock.
+  return ticks * 10;
+}
