@@ -30,6 +30,30 @@ const list = z
       .filter(Boolean),
   );
 
+// activity:position:fault[:nth], where a delay is `delay:ms`.
+const faultPattern =
+  /^(?<activity>\w+):(?<position>\w+):(?:(?<kind>kill|throw|hang)|(?<delay>delay):(?<delayMs>\d+))(?::(?<nth>\d+))?$/;
+const fault = z
+  .string()
+  .transform((text) => {
+    const { kind, delay, ...others } = faultPattern.exec(text)?.groups ?? {};
+    return { ...others, kind: kind ?? delay };
+  })
+  .pipe(
+    z.object({
+      activity: z.string('is not activity:position:fault[:nth]'),
+      position: z.enum(['before', 'after_effect', 'after_return'], 'is no position'),
+      kind: z.enum(['kill', 'throw', 'hang', 'delay']),
+      delayMs: z.coerce.number().default(0),
+      /** At this execution in the life of the process; at every one without it. */
+      nth: z.coerce.number().positive().optional(),
+    }),
+  )
+  .refine(({ position, kind }) => position !== 'after_return' || kind === 'kill', 'after_return can only be killed');
+
+/** One thing that a test wants to go wrong in a step. */
+export type Fault = z.infer<typeof fault>;
+
 const limit = z.exactOptional(z.int().nonnegative());
 const limitsOfTier = z.strictObject({
   members: limit,
@@ -85,6 +109,9 @@ const settings = z.object({
 
   ECHO_WAIT_MS: z.coerce.number().int().min(0).max(10_000).default(150),
   TIER_LIMITS: json.pipe(z.partialRecord(z.enum(['free', 'pro', 'max'], 'is no tier'), limitsOfTier)).optional(),
+
+  NODE_ENV: z.string().optional(),
+  FAULTS: list.pipe(z.array(fault)),
 });
 
 /** For the test that keeps docs/settings.md complete. */
@@ -119,6 +146,8 @@ export type Config = Readonly<{
   urlSigningKey: string;
   echoWaitMs: number;
   tierLimits: Record<Tier, TierLimits>;
+  /** Of tests only. */
+  faults: readonly Fault[];
 }>;
 
 /** A wrong setting, in one line that names it. */
@@ -136,6 +165,9 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
     throw new ConfigError(`wrong setting ${lines.join('; ')}`);
   }
   const s = parsed.data;
+  if (s.FAULTS.length > 0 && s.NODE_ENV !== 'test') {
+    throw new ConfigError('wrong setting FAULTS: it breaks things on purpose, so it needs NODE_ENV=test');
+  }
   return Object.freeze({
     server: {
       host: s.HOST,
@@ -174,6 +206,7 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
     urlSigningKey: s.URL_SIGNING_KEY,
     echoWaitMs: s.ECHO_WAIT_MS,
     tierLimits: tierLimits(s.TIER_LIMITS),
+    faults: s.FAULTS,
   });
 }
 

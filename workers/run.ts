@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { mapErrors } from '#activities/interceptors/error-mapping.ts';
+import { injectFaults } from '#activities/interceptors/faults.ts';
 import type { Container } from '#src/container.ts';
 import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
 import { alignmentWorker } from './alignment.ts';
@@ -74,6 +75,8 @@ async function run(container: Container, stop: AbortSignal, onPolling: () => voi
 
 async function createWorkers(container: Container, connection: NativeConnection): Promise<Worker[]> {
   const bundle = await workflowBundle();
+  const { faults } = container.config;
+  const interceptors = faults.length === 0 ? [mapErrors] : [mapErrors, injectFaults(faults)];
   const createWorker = (queue: QueueWorker) =>
     Worker.create({
       connection,
@@ -82,7 +85,7 @@ async function createWorkers(container: Container, connection: NativeConnection)
       workflowBundle: bundle,
       activities: queue.activities,
       maxConcurrentActivityTaskExecutions: queue.maxConcurrentActivities,
-      interceptors: { activity: [mapErrors] },
+      interceptors: { activity: interceptors },
       // Beats go out as often as steps make them, so that one that is lost does no harm.
       maxHeartbeatThrottleInterval: '3 seconds',
       shutdownGraceTime: '20 seconds',

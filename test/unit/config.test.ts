@@ -57,6 +57,15 @@ const wrong: Record<string, string[]> = {
     '{"free":{"agents":"5"}}',
     '{"free":5}',
   ],
+  FAULTS: [
+    'kill',
+    'a:before',
+    'a:during:kill',
+    'a:before:stop',
+    'a:before:kill:0',
+    'a:before:delay',
+    'a:after_return:throw',
+  ],
 };
 
 /** Any text is a right one for these. */
@@ -69,6 +78,7 @@ const free = [
   'CHAT_MODEL',
   'EMBEDDING_MODEL',
   'RERANK_MODEL',
+  'NODE_ENV',
 ];
 
 describe('loadConfig', () => {
@@ -81,7 +91,7 @@ describe('loadConfig', () => {
       for (const text of texts) {
         const { JWT_PRIVATE_KEY, ...others } = required;
         const env = name === 'JWT_PRIVATE_KEY_FILE' ? others : { ...others, JWT_PRIVATE_KEY };
-        expect(() => loadConfig({ ...env, [name]: text }), text)
+        expect(() => loadConfig({ ...env, NODE_ENV: 'test', [name]: text }), text)
           .to.throw(ConfigError)
           .with.property('message')
           .that.matches(new RegExp(`^wrong setting ${name}(\\.[\\w.]+)?: [^\\n]+$`))
@@ -112,6 +122,27 @@ describe('loadConfig', () => {
   it('takes a key whose line breaks are written as \\n', () => {
     const oneLine = key.replaceAll('\n', '\\n');
     expect(loadConfig({ ...required, JWT_PRIVATE_KEY: oneLine }).auth.privateKeyPem).to.equal(key);
+  });
+
+  describe('FAULTS', () => {
+    const parse = (text: string) => loadConfig({ ...required, NODE_ENV: 'test', FAULTS: text }).faults;
+
+    it('says which step goes wrong, where, how and when', () => {
+      expect(parse('embedChunks:after_effect:kill:2, parseDocument:before:delay:500')).to.deep.equal([
+        { activity: 'embedChunks', position: 'after_effect', kind: 'kill', delayMs: 0, nth: 2 },
+        { activity: 'parseDocument', position: 'before', kind: 'delay', delayMs: 500, nth: undefined },
+      ]);
+      expect(parse('a:before:delay:500:3')).to.deep.equal([
+        { activity: 'a', position: 'before', kind: 'delay', delayMs: 500, nth: 3 },
+      ]);
+    });
+
+    it('is for tests only', () => {
+      expect(parse('')).to.deep.equal([]);
+      for (const NODE_ENV of [undefined, 'production', 'development']) {
+        expect(() => loadConfig({ ...required, NODE_ENV, FAULTS: 'a:before:throw' })).to.throw(ConfigError, 'FAULTS');
+      }
+    });
   });
 
   it('overrides single limits of a tier', () => {

@@ -1,0 +1,74 @@
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { DefaultLogger } from '@temporalio/worker';
+import { expect } from 'chai';
+import { injectFaults } from '#activities/interceptors/faults.ts';
+import type { Fault } from '#src/config.ts';
+
+const logger = new DefaultLogger('ERROR');
+const step = (fault: Partial<Fault>): Fault => ({
+  activity: 'embedChunks',
+  position: 'before',
+  kind: 'throw',
+  delayMs: 0,
+  ...fault,
+});
+
+describe('injected faults', () => {
+  let effects = 0;
+  beforeEach(() => {
+    effects = 0;
+  });
+  const work = async () => {
+    effects += 1;
+    return effects;
+  };
+
+  function start(faults: Fault[], activityType = 'embedChunks') {
+    const interceptor = injectFaults(faults);
+    return () => new MockActivityEnvironment({ activityType }, { interceptors: [interceptor], logger });
+  }
+  const outcome = (run: Promise<unknown>) =>
+    run.then(
+      () => 'done',
+      (error: unknown) => (error instanceof Error && 'code' in error ? error.code : error),
+    );
+
+  it('strike before the effect, or after it', async () => {
+    const before = start([step({ position: 'before' })])();
+    expect(await outcome(before.run(work))).equal('service_unavailable');
+    expect(effects).equal(0);
+    const after = start([step({ position: 'after_effect' })])();
+    expect(await outcome(after.run(work))).equal('service_unavailable');
+    expect(effects).equal(1);
+  });
+
+  it('strike the execution that is meant, and that step alone', async () => {
+    const next = start([step({ nth: 2 })]);
+    const outcomes = [
+      await outcome(next().run(work)),
+      await outcome(next().run(work)),
+      await outcome(next().run(work)),
+    ];
+    expect(outcomes).deep.equal(['done', 'service_unavailable', 'done']);
+    expect(await outcome(start([step({})], 'parseDocument')().run(work))).equal('done');
+  });
+
+  it('strike every execution where none is named', async () => {
+    const next = start([step({})]);
+    for (let run = 0; run < 3; run += 1) expect(await outcome(next().run(work))).equal('service_unavailable');
+  });
+
+  it('hang until the step is cancelled', async () => {
+    const environment = start([step({ kind: 'hang' })])();
+    const run = outcome(environment.run(work));
+    environment.cancel();
+    expect(String(await run)).match(/cancel/i);
+    expect(effects).equal(0);
+  });
+
+  it('delay', async () => {
+    const began = performance.now();
+    expect(await outcome(start([step({ kind: 'delay', delayMs: 50 })])().run(work))).equal('done');
+    expect(performance.now() - began).above(45);
+  });
+});
