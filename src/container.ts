@@ -36,6 +36,7 @@ import { createModelsService, type ModelsService } from './modules/models/models
 import { createTierLimitsService } from './modules/organization/tier-limits.service.ts';
 import { createPassageRanker } from './modules/retrieval/passage-ranker.ts';
 import { createRetrievalService } from './modules/retrieval/retrieval.service.ts';
+import { createInvariantChecks, type InvariantChecks } from './modules/store-audit/invariant-checks.ts';
 import { createTeamsService } from './modules/teams/teams.service.ts';
 import type { AccessTokens } from './ports/access-tokens.ts';
 import type { BlobStore } from './ports/blob-store.ts';
@@ -64,6 +65,7 @@ export type Container = {
   ingestion: IngestionService;
   alignment: AlignmentService;
   chat: ChatService;
+  invariants: InvariantChecks;
   /** Gives back what was opened, in the reverse order. */
   close(): Promise<void>;
 };
@@ -165,6 +167,8 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
     logger,
   });
 
+  const invariants = createInvariantChecks({ db, vectors, blobs, orchestrator });
+
   const passwords = createArgon2Hasher();
   const accessTokens = createRs256AccessTokens({
     privateKeyPem: config.auth.privateKeyPem,
@@ -194,6 +198,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
     ingestion,
     alignment,
     chat,
+    invariants,
     close: async () => {
       await chat.drain(0);
       await temporal.close();

@@ -13,6 +13,7 @@ export type BlobStore = {
   read(key: string, range?: { start: number; end: number }): Promise<Readable>;
   /** Puts the object on the local disk for a parser and calls `use` with its path; cleans up after it where needed. */
   withLocalFile<T>(key: string, use: (path: string) => Promise<T>): Promise<T>;
+  exists(key: string): Promise<boolean>;
   /** Deleting what is not there is fine. */
   delete(key: string): Promise<void>;
   /** All objects, a page at a time in the store's own order, which stays the same; `after` is the last key of the page before. */

@@ -58,6 +58,10 @@ export function createFilesystemBlobStore(options: { directory: string }): BlobS
       return use(path);
     },
 
+    async exists(key) {
+      return (await stat(pathOf(key)).catch(unlessMissing)) !== undefined;
+    },
+
     async delete(key) {
       await rm(pathOf(key), { force: true });
     },

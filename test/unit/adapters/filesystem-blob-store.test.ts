@@ -59,11 +59,13 @@ describe('the filesystem blob store', () => {
 
   it('lends a path on the disk', async () => {
     await put(Readable.from([Buffer.from('parse me')]));
+    expect(await store().exists('org/one')).to.equal(true);
     expect(await store().withLocalFile('org/one', (path) => readFile(path, 'utf8'))).to.equal('parse me');
   });
 
   it('says so when there is nothing, and deletes nothing without complaint', async () => {
     await store().delete('org/none');
+    expect(await store().exists('org/none')).to.equal(false);
     expect(await codeOf(store().read('org/none'))).to.equal('blob_missing');
     expect(await codeOf(store().withLocalFile('org/none', async () => {}))).to.equal('blob_missing');
   });
