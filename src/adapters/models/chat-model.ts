@@ -1,7 +1,7 @@
-import type OpenAI from 'openai';
 import { toStorable } from '#src/domain/plain-text.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { ChatModel, ModelReply, ModelRequest, ModelUsage } from '#src/ports/chat-model.ts';
+import { readChatAnswer } from './chat-answer.ts';
 import { createOpenAiClient, type Endpoint } from './openai-client.ts';
 import { createModelErrors } from './openai-errors.ts';
 import { createStorablePieces } from './storable-pieces.ts';
@@ -34,10 +34,10 @@ export function createChatModel(endpoint: Endpoint): ChatModel {
       );
       for await (const chunk of chunks) {
         silence.heard();
-        const choice = chunk.choices?.[0];
-        add(storable.next(choice?.delta?.content ?? ''));
-        if (choice?.finish_reason) isFinished = true;
-        if (chunk.usage) usage = usageOf(chunk.usage);
+        const piece = readChatAnswer(chunk, 'delta');
+        add(storable.next(piece.text));
+        isFinished ||= piece.isFinished;
+        usage = piece.usage ?? usage;
       }
       // An aborted stream ends without an error.
       signal.throwIfAborted();
@@ -56,9 +56,8 @@ export function createChatModel(endpoint: Endpoint): ChatModel {
     const answer = await client.chat.completions.create(bodyOf(request), { signal }).catch((error: unknown) => {
       throw toModelError(error, signal);
     });
-    // What is here is what the service sent, whatever the types of its client promise.
-    const text = toStorable(answer.choices?.[0]?.message?.content ?? '');
-    return replyOf(request, text, answer.usage && usageOf(answer.usage));
+    const { text, usage } = readChatAnswer(answer, 'message');
+    return replyOf(request, toStorable(text), usage);
   }
 
   return { stream, complete };
@@ -83,14 +82,6 @@ function replyOf(request: ModelRequest, text: string, usage: ModelUsage | undefi
     text,
     model: request.model,
     usage: usage ?? { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 },
-  };
-}
-
-function usageOf(usage: OpenAI.CompletionUsage): ModelUsage {
-  return {
-    inputTokens: usage.prompt_tokens ?? 0,
-    cachedInputTokens: usage.prompt_tokens_details?.cached_tokens ?? 0,
-    completionTokens: usage.completion_tokens ?? 0,
   };
 }
 

@@ -50,7 +50,8 @@ export function createModelErrors({ apiKey }: { apiKey: string }) {
       return appError('model_unavailable', { detail, cause: causeOf(error) });
     }
     if (error instanceof APIError && error.status !== undefined) return ofStatus(error, error.status);
-    if (error instanceof SyntaxError || error instanceof OpenAIError) {
+    // The client trips over a TypeError itself where an answer has not the shape that it trusts.
+    if (error instanceof SyntaxError || error instanceof TypeError || error instanceof OpenAIError) {
       const detail = 'The model service gave an unreadable answer.';
       return appError('model_response_invalid', { detail, cause: causeOf(error) });
     }

@@ -1,0 +1,43 @@
+import type { ModelUsage } from '#src/ports/chat-model.ts';
+import { isRecord } from './openai-client.ts';
+
+/** Beyond it a count is no count: no model reads or writes as much, and no column holds more. */
+const maxTokens = 1_000_000_000;
+
+/** What there is of an answer, or of a piece of one. */
+export type ChatAnswer = { text: string; isFinished: boolean; usage: ModelUsage | undefined };
+
+/** Reads an answer of Chat Completions as it came, whole (`message`) or a piece of a stream (`delta`). */
+export function readChatAnswer(answer: unknown, part: 'message' | 'delta'): ChatAnswer {
+  if (!isRecord(answer)) return { text: '', isFinished: false, usage: undefined };
+  const choice: unknown = Array.isArray(answer.choices) ? answer.choices[0] : undefined;
+  if (!isRecord(choice)) return { text: '', isFinished: false, usage: usageOf(answer.usage) };
+  const said = choice[part];
+  return {
+    text: isRecord(said) ? textOf(said.content) : '',
+    isFinished: Boolean(choice.finish_reason),
+    usage: usageOf(answer.usage),
+  };
+}
+
+/** Some services answer in parts, and the model's thoughts are parts of their own. */
+function textOf(content: unknown): string {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) return '';
+  return content.map((part) => (isRecord(part) && part.type === 'text' ? textOf(part.text) : '')).join('');
+}
+
+function usageOf(usage: unknown): ModelUsage | undefined {
+  if (!isRecord(usage)) return undefined;
+  const details = isRecord(usage.prompt_tokens_details) ? usage.prompt_tokens_details : {};
+  const inputTokens = countOf(usage.prompt_tokens);
+  return {
+    inputTokens,
+    cachedInputTokens: Math.min(inputTokens, countOf(details.cached_tokens)),
+    completionTokens: countOf(usage.completion_tokens),
+  };
+}
+
+function countOf(value: unknown): number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= maxTokens ? value : 0;
+}
