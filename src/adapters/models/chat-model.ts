@@ -4,6 +4,7 @@ import type { ChatModel, ModelReply, ModelRequest, ModelUsage } from '#src/ports
 import { readChatAnswer } from './chat-answer.ts';
 import { createOpenAiClient, type Endpoint } from './openai-client.ts';
 import { createModelErrors } from './openai-errors.ts';
+import { createParameterHabits, type ParameterHabits } from './parameter-habits.ts';
 import { createStorablePieces } from './storable-pieces.ts';
 
 /** Between two pieces of an answer, or before the first: a slow model on two cores reads a full prompt in half of it. */
@@ -12,8 +13,20 @@ const silenceTimeoutMs = 60_000;
 /** Chat models over Chat Completions. Retries belong to the callers, who know whether somebody waits. */
 export function createChatModel(endpoint: Endpoint): ChatModel {
   const client = createOpenAiClient(endpoint, silenceTimeoutMs);
-
   const toModelError = createModelErrors(endpoint);
+  const habits = createParameterHabits();
+
+  /** Makes a call, and again when its refusal says how the model wants to be asked. */
+  async function ask<Answer>(request: ModelRequest, call: (body: ChatBody) => Promise<Answer>): Promise<Answer> {
+    for (;;) {
+      const tried = habits.of(request.model);
+      try {
+        return await call(bodyOf(request, tried));
+      } catch (error) {
+        if (!habits.learn(request.model, tried, error)) throw error;
+      }
+    }
+  }
 
   async function stream(request: ModelRequest, onToken: (text: string) => void): Promise<ModelReply> {
     const silence = watchSilence();
@@ -28,9 +41,8 @@ export function createChatModel(endpoint: Endpoint): ChatModel {
     let usage: ModelUsage | undefined;
     let isFinished = false;
     try {
-      const chunks = await client.chat.completions.create(
-        { ...bodyOf(request), stream: true, stream_options: { include_usage: true } },
-        { signal },
+      const chunks = await ask(request, (body) =>
+        client.chat.completions.create({ ...body, stream: true, stream_options: { include_usage: true } }, { signal }),
       );
       for await (const chunk of chunks) {
         silence.heard();
@@ -53,7 +65,8 @@ export function createChatModel(endpoint: Endpoint): ChatModel {
 
   async function complete(request: ModelRequest): Promise<ModelReply> {
     const { signal } = request;
-    const answer = await client.chat.completions.create(bodyOf(request), { signal }).catch((error: unknown) => {
+    const call = (body: ChatBody) => client.chat.completions.create(body, { signal });
+    const answer = await ask(request, call).catch((error: unknown) => {
       throw toModelError(error, signal);
     });
     const { text, usage } = readChatAnswer(answer, 'message');
@@ -63,13 +76,15 @@ export function createChatModel(endpoint: Endpoint): ChatModel {
   return { stream, complete };
 }
 
-function bodyOf(request: ModelRequest) {
+type ChatBody = ReturnType<typeof bodyOf>;
+
+function bodyOf(request: ModelRequest, { limit, takesTemperature }: ParameterHabits) {
   const { model, messages, temperature, maxTokens, responseSchema } = request;
   return {
     model,
     messages,
-    temperature,
-    max_tokens: maxTokens,
+    ...(takesTemperature && { temperature }),
+    [limit]: maxTokens,
     ...(responseSchema && {
       response_format: { type: 'json_schema' as const, json_schema: { ...responseSchema, strict: true } },
     }),

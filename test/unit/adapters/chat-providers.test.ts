@@ -91,4 +91,47 @@ describe('a chat model of a provider with ways of its own', () => {
     );
     expect((await complete()).usage).deep.equal({ inputTokens: 5, cachedInputTokens: 5, completionTokens: 2 });
   });
+
+  it('learns once how a model wants to be asked', async () => {
+    server.answer((response, body: Record<string, unknown>) => {
+      const refuse = (param: string, message: string) =>
+        answerJson(400, { error: { message, type: 'invalid_request_error', param, code: 'unsupported_parameter' } })(
+          response,
+          body as never,
+        );
+      if ('max_tokens' in body)
+        return refuse(
+          'max_tokens',
+          "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+        );
+      if ('temperature' in body)
+        return refuse(
+          'temperature',
+          "Unsupported value: 'temperature' does not support 0.3 with this model. Only the default (1) value is supported.",
+        );
+      whole('One')(response, body as never);
+    });
+    const own = chatModel();
+    expect((await own.complete(request)).text).equal('One');
+    expect(server.calls).length(3);
+    expect(server.calls[2]?.body).include({ max_completion_tokens: 50 });
+    await own.complete(request);
+    expect(server.calls).length(4);
+
+    const fresh = chatModel();
+    const [one, other] = await Promise.all([fresh.complete(request), fresh.complete(request)]);
+    expect([one.text, other.text], 'of two at once, the second learns nothing new').deep.equal(['One', 'One']);
+  });
+
+  it('does not ask again when nothing is to be learned', async () => {
+    const error = {
+      message: 'max_tokens is too large: 50',
+      type: 'invalid_request_error',
+      param: 'max_tokens',
+      code: null,
+    };
+    server.answer(answerJson(400, { error }));
+    expect(await appErrorCode(complete())).equal('model_rejected');
+    expect(server.calls).length(1);
+  });
 });
