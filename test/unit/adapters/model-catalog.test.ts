@@ -56,6 +56,20 @@ describe('model catalog', () => {
     expect(models[2]?.rerankingType).equal('cross_encoder');
   });
 
+  it('takes no model for one of another craft because of a part of its name', async () => {
+    const chatModels = ['meta-llama/Llama-3.1-8B-Instruct', 'kimi-k2-instruct', 'influx-7b', 'eclipse-7b'];
+    const others = ['gpt-3.5-turbo-instruct', 'tts-1', 'gpt-4o-mini-tts', 'black-forest-labs/FLUX.1-dev', 'sora-2'];
+    const embedders = [
+      'sentence-transformers/all-mpnet-base-v2',
+      'intfloat/multilingual-e5-large-instruct',
+      'voyage-3',
+    ];
+    const models = await offered(...[...chatModels, ...others, ...embedders].map((id) => ({ id })));
+    const ofKind = (kind: string) => models.filter((model) => model.kind === kind).map(({ id }) => id);
+    expect(ofKind('chat')).deep.equal(chatModels);
+    expect(ofKind('embedding')).deep.equal(embedders);
+  });
+
   it('passes over what is no model, and ends somewhere', async () => {
     expect(await offered(null, 'm', {}, { id: 7 })).deep.equal([]);
     const many = Array.from({ length: 5_000 }, (_, index) => ({ id: `chat-${index}` }));
