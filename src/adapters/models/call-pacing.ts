@@ -18,9 +18,24 @@ export function createCallPacing(maxBulkCalls: number): CallPacing {
   let running = 0;
   const waiting: (() => void)[] = [];
 
-  async function takeSlot(): Promise<void> {
-    if (running < maxBulkCalls) running += 1;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
+  async function takeSlot(signal: AbortSignal | undefined): Promise<void> {
+    signal?.throwIfAborted();
+    if (running < maxBulkCalls) {
+      running += 1;
+      return;
+    }
+    await new Promise<void>((resolve, reject) => {
+      const begin = () => {
+        signal?.removeEventListener('abort', leave);
+        resolve();
+      };
+      const leave = () => {
+        waiting.splice(waiting.indexOf(begin), 1);
+        reject(signal?.reason);
+      };
+      waiting.push(begin);
+      signal?.addEventListener('abort', leave, { once: true });
+    });
   }
 
   function giveSlot(): void {
@@ -67,9 +82,8 @@ export function createCallPacing(maxBulkCalls: number): CallPacing {
   return {
     async run(call, { isBulk, signal }) {
       if (!isBulk) return runNow(call);
-      await takeSlot();
+      await takeSlot(signal);
       try {
-        signal?.throwIfAborted();
         return await runPatiently(call, signal);
       } finally {
         giveSlot();

@@ -5,6 +5,7 @@ import { createModelErrors, isTooLarge } from './openai-errors.ts';
 
 /** 64 texts of 8,192 tokens, the largest chunks allowed, on two slow cores. */
 const callTimeoutMs = 5 * 60_000;
+const bytesOfFloat = 4;
 
 /** A vector for each text, or why the call was refused as too large. */
 export type EmbeddingAnswer = { vectors: Float32Array[] } | { tooLarge: unknown };
@@ -22,7 +23,7 @@ export function createEmbeddingCall(
   const toModelError = createModelErrors(options);
   const { model } = options;
   const asked = options.dimensions ?? undefined;
-  let dimensions = asked;
+  let before: number | undefined;
 
   return async (texts, signal) => {
     const body = { model, input: [...texts], encoding_format: 'base64' as const };
@@ -40,11 +41,12 @@ export function createEmbeddingCall(
       throw invalid(`the model ${answered} answered where ${model} was asked`);
     }
     const vectors = readVectors(answer, texts.length);
-    for (const vector of vectors) {
-      dimensions ??= vector.length;
-      if (vector.length !== dimensions) {
-        throw invalid(`a vector of ${vector.length} dimensions came where ${dimensions} were expected`);
-      }
+    const expected = asked ?? before ?? vectors[0]?.length;
+    const wrong = vectors.find(({ length }) => length !== expected);
+    // Which of two answers was the wrong one, nobody can tell: the next one decides.
+    before = wrong === undefined ? expected : undefined;
+    if (wrong !== undefined) {
+      throw invalid(`a vector of ${wrong.length} dimensions came where ${expected} were expected`);
     }
     return { vectors };
   };
@@ -79,7 +81,10 @@ function decode(embedding: unknown): Float32Array {
   if (Array.isArray(embedding)) return Float32Array.from(embedding, Number);
   if (typeof embedding !== 'string') throw invalid('a vector is missing');
   const bytes = Buffer.from(embedding, 'base64');
-  return Float32Array.from({ length: Math.floor(bytes.length / 4) }, (_, index) => bytes.readFloatLE(index * 4));
+  if (bytes.length % bytesOfFloat !== 0) throw invalid('a vector is cut off');
+  return Float32Array.from({ length: bytes.length / bytesOfFloat }, (_, index) =>
+    bytes.readFloatLE(index * bytesOfFloat),
+  );
 }
 
 function toUnitVector(vector: Float32Array): Float32Array {

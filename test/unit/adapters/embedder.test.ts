@@ -117,6 +117,7 @@ describe('embedder', () => {
     }),
     'a vector of zeros': embeddings(() => [0, 0]),
     'something that is no number': embeddings(() => ['x', 1]),
+    'half a number': embeddings(() => Buffer.from([1, 2, 3, 4, 5, 6]).toString('base64')),
     'vectors of several sizes': embeddings((text) => (text === 'a' ? [1, 0] : [1, 0, 0])),
   };
   for (const [name, unusableAnswer] of Object.entries(unusable)) {
@@ -131,6 +132,24 @@ describe('embedder', () => {
     server.answer(() => stop.abort(new Error('not needed any more')));
     const fault: unknown = await embed(['a'], { signal: stop.signal }).catch((error: unknown) => error);
     expect(fault).property('message', 'not needed any more');
+  });
+
+  it('lets bulk work go at once that is not wanted any more while it waits for its turn', async () => {
+    server.answer(() => undefined);
+    const own = embedder();
+    const busy = new AbortController();
+    const others = own.embed(
+      Array.from({ length: 256 }, () => 'a'),
+      { isBulk: true, signal: busy.signal },
+    );
+    await until('four calls are under way', () => server.calls.length === 4);
+    const stop = new AbortController();
+    const waiting = own.embed(['b'], { isBulk: true, signal: stop.signal });
+    stop.abort(new Error('not needed any more'));
+    expect(await waiting.catch((error: unknown) => error)).property('message', 'not needed any more');
+    expect(server.calls).length(4);
+    busy.abort();
+    await others.catch(() => undefined);
   });
 
   it('sends texts of similar length together and gives the vectors in the order of the texts', async () => {
@@ -253,6 +272,17 @@ describe('embedder', () => {
     expect(await appErrorCode(embedder({ timeoutMs: 30 }).embed(['a']))).equal('model_unavailable');
     const dead = createEmbedder({ baseUrl: 'http://127.0.0.1:9/v1', apiKey: 'key', model: 'model', estimateTokens });
     expect(await appErrorCode(dead.embed(['a']))).equal('model_unavailable');
+  });
+
+  it('does not hold on to the size of one wrong answer', async () => {
+    const own = embedder();
+    const sizes = [];
+    for (const vector of [[1], [1, 0], [1, 0]]) {
+      server.answer(embeddings(() => vector));
+      const found = await own.embed(['a']).catch(() => null);
+      sizes.push(found?.[0]?.length ?? null);
+    }
+    expect(sizes, 'the change is refused, and then believed').deep.equal([1, null, 2]);
   });
 
   it('asks for the dimensions that were set, and refuses others', async () => {
