@@ -27,6 +27,11 @@ export function createIngestionActivities({ ingestion }: { ingestion: IngestionS
 
     activateGeneration: (input: IngestDocumentInput): Promise<void> => heartbeating(() => ingestion.activate(input)),
 
+    recordParked: (input: RecordIngestionFailureInput): Promise<void> =>
+      heartbeating(() => ingestion.recordParked(input)),
+
+    recordResumed: (input: IngestDocumentInput): Promise<void> => heartbeating(() => ingestion.recordResumed(input)),
+
     recordFailure: (input: RecordIngestionFailureInput): Promise<void> =>
       heartbeating(() => ingestion.recordFailure(input)),
 

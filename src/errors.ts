@@ -1,10 +1,12 @@
+import type { ErrorClass } from './contracts/failure-details.ts';
+
 /**
  * The error catalogue: every failure that a client, a job or the Temporal UI can show, as data.
  *
  * `status` is the HTTP status of the problem answer. `class` decides what a workflow does with it:
  * - `permanent`: the input or the rule will not change by waiting; the run fails at once with this code.
- * - `transient`: network, overload, a store that is down; retried with backoff for a day, then the run fails.
- * - `operator`: somebody has to act (a setting, a token, a quota); the run fails at once, to be reset when that is done.
+ * - `transient`: network, overload, a store that is down; retried with backoff for a day, then the run is parked.
+ * - `operator`: somebody has to act (a setting, a token, a quota); the run is parked until that is done.
  */
 const catalogue = {
   // Requests
@@ -69,6 +71,10 @@ const catalogue = {
   vectors_missing: { status: 500, class: 'permanent', title: 'The vector store lost vectors of the document' },
 
   // Runs
+  job_open: { status: 409, class: 'permanent', title: 'The job is still queued or running' },
+  job_not_parked: { status: 409, class: 'permanent', title: 'The job is not parked' },
+  job_finished: { status: 409, class: 'permanent', title: 'The job is over' },
+  skipped: { status: 409, class: 'permanent', title: 'Somebody ended the parked job' },
   run_terminated: { status: 500, class: 'permanent', title: 'The run was ended from outside' },
 
   // Models
@@ -89,7 +95,6 @@ const catalogue = {
   interrupted: { status: 503, class: 'transient', title: 'The answer was interrupted by a restart' },
 } as const satisfies Record<string, { status: number; class: ErrorClass; title: string }>;
 
-export type ErrorClass = 'permanent' | 'transient' | 'operator';
 export type ErrorCode = keyof typeof catalogue;
 
 /** One wrong field of a request: where, what, and zod's or our own word for it. */

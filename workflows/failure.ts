@@ -6,7 +6,9 @@ import {
   isCancellation,
   setCurrentDetails,
   TemporalFailure,
+  TimeoutFailure,
 } from '@temporalio/workflow';
+import type { FailureDetails } from '#src/contracts/failure-details.ts';
 import { showFailure } from './visibility.ts';
 
 /** Why a step failed: a code of the error catalogue, and words for the person who reads them. */
@@ -25,6 +27,20 @@ export function failureOf(error: unknown): Failure | undefined {
   }
   const step = error instanceof ActivityFailure ? error.activityType : 'a step';
   return { code: 'service_unavailable', message: `No worker finished ${step} within its time.` };
+}
+
+/** True for a step that waiting did not mend: its fault is one for an operator, or its time to be retried is over. */
+export function needsPerson(error: unknown): boolean {
+  if (!(error instanceof ActivityFailure)) return false;
+  const { cause, retryState } = error;
+  // Steps are retried without a count limit: one that timed out for good has used up its time.
+  if (retryState === 'TIMEOUT' || cause instanceof TimeoutFailure) return true;
+  return cause instanceof ApplicationFailure && isOperators(cause.details?.[0]);
+}
+
+function isOperators(details: unknown): boolean {
+  const { errorClass }: Partial<FailureDetails> = details ?? {};
+  return errorClass === 'operator';
 }
 
 /**

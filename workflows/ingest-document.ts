@@ -8,13 +8,16 @@ import type {
 } from '#src/contracts/ingestion.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
 import { endOfRun, failureOf } from './failure.ts';
-import { bulk, model, quick } from './policies.ts';
+import { parking } from './parking.ts';
+import { bulk, model, modelSlice, quick } from './policies.ts';
 import { showStage } from './visibility.ts';
 
 const { parseDocument, convertDocument } = proxyActivities<IngestionActivities>(bulk);
 // Chunking by meaning asks the model about every sentence.
-const { chunkDocument, embedChunks } = proxyActivities<IngestionActivities>(model);
-const { activateGeneration, recordFailure, recordCancellation } = proxyActivities<IngestionActivities>(quick);
+const { chunkDocument } = proxyActivities<IngestionActivities>(model);
+const { embedChunks } = proxyActivities<IngestionActivities>(modelSlice);
+const { activateGeneration, recordParked, recordResumed, recordFailure, recordCancellation } =
+  proxyActivities<IngestionActivities>(quick);
 
 const stageQuery = defineQuery<IngestionProgress>(stageQueryName);
 
@@ -26,19 +29,32 @@ export async function ingestDocument(input: IngestDocumentInput): Promise<Ingest
   let progress: IngestionProgress = { stage: 'queued', chunksTotal: null };
   setHandler(stageQuery, () => progress);
 
+  const orPark = parking({
+    parked: (error) => recordParked({ ...input, error }),
+    resumed: () => recordResumed(input),
+  });
+
   function enter(stage: IngestionStage, details: string): void {
     progress = { ...progress, stage };
     showStage(stage, details);
   }
 
+  /** In slices, so that between two of them it is the turn of others who wait. */
+  async function embed(): Promise<void> {
+    for (;;) {
+      const { chunksLeft = 0 } = await orPark(() => embedChunks(input));
+      if (chunksLeft === 0) return;
+    }
+  }
+
   async function embedAndActivate(chunksTotal: number): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       enter('embed', `Embedding ${chunksTotal} chunks; the job's progress says how many are done.`);
-      await embedChunks(input);
+      await embed();
 
       enter('activate', `Making generation ${input.generation} with ${chunksTotal} chunks the one that readers see.`);
       try {
-        return await activateGeneration(input);
+        return await orPark(() => activateGeneration(input));
       } catch (error) {
         if (failureOf(error)?.code !== 'vectors_missing' || attempt === embeddingAttempts) throw error;
       }
@@ -47,13 +63,13 @@ export async function ingestDocument(input: IngestDocumentInput): Promise<Ingest
 
   try {
     enter('parse', 'Looking at the original to tell its format.');
-    const { sourceFormat, sizeBytes } = await parseDocument(input);
+    const { sourceFormat, sizeBytes } = await orPark(() => parseDocument(input));
 
     enter('convert', `Converting ${sizeBytes} bytes of ${sourceFormat} to Markdown.`);
-    const { charCount, pageCount } = await convertDocument(input);
+    const { charCount, pageCount } = await orPark(() => convertDocument(input));
 
     enter('chunk', `Cutting ${charCount} characters${pageCount === null ? '' : ` on ${pageCount} pages`} into chunks.`);
-    const { chunksTotal } = await chunkDocument(input);
+    const { chunksTotal } = await orPark(() => chunkDocument(input));
 
     progress = { ...progress, chunksTotal };
     await embedAndActivate(chunksTotal);

@@ -9,7 +9,7 @@ const untilHealed = {
   heartbeatTimeout: '10 seconds',
   // A cancelled run ends when its step has stopped, so that nothing is written after it.
   cancellationType: 'WAIT_CANCELLATION_COMPLETED',
-  // An outage of a working day and a night may pass unattended; what still fails then is reset by a person.
+  // An outage of a working day and a night may pass unattended; what still fails then waits for a person.
   scheduleToCloseTimeout: '24 hours',
   retry: {
     initialInterval: '1 second',
@@ -34,12 +34,19 @@ export const bulk: ActivityOptions = {
   startToCloseTimeout: '5 minutes',
 };
 
-/** All model calls of one document, in batches. */
+/** All model calls about the sentences of one document, in batches. */
 export const model: ActivityOptions = {
   ...untilHealed,
   // Each batch has its own limit of five minutes, so only the whole is bounded here: the largest document of the
   // largest tier on two slow cores.
   startToCloseTimeout: '12 hours',
+};
+
+/** Model calls for about half a minute, after which others have their turn. */
+export const modelSlice: ActivityOptions = {
+  ...untilHealed,
+  // Each batch has its own limit of five minutes, and a slice is a few of them.
+  startToCloseTimeout: '30 minutes',
 };
 
 /** Something nice to have, such as a chat's title: a few attempts, and the run goes on without it. */

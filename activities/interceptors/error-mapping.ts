@@ -1,6 +1,7 @@
 import type { Context } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import type { ActivityInterceptors } from '@temporalio/worker';
+import type { FailureDetails } from '#src/contracts/failure-details.ts';
 import { AppError } from '#src/errors.ts';
 
 /** The one place where what an activity throws becomes what the engine, and an operator, understands. */
@@ -28,6 +29,7 @@ function toFailure(error: unknown, context: Context): unknown {
       message,
       type: code,
       nonRetryable: errorClass !== 'transient',
+      details: [{ errorClass } satisfies FailureDetails],
       // The engine takes a delay of zero for "no more attempts".
       ...(retryAfterSeconds > 0 && { nextRetryDelay: `${retryAfterSeconds} seconds` }),
       // A damaged file is the user's news and not a fault of the service.

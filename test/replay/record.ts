@@ -1,12 +1,16 @@
 import { writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import type { WorkflowHandle, WorkflowStartOptions } from '@temporalio/client';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
+import { retryUpdateName, skipUpdateName } from '#src/contracts/messages.ts';
 import { appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/search-attributes.ts';
 import { stubAlignment } from '#test/support/stub-alignment.ts';
 import { stubIngestion } from '#test/support/stub-ingestion.ts';
 import { testWorkers } from '#test/support/test-workers.ts';
+import { until } from '#test/support/until.ts';
+import { attributeOf } from '#test/support/workflow-run.ts';
 
 /*
  * Records histories of the workflows over stub activities; run by hand with the services of the tests, and only for a
@@ -14,6 +18,14 @@ import { testWorkers } from '#test/support/test-workers.ts';
  * are open when a version is deployed.
  */
 const root = join(import.meta.dirname, '../..');
+
+type Recording = Pick<WorkflowStartOptions, 'typedSearchAttributes'> & {
+  workflow: string;
+  args: unknown[];
+  activities: object;
+  /** What others do to the run. */
+  meanwhile?: (run: WorkflowHandle) => Promise<void>;
+};
 
 const ingestion = {
   workflow: 'ingestDocument',
@@ -26,7 +38,21 @@ const alignment = {
   typedSearchAttributes: searchAttributes({ OrgId: 'org', ChatId: 'chat', JobKind: 'alignment' }),
 };
 
-const recordings = {
+/** Embeds in two slices, and only once a person has seen to the first. */
+function parkedIngestion(): typeof ingestion & Pick<Recording, 'activities'> {
+  let calls = 0;
+  const embedChunks = async () => {
+    calls += 1;
+    if (calls === 1) throw appError('model_not_configured');
+    return { chunksEmbedded: calls, chunksLeft: 3 - calls };
+  };
+  return { ...ingestion, activities: stubIngestion({ embedChunks }).activities };
+}
+
+const untilParked = (run: WorkflowHandle) =>
+  until('the run is parked', async () => (await attributeOf(run, 'ErrorCode')) !== undefined);
+
+const recordings: Record<string, Recording> = {
   'ingest-document-succeeded': { ...ingestion, activities: stubIngestion().activities },
   'ingest-document-failed': {
     ...ingestion,
@@ -35,6 +61,27 @@ const recordings = {
         throw appError('encrypted_document');
       },
     }).activities,
+  },
+  'ingest-document-parked-retried': {
+    ...parkedIngestion(),
+    meanwhile: async (run) => {
+      await untilParked(run);
+      await run.executeUpdate(retryUpdateName);
+    },
+  },
+  'ingest-document-parked-skipped': {
+    ...parkedIngestion(),
+    meanwhile: async (run) => {
+      await untilParked(run);
+      await run.executeUpdate(skipUpdateName);
+    },
+  },
+  'ingest-document-parked-cancelled': {
+    ...parkedIngestion(),
+    meanwhile: async (run) => {
+      await untilParked(run);
+      await run.cancel();
+    },
   },
   'score-alignment-succeeded': { ...alignment, activities: stubAlignment(3).activities },
   'score-alignment-named-beside': { ...alignment, activities: stubAlignment(3).activities },
@@ -48,18 +95,17 @@ const recordings = {
   },
 };
 
-async function record(name: string, { workflow, activities, ...start }: Recording): Promise<void> {
+async function record(name: string, { workflow, activities, meanwhile, ...start }: Recording): Promise<void> {
   const temporal = await testWorkers();
   await temporal.withWorker(activities, async (taskQueue) => {
     const run = await temporal.client.workflow.start(workflow, { ...start, workflowId: name, taskQueue });
+    await meanwhile?.(run);
     await run.result().catch(() => undefined);
     const history = historyToJSON(await run.fetchHistory());
     await writeFile(join(import.meta.dirname, 'histories', `${name}.json`), withoutMachine(history));
   });
   await temporal.close();
 }
-
-type Recording = (typeof recordings)[keyof typeof recordings];
 
 /** Where it was recorded is nobody's business. */
 function withoutMachine(history: string): string {

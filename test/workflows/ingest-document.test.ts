@@ -1,5 +1,5 @@
 import { Context } from '@temporalio/activity';
-import { WorkflowFailedError, type WorkflowHandle } from '@temporalio/client';
+import type { WorkflowHandle } from '@temporalio/client';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
@@ -11,6 +11,7 @@ import { appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/search-attributes.ts';
 import { stubIngestion } from '#test/support/stub-ingestion.ts';
 import { type TestWorkers, testWorkers } from '#test/support/test-workers.ts';
+import { attributeOf, failureOf } from '#test/support/workflow-run.ts';
 
 describe('ingestDocument', function () {
   this.timeout(60_000);
@@ -34,20 +35,6 @@ describe('ingestDocument', function () {
       });
       await use(run);
     });
-  }
-
-  async function failureOf(run: WorkflowHandle): Promise<unknown> {
-    const error: unknown = await run.result().then(
-      () => undefined,
-      (failure: unknown) => failure,
-    );
-    expect(error).instanceOf(WorkflowFailedError);
-    return error instanceof WorkflowFailedError ? error.cause : undefined;
-  }
-
-  async function attributeOf(run: WorkflowHandle, name: string): Promise<unknown> {
-    const { typedSearchAttributes } = await run.describe();
-    return typedSearchAttributes.getAll().find((pair) => pair.key.name === name)?.value;
   }
 
   it('takes every step once, in order, and tells where it stands', async () => {
@@ -81,6 +68,20 @@ describe('ingestDocument', function () {
       expect(calls.filter((name) => name === 'embedChunks')).length(2);
       expect(calls.filter((name) => name === 'convertDocument')).length(1);
       expect(calls).not.include('recordFailure');
+    });
+  });
+
+  it('embeds slice by slice', async () => {
+    let chunksLeft = 3;
+    const { activities, calls } = stubIngestion({
+      embedChunks: async () => {
+        chunksLeft -= 1;
+        return { chunksEmbedded: 3 - chunksLeft, chunksLeft };
+      },
+    });
+    await ingest(activities, async (run) => {
+      expect(await run.result()).deep.equal({ chunks: 3 });
+      expect(calls.slice(3)).deep.equal(['embedChunks', 'embedChunks', 'embedChunks', 'activateGeneration']);
     });
   });
 

@@ -32,19 +32,19 @@ describe('a failed run that an operator resets', function () {
     await client.workflowService.resetWorkflowExecution({
       namespace,
       workflowExecution: { workflowId, runId: (await run.describe()).runId },
-      reason: 'The settings are mended.',
+      reason: 'The provider is mended.',
       requestId: randomUUID(),
       workflowTaskFinishEventId: first?.eventId ?? null,
     });
   }
 
   it('sets its job running again, and to succeeded', async () => {
-    model.failEmbeddings(true, 401);
+    model.failEmbeddings(true, 400);
     const { body } = await ada.upload('/documents', { name: 'note.txt', content: 'The fox is quick.' }, 201);
     const { id } = fullDocumentSchema.parse(body);
     const jobId = `ingest-${id}-1`;
     const failed = await untilJob(ada, jobId, 'failed');
-    expect(failed.last_error).property('code', 'model_not_configured');
+    expect(failed.last_error).property('code', 'model_rejected');
 
     // Slow to come back, so that the job can be seen to run.
     model.failEmbeddings(true, 503);

@@ -207,6 +207,14 @@ export function createIngestionService(deps: {
       await jobs.advance(jobIdOf(of), { status: 'succeeded' });
     },
 
+    async recordParked({ error, ...of }: RecordIngestionFailureInput): Promise<void> {
+      await jobs.advance(jobIdOf(of), { status: 'parked', error });
+    },
+
+    async recordResumed(of: IngestDocumentInput): Promise<void> {
+      await jobs.advance(jobIdOf(of), { status: 'running' });
+    },
+
     /** What a newer generation took over did not fail: it was given up. */
     async recordFailure({ error, ...of }: RecordIngestionFailureInput): Promise<void> {
       const status = error.code === 'superseded' ? 'cancelled' : 'failed';

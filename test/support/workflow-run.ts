@@ -1,0 +1,18 @@
+import { WorkflowFailedError, type WorkflowHandle } from '@temporalio/client';
+import { expect } from 'chai';
+
+/** What the run failed with; fails itself when the run succeeds. */
+export async function failureOf(run: WorkflowHandle): Promise<unknown> {
+  const error: unknown = await run.result().then(
+    () => undefined,
+    (failure: unknown) => failure,
+  );
+  expect(error).instanceOf(WorkflowFailedError);
+  return error instanceof WorkflowFailedError ? error.cause : undefined;
+}
+
+/** The value of a search attribute; undefined when it has none. */
+export async function attributeOf(run: WorkflowHandle, name: string): Promise<unknown> {
+  const { typedSearchAttributes } = await run.describe();
+  return typedSearchAttributes.getAll().find((pair) => pair.key.name === name)?.value;
+}
