@@ -8,6 +8,11 @@ import { defaultTierLimits, type Tier, type TierLimits } from './domain/tiers.ts
 const port = z.coerce.number().int().min(0).max(65_535);
 const seconds = z.coerce.number().int().positive();
 const url = z.url({ protocol: /^https?$/, error: 'must be an http(s):// address' });
+// Errors quote addresses, and a path is put behind them.
+const modelUrl = url.refine(
+  (text) => !/[?#]|\/\/[^/]*@/.test(text),
+  'must have no user, password, query or fragment: keys have settings of their own',
+);
 const minModulusBits = 2_048;
 // What else could stand in a header: a pasted line break would show up as an error that quotes the key.
 const apiKey = z.string().regex(/^[\x21-\x7e]+$/, 'must be one word of visible ASCII characters');
@@ -85,18 +90,18 @@ const settings = z.object({
   TEMPORAL_NAMESPACE: z.string().min(1).default('default'),
   TEMPORAL_UI_URL: url.optional(),
 
-  OPENAI_BASE_URL: url,
+  OPENAI_BASE_URL: modelUrl,
   OPENAI_API_KEY: apiKey.default('local'),
   CHAT_MODEL: z.string().min(1).default('extractive-1'),
   EMBEDDING_MODEL: z.string().min(1).default('all-minilm-l6-v2-int8-r1'),
   EMBEDDING_DIMENSIONS: z.coerce.number().int().min(1).max(16_000).optional(),
   RERANK_MODEL: z.string().min(1).optional(),
-  RERANK_BASE_URL: url.optional(),
+  RERANK_BASE_URL: modelUrl.optional(),
   RERANK_API_KEY: apiKey.optional(),
   MODEL_PRICES: json
     .pipe(z.record(z.string(), z.strictObject({ input: price, cached_input: price, output: price })))
     .optional(),
-  ALIGNMENT_EMBEDDING_BASE_URL: url.optional(),
+  ALIGNMENT_EMBEDDING_BASE_URL: modelUrl.optional(),
   ALIGNMENT_EMBEDDING_MODEL: z
     .enum(calibratedModels, `alignment is calibrated for ${calibratedModels.join(', ')} only`)
     .default('all-minilm-l6-v2-int8-r1'),

@@ -25,6 +25,8 @@ const required = {
   URL_SIGNING_KEY: 'x'.repeat(32),
 };
 
+const addressesWithSecrets = ['https://user:password@host/v1', 'https://host/v1?key=k', 'https://host/v1#key'];
+
 /** For every setting that not every text is right for: texts that are wrong. */
 const wrong: Record<string, string[]> = {
   PORT: ['http', '-1', '70000', '3000.5'],
@@ -35,13 +37,13 @@ const wrong: Record<string, string[]> = {
   DATABASE_POOL_SIZE: ['0', '1', '1000', 'many'],
   TEMPORAL_ADDRESS: ['localhost', 'http://localhost:7233'],
   TEMPORAL_UI_URL: ['localhost:8233', 'ftp://localhost'],
-  OPENAI_BASE_URL: ['localhost', 'file:///v1'],
+  OPENAI_BASE_URL: ['localhost', 'file:///v1', ...addressesWithSecrets],
   OPENAI_API_KEY: ['two words', 'line\nbreak'],
   EMBEDDING_DIMENSIONS: ['0', '1.5', 'many'],
-  RERANK_BASE_URL: ['localhost', 'file:///v1'],
+  RERANK_BASE_URL: ['localhost', 'file:///v1', ...addressesWithSecrets],
   RERANK_API_KEY: ['two words', 'line\nbreak'],
   MODEL_PRICES: ['cheap', '[]', '{"gpt":{"input":1}}', '{"gpt":{"input":-1,"cached_input":0,"output":0}}'],
-  ALIGNMENT_EMBEDDING_BASE_URL: ['localhost'],
+  ALIGNMENT_EMBEDDING_BASE_URL: ['localhost', ...addressesWithSecrets],
   ALIGNMENT_EMBEDDING_MODEL: ['text-embedding-3-small'],
   JWT_PRIVATE_KEY: ['garbage', key.slice(0, 200), rsaKey(1_024), String(ellipticKey)],
   JWT_PRIVATE_KEY_FILE: ['/nowhere/at/all'],
