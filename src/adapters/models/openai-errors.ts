@@ -26,11 +26,12 @@ export function createModelErrors({ apiKey }: { apiKey: string }) {
 
   function ofStatus(error: APIError, status: number): AppError {
     const cause = causeOf(error);
-    if ([401, 402, 403, 404].includes(status) || error.code === 'insufficient_quota') {
-      const detail = 'The model service refuses our key or does not know the model; tell the operator.';
+    if ([401, 402, 403].includes(status) || error.code === 'insufficient_quota') {
+      const detail = 'The model service refuses our key, or its quota is used up; tell the operator.';
       return appError('model_not_configured', { detail, cause });
     }
     const detail = `The model service answered: ${mask(error.message).slice(0, messageLimit)}`;
+    if (status === 404) return appError('model_not_configured', { detail, cause });
     if (status >= 500 || [408, 409, 429].includes(status)) {
       const retryAfterSeconds = retryAfter(error.headers);
       return appError('model_unavailable', {

@@ -36,6 +36,13 @@ describe('errors of the model service', () => {
     expect(error).instanceOf(AppError).property('message').not.include('Incorrect');
   });
 
+  it('name the model that the service does not know', () => {
+    const message = 'The model `gpt-9` does not exist.';
+    const error = toModelError(APIError.generate(404, { error: { message, code: null } }, message, new Headers()));
+    expect(error).instanceOf(AppError).include({ code: 'model_not_configured' });
+    expect(error).property('message').include(message);
+  });
+
   it('keep the words of a service whose key is none', () => {
     const error = createModelErrors({ apiKey: 'local' })(new APIConnectionError({ cause: new Error('localhost') }));
     expect(error).instanceOf(AppError).property('cause').property('message').include('localhost');
