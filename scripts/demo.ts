@@ -45,7 +45,7 @@ await exitAfter(async () => {
       const addresses = await startEmbedded(settings, supervisor);
       narrator.note(`ready after ${(performance.now() / 1000).toFixed(1)} s`);
       await tell({ narrator, addresses, dataDir: settings.dataDir, files: positionals, questions: values.ask });
-      narrator.line(readyText(settings, addresses));
+      narrator.line(readyText('goes on serving', settings, addresses));
       return supervisor.failed;
     },
   });

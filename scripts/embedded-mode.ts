@@ -15,23 +15,23 @@ import { type ChosenPort, checkPortsAreFree } from './supervisor/ports.ts';
 import { StartFailure } from './supervisor/start-failure.ts';
 import type { Supervisor } from './supervisor/supervisor.ts';
 
-/** Where the started service can be reached. */
-export type EmbeddedAddresses = { apiUrl: string; temporalUiUrl: string | null };
+/** Where the started service can be reached, and which models it asks. */
+export type EmbeddedAddresses = { apiUrl: string; temporalUiUrl: string | null; models: string[] };
 
 /** Starts what no setting replaces, migrates, starts worker and API, and answers once requests are served. */
 export async function startEmbedded(chosen: StartSettings, supervisor: Supervisor): Promise<EmbeddedAddresses> {
   const settings = { ...chosen, chatModel: chosen.chatModel ?? localChatModel(chosen) };
   const secrets = await openSecrets(settings.dataDir, process.env);
   const env = applicationEnvironment({ user: process.env, settings, secrets });
-  const { basePath } = checkConfig(env).server;
+  const { server, models } = checkConfig(env);
   await checkPortsAreFree(chosenPorts(settings));
 
   await supervisor.start(await embeddedServices(settings, secrets));
   await prepareDatabase(settings, secrets, env.DATABASE_URL ?? '');
-  const apiUrl = `http://${browsableHost(settings.host)}:${settings.port}${basePath}`;
+  const apiUrl = `http://${browsableHost(settings.host)}:${settings.port}${server.basePath}`;
   await supervisor.start(application(apiUrl, env));
   await untilServing(apiUrl);
-  return { apiUrl, temporalUiUrl: env.TEMPORAL_UI_URL ?? null };
+  return { apiUrl, temporalUiUrl: env.TEMPORAL_UI_URL ?? null, models: [models.chatModel, models.embeddingModel] };
 }
 
 /** The language model, when its file is here and no provider is there to answer; null: the application's default. */
@@ -100,16 +100,18 @@ function browsableHost(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
 }
 
-/** The block that a person reads when everything is up. */
-export function readyText({ dataDir }: StartSettings, { apiUrl, temporalUiUrl }: EmbeddedAddresses): string {
+/** The block that a person reads when everything is up; `state` is what the service does now. */
+export function readyText(state: string, { dataDir, provider }: StartSettings, addresses: EmbeddedAddresses): string {
+  const { apiUrl, temporalUiUrl, models } = addresses;
   const folder = relative(process.cwd(), dataDir) || '.';
   return [
     '',
-    `  Agent Conversation Service is ready, after ${(performance.now() / 1000).toFixed(1)} s.`,
+    `  Agent Conversation Service ${state}.`,
     '',
     `  API          ${apiUrl}`,
     `  API docs     ${apiUrl}/docs`,
     ...(temporalUiUrl ? [`  Temporal UI  ${temporalUiUrl}`] : []),
+    `  Models       ${models.join(' and ')}, ${provider === null ? 'on this machine' : `of ${provider.baseUrl}`}`,
     `  Data         ${folder}`,
     `  Logs         ${folder}/logs`,
     '',

@@ -9,7 +9,8 @@ await exitAfter(async () => {
     dataDir: settings.dataDir,
     log: (line) => console.error(line),
     work: async (supervisor) => {
-      console.log(readyText(settings, await startEmbedded(settings, supervisor)));
+      const addresses = await startEmbedded(settings, supervisor);
+      console.log(readyText(`is ready, after ${(performance.now() / 1000).toFixed(1)} s`, settings, addresses));
       return supervisor.failed;
     },
   });

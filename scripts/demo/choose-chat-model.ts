@@ -20,7 +20,12 @@ export async function chooseChatModel(
   { fast, fetch, narrator }: { fast: boolean; fetch: boolean; narrator: Narrator },
 ): Promise<string | null> {
   const { provider, chatModel, modelDir, toolsDir } = settings;
-  if (provider !== null || chatModel !== null) return chatModel;
+  if (provider !== null) {
+    narrator.line(`Answers and embeddings come from ${provider.baseUrl}, as OPENAI_BASE_URL asks.`);
+    if (chatModel === null) narrator.note('Name models that it has in CHAT_MODEL and EMBEDDING_MODEL.');
+    return chatModel;
+  }
+  if (chatModel !== null) return chatModel;
   const folders = modelDir === null ? null : { modelDir, toolsDir };
   const isThere = folders !== null && isInstalled(qwenCoder, folders);
   const hindrance = fast ? 'as --fast asks' : (whyNotHere(modelDir) ?? (isThere || fetch ? null : HOW_TO_FETCH));

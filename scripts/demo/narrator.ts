@@ -46,10 +46,9 @@ export function createNarrator(out: NodeJS.WriteStream) {
       line(`  [${number}] ${chunk.document_name}, page ${chunk.page_number}, offset ${chunk.content_offset}`);
       line(`      ${dim(excerpt(chunk.content, statement))}`);
     },
-    alignment: (echo: { state: string; ewma: number; alignment_score?: number } | null) => {
+    alignment: (echo: { state: string; ewma: number } | null) => {
       if (echo === null) return line(`  ${dim('alignment: still being scored')}`);
-      const score = echo.alignment_score === undefined ? '' : `, score ${echo.alignment_score.toFixed(2)}`;
-      line(`  alignment: ${bold(echo.state)}, trend ${echo.ewma.toFixed(1)} of 100${score}`);
+      line(`  alignment: ${bold(echo.state)}, trend ${echo.ewma.toFixed(1)} of 100`);
     },
   };
 }

@@ -21,7 +21,7 @@ type Answer = {
   reply: string;
   model: string;
   citations: { chunk_id: string; document_id: string }[];
-  echo: { state: string; ewma: number; alignment_score: number; round: number };
+  echo: { state: string; ewma: number; round: number };
   postprocess_job_id: string;
 };
 
