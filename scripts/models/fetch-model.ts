@@ -1,6 +1,12 @@
 import { mkdir, rm, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { findModelFile, hashFile, type ModelFolders, noteAsVerified } from '../../services/model-server/model-files.ts';
+import {
+  findModelFile,
+  hashFile,
+  type ModelFolders,
+  noteAsVerified,
+  verifiedModelFile,
+} from '../../services/model-server/model-files.ts';
 import type { ModelFile, ModelSource, PackagedModel } from '../../services/model-server/model-manifest.ts';
 import { takeLock } from '../bootstrap/process-lock.mjs';
 import { fetchDownload } from './fetch-download.ts';
@@ -22,11 +28,14 @@ export type FetchOptions = {
 /**
  * Fetches the files of a model that are not on this machine, one process at a time. What a run that failed or was
  * stopped has fetched is kept for the next one; a file appears under its name only with the pinned content.
- * @throws DiskFull, or an Error that says for each source why it did not help
+ * @throws DiskFull, WrongContentError for a file that is there, or an Error that says for each source why it did not help
  */
 export async function fetchModel(model: PackagedModel, options: FetchOptions): Promise<void> {
   for (const file of model.files) {
-    if (findModelFile(file, options.folders) !== null) continue;
+    if (findModelFile(file, options.folders) !== null) {
+      await verifiedModelFile(file, options.folders);
+      continue;
+    }
     const target = join(options.folders.modelDir, file.name);
     const lock = takeLock(`${target}.lock`);
     if ('heldBy' in lock) throw new Error(`Process ${lock.heldBy} fetches ${file.name} already: wait for it.`);
@@ -43,6 +52,8 @@ async function fetchFile(file: ModelFile, target: string, options: FetchOptions)
   const folder = dirname(target);
   await mkdir(folder, { recursive: true });
   const partial = createPartialFile(target);
+  // A run that was stopped behind the last byte has left nothing to ask for.
+  if ((await partial.size()) >= file.sizeBytes && (await isAccepted(file, partial, target))) return;
   const neededBytes = file.sizeBytes - (await partial.size()) + SPARE_BYTES;
   const free = await freeBytes(folder);
   if (free < neededBytes) throw new DiskFull(folder, { bytes: neededBytes, free });
@@ -51,8 +62,8 @@ async function fetchFile(file: ModelFile, target: string, options: FetchOptions)
   for (const source of file.sources) {
     try {
       await fetchFrom(source, file, partial, (doneBytes) => onProgress(file, doneBytes));
-      await acceptContent(file, partial, target);
-      return;
+      if (await isAccepted(file, partial, target)) return;
+      failures.push('what came has another SHA-256 than the pinned one');
     } catch (error) {
       if (isDiskFull(error)) throw new DiskFull(folder, { bytes: file.sizeBytes - (await partial.size()) });
       if (!(error instanceof SourceFailure)) throw error;
@@ -80,14 +91,15 @@ async function fetchFrom(
   }
 }
 
-/** A file with another content is thrown away: nobody can tell which part of it is wrong. */
-async function acceptContent(file: ModelFile, partial: PartialFile, target: string): Promise<void> {
+/** Puts the file under its name. Another content is thrown away: nobody can tell which part of it is wrong. */
+async function isAccepted(file: ModelFile, partial: PartialFile, target: string): Promise<boolean> {
   if ((await hashFile(partial.path)) !== file.sha256) {
     await rm(partial.path);
-    throw new SourceFailure('what came has another SHA-256 than the pinned one');
+    return false;
   }
   await partial.complete();
   await noteAsVerified(target, file).catch(() => undefined);
+  return true;
 }
 
 async function freeBytesOf(folder: string): Promise<number> {

@@ -40,7 +40,7 @@ export async function verifiedModelFile(file: ModelFile, folders: ModelFolders, 
 
 export class WrongContentError extends Error {
   constructor(path: string) {
-    super(`${path} is not the file that the manifest pins: its SHA-256 differs.`);
+    super(`${path} is not the file that the manifest pins: its SHA-256 differs. Delete it, and fetch it again.`);
   }
 }
 

@@ -1,6 +1,15 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -109,6 +118,33 @@ describe('fetching a model', () => {
     const plain: RequestListener = (_request, response) => response.end(content);
     expect((await run(model(await serve(plain)))).error).to.equal(null);
     expect(readFileSync(target()).equals(content)).to.equal(true);
+  });
+
+  it('asks for nothing when a run was stopped after its last byte', async () => {
+    mkdirSync(modelDir);
+    writeFileSync(partial(), content);
+    const { error } = await run(model(await serve((_request, response) => response.writeHead(416).end())));
+    expect(error).to.equal(null);
+    expect(readFileSync(target()).equals(content)).to.equal(true);
+  });
+
+  it('begins anew when what was kept is wrong or too long', async () => {
+    mkdirSync(modelDir);
+    for (const kept of [Buffer.alloc(content.length), Buffer.concat([content, content])]) {
+      writeFileSync(partial(), kept);
+      const ranges: string[] = [];
+      expect((await run(model(await serve(host(content, { ranges }))))).error).to.equal(null);
+      expect(ranges).to.deep.equal(['bytes=0-']);
+      rmSync(target());
+    }
+  });
+
+  it('says what to do about a file that is there and damaged', async () => {
+    mkdirSync(modelDir);
+    writeFileSync(target(), content.subarray(1));
+    const { error } = await run(model(await serve(host(content))));
+    expect(error?.message).to.include(target()).and.include('Delete it, and fetch it again');
+    expect(existsSync(target()), 'somebody may have put it there').to.equal(true);
   });
 
   it('refuses another content, keeps nothing of it, and tries the next source', async () => {
