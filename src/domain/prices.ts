@@ -4,7 +4,7 @@ export type ModelPrice = { input: number; cachedInput: number; output: number };
 /** What running a model on the deployment's own machine costs a token. */
 export const freeOfCharge: ModelPrice = { input: 0, cachedInput: 0, output: 0 };
 
-/** List prices as of June 2025; the setting MODEL_PRICES adds to them and overrides them. */
+/** OpenAI's list prices of June 2025; the setting MODEL_PRICES adds to them and overrides them. */
 export const listPrices: Readonly<Record<string, ModelPrice>> = {
   'extractive-1': freeOfCharge,
   'gpt-4o': { input: 2.5, cachedInput: 1.25, output: 10 },

@@ -147,6 +147,15 @@ describe('loadConfig', () => {
     });
   });
 
+  it('overrides single prices of the list, and adds others', () => {
+    const MODEL_PRICES =
+      '{"gpt-4o":{"input":1,"cached_input":0.5,"output":4},"mine":{"input":0,"cached_input":0,"output":1}}';
+    const { prices } = loadConfig({ ...required, MODEL_PRICES }).models;
+    expect(prices['gpt-4o']).to.deep.equal({ input: 1, cachedInput: 0.5, output: 4 });
+    expect(prices.mine).to.deep.equal({ input: 0, cachedInput: 0, output: 1 });
+    expect(prices['gpt-4o-mini']).to.deep.equal(loadConfig(required).models.prices['gpt-4o-mini']);
+  });
+
   it('overrides single limits of a tier', () => {
     const { tierLimits } = loadConfig({ ...required, TIER_LIMITS: '{"free":{"documents":50}}' });
     expect(tierLimits.free).to.include({ documents: 50, agents: 10 });
