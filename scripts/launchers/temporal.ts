@@ -13,6 +13,12 @@ const TUNING = [
   ...['--sqlite-pragma', 'journal_mode=wal', '--sqlite-pragma', 'synchronous=normal'],
 ];
 
+// Who waits for a worker is served by priority and, among equals, organization by organization.
+const FAIRNESS = [
+  ...['--dynamic-config-value', 'matching.useNewMatcher=true'],
+  ...['--dynamic-config-value', 'matching.enableFairness=true'],
+];
+
 export type TemporalOptions = { toolsDir: string; dataDir: string; port: number; uiPort: number };
 
 /** The Temporal server with its UI; workflows live in a file of the data folder. */
@@ -23,7 +29,7 @@ export function temporalServer({ toolsDir, dataDir, port, uiPort }: TemporalOpti
       join(toolsDir, 'bin', 'temporal'),
       ...['server', 'start-dev', '--disable-config-file', '--disable-config-env', '--log-level', 'warn'],
       ...['--ip', '127.0.0.1', '--port', String(port), '--ui-port', String(uiPort)],
-      ...['--namespace', 'default', '--db-filename', join(dataDir, 'temporal.db'), ...TUNING],
+      ...['--namespace', 'default', '--db-filename', join(dataDir, 'temporal.db'), ...TUNING, ...FAIRNESS],
     ],
     env: serviceEnvironment(),
     stopSignal: 'SIGTERM',

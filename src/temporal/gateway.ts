@@ -14,6 +14,9 @@ import { searchAttributes } from './search-attributes.ts';
 /** A poll lasts at most a minute: a poller that was not seen for longer is gone. */
 const POLLER_SEEN_WITHIN_MS = 70_000;
 
+/** Of five: what somebody waits for, and what runs in bulk. Activities inherit it. */
+const PRIORITIES = { interactive: 2, bulk: 4 };
+
 /** A worker answers an update: it may have to load the run's history first. */
 const UPDATE_TIMEOUT_MS = 10_000;
 
@@ -51,6 +54,11 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
         workflowIdConflictPolicy: 'USE_EXISTING',
         staticSummary: start.summary,
         memo: { requestId },
+        priority: {
+          priorityKey: start.bulk ? PRIORITIES.bulk : PRIORITIES.interactive,
+          // Nobody's backlog keeps others waiting: a queue serves organizations in turn.
+          fairnessKey: attributes.orgId,
+        },
       } as const;
       const attributesOf = (kind: JobKind) =>
         searchAttributes({

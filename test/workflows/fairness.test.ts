@@ -1,0 +1,85 @@
+import { NativeConnection, Worker } from '@temporalio/worker';
+import { expect } from 'chai';
+import type { IngestionActivities } from '#activities/ingestion.ts';
+import { taskQueues } from '#src/contracts/task-queues.ts';
+import { createTemporalConnection, type TemporalConnection } from '#src/temporal/connection.ts';
+import { createOrchestrator } from '#src/temporal/gateway.ts';
+import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
+import { testServices } from '#test/support/services.ts';
+import { stubIngestion } from '#test/support/stub-ingestion.ts';
+import { createTestNamespace } from '#test/support/temporal-namespace.ts';
+import { installRuntimeOnce } from '#test/support/temporal-runtime.ts';
+import { workflowBundle } from '#workers/bundle.ts';
+
+const QUEUED = 40;
+/** Some may have been handed to the worker already, or come in between by turns. */
+const AT_ONCE = 5;
+
+describe('a queue of ingestions', function () {
+  this.timeout(60_000);
+  let temporal: TemporalConnection;
+  let connection: NativeConnection;
+
+  before(() => installRuntimeOnce());
+
+  beforeEach(async () => {
+    const address = testServices().temporalAddress;
+    temporal = createTemporalConnection({ address, namespace: await createTestNamespace(address) });
+    await registerSearchAttributes(temporal);
+    connection = await NativeConnection.connect({ address });
+  });
+  afterEach(async () => {
+    await connection.close();
+    await temporal.close();
+  });
+
+  type Ingestion = { orgId: string; documentId: string; bulk?: boolean };
+
+  async function queue({ orgId, documentId, bulk = false }: Ingestion): Promise<void> {
+    await createOrchestrator(temporal, { uiUrl: null }).start({
+      workflowId: `ingest-${documentId}-1`,
+      start: { workflow: 'ingestDocument', input: { orgId, documentId, generation: 1 }, summary: 'A note', bulk },
+      attributes: { orgId, documentId },
+      requestId: null,
+    });
+  }
+
+  /** Queues a single ingestion behind all of a backlog; how many are finished before it by a worker without haste? */
+  async function countFinishedBefore(single: Ingestion, backlog: readonly Ingestion[]): Promise<number> {
+    await Promise.all(backlog.map(queue));
+    await queue(single);
+    const finished: string[] = [];
+    const { activities } = stubIngestion({
+      activateGeneration: async ({ documentId }) => {
+        finished.push(documentId);
+      },
+    });
+    const worker = await createWorker(activities);
+    await worker.runUntil(temporal.client.workflow.getHandle(`ingest-${single.documentId}-1`).result());
+    return finished.indexOf(single.documentId);
+  }
+
+  async function createWorker(activities: IngestionActivities): Promise<Worker> {
+    return Worker.create({
+      connection,
+      namespace: temporal.namespace,
+      taskQueue: taskQueues.ingestion,
+      workflowBundle: await workflowBundle(),
+      activities,
+      maxConcurrentActivityTaskExecutions: 1,
+    });
+  }
+
+  const documents = (of: Omit<Ingestion, 'documentId'>): Ingestion[] =>
+    Array.from({ length: QUEUED }, (_, index) => ({ ...of, documentId: `document-${index}` }));
+
+  it('serves organizations in turn: a single upload does not wait for the backlog of another', async () => {
+    const backlog = documents({ orgId: 'large' });
+    expect(await countFinishedBefore({ orgId: 'small', documentId: 'single' }, backlog)).below(AT_ONCE);
+  });
+
+  it('serves what somebody waits for before what runs in bulk', async () => {
+    const backlog = documents({ orgId: 'org', bulk: true });
+    expect(await countFinishedBefore({ orgId: 'org', documentId: 'single' }, backlog)).below(AT_ONCE);
+  });
+});
