@@ -16,6 +16,8 @@ const MARKDOWN_HEADING = /^(?:#{1,6}\s+|(?=\*\*[^*]+\*\*:?$|__[^_]+__:?$))/;
 const LIST_MARK = /^(?:[-*+•]|\d{1,3}[.)])\s+/;
 const RULE = /^[\s=_*~-]{3,}$/;
 const TABLE_DELIMITER = /^\|(?=.*-)[\s:|-]+$/;
+/** With at most one pair of brackets within the address. */
+const LINK = /!?\[([^[\]]*)\]\((?:[^()]|\([^()]*\))*\)/g;
 /** A reference of the source: bracketed numbers right behind what they belong to. */
 const REFERENCE = /(?<=\S)\[\d+(?:\s*,\s*\d+)*\]/g;
 /** Others may be the news, such as the range [0, 1]; as they stand they would be read as citations of passages. */
@@ -127,7 +129,7 @@ function sentencesOf(text: string): string[] {
   let open = '';
   for (const { segment } of segmenter.segment(text)) {
     open += segment;
-    if (ABBREVIATION.test(open)) continue;
+    if (ABBREVIATION.test(segment)) continue;
     sentences.push(...splitAtSpaces(open, MAX_STATEMENT_CHARACTERS));
     open = '';
   }
@@ -139,7 +141,7 @@ function plainText(markdown: string): string {
   return markdown
     .replace(MARKDOWN_HEADING, '')
     .replace(LIST_MARK, '')
-    .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(LINK, '$1')
     .replace(/\*\*|__|`/g, '')
     .replace(/\\([\p{P}\p{S}])/gu, '$1')
     .replace(/\s+/g, ' ')

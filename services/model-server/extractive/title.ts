@@ -3,6 +3,6 @@ const MAX_TITLE_WORDS = 8;
 /** The first words of a text, without the punctuation that would end them. */
 export function createTitle(text: string): string {
   const words = text.trim().split(/\s+/).slice(0, MAX_TITLE_WORDS).join(' ');
-  const title = words.replace(/[\p{P}\s]+$/u, '').replace(/^[\p{P}\s]+/u, '');
+  const [title = ''] = words.match(/[^\p{P}\s](?:.*[^\p{P}\s])?/u) ?? [];
   return title.charAt(0).toUpperCase() + title.slice(1) || 'Conversation';
 }
