@@ -26,10 +26,12 @@ import { createAnswerWriter } from './modules/chat/answer-writer.ts';
 import { type ChatService, createChatService } from './modules/chat/chat.service.ts';
 import { createCiter } from './modules/chat/citer.ts';
 import { createRoundOpener } from './modules/chat/round-opener.ts';
+import { createDeletionService, type DeletionService } from './modules/deletion/deletion.service.ts';
 import { createDocumentsService, type DocumentsService } from './modules/documents/documents.service.ts';
 import { createDraftsService, type DraftsService } from './modules/drafts/drafts.service.ts';
-import { createEmbeddingsService } from './modules/embeddings/embeddings.service.ts';
+import { createEmbeddingsService, type EmbeddingsService } from './modules/embeddings/embeddings.service.ts';
 import { createFoldersService, type FoldersService } from './modules/folders/folders.service.ts';
+import { createGenerationsService } from './modules/ingestion/generations.service.ts';
 import { createIngestionService, type IngestionService } from './modules/ingestion/ingestion.service.ts';
 import { createJobsService, type JobsService } from './modules/jobs/jobs.service.ts';
 import { createModelsService, type ModelsService } from './modules/models/models.service.ts';
@@ -62,7 +64,9 @@ export type Container = {
   documents: DocumentsService;
   drafts: DraftsService;
   agents: AgentsService;
+  embeddings: EmbeddingsService;
   ingestion: IngestionService;
+  deletion: DeletionService;
   alignment: AlignmentService;
   chat: ChatService;
   invariants: InvariantChecks;
@@ -113,10 +117,12 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
   const jobs = createJobsService({ db, orchestrator, logger });
   const limits = createTierLimitsService({ db, tierLimits: config.tierLimits });
   const teams = createTeamsService();
+  const generations = createGenerationsService({ jobs, orchestrator, logger });
   const documents = createDocumentsService({
     db,
     blobs,
     jobs,
+    generations,
     folders,
     limits,
     logger,
@@ -129,7 +135,17 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
   const drafts = createDraftsService({ db, limits, teams, models });
   const agents = createAgentsService({ db, drafts, limits, teams, models });
   const embeddings = createEmbeddingsService({ db, embedder });
-  const ingestion = createIngestionService({ db, blobs, converter, chunker, embeddings, vectors, jobs });
+  const ingestion = createIngestionService({
+    db,
+    blobs,
+    converter,
+    chunker,
+    embeddings,
+    vectors,
+    jobs,
+    orchestrator,
+  });
+  const deletion = createDeletionService({ db, blobs, embeddings, vectors, jobs, orchestrator });
 
   const chatModel = createChatModel(config.models);
   const alignment = createAlignmentService({
@@ -195,7 +211,9 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
     documents,
     drafts,
     agents,
+    embeddings,
     ingestion,
+    deletion,
     alignment,
     chat,
     invariants,

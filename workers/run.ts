@@ -9,7 +9,7 @@ import { workflowBundle } from './bundle.ts';
 import { deletionWorker } from './deletion.ts';
 import { ingestionWorker } from './ingestion.ts';
 import type { QueueWorker } from './queue-worker.ts';
-import { daily, startSweeper } from './sweeper.ts';
+import { daily, dailyInParts, startSweeper } from './sweeper.ts';
 
 const CONNECT_INTERVAL_MS = 1_000;
 
@@ -44,7 +44,7 @@ export function startWorkers(container: Container): RunningWorkers {
 }
 
 async function run(container: Container, stop: AbortSignal, onPolling: () => void): Promise<void> {
-  const { jobs, chat, alignment, sessions, blobs, logger } = container;
+  const { jobs, chat, alignment, sessions, blobs, embeddings, ingestion, logger } = container;
   const stopSweeper = startSweeper(
     [
       { name: 'close expired rounds', run: chat.closeExpiredRounds },
@@ -53,6 +53,8 @@ async function run(container: Container, stop: AbortSignal, onPolling: () => voi
       { name: 'reconcile jobs', run: jobs.reconcileOpen },
       { name: 'forget expired sessions', run: daily(sessions.deleteExpired) },
       { name: 'delete stray uploads', run: daily(blobs.deleteStrays) },
+      { name: 'forget unused embeddings', run: dailyInParts(embeddings.sweepUnused) },
+      { name: 'forget unused conversions', run: dailyInParts(ingestion.sweepUnusedConversions) },
     ],
     logger,
   );
@@ -91,7 +93,9 @@ async function createWorkers(container: Container, connection: NativeConnection)
       shutdownGraceTime: '20 seconds',
       shutdownForceTime: '30 seconds',
     });
-  return Promise.all([ingestionWorker(container), alignmentWorker(container), deletionWorker()].map(createWorker));
+  return Promise.all(
+    [ingestionWorker(container), alignmentWorker(container), deletionWorker(container)].map(createWorker),
+  );
 }
 
 /** One worker that ends takes the others with it: a process that only works in part looks healthy and is not. */

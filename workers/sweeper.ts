@@ -38,10 +38,26 @@ export function startSweeper(sweeps: readonly Sweep[], logger: Logger): () => Pr
 
 /** At the start of the process, and once a day from then on. */
 export function daily(run: Sweep['run']): Sweep['run'] {
-  let next = 0;
-  return async () => {
-    if (Date.now() < next) return;
-    next = Date.now() + DAY_MS;
+  return dailyInParts(async () => {
     await run();
+    return null;
+  });
+}
+
+/**
+ * The same for work that takes long, a part each round so that other sweeps have their turn. `run` gets what it gave
+ * for the part before, and gives null after the last.
+ */
+export function dailyInParts<Place>(run: (after: Place | null) => Promise<Place | null>): Sweep['run'] {
+  let next = 0;
+  let place: Place | null = null;
+  return async () => {
+    if (place === null) {
+      if (Date.now() < next) return;
+      next = Date.now() + DAY_MS;
+    }
+    const after: Place | null = place;
+    place = null;
+    place = await run(after);
   };
 }

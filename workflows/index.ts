@@ -1,2 +1,3 @@
+export { deleteDocument } from './delete-document.ts';
 export { ingestDocument } from './ingest-document.ts';
 export { scoreAlignment } from './score-alignment.ts';

@@ -59,6 +59,12 @@ export function canManage(actor: Actor, scope: Scope): boolean {
   return scope.visibility === 'team_level' && scope.teamIds.some((id) => actor.teamAdminOf.includes(id));
 }
 
+/** The same for a row that knows its keys only. */
+export function canWrite(actor: Actor, row: { orgId: string; createdBy: string; acl: readonly string[] }): boolean {
+  const teamIds = row.acl.flatMap((key) => (key.startsWith('team:') ? [key.slice('team:'.length)] : []));
+  return canManage(actor, { ...row, visibility: visibilityOf(row.acl), teamIds });
+}
+
 /** System folders are nobody's own but the personal root: org and team admins manage the others. */
 export function canWriteToFolder(
   actor: Actor,

@@ -4,7 +4,9 @@ import { expect } from 'chai';
 import { createIngestionActivities, type IngestionActivities } from '#activities/ingestion.ts';
 import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
+import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { createGenerationsRepository } from '#src/modules/ingestion/generations.repository.ts';
 import type { Db } from '#src/ports/database.ts';
 import { publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
@@ -176,8 +178,8 @@ describe('a model service that breaks', function () {
       expect(asked).length(before.length);
 
       const next = { ...of, generation: 2 };
-      await db('documents').where({ id: of.documentId }).update({ generation: 2 });
-      await db('documentGenerations').insert({ ...next, jobId: `ingest-${of.documentId}-2` });
+      const jobId = ingestWorkflowId(next.documentId, next.generation);
+      await createGenerationsRepository(db).open({ ...next, jobId }, { isRedo: false });
       asked.length = 0;
       await run(own, [...prepared, 'embedChunks', 'activateGeneration'], next);
       expect(asked).deep.equal([]);

@@ -1,25 +1,30 @@
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { type Actor, visibilityOf } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { ChunkInContext, ChunkRow, DocumentRow } from './documents.model.ts';
+import type { ChunkInContext, ChunkRow } from './documents.model.ts';
 
 /** Reads chunks as readers see them: of the active generation only. */
 export function createChunksRepository(db: Db) {
   return {
-    async listActive(document: Pick<DocumentRow, 'orgId' | 'id' | 'activeGeneration'>): Promise<ChunkRow[]> {
-      if (document.activeGeneration === null) return [];
-      return db('chunks')
-        .where({ orgId: document.orgId, documentId: document.id, generation: document.activeGeneration })
-        .orderBy('chunkIndex')
+    /** One statement: an activation between two would make the chunks of neither generation be found. */
+    async listActive(actor: Actor, documentId: string): Promise<ChunkRow[]> {
+      return readableBy(db('chunks'), actor, 'documents')
+        .join('documents', {
+          'documents.orgId': 'chunks.orgId',
+          'documents.id': 'chunks.documentId',
+          'documents.activeGeneration': 'chunks.generation',
+        })
+        .where('documents.id', documentId)
+        .orderBy('chunks.chunkIndex')
         .select(
-          'id',
-          'chunkIndex',
-          'content',
-          'contextualText',
-          'chunkKind',
-          'tokenCount',
-          'embeddingModel',
-          'embeddedAt',
+          'chunks.id',
+          'chunks.chunkIndex',
+          'chunks.content',
+          'chunks.contextualText',
+          'chunks.chunkKind',
+          'chunks.tokenCount',
+          'chunks.embeddingModel',
+          'chunks.embeddedAt',
         );
     },
 

@@ -1,16 +1,14 @@
 import { v7 as uuidv7 } from 'uuid';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
-import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { guessFormat } from '#src/domain/format-guess.ts';
 import { isOneLine } from '#src/domain/plain-text.ts';
 import { type ChunkingWishes, isOverlapBelowTarget, type RagConfig, withChunking } from '#src/domain/rag-config.ts';
 import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import { appError, fieldError } from '#src/errors.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
-import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { DocumentRow } from './documents.model.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 
 export type NewDocument = {
@@ -27,15 +25,12 @@ export type NewDocument = {
 
 export type IntakeDeps = {
   db: Db;
-  jobs: Pick<JobsService, 'enqueue' | 'dispatch'>;
+  generations: Pick<GenerationsService, 'open' | 'carryOut'>;
   folders: Pick<FoldersService, 'requireTarget'>;
   limits: Pick<TierLimitsService, 'lock'>;
   /** What a document starts with on this deployment, now. */
   defaultConfig: () => Promise<RagConfig>;
 };
-
-/** Temporal takes 400 bytes for the whole line. */
-const summaryNameLength = 80;
 
 /** Makes documents of stored files. */
 export function createDocumentIntake(deps: IntakeDeps) {
@@ -44,30 +39,6 @@ export function createDocumentIntake(deps: IntakeDeps) {
     const usage = await createDocumentsRepository(trx).usage(actor.orgId);
     if (usage.documents >= limits.documents) throw appError('document_limit_reached');
     if (usage.storageBytes + file.sizeBytes > limits.storageBytes) throw appError('storage_quota_exceeded');
-  };
-
-  const queueFirstIngestion = async (
-    trx: Db,
-    actor: RequestActor,
-    document: Pick<DocumentRow, 'id' | 'name' | 'acl'>,
-  ): Promise<void> => {
-    const of = { orgId: actor.orgId, documentId: document.id, generation: 1 };
-    const jobId = ingestWorkflowId(of.documentId, of.generation);
-    await createDocumentsRepository(trx).openGeneration({ ...of, jobId });
-    await deps.jobs.enqueue(trx, {
-      id: jobId,
-      kind: 'ingest',
-      orgId: actor.orgId,
-      createdBy: actor.userId,
-      acl: document.acl,
-      documentId: document.id,
-      start: {
-        workflow: 'ingestDocument',
-        input: of,
-        summary: `Ingest ${document.name.slice(0, summaryNameLength).toWellFormed()}`,
-      },
-      requestId: actor.requestId,
-    });
   };
 
   const configOf = async ({ chunking }: NewDocument): Promise<RagConfig> => {
@@ -84,7 +55,7 @@ export function createDocumentIntake(deps: IntakeDeps) {
     id: string,
     input: NewDocument,
     ragConfig: RagConfig,
-  ): Promise<void> => {
+  ): Promise<IngestionPlan | undefined> => {
     const { file } = input;
     await requireRoom(trx, actor, file);
     const folder = await deps.folders.requireTarget(trx, actor, input.targetFolderId);
@@ -101,9 +72,6 @@ export function createDocumentIntake(deps: IntakeDeps) {
       blobKey: file.blobKey,
       importSourceProvider: null,
       importSourceUrl: null,
-      generation: input.ingest ? 1 : 0,
-      chunkingStale: false,
-      embeddingStale: false,
       ragConfig,
       acl: [...new Set([`user:${actor.userId}`, ...folder.acl])],
       createdBy: actor.userId,
@@ -112,7 +80,8 @@ export function createDocumentIntake(deps: IntakeDeps) {
     const documents = createDocumentsRepository(trx);
     await documents.insert(document);
     await documents.link({ orgId: actor.orgId, folderId: folder.id, documentId: id, createdBy: actor.userId });
-    if (input.ingest) await queueFirstIngestion(trx, actor, document);
+    if (!input.ingest) return undefined;
+    return deps.generations.open(trx, actor, { ...document, generation: 0, activeGeneration: null });
   };
 
   return {
@@ -123,8 +92,8 @@ export function createDocumentIntake(deps: IntakeDeps) {
     async add(actor: RequestActor, input: NewDocument): Promise<string> {
       const id = uuidv7();
       const ragConfig = await configOf(input);
-      await deps.db.transaction((trx) => insert(trx, actor, id, input, ragConfig));
-      if (input.ingest) await deps.jobs.dispatch(ingestWorkflowId(id, 1));
+      const plan = await deps.db.transaction((trx) => insert(trx, actor, id, input, ragConfig));
+      if (plan !== undefined) await deps.generations.carryOut(plan);
       return id;
     },
   };

@@ -18,10 +18,10 @@ export type DocumentRow = {
   importSourceUrl: string | null;
   generation: number;
   activeGeneration: number | null;
-  chunkingStale: boolean;
-  embeddingStale: boolean;
   ragConfig: RagConfig;
   acl: string[];
+  /** Null in every row that anybody reads. */
+  deletedAt: Date | null;
   createdBy: string;
   createdAt: Date;
   updatedBy: string;
@@ -37,6 +37,9 @@ export type DocumentView = DocumentRow & {
   pageCount: number | null;
   contentPreview: string;
   jobId: string | null;
+  /** What readers see was made of; null before the first activation. */
+  activeContentSha256: string | null;
+  activeRagConfig: RagConfig | null;
   chunkingComplete: boolean;
   embeddingComplete: boolean;
   chunksTotal: number;

@@ -5,6 +5,23 @@ import type { DocumentRow, DocumentView } from './documents.model.ts';
 
 const previewLength = 280;
 
+/** What is left out stays as it is. */
+export type DocumentUpdate = Partial<
+  Pick<
+    DocumentRow,
+    | 'name'
+    | 'fileName'
+    | 'mediaType'
+    | 'declaredFormat'
+    | 'sourceFormat'
+    | 'sizeBytes'
+    | 'contentSha256'
+    | 'blobKey'
+    | 'ragConfig'
+    | 'acl'
+  >
+>;
+
 export function createDocumentsRepository(db: Db) {
   /** `page` is a query of document ids: joins and previews are then paid for one page only. */
   const views = (actor: Actor, page: ReturnType<typeof readableIds>) => {
@@ -31,6 +48,8 @@ export function createDocumentsRepository(db: Db) {
         'conversions.pageCount',
         db.raw(`coalesce(left(conversions.body, ${previewLength}), '') as content_preview`),
         'newest.jobId',
+        'active.contentSha256 as activeContentSha256',
+        'active.ragConfig as activeRagConfig',
         db.raw('newest.chunked_at is not null as chunking_complete'),
         db.raw('coalesce(documents.active_generation = documents.generation, false) as embedding_complete'),
         db.raw('coalesce(newest.chunks_total, 0) as chunks_total'),
@@ -70,11 +89,12 @@ export function createDocumentsRepository(db: Db) {
       return document;
     },
 
-    /** The Markdown body of what readers see; empty before the first activation. */
-    async readBody(document: Pick<DocumentRow, 'orgId' | 'id' | 'activeGeneration'>): Promise<string> {
-      const row = await db('documentGenerations as g')
+    /** The Markdown body of what readers see at this moment; empty before the first activation. */
+    async readBody({ orgId, id }: Pick<DocumentRow, 'orgId' | 'id'>): Promise<string> {
+      const row = await db('documents as d')
+        .join('documentGenerations as g', { 'g.documentId': 'd.id', 'g.generation': 'd.activeGeneration' })
         .join('conversions as c', { 'c.orgId': 'g.orgId', 'c.id': 'g.conversionId' })
-        .where({ 'g.orgId': document.orgId, 'g.documentId': document.id, 'g.generation': document.activeGeneration })
+        .where({ 'd.orgId': orgId, 'd.id': id })
         .first<{ body: string } | undefined>('c.body');
       return row?.body ?? '';
     },
@@ -86,10 +106,20 @@ export function createDocumentsRepository(db: Db) {
       return row;
     },
 
+    /** The same, held until the end of the transaction. */
+    async lockRow(actor: Actor, id: string): Promise<DocumentRow | undefined> {
+      const [row] = await readableBy(db<DocumentRow>('documents'), actor, 'documents')
+        .where('documents.id', id)
+        .forNoKeyUpdate()
+        .select<DocumentRow[]>('documents.*');
+      return row;
+    },
+
     /** What the organization holds, for its limits. */
     async usage(orgId: string): Promise<{ documents: number; storageBytes: number }> {
       const [row] = await db('documents')
         .where({ orgId })
+        .whereNull('deletedAt')
         .select<{ documents: number; storageBytes: number }[]>(
           db.raw('count(*) as documents'),
           db.raw('coalesce(sum(size_bytes), 0)::bigint as storage_bytes'),
@@ -97,21 +127,49 @@ export function createDocumentsRepository(db: Db) {
       return row ?? { documents: 0, storageBytes: 0 };
     },
 
-    async insert(document: Omit<DocumentRow, 'createdAt' | 'updatedAt' | 'activeGeneration'>): Promise<void> {
+    async insert(
+      document: Omit<DocumentRow, 'createdAt' | 'updatedAt' | 'generation' | 'activeGeneration' | 'deletedAt'>,
+    ): Promise<void> {
       await db('documents').insert({ ...document, ragConfig: JSON.stringify(document.ragConfig) });
+    },
+
+    async update({ id, ragConfig, ...change }: Pick<DocumentRow, 'id' | 'updatedBy'> & DocumentUpdate): Promise<void> {
+      await db('documents')
+        .where({ id })
+        .update({
+          ...change,
+          ...(ragConfig !== undefined && { ragConfig: JSON.stringify(ragConfig) }),
+          updatedAt: db.fn.now(),
+        });
+    },
+
+    /** No key opens it from then on. */
+    async markDeleted({ id, updatedBy }: Pick<DocumentRow, 'id' | 'updatedBy'>): Promise<void> {
+      await db('documents').where({ id }).update({ deletedAt: db.fn.now(), acl: [], updatedBy });
     },
 
     async link(link: { orgId: string; folderId: string; documentId: string; createdBy: string }): Promise<void> {
       await db('folderLinks').insert(link);
     },
 
-    async openGeneration(generation: {
-      orgId: string;
-      documentId: string;
-      generation: number;
-      jobId: string;
-    }): Promise<void> {
-      await db('documentGenerations').insert(generation);
+    /** Leaves the document in the given folder only. */
+    async moveTo(link: { orgId: string; folderId: string; documentId: string; createdBy: string }): Promise<void> {
+      await db('folderLinks').insert(link).onConflict(['documentId', 'folderId']).ignore();
+      await db('folderLinks').where({ documentId: link.documentId }).whereNot({ folderId: link.folderId }).delete();
+    },
+
+    /** Is it the original of a document, or of a generation that has yet to be converted? */
+    async isBlobInUse(orgId: string, blobKey: string): Promise<boolean> {
+      const { rows } = await db.raw<{ rows: [{ isInUse: boolean }] }>(
+        `select exists (select from documents where org_id = :orgId and blob_key = :blobKey)
+             or exists (
+               select from document_generations g
+               join documents d on d.id = g.document_id and d.generation = g.generation and d.deleted_at is null
+               where g.org_id = :orgId and g.blob_key = :blobKey and g.conversion_id is null
+             ) as is_in_use`,
+        { orgId, blobKey },
+      );
+      return rows[0].isInUse;
     },
   };
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { mediaTypeOf } from '#src/domain/format-guess.ts';
-import { created, file, ok } from '#src/http/answers.ts';
+import { created, file, noContent, ok } from '#src/http/answers.ts';
 import { idParam } from '#src/http/params.ts';
 import { multipart, type Route, route } from '#src/http/route.ts';
 import {
@@ -122,6 +122,21 @@ export function documentsRoutes(documents: DocumentsService): Route[] {
       errors: ['document_not_found'],
       handle: async ({ actor, params: { document_id } }) =>
         ok(toFullDocumentDto(await documents.get(actor, document_id))),
+    }),
+    route({
+      method: 'delete',
+      path: '/documents/:document_id',
+      operationId: 'deleteDocument',
+      tag: 'documents',
+      summary: 'Delete a document, wherever it is linked, with all that was made of it',
+      access: 'user',
+      params,
+      responses: { 204: { description: 'Nobody can read it any more' } },
+      errors: ['document_not_found', 'forbidden'],
+      handle: async ({ actor, params: { document_id } }) => {
+        await documents.remove(actor, document_id);
+        return noContent();
+      },
     }),
     route({
       method: 'get',

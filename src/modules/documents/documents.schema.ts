@@ -3,6 +3,7 @@ import { jobPartId } from '#src/contracts/workflow-ids.ts';
 import { pageNumberAt } from '#src/domain/page-map.ts';
 import { isOneLine } from '#src/domain/plain-text.ts';
 import { maxTargetTokens } from '#src/domain/rag-config.ts';
+import { type IngestionSource, staleness } from '#src/domain/staleness.ts';
 import { idField, integerField, visibilityField } from '#src/http/fields.ts';
 import type { ChunkInContext, ChunkRow, DocumentView, FullDocument } from './documents.model.ts';
 
@@ -117,6 +118,7 @@ export type DocumentItemDto = z.infer<typeof documentItemSchema>;
 export type FullDocumentDto = z.infer<typeof fullDocumentSchema>;
 
 export function toDocumentItemDto(document: DocumentView): DocumentItemDto {
+  const stale = staleness(madeOf(document) ?? document, document);
   return {
     id: document.id,
     name: document.name,
@@ -129,8 +131,8 @@ export function toDocumentItemDto(document: DocumentView): DocumentItemDto {
     has_stored_original: true,
     has_preview_pdf: false,
     page_count: document.pageCount ?? estimatedPageCount(document.charCount),
-    chunking_stale: document.chunkingStale,
-    embedding_stale: document.embeddingStale,
+    chunking_stale: stale.chunking,
+    embedding_stale: stale.embedding,
     chunking_complete: document.chunkingComplete,
     embedding_complete: document.embeddingComplete,
     created_by: document.createdBy,
@@ -210,6 +212,11 @@ export function toEmbeddingStatusDto(document: DocumentView): z.infer<typeof emb
     chunks_total: document.chunksTotal,
     chunks_embedded: document.chunksEmbedded,
   };
+}
+
+function madeOf({ activeContentSha256, activeRagConfig }: DocumentView): IngestionSource | null {
+  if (activeContentSha256 === null || activeRagConfig === null) return null;
+  return { contentSha256: activeContentSha256, ragConfig: activeRagConfig };
 }
 
 /** By the same estimate as the page numbers of chunks: the page of the last character. */

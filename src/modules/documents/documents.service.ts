@@ -10,6 +10,7 @@ import type { TierLimitsService } from '#src/modules/organization/tier-limits.se
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import { createChunksRepository } from './chunks.repository.ts';
 import { createDocumentIntake, type IntakeDeps, type NewDocument } from './document-intake.ts';
+import { createDocumentRemoval, type RemovalDeps } from './document-removal.ts';
 import type { ChunkInContext, ChunkRow, DocumentRow, DocumentView, FullDocument } from './documents.model.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 
@@ -27,16 +28,18 @@ const pastedAs = {
 } as const;
 
 export function createDocumentsService(
-  deps: IntakeDeps & {
-    blobs: BlobStore;
-    folders: Pick<FoldersService, 'get'>;
-    limits: Pick<TierLimitsService, 'of'>;
-    logger: Pick<Logger, 'warn'>;
-  },
+  deps: IntakeDeps &
+    RemovalDeps & {
+      blobs: BlobStore;
+      folders: Pick<FoldersService, 'get'>;
+      limits: Pick<TierLimitsService, 'of'>;
+      logger: Pick<Logger, 'warn'>;
+    },
 ) {
   const documents = createDocumentsRepository(deps.db);
   const chunks = createChunksRepository(deps.db);
   const intake = createDocumentIntake(deps);
+  const removal = createDocumentRemoval(deps);
 
   const getView = async (actor: Actor, documentId: string): Promise<DocumentView> => {
     const document = await documents.findView(actor, documentId);
@@ -101,7 +104,8 @@ export function createDocumentsService(
     getView,
 
     async listChunks(actor: Actor, documentId: string): Promise<ChunkRow[]> {
-      return chunks.listActive(await getView(actor, documentId));
+      await getView(actor, documentId);
+      return chunks.listActive(actor, documentId);
     },
 
     async getChunk(actor: Actor, chunkId: string): Promise<ChunkInContext> {
@@ -109,6 +113,9 @@ export function createDocumentsService(
       if (chunk === undefined) throw appError('chunk_not_found');
       return chunk;
     },
+
+    /** Nobody reads the document from then on; the rest of it is taken away by a workflow. */
+    remove: removal.remove,
 
     /** The stored original. `open` reads it, or an inclusive range of its bytes. */
     async getFile(

@@ -1,6 +1,10 @@
+import { NIL } from 'uuid';
 import type { Db } from '#src/ports/database.ts';
 
 export type CachedEmbedding = { textSha256: Buffer; vector: Float32Array };
+
+/** A place in the order of the table's key. */
+export type EmbeddingKey = { orgId: string; model: string; textSha256: Buffer };
 
 export function createEmbeddingsRepository(db: Db) {
   return {
@@ -23,6 +27,38 @@ export function createEmbeddingsRepository(db: Db) {
          on conflict do nothing`,
         [orgId, model, inOrder.map(({ textSha256 }) => textSha256), inOrder.map(({ vector }) => toBytes(vector))],
       );
+    },
+
+    async deleteUnusedOf(orgId: string, hashes: readonly Buffer[]): Promise<void> {
+      await db.raw(
+        `delete from embeddings e
+         where e.org_id = ? and e.text_sha256 = any (?::bytea[])
+           and not exists (select from chunks c where c.org_id = e.org_id and c.text_sha256 = e.text_sha256)`,
+        [orgId, [...hashes]],
+      );
+    },
+
+    /** Looks at `limit` rows after `after`. @returns the last of them, or null when there are no more */
+    async deleteUnusedAfter(after: EmbeddingKey | null, limit: number): Promise<EmbeddingKey | null> {
+      const { rows } = await db.raw<{ rows: EmbeddingKey[] }>(
+        `with page as (
+           select org_id, model, text_sha256, created_at from embeddings
+           where (org_id, model, text_sha256) > (:orgId::uuid, :model, :textSha256::bytea)
+           order by org_id, model, text_sha256
+           limit :limit
+         ),
+         unused as (
+           delete from embeddings e using page p
+           where e.org_id = p.org_id and e.model = p.model and e.text_sha256 = p.text_sha256
+             and p.created_at < now() - interval '1 day'
+             and not exists (select from chunks c where c.org_id = p.org_id and c.text_sha256 = p.text_sha256)
+         )
+         select org_id, model, text_sha256 from page
+         order by org_id, model, text_sha256
+         offset :limit - 1`,
+        { orgId: NIL, model: '', textSha256: Buffer.alloc(0), ...after, limit },
+      );
+      return rows[0] ?? null;
     },
 
     /** Fixes the length of a model's vectors where that was not done before. @returns the length that holds */

@@ -2,7 +2,10 @@ import { createHash } from 'node:crypto';
 import { appError } from '#src/errors.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Embedder } from '#src/ports/embedder.ts';
-import { createEmbeddingsRepository } from './embeddings.repository.ts';
+import { createEmbeddingsRepository, type EmbeddingKey } from './embeddings.repository.ts';
+
+/** A second of work at most: other sweeps wait for it. */
+const ROWS_PER_SWEEP = 5_000;
 
 export type EmbeddingsService = ReturnType<typeof createEmbeddingsService>;
 
@@ -24,19 +27,22 @@ export function createEmbeddingsService(deps: { db: Db; embedder: Embedder }) {
   return {
     model,
 
+    /** By which a text is known in the cache. */
+    hash,
+
     /**
      * One vector for each text, in order. Vectors are kept as soon as they are there, so that a run that fails or is
      * killed repeats at most the calls that were under way. Errors as in `Embedder`.
      */
     async embed(orgId: string, texts: readonly string[], options: { signal: AbortSignal }): Promise<Float32Array[]> {
-      const hashes = texts.map(sha256);
+      const hashes = texts.map(hash);
       const known = await repository.find(orgId, model, hashes);
-      const missing = new Map<string, { hash: Buffer; text: string }>();
+      const missing = new Map<string, { textSha256: Buffer; text: string }>();
       texts.forEach((text, index) => {
-        const hash = hashes[index];
-        if (hash === undefined) return;
-        const key = hash.toString('hex');
-        if (!known.has(key)) missing.set(key, { hash, text });
+        const textSha256 = hashes[index];
+        if (textSha256 === undefined) return;
+        const key = textSha256.toString('hex');
+        if (!known.has(key)) missing.set(key, { textSha256, text });
       });
 
       const asked = [...missing.values()];
@@ -48,8 +54,8 @@ export function createEmbeddingsService(deps: { db: Db; embedder: Embedder }) {
             isBulk: true,
             onVectors: async (vectors) => {
               const found = vectors.flatMap(({ index, vector }) => {
-                const hash = asked[index]?.hash;
-                return hash === undefined ? [] : [{ textSha256: hash, vector }];
+                const textSha256 = asked[index]?.textSha256;
+                return textSha256 === undefined ? [] : [{ textSha256, vector }];
               });
               for (const { vector } of found) await requireDimensions(vector.length);
               await repository.insert(orgId, model, found);
@@ -58,15 +64,29 @@ export function createEmbeddingsService(deps: { db: Db; embedder: Embedder }) {
           },
         );
       }
-      return hashes.map((hash) => {
-        const vector = known.get(hash.toString('hex'));
+      return hashes.map((textSha256) => {
+        const vector = known.get(textSha256.toString('hex'));
         if (vector === undefined) throw appError('model_response_invalid', { detail: 'A vector is missing.' });
         return vector;
       });
     },
+
+    /** Forgets those of these texts that no chunk of the organization has. */
+    async forgetUnused(trx: Db, orgId: string, hashes: readonly Buffer[]): Promise<void> {
+      await createEmbeddingsRepository(trx).deleteUnusedOf(orgId, hashes);
+    },
+
+    /**
+     * Forgets embeddings that no chunk has used for a day, a part of the table at a time, in the order of its key.
+     * @param after what the call before returned; null at the beginning
+     * @returns where to go on; null at the end
+     */
+    async sweepUnused(after: EmbeddingKey | null): Promise<EmbeddingKey | null> {
+      return repository.deleteUnusedAfter(after, ROWS_PER_SWEEP);
+    },
   };
 }
 
-function sha256(text: string): Buffer {
+function hash(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }

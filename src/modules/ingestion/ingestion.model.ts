@@ -2,21 +2,23 @@ import type { IndexedChunk } from '#src/domain/chunk-document.ts';
 import type { SourceFormat } from '#src/domain/document-format.ts';
 import type { RagConfig } from '#src/domain/rag-config.ts';
 
-/** A document together with the generation of it that is being made. */
+/** What a generation is made of, as the document was when it was asked for, and where the document stands now. */
 export type IngestionTarget = {
-  name: string;
+  documentName: string;
   fileName: string;
   mediaType: string | null;
   /** What the author of a pasted text says it is. */
   declaredFormat: SourceFormat | null;
+  /** Found by content; null before that. */
   sourceFormat: SourceFormat | null;
   sizeBytes: number;
   contentSha256: string;
   blobKey: string;
   ragConfig: RagConfig;
-  newestGeneration: number;
   conversionId: string | null;
   chunksTotal: number | null;
+  newestGeneration: number;
+  activeGeneration: number | null;
 };
 
 export type ConversionKey = {
@@ -37,6 +39,7 @@ export type NewConversion = ConversionKey & {
 /** A conversion without its body, which may be large. */
 export type ConversionSummary = { id: string; charCount: number; pageCount: number | null };
 
-export type NewChunk = IndexedChunk & { id: string };
+/** `textSha256` is of the text that is embedded, as the cache of embeddings has it. */
+export type NewChunk = IndexedChunk & { id: string; textSha256: Buffer };
 
 export type ChunkText = Pick<NewChunk, 'id' | 'contextualText' | 'content'>;

@@ -1,43 +1,53 @@
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import type { SourceFormat } from '#src/domain/document-format.ts';
 import type { Db } from '#src/ports/database.ts';
-import type {
-  ChunkText,
-  ConversionKey,
-  ConversionSummary,
-  IngestionTarget,
-  NewChunk,
-  NewConversion,
-} from './ingestion.model.ts';
+import type { ConversionKey, ConversionSummary, IngestionTarget, NewConversion } from './ingestion.model.ts';
 
-/** Rows of one insert; more at once gain nothing and hold more memory. */
-const CHUNKS_PER_INSERT = 500;
 /** Far below the time that one statement may take, with a hundred postings to a chunk. */
 const CHUNKS_PER_DELETE = 2_000;
 
 export function createIngestionRepository(db: Db) {
   const generation = (of: IngestDocumentInput) =>
     db('documentGenerations').where({ orgId: of.orgId, documentId: of.documentId, generation: of.generation });
-  const chunks = (of: IngestDocumentInput) =>
-    db('chunks').where({ orgId: of.orgId, documentId: of.documentId, generation: of.generation });
+  const document = (of: IngestDocumentInput) =>
+    db('documents').where({ orgId: of.orgId, id: of.documentId }).whereNull('deletedAt');
 
   return {
+    /** Undefined once the document is deleted or the generation was collected. */
     async findTarget(of: IngestDocumentInput): Promise<IngestionTarget | undefined> {
-      const [target] = await db('documents as d')
-        .join('documentGenerations as g', { 'g.orgId': 'd.orgId', 'g.documentId': 'd.id' })
-        .where({ 'd.orgId': of.orgId, 'd.id': of.documentId, 'g.generation': of.generation })
+      const [target] = await db('documentGenerations as g')
+        .join('documents as d', { 'd.orgId': 'g.orgId', 'd.id': 'g.documentId' })
+        .where({ 'g.orgId': of.orgId, 'g.documentId': of.documentId, 'g.generation': of.generation })
+        .whereNull('d.deletedAt')
         .select<IngestionTarget[]>([
-          ...['d.name', 'd.fileName', 'd.mediaType', 'd.declaredFormat', 'd.sourceFormat', 'd.sizeBytes'],
-          ...['d.contentSha256', 'd.blobKey', 'd.ragConfig', 'd.generation as newestGeneration'],
-          ...['g.conversionId', 'g.chunksTotal'],
+          ...['g.documentName', 'g.fileName', 'g.mediaType', 'g.declaredFormat', 'g.sourceFormat', 'g.sizeBytes'],
+          ...['g.contentSha256', 'g.blobKey', 'g.ragConfig', 'g.conversionId', 'g.chunksTotal'],
+          ...['d.generation as newestGeneration', 'd.activeGeneration'],
         ]);
       return target;
     },
 
+    /** Where the document of a run stands; undefined once it is deleted. */
+    async findStanding(
+      of: IngestDocumentInput,
+    ): Promise<{ newestGeneration: number; activeGeneration: number | null } | undefined> {
+      return document(of).first('generation as newestGeneration', 'activeGeneration');
+    },
+
+    /** Ids of the jobs that work, or wait to work, on older generations of the document. */
+    async listOlderOpenRuns(of: IngestDocumentInput): Promise<string[]> {
+      return db('documentGenerations as g')
+        .join('jobs as j', 'j.id', 'g.jobId')
+        .where({ 'g.orgId': of.orgId, 'g.documentId': of.documentId })
+        .where('g.generation', '<', of.generation)
+        .whereNull('j.finishedAt')
+        .pluck('j.id');
+    },
+
+    /** Of the generation, and of its document for as long as that has this original. */
     async setSourceFormat(of: IngestDocumentInput, sourceFormat: SourceFormat): Promise<void> {
-      await db('documents')
-        .where({ orgId: of.orgId, id: of.documentId, generation: of.generation })
-        .update({ sourceFormat });
+      await generation(of).update({ sourceFormat });
+      await document(of).whereIn('blobKey', generation(of).select('blobKey')).update({ sourceFormat });
     },
 
     async findConversion(key: ConversionKey): Promise<ConversionSummary | undefined> {
@@ -60,124 +70,38 @@ export function createIngestionRepository(db: Db) {
       await generation(of).update({ conversionId });
     },
 
-    /** Holds the generation until the end of the transaction. @returns how many chunks it was cut into, if it was */
-    async lockGeneration(of: IngestDocumentInput): Promise<{ chunksTotal: number | null } | undefined> {
-      return generation(of).forUpdate().first('chunksTotal');
+    /** Deletes conversions older than a day that no generation uses: at most `limit`. @returns how many there were */
+    async deleteUnusedConversions(limit: number): Promise<number> {
+      const unused = db('conversions as c')
+        .whereRaw(`c.created_at < now() - interval '1 day'`)
+        .whereNotExists((used) =>
+          used.from('documentGenerations as g').whereRaw('g.org_id = c.org_id and g.conversion_id = c.id'),
+        )
+        .limit(limit)
+        .select('c.id');
+      return db('conversions').whereIn('id', unused).delete();
     },
 
-    async insertChunks(of: IngestDocumentInput, all: readonly NewChunk[]): Promise<void> {
-      for (let start = 0; start < all.length; start += CHUNKS_PER_INSERT) {
-        const batch = all.slice(start, start + CHUNKS_PER_INSERT);
-        await db.raw(
-          `insert into chunks (id, org_id, document_id, generation, chunk_index, content, contextual_text, chunk_kind,
-                               token_count, content_offset, page_number, term_count)
-           select id, ?, ?, ?, chunk_index, content, contextual_text, chunk_kind, token_count, content_offset,
-                  page_number, term_count
-           from unnest(?::uuid[], ?::integer[], ?::text[], ?::text[], ?::text[], ?::integer[], ?::integer[],
-                       ?::integer[], ?::integer[])
-             as chunk (id, chunk_index, content, contextual_text, chunk_kind, token_count, content_offset, page_number,
-                       term_count)`,
-          [
-            of.orgId,
-            of.documentId,
-            of.generation,
-            batch.map((chunk) => chunk.id),
-            batch.map((chunk) => chunk.index),
-            batch.map((chunk) => chunk.content),
-            batch.map((chunk) => chunk.contextualText),
-            batch.map((chunk) => chunk.chunkKind),
-            batch.map((chunk) => chunk.tokenCount),
-            batch.map((chunk) => chunk.contentOffset),
-            batch.map((chunk) => chunk.pageNumber),
-            batch.map((chunk) => chunk.termCount),
-          ],
-        );
-        const postings = batch.flatMap((chunk) =>
-          Array.from(chunk.terms, ([term, frequency]) => ({ chunkId: chunk.id, term, frequency })),
-        );
-        await db.raw(
-          `insert into chunk_terms (org_id, term, chunk_id, frequency)
-           select ?, term, chunk_id, frequency
-           from unnest(?::text[], ?::uuid[], ?::integer[]) as posting (term, chunk_id, frequency)`,
-          [
-            of.orgId,
-            postings.map((posting) => posting.term),
-            postings.map((posting) => posting.chunkId),
-            postings.map((posting) => posting.frequency),
-          ],
-        );
-      }
+    /**
+     * Holds the generation until the end of the transaction.
+     * @returns how many chunks it was cut into, if it was; undefined once the document is deleted or a newer generation
+     * was asked for
+     */
+    async lockNewest(of: IngestDocumentInput): Promise<{ chunksTotal: number | null } | undefined> {
+      const locked = await generation(of).forUpdate().first<{ chunksTotal: number | null } | undefined>('chunksTotal');
+      const newest = await document(of).where({ generation: of.generation }).first('id');
+      return newest === undefined ? undefined : locked;
     },
 
     async setChunked(of: IngestDocumentInput, chunksTotal: number): Promise<void> {
       await generation(of).update({ chunksTotal, chunkedAt: db.fn.now() });
     },
 
-    /** In the order of the document: this is where an interrupted run goes on. */
-    async listUnembedded(of: IngestDocumentInput): Promise<string[]> {
-      return chunks(of).whereNull('embeddedAt').orderBy('chunkIndex').pluck('id');
-    },
-
-    async readTexts(orgId: string, ids: readonly string[]): Promise<ChunkText[]> {
-      return db('chunks')
-        .where({ orgId })
-        .whereIn('id', ids)
-        .orderBy('chunkIndex')
-        .select<ChunkText[]>('id', 'contextualText', 'content');
-    },
-
-    /** Counts only what was not marked before. @returns how many chunks of the generation are embedded now */
-    async markEmbedded(of: IngestDocumentInput, ids: readonly string[], model: string): Promise<number | undefined> {
-      const { rows } = await db.raw<{ rows: { chunksEmbedded: number }[] }>(
-        `with marked as (
-           update chunks set embedded_at = now(), embedding_model = :model
-           where org_id = :orgId and document_id = :documentId and generation = :generation
-             and id = any (:ids::uuid[]) and embedded_at is null
-           returning 1
-         )
-         update document_generations
-         set chunks_embedded = chunks_embedded + (select count(*) from marked), embedding_model = :model
-         where org_id = :orgId and document_id = :documentId and generation = :generation
-         returning chunks_embedded`,
-        { ...of, ids: [...ids], model },
-      );
-      return rows[0]?.chunksEmbedded;
-    },
-
-    /** Takes back what `markEmbedded` did. */
-    async unmarkEmbedded(of: IngestDocumentInput, ids: readonly string[]): Promise<void> {
-      await db.raw(
-        `with unmarked as (
-           update chunks set embedded_at = null, embedding_model = null
-           where org_id = :orgId and document_id = :documentId and generation = :generation
-             and id = any (:ids::uuid[]) and embedded_at is not null
-           returning 1
-         )
-         update document_generations set chunks_embedded = chunks_embedded - (select count(*) from unmarked)
-         where org_id = :orgId and document_id = :documentId and generation = :generation`,
-        { ...of, ids: [...ids] },
-      );
-    },
-
-    async listEmbedded(of: IngestDocumentInput): Promise<string[]> {
-      return chunks(of).whereNotNull('embeddedAt').pluck('id');
-    },
-
-    async countEmbedded(of: IngestDocumentInput): Promise<number> {
-      const [row] = await chunks(of).whereNotNull('embeddedAt').count<{ count: number }[]>();
-      return row?.count ?? 0;
-    },
-
     /** Compare-and-set on the newest generation. @returns false when a newer one was asked for meanwhile */
     async activate(of: IngestDocumentInput): Promise<boolean> {
-      const flipped = await db('documents')
-        .where({ orgId: of.orgId, id: of.documentId, generation: of.generation })
-        .update({
-          activeGeneration: of.generation,
-          chunkingStale: false,
-          embeddingStale: false,
-          updatedAt: db.fn.now(),
-        });
+      const flipped = await document(of)
+        .where({ generation: of.generation })
+        .update({ activeGeneration: of.generation, updatedAt: db.fn.now() });
       await generation(of).update({ activatedAt: db.fn.now() });
       return flipped === 1;
     },

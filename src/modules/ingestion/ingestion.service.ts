@@ -18,8 +18,10 @@ import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Chunker } from '#src/ports/chunker.ts';
 import type { Converter } from '#src/ports/converter.ts';
 import type { Db } from '#src/ports/database.ts';
+import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { chunkId } from './chunk-id.ts';
+import { createGenerationChunksRepository } from './generation-chunks.repository.ts';
 import type { ChunkText, IngestionTarget } from './ingestion.model.ts';
 import { createIngestionRepository } from './ingestion.repository.ts';
 
@@ -28,6 +30,9 @@ import { createIngestionRepository } from './ingestion.repository.ts';
  * run had of them is kept by its texts.
  */
 const BATCH_SIZE = 256;
+/** What one call of `embed` takes: about half a minute of work, after which it is the turn of others. */
+const SLICE_SIZE = 4 * BATCH_SIZE;
+const CONVERSIONS_PER_SWEEP = 500;
 
 /** When a step has to stop, and whom it tells how far it is. */
 export type Step = { signal: AbortSignal; report: (details: unknown) => void };
@@ -43,20 +48,36 @@ export function createIngestionService(deps: {
   blobs: Pick<BlobStore, 'withLocalFile'>;
   converter: Converter;
   chunker: Chunker;
-  embeddings: Pick<EmbeddingsService, 'model' | 'embed'>;
+  embeddings: Pick<EmbeddingsService, 'model' | 'embed' | 'hash'>;
   vectors: Pick<VectorStore, 'upsert' | 'fetch' | 'countGeneration' | 'deleteGenerations'>;
   jobs: Pick<JobsService, 'advance'>;
+  orchestrator: Pick<Orchestrator, 'cancel'>;
 }) {
-  const { db, blobs, converter, chunker, embeddings, vectors, jobs } = deps;
+  const { db, blobs, converter, chunker, embeddings, vectors, jobs, orchestrator } = deps;
   const repository = createIngestionRepository(db);
+  const chunks = createGenerationChunksRepository(db);
   const jobIdOf = (of: IngestDocumentInput) => ingestWorkflowId(of.documentId, of.generation);
+  const documentDeleted = () => appError('document_not_found', { detail: 'The document was deleted.' });
 
   async function enter(of: IngestDocumentInput, stage: IngestionStage): Promise<IngestionTarget> {
     const target = await repository.findTarget(of);
-    if (target === undefined) throw appError('document_not_found', { detail: 'The document was deleted.' });
-    if (target.newestGeneration !== of.generation) throw appError('superseded');
+    if (target?.newestGeneration !== of.generation) {
+      throw (await repository.findStanding(of)) === undefined ? documentDeleted() : appError('superseded');
+    }
     await jobs.advance(jobIdOf(of), { status: 'running', stage });
     return target;
+  }
+
+  /** However its request ended: what it could not stop is stopped before anything is done for the new generation. */
+  async function cancelOlderRuns(of: IngestDocumentInput): Promise<void> {
+    const older = await repository.listOlderOpenRuns(of);
+    await Promise.all(older.map((jobId) => orchestrator.cancel(jobId)));
+  }
+
+  /** Rows last: they say that there is something to collect. */
+  async function collectOlderGenerations(of: IngestDocumentInput): Promise<void> {
+    await vectors.deleteGenerations({ orgId: of.orgId, documentId: of.documentId, before: of.generation });
+    await repository.deleteOlderGenerations(of);
   }
 
   /** Points before marks: a mark says that the point is there, and a point without its mark is written again. */
@@ -68,10 +89,11 @@ export function createIngestionService(deps: {
     });
     await vectors.upsert({ orgId, model: embeddings.model, points });
     const ids = texts.map((text) => text.id);
-    const chunksEmbedded = await repository.markEmbedded(of, ids, embeddings.model);
+    const chunksEmbedded = await chunks.markEmbedded(of, ids, embeddings.model);
     if (chunksEmbedded === undefined) {
-      // The generation was collected meanwhile, and nobody will look for its points again.
-      await vectors.deleteGenerations({ orgId, documentId, before: generation + 1 });
+      // Whoever collects the generation may have been here before these points.
+      const isActive = (await repository.findStanding(of))?.activeGeneration === generation;
+      if (!isActive) await vectors.deleteGenerations({ orgId, documentId, from: generation, before: generation + 1 });
       throw appError('superseded');
     }
     return chunksEmbedded;
@@ -79,11 +101,11 @@ export function createIngestionService(deps: {
 
   /** So that embedding makes them again: a mark that has no point would be believed for ever. */
   async function unmarkLostPoints(of: IngestDocumentInput): Promise<void> {
-    const marked = await repository.listEmbedded(of);
+    const marked = await chunks.listEmbedded(of);
     for (let start = 0; start < marked.length; start += BATCH_SIZE) {
       const chunkIds = marked.slice(start, start + BATCH_SIZE);
       const stored = await vectors.fetch({ orgId: of.orgId, model: embeddings.model, chunkIds });
-      await repository.unmarkEmbedded(
+      await chunks.unmarkEmbedded(
         of,
         chunkIds.filter((id) => !stored.has(id)),
       );
@@ -108,13 +130,30 @@ export function createIngestionService(deps: {
     return distances;
   }
 
+  /** What a newer generation, or a deletion, took over did not fail: it was given up. */
+  async function endFromOutside(
+    of: IngestDocumentInput,
+  ): Promise<{ status: 'cancelled'; error: { code: string; message: string } } | undefined> {
+    const standing = await repository.findStanding(of);
+    if (standing?.newestGeneration === of.generation) return undefined;
+    const { code, message } = standing === undefined ? documentDeleted() : appError('superseded');
+    return { status: 'cancelled', error: { code, message } };
+  }
+
   return {
-    /** Tells the format by content. */
+    /**
+     * Stops runs of older generations, takes away what no reader sees any more, and tells the format by content.
+     */
     async parse(of: IngestDocumentInput): Promise<ParseResult> {
-      const { blobKey, fileName, mediaType, declaredFormat, sizeBytes } = await enter(of, 'parse');
+      const target = await enter(of, 'parse');
+      await cancelOlderRuns(of);
+      if (target.activeGeneration === null) await collectOlderGenerations(of);
+
+      const { blobKey, fileName, mediaType, sizeBytes } = target;
       const declaredMediaType = mediaType === null ? {} : { declaredMediaType: mediaType };
       const sourceFormat =
-        declaredFormat ??
+        target.sourceFormat ??
+        target.declaredFormat ??
         (await blobs.withLocalFile(blobKey, (path) => converter.detect({ path, fileName, ...declaredMediaType })));
       await repository.setSourceFormat(of, sourceFormat);
       return { sourceFormat, sizeBytes };
@@ -132,6 +171,7 @@ export function createIngestionService(deps: {
           converter.convert({ path, fileName, format, signal, onProgress: report }),
         );
         if (body.trim() === '') throw appError('empty_document');
+        signal.throwIfAborted();
         await repository.insertConversion({ ...key, id: uuidv7(), body, title, pageMap, pageCount });
       }
       const conversion = known ?? (await repository.findConversion(key));
@@ -142,49 +182,64 @@ export function createIngestionService(deps: {
 
     /** Cuts the body into chunks and indexes their words; all of it in one transaction. */
     async chunk(of: IngestDocumentInput, step: Step): Promise<ChunkResult> {
-      const { name, ragConfig, conversionId, chunksTotal } = await enter(of, 'chunk');
+      const { documentName, ragConfig, conversionId, chunksTotal } = await enter(of, 'chunk');
       if (chunksTotal !== null) return { chunksTotal };
       const converted = conversionId === null ? undefined : await repository.readBody(of.orgId, conversionId);
       if (converted === undefined) throw appError('internal_error', { detail: 'The document was not converted yet.' });
-      const source = { ...converted, documentName: name, chunking: ragConfig.chunking };
+      const source = { ...converted, documentName, chunking: ragConfig.chunking };
       const distances = await distancesBetween(of, await chunker.windows(source, step.signal), step);
       const cut = await chunker.chunk(source, distances, step.signal);
-      const chunks = cut.map((chunk) => ({ ...chunk, id: chunkId(of, chunk.index) }));
-      if (chunks.length === 0) throw appError('empty_document');
+      const made = cut.map((chunk) => ({
+        ...chunk,
+        id: chunkId(of, chunk.index),
+        textSha256: embeddings.hash(indexedText(chunk)),
+      }));
+      if (made.length === 0) throw appError('empty_document');
+      step.signal.throwIfAborted();
 
       return db.transaction(async (trx) => {
         const own = createIngestionRepository(trx);
-        const generation = await own.lockGeneration(of);
+        const generation = await own.lockNewest(of);
         if (generation === undefined) throw appError('superseded');
         if (generation.chunksTotal !== null) return { chunksTotal: generation.chunksTotal };
-        await own.insertChunks(of, chunks);
-        await own.setChunked(of, chunks.length);
-        return { chunksTotal: chunks.length };
+        await createGenerationChunksRepository(trx).insert(of, made);
+        await own.setChunked(of, made.length);
+        return { chunksTotal: made.length };
       });
     },
 
-    /** Goes on where Postgres says that the last run stopped. One batch is written while the next is embedded. */
+    /**
+     * A slice of the chunks, from where Postgres says that the last one stopped. One batch is written while the next is
+     * embedded.
+     */
     async embed(of: IngestDocumentInput, { signal, report }: Step): Promise<EmbedResult> {
       const { chunksTotal } = await enter(of, 'embed');
-      const waiting = await repository.listUnembedded(of);
+      const waiting = await chunks.listUnembedded(of, SLICE_SIZE);
 
       const embedBatch = async (ids: string[]) => {
-        const texts = await repository.readTexts(of.orgId, ids);
+        const texts = await chunks.readTexts(of.orgId, ids);
         return { texts, embedded: await embeddings.embed(of.orgId, texts.map(indexedText), { signal }) };
       };
       const storeBatch = async ({ texts, embedded }: Awaited<ReturnType<typeof embedBatch>>) => {
+        signal.throwIfAborted();
         const done = await store(of, texts, embedded);
         await jobs.advance(jobIdOf(of), { progress: { done, total: chunksTotal, unit: 'chunks' } });
         report({ chunksEmbedded: done });
       };
 
       let writing: Promise<void> = Promise.resolve();
-      for (let start = 0; start < waiting.length; start += BATCH_SIZE) {
-        const [batch] = await Promise.all([embedBatch(waiting.slice(start, start + BATCH_SIZE)), writing]);
-        writing = storeBatch(batch);
+      try {
+        for (let start = 0; start < waiting.length; start += BATCH_SIZE) {
+          const [batch] = await Promise.all([embedBatch(waiting.slice(start, start + BATCH_SIZE)), writing]);
+          writing = storeBatch(batch);
+        }
+        await writing;
+      } finally {
+        // Nothing is written after the end of the step, however it ends.
+        await writing.catch(() => undefined);
       }
-      await writing;
-      return { chunksEmbedded: await repository.countEmbedded(of) };
+      const chunksEmbedded = await chunks.countEmbedded(of);
+      return { chunksEmbedded, chunksLeft: (chunksTotal ?? 0) - chunksEmbedded };
     },
 
     /**
@@ -193,7 +248,7 @@ export function createIngestionService(deps: {
      */
     async activate(of: IngestDocumentInput): Promise<void> {
       const { chunksTotal } = await enter(of, 'activate');
-      const [embedded, stored] = await Promise.all([repository.countEmbedded(of), vectors.countGeneration(of)]);
+      const [embedded, stored] = await Promise.all([chunks.countEmbedded(of), vectors.countGeneration(of)]);
       if (embedded !== chunksTotal || stored !== chunksTotal) {
         await unmarkLostPoints(of);
         const detail = `Of ${chunksTotal} chunks ${embedded} are embedded and ${stored} are in the vector store.`;
@@ -202,8 +257,7 @@ export function createIngestionService(deps: {
       await db.transaction(async (trx) => {
         if (!(await createIngestionRepository(trx).activate(of))) throw appError('superseded');
       });
-      await vectors.deleteGenerations({ orgId: of.orgId, documentId: of.documentId, before: of.generation });
-      await repository.deleteOlderGenerations(of);
+      await collectOlderGenerations(of);
       await jobs.advance(jobIdOf(of), { status: 'succeeded' });
     },
 
@@ -215,14 +269,18 @@ export function createIngestionService(deps: {
       await jobs.advance(jobIdOf(of), { status: 'running' });
     },
 
-    /** What a newer generation took over did not fail: it was given up. */
     async recordFailure({ error, ...of }: RecordIngestionFailureInput): Promise<void> {
-      const status = error.code === 'superseded' ? 'cancelled' : 'failed';
-      await jobs.advance(jobIdOf(of), { status, error });
+      await jobs.advance(jobIdOf(of), (await endFromOutside(of)) ?? { status: 'failed', error });
     },
 
     async recordCancellation(of: IngestDocumentInput): Promise<void> {
-      await jobs.advance(jobIdOf(of), { status: 'cancelled' });
+      await jobs.advance(jobIdOf(of), (await endFromOutside(of)) ?? { status: 'cancelled' });
+    },
+
+    /** Forgets some of the conversions that no document has used for a day. @returns null once there are no more */
+    async sweepUnusedConversions(): Promise<true | null> {
+      const deleted = await repository.deleteUnusedConversions(CONVERSIONS_PER_SWEEP);
+      return deleted === CONVERSIONS_PER_SWEEP ? true : null;
     },
   };
 }

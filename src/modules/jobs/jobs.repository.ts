@@ -1,5 +1,6 @@
 import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
+import type { JobKind } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
@@ -75,6 +76,11 @@ export function createJobsRepository(db: Db) {
         { limit, olderThanSeconds },
       );
       return rows;
+    },
+
+    /** Oldest first. */
+    async listOpenIds(of: { documentId: string; kind: JobKind }): Promise<string[]> {
+      return jobs().where(of).whereNull('finishedAt').orderBy('createdAt').pluck('id');
     },
 
     /** Of an attempt that is still open: its run is gone, so that it has to be started again. */

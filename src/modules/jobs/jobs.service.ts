@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import type { JobKind } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
 import type { Actor } from '#src/domain/visibility.ts';
@@ -89,6 +90,11 @@ export function createJobsService(deps: {
     async reconcileOpen(): Promise<void> {
       const open = await jobs.claimUnchecked(CHECK_BATCH, CHECK_AFTER_SECONDS);
       await settle(open, reconcile, 'runs could not be looked at');
+    },
+
+    /** Ids of the jobs of this kind that work, or wait to work, on a document. */
+    async openRunsOf(trx: Db, of: { documentId: string; kind: JobKind }): Promise<string[]> {
+      return createJobsRepository(trx).listOpenIds(of);
     },
 
     /** What a step of the work says about its job. Repeating it changes nothing. */

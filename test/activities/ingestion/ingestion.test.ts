@@ -3,7 +3,9 @@ import { DefaultLogger } from '@temporalio/worker';
 import { expect } from 'chai';
 import { createIngestionActivities, type IngestionActivities } from '#activities/ingestion.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
+import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { createGenerationsRepository } from '#src/modules/ingestion/generations.repository.ts';
 import type { Db } from '#src/ports/database.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
@@ -39,8 +41,8 @@ describe('ingestion activities', function () {
   /** As a re-ingest does it. */
   async function openNextGeneration(of: IngestDocumentInput): Promise<IngestDocumentInput> {
     const next = { ...of, generation: of.generation + 1 };
-    await db('documents').where({ id: of.documentId }).update({ generation: next.generation });
-    await db('documentGenerations').insert({ ...next, jobId: `ingest-${of.documentId}-${next.generation}` });
+    const jobId = ingestWorkflowId(next.documentId, next.generation);
+    await createGenerationsRepository(db).open({ ...next, jobId }, { isRedo: false });
     return next;
   }
 
@@ -141,7 +143,10 @@ describe('ingestion activities', function () {
     for (const name of stepNames.slice(0, 3)) await run(name, of);
 
     const interrupted = environment();
-    interrupted.on('heartbeat', () => interrupted.cancel('CANCELLED'));
+    // The first beats may come before anything is stored.
+    interrupted.on('heartbeat', (details: unknown) => {
+      if (details !== undefined) interrupted.cancel('CANCELLED');
+    });
     const fault = await run('embedChunks', of, interrupted).catch((error: unknown) => error);
     expect(fault).instanceOf(Error).property('name', 'CancelledFailure');
 

@@ -1,0 +1,54 @@
+import type { DeleteDocumentInput } from '#src/contracts/deletion.ts';
+import type { Db } from '#src/ports/database.ts';
+
+export function createDeletionRepository(db: Db) {
+  const rowsOf = (table: string, of: DeleteDocumentInput) =>
+    db(table).where({ orgId: of.orgId, documentId: of.documentId });
+
+  return {
+    /** With their postings: at most `limit`. @returns of each the hash of its text */
+    async deleteChunks(of: DeleteDocumentInput, limit: number): Promise<Buffer[]> {
+      const deleted: { textSha256: Buffer }[] = await db('chunks')
+        .whereIn('id', rowsOf('chunks', of).select('id').limit(limit))
+        .delete('textSha256');
+      return deleted.map((chunk) => chunk.textSha256);
+    },
+
+    /** The originals of the document and of its generations. */
+    async listBlobKeys(of: DeleteDocumentInput): Promise<string[]> {
+      const { rows } = await db.raw<{ rows: { blobKey: string }[] }>(
+        `select blob_key from documents where org_id = :orgId and id = :documentId
+         union
+         select blob_key from document_generations where org_id = :orgId and document_id = :documentId`,
+        of,
+      );
+      return rows.map((row) => row.blobKey);
+    },
+
+    /** Generations, and the conversions of their contents that no other document has. */
+    async deleteGenerations(of: DeleteDocumentInput): Promise<void> {
+      await db.raw(
+        `with contents as (
+           select content_sha256 from documents where org_id = :orgId and id = :documentId
+           union
+           select content_sha256 from document_generations where org_id = :orgId and document_id = :documentId
+         ),
+         own as (
+           delete from document_generations where org_id = :orgId and document_id = :documentId
+         )
+         delete from conversions c
+         where c.org_id = :orgId and c.content_sha256 in (select content_sha256 from contents)
+           and not exists (
+             select from document_generations g
+             where g.org_id = c.org_id and g.content_sha256 = c.content_sha256 and g.document_id <> :documentId
+           )`,
+        of,
+      );
+    },
+
+    /** With its links, and with whatever a step that was cut off has written meanwhile. */
+    async deleteDocument(of: DeleteDocumentInput): Promise<void> {
+      await db('documents').where({ orgId: of.orgId, id: of.documentId }).whereNotNull('deletedAt').delete();
+    },
+  };
+}

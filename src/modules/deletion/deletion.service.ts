@@ -1,0 +1,104 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { DeleteDocumentInput, DeletionStage, RecordDeletionFailureInput } from '#src/contracts/deletion.ts';
+import { deletionWorkflowId } from '#src/contracts/workflow-ids.ts';
+import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
+import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { BlobStore } from '#src/ports/blob-store.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { Orchestrator } from '#src/ports/orchestrator.ts';
+import type { VectorStore } from '#src/ports/vector-store.ts';
+import { createDeletionRepository } from './deletion.repository.ts';
+
+/** Far below the time that one statement may take, with a hundred postings to a chunk. */
+const CHUNKS_PER_DELETE = 2_000;
+/** A run that stops ends within seconds; nobody waits for the answer. */
+const POLL_INTERVAL_MS = 200;
+
+export type DeletionService = ReturnType<typeof createDeletionService>;
+
+/**
+ * The work of `deleteDocument`, one method a step. The document's row says since its request that it is deleted: nobody
+ * reads it, and no step of an ingestion writes for it any more. The row goes last, so that every step can be repeated.
+ */
+export function createDeletionService(deps: {
+  db: Db;
+  blobs: Pick<BlobStore, 'delete'>;
+  embeddings: Pick<EmbeddingsService, 'forgetUnused'>;
+  vectors: Pick<VectorStore, 'deleteGenerations'>;
+  jobs: Pick<JobsService, 'advance' | 'openRunsOf'>;
+  orchestrator: Pick<Orchestrator, 'cancel' | 'describe'>;
+}) {
+  const { db, blobs, embeddings, vectors, jobs, orchestrator } = deps;
+  const repository = createDeletionRepository(db);
+
+  const enter = (of: DeleteDocumentInput, stage: DeletionStage): Promise<void> =>
+    jobs.advance(deletionWorkflowId(of.documentId), { status: 'running', stage });
+
+  const deleteVectors = ({ orgId, documentId }: DeleteDocumentInput): Promise<void> =>
+    vectors.deleteGenerations({ orgId, documentId, before: null });
+
+  return {
+    /** Asks every run that works on the document to stop, and waits until it has. */
+    async stopIngestion(of: DeleteDocumentInput, signal: AbortSignal): Promise<void> {
+      await enter(of, 'stop');
+      const runs = await jobs.openRunsOf(db, { documentId: of.documentId, kind: 'ingest' });
+      await Promise.all(runs.map((workflowId) => orchestrator.cancel(workflowId)));
+      for (const workflowId of runs) {
+        while ((await orchestrator.describe(workflowId)) === 'open') {
+          await delay(POLL_INTERVAL_MS, undefined, { signal });
+        }
+        // One that was never started, or was ended by force, has not said so itself.
+        await jobs.advance(workflowId, { status: 'cancelled' });
+      }
+    },
+
+    async deleteVectors(of: DeleteDocumentInput): Promise<void> {
+      await enter(of, 'vectors');
+      await deleteVectors(of);
+    },
+
+    /** A part at a time, each together with the cached embeddings that only it needed. */
+    async deleteChunks(of: DeleteDocumentInput, signal: AbortSignal): Promise<void> {
+      await enter(of, 'chunks');
+      for (;;) {
+        signal.throwIfAborted();
+        const deleted = await db.transaction(async (trx) => {
+          const hashes = await createDeletionRepository(trx).deleteChunks(of, CHUNKS_PER_DELETE);
+          await embeddings.forgetUnused(trx, of.orgId, hashes);
+          return hashes.length;
+        });
+        if (deleted === 0) return;
+      }
+    },
+
+    /** The stored files, and what they were converted to. */
+    async deleteOriginal(of: DeleteDocumentInput): Promise<void> {
+      await enter(of, 'original');
+      for (const blobKey of await repository.listBlobKeys(of)) await blobs.delete(blobKey);
+      await repository.deleteGenerations(of);
+    },
+
+    async forgetDocument(of: DeleteDocumentInput): Promise<void> {
+      await enter(of, 'forget');
+      await repository.deleteDocument(of);
+      // A worker that was cut off from the engine may have stored a last batch without being told that it was over.
+      await deleteVectors(of);
+    },
+
+    async recordDeletion(of: DeleteDocumentInput): Promise<void> {
+      await jobs.advance(deletionWorkflowId(of.documentId), { status: 'succeeded' });
+    },
+
+    async recordParked({ error, ...of }: RecordDeletionFailureInput): Promise<void> {
+      await jobs.advance(deletionWorkflowId(of.documentId), { status: 'parked', error });
+    },
+
+    async recordResumed(of: DeleteDocumentInput): Promise<void> {
+      await jobs.advance(deletionWorkflowId(of.documentId), { status: 'running' });
+    },
+
+    async recordFailure({ error, ...of }: RecordDeletionFailureInput): Promise<void> {
+      await jobs.advance(deletionWorkflowId(of.documentId), { status: 'failed', error });
+    },
+  };
+}

@@ -1,0 +1,123 @@
+import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { ChunkText, NewChunk } from './ingestion.model.ts';
+
+/** Rows of one insert; more at once gain nothing and hold more memory. */
+const CHUNKS_PER_INSERT = 500;
+
+/** The chunks of one generation while it is made. */
+export function createGenerationChunksRepository(db: Db) {
+  const chunks = (of: IngestDocumentInput) =>
+    db('chunks').where({ orgId: of.orgId, documentId: of.documentId, generation: of.generation });
+
+  return {
+    async insert(of: IngestDocumentInput, all: readonly NewChunk[]): Promise<void> {
+      for (let start = 0; start < all.length; start += CHUNKS_PER_INSERT) {
+        const batch = all.slice(start, start + CHUNKS_PER_INSERT);
+        await db.raw(
+          `insert into chunks (id, org_id, document_id, generation, chunk_index, content, contextual_text, chunk_kind,
+                               token_count, content_offset, page_number, term_count, text_sha256)
+           select id, ?, ?, ?, chunk_index, content, contextual_text, chunk_kind, token_count, content_offset,
+                  page_number, term_count, text_sha256
+           from unnest(?::uuid[], ?::integer[], ?::text[], ?::text[], ?::text[], ?::integer[], ?::integer[],
+                       ?::integer[], ?::integer[], ?::bytea[])
+             as chunk (id, chunk_index, content, contextual_text, chunk_kind, token_count, content_offset, page_number,
+                       term_count, text_sha256)`,
+          [
+            of.orgId,
+            of.documentId,
+            of.generation,
+            batch.map((chunk) => chunk.id),
+            batch.map((chunk) => chunk.index),
+            batch.map((chunk) => chunk.content),
+            batch.map((chunk) => chunk.contextualText),
+            batch.map((chunk) => chunk.chunkKind),
+            batch.map((chunk) => chunk.tokenCount),
+            batch.map((chunk) => chunk.contentOffset),
+            batch.map((chunk) => chunk.pageNumber),
+            batch.map((chunk) => chunk.termCount),
+            batch.map((chunk) => chunk.textSha256),
+          ],
+        );
+        const postings = batch.flatMap((chunk) =>
+          Array.from(chunk.terms, ([term, frequency]) => ({ chunkId: chunk.id, term, frequency })),
+        );
+        await db.raw(
+          `insert into chunk_terms (org_id, term, chunk_id, frequency)
+           select ?, term, chunk_id, frequency
+           from unnest(?::text[], ?::uuid[], ?::integer[]) as posting (term, chunk_id, frequency)`,
+          [
+            of.orgId,
+            postings.map((posting) => posting.term),
+            postings.map((posting) => posting.chunkId),
+            postings.map((posting) => posting.frequency),
+          ],
+        );
+      }
+    },
+
+    /** In the order of the document: this is where an interrupted run goes on. */
+    async listUnembedded(of: IngestDocumentInput, limit: number): Promise<string[]> {
+      return chunks(of).whereNull('embeddedAt').orderBy('chunkIndex').limit(limit).pluck('id');
+    },
+
+    async readTexts(orgId: string, ids: readonly string[]): Promise<ChunkText[]> {
+      return db('chunks')
+        .where({ orgId })
+        .whereIn('id', ids)
+        .orderBy('chunkIndex')
+        .select<ChunkText[]>('id', 'contextualText', 'content');
+    },
+
+    /**
+     * Counts only what was not marked before.
+     * @returns how many chunks of the generation are embedded now; undefined, and nothing is marked, when the document
+     * was deleted or a newer generation was asked for
+     */
+    async markEmbedded(of: IngestDocumentInput, ids: readonly string[], model: string): Promise<number | undefined> {
+      const { rows } = await db.raw<{ rows: { chunksEmbedded: number }[] }>(
+        `with current as (
+           select 1 from documents
+           where org_id = :orgId and id = :documentId and generation = :generation and deleted_at is null
+         ),
+         marked as (
+           update chunks set embedded_at = now(), embedding_model = :model
+           where org_id = :orgId and document_id = :documentId and generation = :generation
+             and id = any (:ids::uuid[]) and embedded_at is null and exists (select from current)
+           returning 1
+         )
+         update document_generations
+         set chunks_embedded = chunks_embedded + (select count(*) from marked), embedding_model = :model
+         where org_id = :orgId and document_id = :documentId and generation = :generation
+           and exists (select from current)
+         returning chunks_embedded`,
+        { ...of, ids: [...ids], model },
+      );
+      return rows[0]?.chunksEmbedded;
+    },
+
+    /** Takes back what `markEmbedded` did. */
+    async unmarkEmbedded(of: IngestDocumentInput, ids: readonly string[]): Promise<void> {
+      await db.raw(
+        `with unmarked as (
+           update chunks set embedded_at = null, embedding_model = null
+           where org_id = :orgId and document_id = :documentId and generation = :generation
+             and id = any (:ids::uuid[]) and embedded_at is not null
+           returning 1
+         )
+         update document_generations set chunks_embedded = chunks_embedded - (select count(*) from unmarked)
+         where org_id = :orgId and document_id = :documentId and generation = :generation`,
+        { ...of, ids: [...ids] },
+      );
+    },
+
+    async listEmbedded(of: IngestDocumentInput): Promise<string[]> {
+      return chunks(of).whereNotNull('embeddedAt').pluck('id');
+    },
+
+    async countEmbedded(of: IngestDocumentInput): Promise<number> {
+      const [row] = await chunks(of).whereNotNull('embeddedAt').count<{ count: number }[]>();
+      return row?.count ?? 0;
+    },
+  };
+}

@@ -1,0 +1,41 @@
+import type { JobStatus } from '#src/contracts/jobs.ts';
+import type { IngestionSource } from '#src/domain/staleness.ts';
+import type { Db } from '#src/ports/database.ts';
+
+type DocumentKey = { orgId: string; documentId: string };
+
+/** A document's newest generation: what it is made of, and how far its job is. */
+export type NewestGeneration = IngestionSource & { jobId: string; jobStatus: JobStatus | null };
+
+export function createGenerationsRepository(db: Db) {
+  return {
+    /**
+     * Fixes what the generation is made of as the document is now, and makes it the newest. A redo leaves readers
+     * nothing until it is active.
+     */
+    async open(
+      of: DocumentKey & { generation: number; jobId: string },
+      { isRedo }: { isRedo: boolean },
+    ): Promise<void> {
+      await db.raw(
+        `insert into document_generations (org_id, document_id, generation, job_id, document_name, file_name, media_type,
+                                           declared_format, size_bytes, content_sha256, blob_key, rag_config)
+         select org_id, id, :generation, :jobId, name, file_name, media_type,
+                declared_format, size_bytes, content_sha256, blob_key, rag_config
+         from documents where org_id = :orgId and id = :documentId`,
+        of,
+      );
+      await db('documents')
+        .where({ orgId: of.orgId, id: of.documentId })
+        .update({ generation: of.generation, ...(isRedo && { activeGeneration: null }) });
+    },
+
+    async findNewest({ orgId, documentId }: DocumentKey): Promise<NewestGeneration | undefined> {
+      return db('documentGenerations as g')
+        .leftJoin('jobs as j', 'j.id', 'g.jobId')
+        .where({ 'g.orgId': orgId, 'g.documentId': documentId })
+        .orderBy('g.generation', 'desc')
+        .first('g.contentSha256', 'g.ragConfig', 'g.jobId', 'j.status as jobStatus');
+    },
+  };
+}

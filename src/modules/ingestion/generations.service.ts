@@ -1,0 +1,107 @@
+import type { Logger } from 'pino';
+import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { type IngestionSource, staleness } from '#src/domain/staleness.ts';
+import type { RequestActor } from '#src/domain/visibility.ts';
+import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { Orchestrator } from '#src/ports/orchestrator.ts';
+import { createGenerationsRepository } from './generations.repository.ts';
+
+/** A document whose row the caller's transaction holds. */
+export type IngestibleDocument = IngestionSource & {
+  id: string;
+  name: string;
+  acl: readonly string[];
+  generation: number;
+  activeGeneration: number | null;
+};
+
+/** What a transaction decided about a document's ingestion, and what has to be done for it after the commit. */
+export type IngestionPlan = { jobId: string } & (
+  | { step: 'start'; superseded: readonly string[] }
+  | { step: 'resume' }
+  | { step: 'none' }
+);
+
+/** Temporal takes 400 bytes for the whole line. */
+const summaryNameLength = 80;
+
+export type GenerationsService = ReturnType<typeof createGenerationsService>;
+
+/** Opens generations of documents. A newer one takes the place of all that went before it. */
+export function createGenerationsService(deps: {
+  jobs: Pick<JobsService, 'enqueue' | 'dispatch' | 'openRunsOf'>;
+  orchestrator: Pick<Orchestrator, 'cancel' | 'retryParked'>;
+  logger: Pick<Logger, 'warn'>;
+}) {
+  const { jobs, orchestrator, logger } = deps;
+
+  /** Opens the next generation, of what the document is now, with its job. */
+  async function open(
+    trx: Db,
+    actor: RequestActor,
+    document: IngestibleDocument,
+    { isRedo } = { isRedo: false },
+  ): Promise<IngestionPlan> {
+    const of = { orgId: actor.orgId, documentId: document.id, generation: document.generation + 1 };
+    const jobId = ingestWorkflowId(of.documentId, of.generation);
+    const superseded = await jobs.openRunsOf(trx, { documentId: document.id, kind: 'ingest' });
+    await createGenerationsRepository(trx).open({ ...of, jobId }, { isRedo });
+    await jobs.enqueue(trx, {
+      id: jobId,
+      kind: 'ingest',
+      orgId: actor.orgId,
+      createdBy: actor.userId,
+      acl: document.acl,
+      documentId: document.id,
+      start: {
+        workflow: 'ingestDocument',
+        input: of,
+        summary: `Ingest ${document.name.slice(0, summaryNameLength).toWellFormed()}`,
+      },
+      requestId: actor.requestId,
+    });
+    return { jobId, step: 'start', superseded };
+  }
+
+  return {
+    open,
+
+    /** Opens one only when the newest is of what the document was, or has come to nothing; a parked one goes on. */
+    async openIfNeeded(trx: Db, actor: RequestActor, document: IngestibleDocument): Promise<IngestionPlan> {
+      const of = { orgId: actor.orgId, documentId: document.id };
+      const newest = await createGenerationsRepository(trx).findNewest(of);
+      if (newest === undefined || staleness(newest, document).embedding) return open(trx, actor, document);
+      const { jobId, jobStatus } = newest;
+      if (document.activeGeneration === document.generation) return { jobId, step: 'none' };
+      if (jobStatus === 'queued' || jobStatus === 'running') return { jobId, step: 'none' };
+      if (jobStatus === 'parked') return { jobId, step: 'resume' };
+      return open(trx, actor, document);
+    },
+
+    /**
+     * To be called after the commit. A start cannot fail: what does not succeed now is done by the sweeper and by the
+     * first step of the new run. Throws when a parked run cannot be reached.
+     * @returns whether work was set going; `gone` for a parked run that is not there any more
+     */
+    async carryOut(plan: IngestionPlan): Promise<'begun' | 'nothing' | 'gone'> {
+      switch (plan.step) {
+        case 'none':
+          return 'nothing';
+        case 'resume': {
+          const moved = await orchestrator.retryParked(plan.jobId);
+          return moved === 'moved' ? 'begun' : moved === 'not_parked' ? 'nothing' : 'gone';
+        }
+        case 'start': {
+          const cancelled = plan.superseded.map((jobId) => orchestrator.cancel(jobId));
+          const [, ...stops] = await Promise.allSettled([jobs.dispatch(plan.jobId), ...cancelled]);
+          const failed = stops.find((stop) => stop.status === 'rejected');
+          if (failed !== undefined) {
+            logger.warn({ err: failed.reason, jobId: plan.jobId }, 'older runs are left to the newer one to stop');
+          }
+          return 'begun';
+        }
+      }
+    },
+  };
+}

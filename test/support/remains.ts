@@ -1,0 +1,61 @@
+import { access } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Stack } from './stack.ts';
+
+/** Tables that hold something of a document, by the column that names it. */
+const documentTables = {
+  documents: 'id',
+  folderLinks: 'documentId',
+  documentGenerations: 'documentId',
+  chunks: 'documentId',
+  chunkVectors: 'documentId',
+} as const;
+
+/** What there is of a document, so that nothing of it can be asked for once it is gone. */
+export type Traces = { documentId: string; orgId: string; blobKeys: string[]; contents: string[]; texts: Buffer[] };
+
+/** Of one moment: what an ingestion adds later is seen by its document's id. */
+export async function tracesOf({ container }: Stack, documentId: string): Promise<Traces> {
+  const { db } = container;
+  const [document] = await db('documents').where({ id: documentId });
+  const generations = await db('documentGenerations').where({ documentId });
+  const chunks: { textSha256: Buffer }[] = await db('chunks').where({ documentId });
+  const made: { blobKey: string; contentSha256: string }[] = [document, ...generations];
+  return {
+    documentId,
+    orgId: document.orgId,
+    blobKeys: made.map((source) => source.blobKey),
+    contents: made.map((source) => source.contentSha256),
+    texts: chunks.map((chunk) => chunk.textSha256),
+  };
+}
+
+/** The places where something of it is left. */
+export async function remainsOf({ container, config }: Stack, traces: Traces): Promise<string[]> {
+  const { db } = container;
+  const { documentId, orgId } = traces;
+  const remains: string[] = [];
+  for (const [table, column] of Object.entries(documentTables)) {
+    if (
+      await db(table)
+        .where({ [column]: documentId })
+        .first(column)
+    )
+      remains.push(table);
+  }
+  const conversion = await db('conversions').where({ orgId }).whereIn('contentSha256', traces.contents).first('id');
+  if (conversion) remains.push('conversions');
+  const embedding = await db('embeddings')
+    .where({ orgId })
+    .whereRaw('text_sha256 = any (?::bytea[])', [traces.texts])
+    .first('model');
+  if (embedding) remains.push('embeddings');
+  for (const key of traces.blobKeys) {
+    const isThere = await access(join(config.dataDir, 'blobs/objects', key)).then(
+      () => true,
+      () => false,
+    );
+    if (isThere) remains.push(`blob ${key}`);
+  }
+  return remains;
+}
