@@ -30,7 +30,7 @@ export type EmbedderSettings = {
   folders: ModelFolders;
   threads: number;
   log: Logger;
-  /** Called when a model file is missing or not the pinned one, or a worker died: every request fails from then on. */
+  /** Called once when a model file is missing or not the pinned one, or a worker died: every request fails from then on. */
   onFailure: (error: Error) => void;
 };
 
@@ -71,7 +71,10 @@ export function createEmbedder({ model, folders, threads, log, onFailure }: Embe
       startNext();
     });
     worker.on('error', (error) => {
+      // Once for all: the other workers would keep the model in memory for nobody.
+      if (failure) return;
       failAll(new OpenAiError(503, 'The embedding model cannot be used; the log says why.'));
+      void endWorkers();
       onFailure(error);
     });
     return worker;
@@ -102,6 +105,10 @@ export function createEmbedder({ model, folders, threads, log, onFailure }: Embe
     failure ??= error;
     for (const job of [...running.values(), ...interactive.splice(0), ...bulk.splice(0)]) job.reject(failure);
     running.clear();
+  }
+
+  async function endWorkers(): Promise<void> {
+    await Promise.all(workers.map((worker) => worker.terminate()));
   }
 
   function enqueue(queue: Job[], task: WorkerTask, signal: AbortSignal): Promise<WorkerReply> {
@@ -145,7 +152,7 @@ export function createEmbedder({ model, folders, threads, log, onFailure }: Embe
     countTokens,
     async close() {
       failAll(new OpenAiError(503, 'The model server is shutting down.'));
-      await Promise.all(workers.map((worker) => worker.terminate()));
+      await endWorkers();
     },
   };
 }
