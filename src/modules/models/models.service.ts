@@ -48,13 +48,24 @@ export function createModelsService(deps: {
 
   async function load(): Promise<void> {
     try {
+      const isFirst = provided === null;
       provided = await catalog.list(AbortSignal.timeout(loadTimeoutMs));
+      if (isFirst) warnOfUnlisted(provided);
       nextLoadAtMs = now() + freshMs;
     } catch (error) {
       logger.warn({ err: error }, 'the list of models could not be read');
       nextLoadAtMs = now() + retryMs;
     }
     loading = null;
+  }
+
+  /** A wrong name would be noticed when the first document or chat fails. A provider without a list says nothing. */
+  function warnOfUnlisted(listed: readonly ProvidedModel[]): void {
+    const ids = new Set(listed.map(({ id }) => id));
+    // Shortened vectors have a space of their own, and not a model.
+    const models = [settings.chatModel, settings.embeddingModel.replace(/@\d+$/, '')].filter((id) => !ids.has(id));
+    if (ids.size === 0 || models.length === 0) return;
+    logger.warn({ models }, 'the provider does not list these models of CHAT_MODEL and EMBEDDING_MODEL');
   }
 
   /** The newest list that is there; only the first one is waited for. */

@@ -22,6 +22,7 @@ describe('the models of a deployment', () => {
   function create(catalog: () => ProvidedModel[], reranker: { model: string | null; isConfigured: boolean }) {
     let nowMs = 0;
     let loads = 0;
+    const warnings: object[] = [];
     const models = createModelsService({
       catalog: {
         list: async () => {
@@ -36,11 +37,12 @@ describe('the models of a deployment', () => {
         reranker,
         prices: { 'chat-2': { input: 1, cachedInput: 1, output: 2 } },
       },
-      logger: pino({ level: 'silent' }),
+      logger: pino({ level: 'warn' }, { write: (line) => warnings.push(JSON.parse(line)) }),
       now: () => nowMs,
     });
     return {
       models,
+      warnings,
       loads: () => loads,
       pass: (ms: number) => {
         nowMs += ms;
@@ -107,6 +109,20 @@ describe('the models of a deployment', () => {
     broken.pass(2_000);
     await broken.models.list();
     expect(broken.loads()).equal(2);
+  });
+
+  it('that are set up and not listed are named in the log, once', async () => {
+    const { models, warnings, pass } = create(() => [provided('chat-1', 'chat'), provided('chat-2', 'chat')], none);
+    await models.list();
+    pass(61_000);
+    await models.list();
+    expect(warnings).length(1);
+    expect(warnings[0]).property('models').deep.equal(['embedding-1']);
+    for (const quiet of [() => [], () => [provided('chat-1', 'chat'), provided('embedding-1', 'embedding')]]) {
+      const other = create(quiet, none);
+      await other.models.list();
+      expect(other.warnings).deep.equal([]);
+    }
   });
 
   it('outlive an outage of their provider', async () => {
