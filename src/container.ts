@@ -39,6 +39,7 @@ import { createTierLimitsService } from './modules/organization/tier-limits.serv
 import { createPassageRanker } from './modules/retrieval/passage-ranker.ts';
 import { createRetrievalService } from './modules/retrieval/retrieval.service.ts';
 import { createInvariantChecks, type InvariantChecks } from './modules/store-audit/invariant-checks.ts';
+import { createStoreAuditService, type StoreAuditService } from './modules/store-audit/store-audit.service.ts';
 import { createTeamsService } from './modules/teams/teams.service.ts';
 import type { AccessTokens } from './ports/access-tokens.ts';
 import type { BlobStore } from './ports/blob-store.ts';
@@ -70,6 +71,7 @@ export type Container = {
   alignment: AlignmentService;
   chat: ChatService;
   invariants: InvariantChecks;
+  storeAudit: StoreAuditService;
   /** Gives back what was opened, in the reverse order. */
   close(): Promise<void>;
 };
@@ -184,6 +186,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
   });
 
   const invariants = createInvariantChecks({ db, vectors, blobs, orchestrator });
+  const storeAudit = createStoreAuditService({ db, vectors, blobs, jobs, generations, logger });
 
   const passwords = createArgon2Hasher();
   const accessTokens = createRs256AccessTokens({
@@ -217,6 +220,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
     alignment,
     chat,
     invariants,
+    storeAudit,
     close: async () => {
       await chat.drain(0);
       await temporal.close();

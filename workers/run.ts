@@ -4,11 +4,13 @@ import { mapErrors } from '#activities/interceptors/error-mapping.ts';
 import { injectFaults } from '#activities/interceptors/faults.ts';
 import type { Container } from '#src/container.ts';
 import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
+import { scheduleStoreAudits } from '#src/temporal/store-audits.ts';
 import { alignmentWorker } from './alignment.ts';
 import { workflowBundle } from './bundle.ts';
 import { deletionWorker } from './deletion.ts';
 import { ingestionWorker } from './ingestion.ts';
 import type { QueueWorker } from './queue-worker.ts';
+import { storeAuditWorker } from './store-audit.ts';
 import { daily, dailyInParts, startSweeper } from './sweeper.ts';
 
 const CONNECT_INTERVAL_MS = 1_000;
@@ -94,7 +96,12 @@ async function createWorkers(container: Container, connection: NativeConnection)
       shutdownForceTime: '30 seconds',
     });
   return Promise.all(
-    [ingestionWorker(container), alignmentWorker(container), deletionWorker(container)].map(createWorker),
+    [
+      ingestionWorker(container),
+      alignmentWorker(container),
+      deletionWorker(container),
+      storeAuditWorker(container),
+    ].map(createWorker),
   );
 }
 
@@ -115,6 +122,7 @@ async function connect({ config, logger, temporal }: Container, stop: AbortSigna
   while (!stop.aborted) {
     try {
       await registerSearchAttributes(temporal);
+      await scheduleStoreAudits(temporal);
       return await NativeConnection.connect({ address: config.temporal.address });
     } catch (error) {
       logger.warn({ err: error }, 'waiting for Temporal');

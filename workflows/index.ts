@@ -1,3 +1,4 @@
+export { auditStores } from './audit-stores.ts';
 export { deleteDocument } from './delete-document.ts';
 export { ingestDocument } from './ingest-document.ts';
 export { scoreAlignment } from './score-alignment.ts';

@@ -27,6 +27,13 @@ export const quick: ActivityOptions = {
   startToCloseTimeout: '2 minutes',
 };
 
+/** A thousand things that two stores have in common, and mending those that differ. */
+export const comparison: ActivityOptions = {
+  ...untilHealed,
+  // Seconds as a rule; deleting the chunks that large documents left behind takes longest.
+  startToCloseTimeout: '30 minutes',
+};
+
 /** Reading and parsing one file. */
 export const bulk: ActivityOptions = {
   ...untilHealed,

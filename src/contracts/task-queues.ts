@@ -1,4 +1,9 @@
 /** One task queue a pipeline; its worker has the same name. */
-export const taskQueues = { ingestion: 'ingestion', alignment: 'alignment', deletion: 'deletion' } as const;
+export const taskQueues = {
+  ingestion: 'ingestion',
+  alignment: 'alignment',
+  deletion: 'deletion',
+  storeAudit: 'store-audit',
+} as const;
 
 export type TaskQueue = (typeof taskQueues)[keyof typeof taskQueues];

@@ -9,6 +9,9 @@ export const alignmentWorkflowId = (chatId: string): string => `alignment-${chat
 
 export const deletionWorkflowId = (documentId: string): string => `delete-${documentId}`;
 
+/** Of an audit that somebody asks for; those of the schedule have their time behind it. */
+export const auditWorkflowId = 'audit-stores';
+
 export const jobPartId = (workflowId: string, part: string | number): string => `${workflowId}.${part}`;
 
 /** `ingest-…-1.chunk` → its workflow id and the part it names, if any. */

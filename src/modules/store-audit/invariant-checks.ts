@@ -1,12 +1,23 @@
+import { chunksMatchPoints } from './invariants/chunks-match-points.ts';
 import { jobsMove } from './invariants/jobs-move.ts';
+import { nothingIsOrphaned } from './invariants/nothing-is-orphaned.ts';
 import { roundsAreContiguous } from './invariants/rounds-are-contiguous.ts';
 import { scoresRefold } from './invariants/scores-refold.ts';
+import { uploadsEnd } from './invariants/uploads-end.ts';
 import { versionChainsAreLinear } from './invariants/version-chains-are-linear.ts';
 import type { InvariantCheck, InvariantDeps, InvariantReport, Patience, Violation } from './invariants.model.ts';
 
 const VIOLATIONS_KEPT = 20;
 
-const checks: InvariantCheck[] = [roundsAreContiguous, scoresRefold, versionChainsAreLinear, jobsMove];
+const checks: InvariantCheck[] = [
+  uploadsEnd,
+  chunksMatchPoints,
+  nothingIsOrphaned,
+  roundsAreContiguous,
+  scoresRefold,
+  versionChainsAreLinear,
+  jobsMove,
+];
 
 const usualPatience: Patience = { orphanSeconds: 60, reconcileSeconds: 60, dispatchSeconds: 3 };
 

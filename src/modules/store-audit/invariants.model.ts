@@ -15,7 +15,7 @@ export type InvariantReport = { invariant: InvariantId; title: string } & (
 
 export type InvariantDeps = {
   db: Db;
-  vectors: Pick<VectorStore, 'findExisting' | 'listGenerations'>;
+  vectors: Pick<VectorStore, 'findExisting' | 'listGenerations' | 'countGeneration'>;
   blobs: Pick<BlobStore, 'list' | 'exists'>;
   orchestrator: Pick<Orchestrator, 'describe'>;
 };

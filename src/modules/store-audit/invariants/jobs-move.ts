@@ -1,28 +1,30 @@
 import type { InvariantCheck } from '../invariants.model.ts';
-import { countRows } from './rows.ts';
+import { countRows, pagesOf } from './rows.ts';
 
 /** A step fails, or parks its run, after a day at the latest: twice that is more than any run may take. */
 const LONGEST_RUN_HOURS = 48;
-const ROWS_SHOWN = 500;
+
+type Row = { id: string; orgId: string; documentId: string | null; isWaiting: boolean };
+
+const forgottenJobs = `
+  select id, org_id, document_id, dispatched_at is null as is_waiting
+  from jobs
+  where id > :after and finished_at is null and (
+    (dispatched_at is null and greatest(updated_at, checked_at) < now() - make_interval(secs => :dispatchSeconds))
+    or (status in ('queued', 'running') and dispatched_at < now() - make_interval(hours => :longestRunHours))
+  )`;
 
 /** I11: no work is forgotten. */
 export const jobsMove: InvariantCheck = {
   invariant: 'I11',
   title: 'no job waits to be started, and none runs for longer than it may',
   async run({ db }, { dispatchSeconds }, found) {
-    const { rows } = await db.raw<{ rows: { id: string; orgId: string; documentId: string | null; waits: boolean }[] }>(
-      `select id, org_id, document_id, dispatched_at is null as waits
-       from jobs
-       where finished_at is null and (
-         (dispatched_at is null and greatest(updated_at, checked_at) < now() - make_interval(secs => :dispatchSeconds))
-         or (status in ('queued', 'running') and dispatched_at < now() - make_interval(hours => :longestRunHours))
-       )
-       order by id limit :limit`,
-      { dispatchSeconds, longestRunHours: LONGEST_RUN_HOURS, limit: ROWS_SHOWN },
-    );
-    for (const { id, orgId, documentId, waits } of rows) {
-      const detail = waits ? `Job ${id} was never started.` : `Job ${id} has run for over ${LONGEST_RUN_HOURS} hours.`;
-      found({ orgId, detail, ...(documentId !== null && { documentId }) });
+    const values = { after: '', dispatchSeconds, longestRunHours: LONGEST_RUN_HOURS };
+    for await (const jobs of pagesOf<Row>(db, forgottenJobs, values)) {
+      for (const { id, orgId, documentId, isWaiting } of jobs) {
+        const detail = isWaiting ? 'was never started' : `has run for over ${LONGEST_RUN_HOURS} hours`;
+        found({ orgId, detail: `Job ${id} ${detail}.`, ...(documentId !== null && { documentId }) });
+      }
     }
     return countRows(db, 'jobs', 'finished_at is null');
   },

@@ -1,18 +1,20 @@
 import { NIL } from 'uuid';
 import type { Db } from '#src/ports/database.ts';
 
-const ROWS_AT_ONCE = 500;
+const ROWS_AT_ONCE = 1_000;
 
-/** Reads what `sql` finds after `:after`, ordered by `id`, a page at a time. */
-export async function eachRow<Row extends { id: string }>(
+/** What `sql` finds after `:after`, ordered by `id`, a page at a time. */
+export async function* pagesOf<Row extends { id: string }>(
   db: Db,
   sql: string,
-  see: (row: Row) => void | Promise<void>,
-): Promise<void> {
-  for (let after: string | undefined = NIL; after !== undefined; ) {
-    const { rows }: { rows: Row[] } = await db.raw(`${sql} limit ${ROWS_AT_ONCE}`, { after });
-    for (const row of rows) await see(row);
-    after = rows.length < ROWS_AT_ONCE ? undefined : rows.at(-1)?.id;
+  values: { after: string; [name: string]: string | number } = { after: NIL },
+): AsyncGenerator<Row[]> {
+  for (let { after } = values; ; ) {
+    const { rows } = await db.raw<{ rows: Row[] }>(`${sql} order by id limit ${ROWS_AT_ONCE}`, { ...values, after });
+    yield rows;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < ROWS_AT_ONCE) return;
+    after = last.id;
   }
 }
 

@@ -1,5 +1,5 @@
 import type { InvariantCheck } from '../invariants.model.ts';
-import { countRows, eachRow } from './rows.ts';
+import { countRows, pagesOf } from './rows.ts';
 
 type Row = {
   id: string;
@@ -11,32 +11,34 @@ type Row = {
   isNextFree: boolean;
 };
 
+const brokenChains = `
+  select * from (
+     select d.id, d.org_id,
+            count(*) filter (where v.parent_version_id is null) as roots,
+            count(*) filter (where p.draft_id <> d.id or p.version_number >= v.version_number) as astray,
+            count(v.parent_version_id) - count(distinct v.parent_version_id) as branches,
+            count(*) filter (where v.id = d.head_version_id and not exists (
+              select from draft_versions child where child.parent_version_id = v.id
+            )) as heads,
+            d.next_version_number > coalesce(max(v.version_number), 0) as is_next_free
+     from drafts d
+     left join draft_versions v on v.draft_id = d.id
+     left join draft_versions p on p.id = v.parent_version_id
+     where d.id > :after
+     group by d.id
+   ) draft
+   where roots <> 1 or astray > 0 or branches > 0 or heads <> 1 or not is_next_free`;
+
 /** I8: every version comes after its parent, and no number is given twice. */
 export const versionChainsAreLinear: InvariantCheck = {
   invariant: 'I8',
   title: "a draft's versions are one chain up to its head, numbered upwards",
   async run({ db }, _patience, found) {
-    await eachRow<Row>(
-      db,
-      `select * from (
-         select d.id, d.org_id,
-                count(*) filter (where v.parent_version_id is null) as roots,
-                count(*) filter (where p.draft_id <> d.id or p.version_number >= v.version_number) as astray,
-                count(v.parent_version_id) - count(distinct v.parent_version_id) as branches,
-                count(*) filter (where v.id = d.head_version_id and not exists (
-                  select from draft_versions child where child.parent_version_id = v.id
-                )) as heads,
-                d.next_version_number > coalesce(max(v.version_number), 0) as is_next_free
-         from drafts d
-         left join draft_versions v on v.draft_id = d.id
-         left join draft_versions p on p.id = v.parent_version_id
-         where d.id > :after
-         group by d.id
-       ) draft
-       where roots <> 1 or astray > 0 or branches > 0 or heads <> 1 or not is_next_free
-       order by id`,
-      (draft) => found({ orgId: draft.orgId, detail: `Draft ${draft.id}: ${faultsOf(draft).join(', ')}.` }),
-    );
+    for await (const drafts of pagesOf<Row>(db, brokenChains)) {
+      for (const draft of drafts) {
+        found({ orgId: draft.orgId, detail: `Draft ${draft.id}: ${faultsOf(draft).join(', ')}.` });
+      }
+    }
     return countRows(db, 'drafts');
   },
 };

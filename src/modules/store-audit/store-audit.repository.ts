@@ -1,0 +1,130 @@
+import type { Db } from '#src/ports/database.ts';
+import type {
+  ActiveDocument,
+  DeletionRequest,
+  IngestibleRow,
+  KeptGenerations,
+  PendingDeletion,
+} from './store-audit.model.ts';
+
+type DocumentKey = { orgId: string; id: string };
+
+/** Far below the time that one statement may take, with a hundred postings to a chunk. */
+const CHUNKS_PER_DELETE = 2_000;
+
+/** When a document last changed which generations it needs. */
+const settledFor = `greatest(d.created_at, newest.created_at, active.activated_at, d.deleted_at)
+                    < now() - make_interval(secs => :graceSeconds)`;
+const withGenerations = `
+  left join document_generations newest on newest.document_id = d.id and newest.generation = d.generation
+  left join document_generations active on active.document_id = d.id and active.generation = d.active_generation`;
+
+export function createStoreAuditRepository(db: Db) {
+  async function documents(condition: string, values: Record<string, unknown>): Promise<ActiveDocument[]> {
+    const { rows } = await db.raw<{ rows: ActiveDocument[] }>(
+      `select d.org_id, d.id, d.generation, d.active_generation, d.blob_key, active.chunks_total,
+              c.chunks, c.first_index, c.last_index,
+              array(
+                select old.generation from document_generations old
+                where old.document_id = d.id and old.generation <> d.generation
+                  and old.generation is distinct from d.active_generation and ${settledFor}
+              ) as orphan_generations
+       from documents d ${withGenerations}
+       cross join lateral (
+         select count(*) as chunks, min(chunk_index) as first_index, max(chunk_index) as last_index
+         from chunks where document_id = d.id and generation = d.active_generation
+       ) c
+       where d.deleted_at is null and ${condition}`,
+      values,
+    );
+    return rows;
+  }
+
+  return {
+    /** In the order of the vector store. */
+    listDocuments(page: { after: DocumentKey; limit: number; graceSeconds: number }): Promise<ActiveDocument[]> {
+      const { after, ...values } = page;
+      return documents('(d.org_id, d.id) > (:orgId::uuid, :id::uuid) order by d.org_id, d.id limit :limit', {
+        ...after,
+        ...values,
+      });
+    },
+
+    async findDocument({ orgId, id }: DocumentKey): Promise<ActiveDocument | undefined> {
+      const [row] = await documents('d.org_id = :orgId and d.id = :id', { orgId, id, graceSeconds: 0 });
+      return row;
+    },
+
+    async findKeptGenerations(ids: readonly string[], graceSeconds: number): Promise<Map<string, KeptGenerations>> {
+      const { rows } = await db.raw<{ rows: (KeptGenerations & DocumentKey)[] }>(
+        `select d.org_id, d.id, d.generation, d.active_generation, ${settledFor} as is_settled
+         from documents d ${withGenerations}
+         where d.id = any (:ids::uuid[])`,
+        { ids: [...ids], graceSeconds },
+      );
+      return new Map(rows.map((row) => [`${row.orgId}/${row.id}`, row]));
+    },
+
+    /** Of these keys, those that a document or one of its generations is made from. */
+    async findUsedBlobs(keys: readonly string[]): Promise<Set<string>> {
+      const { rows } = await db.raw<{ rows: { blobKey: string }[] }>(
+        `select blob_key from documents where blob_key = any (:keys::text[])
+         union select blob_key from document_generations where blob_key = any (:keys::text[])`,
+        { keys: [...keys] },
+      );
+      return new Set(rows.map((row) => row.blobKey));
+    },
+
+    /** Lost: nobody works on it, and its request or the end of its run is long enough ago. */
+    async listDeletions(page: { after: string; limit: number; graceSeconds: number }): Promise<PendingDeletion[]> {
+      const { rows } = await db.raw<{ rows: PendingDeletion[] }>(
+        `select d.org_id, d.id,
+                (j.id is null or j.finished_at is not null)
+                  and greatest(d.deleted_at, j.finished_at) < now() - make_interval(secs => :graceSeconds) as is_lost
+         from documents d
+         left join jobs j on j.id = 'delete-' || d.id
+         where d.deleted_at is not null and d.id > :after::uuid
+         order by d.id limit :limit`,
+        page,
+      );
+      return rows;
+    },
+
+    /** Held until the end of the transaction; none when another generation is on its way, or when it is deleted. */
+    async lockIngestible({ orgId, id }: DocumentKey): Promise<IngestibleRow | undefined> {
+      const { rows } = await db.raw<{ rows: IngestibleRow[] }>(
+        `select d.* from documents d
+         where d.org_id = :orgId and d.id = :id and d.deleted_at is null and not exists (
+           select from jobs j
+           where j.id = 'ingest-' || d.id || '-' || d.generation and j.finished_at is null
+         )
+         for update of d`,
+        { orgId, id },
+      );
+      return rows[0];
+    },
+
+    /** What the job of a deletion is made from, when it has to be made again. */
+    async findDeletion({ orgId, id }: DocumentKey): Promise<DeletionRequest | undefined> {
+      const { rows } = await db.raw<{ rows: DeletionRequest[] }>(
+        `select coalesce(j.created_by, d.updated_by) as created_by, coalesce(j.acl, '{}') as acl, j.request_id
+         from documents d left join jobs j on j.id = 'delete-' || d.id
+         where d.org_id = :orgId and d.id = :id and d.deleted_at is not null`,
+        { orgId, id },
+      );
+      return rows[0];
+    },
+
+    /** With its chunks and postings, which may be a million rows: a part at a time. */
+    async deleteGeneration({ orgId, id }: DocumentKey, generation: number): Promise<void> {
+      const of = { orgId, documentId: id, generation };
+      let deleted: number;
+      do {
+        deleted = await db('chunks')
+          .whereIn('id', db('chunks').where(of).select('id').limit(CHUNKS_PER_DELETE))
+          .delete();
+      } while (deleted > 0);
+      await db('documentGenerations').where(of).delete();
+    },
+  };
+}

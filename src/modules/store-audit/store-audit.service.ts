@@ -1,0 +1,93 @@
+import type { Logger } from 'pino';
+import type { AuditPageInput } from '#src/contracts/store-audit.ts';
+import { auditWorkflowId, deletionWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { type AuditPage, withFinding } from '#src/domain/audit-report.ts';
+import type { GenerationsService } from '#src/modules/ingestion/generations.service.ts';
+import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { BlobStore } from '#src/ports/blob-store.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { VectorStore } from '#src/ports/vector-store.ts';
+import type { Finding } from './store-audit.model.ts';
+import { createStoreAuditRepository } from './store-audit.repository.ts';
+import { createStoreInspector } from './store-inspector.ts';
+
+export type StoreAuditService = ReturnType<typeof createStoreAuditService>;
+
+type DocumentKey = { orgId: string; id: string };
+
+/** In whose name repairs are made, beside the one who changed the document last. */
+const nobody = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], requestId: auditWorkflowId };
+
+/** Compares Postgres with the vector store and the blob store, and mends what differs. */
+export function createStoreAuditService(deps: {
+  db: Db;
+  vectors: Pick<VectorStore, 'listGenerations' | 'countGeneration' | 'deleteGenerations'>;
+  blobs: Pick<BlobStore, 'list' | 'exists' | 'delete'>;
+  jobs: Pick<JobsService, 'enqueue' | 'dispatch'>;
+  generations: Pick<GenerationsService, 'open' | 'carryOut'>;
+  logger: Pick<Logger, 'warn'>;
+}) {
+  const { db, vectors, blobs, jobs, generations, logger } = deps;
+  const repository = createStoreAuditRepository(db);
+  const inspector = createStoreInspector(deps);
+
+  /** Makes another generation beside the one that readers see; false when one is on its way. */
+  async function reingest(of: DocumentKey): Promise<boolean> {
+    const plan = await db.transaction(async (trx) => {
+      const document = await createStoreAuditRepository(trx).lockIngestible(of);
+      if (document === undefined) return null;
+      const actor = { ...nobody, orgId: of.orgId, userId: document.updatedBy };
+      return generations.open(trx, actor, document);
+    });
+    return plan !== null && (await generations.carryOut(plan)) === 'begun';
+  }
+
+  async function requeueDeletion(of: DocumentKey): Promise<boolean> {
+    const request = await repository.findDeletion(of);
+    if (request === undefined) return false;
+    const input = { orgId: of.orgId, documentId: of.id };
+    const id = deletionWorkflowId(of.id);
+    const start = { workflow: 'deleteDocument', input, summary: 'Delete a document' } as const;
+    await jobs.enqueue(db, { ...request, ...input, id, kind: 'delete', start });
+    await jobs.dispatch(id);
+    return true;
+  }
+
+  /** @returns whether something was done about it */
+  async function repair({ kind, orgId, id, generation = 0 }: Finding, hasOriginal: boolean): Promise<boolean> {
+    switch (kind) {
+      case 'orphan_points':
+        await vectors.deleteGenerations({ orgId, documentId: id, from: generation, before: generation + 1 });
+        return true;
+      case 'orphan_chunks':
+        await repository.deleteGeneration({ orgId, id }, generation);
+        return true;
+      case 'orphan_blob':
+        await blobs.delete(id);
+        return true;
+      case 'missing_points':
+      case 'broken_chunks':
+        return hasOriginal && reingest({ orgId, id });
+      case 'lost_deletion':
+        return requeueDeletion({ orgId, id });
+      case 'missing_blob':
+        return false;
+    }
+  }
+
+  return {
+    /** One page of one pass. Repeating it finds what is left. */
+    async auditPage({ pass, after, graceSeconds, ...input }: AuditPageInput): Promise<AuditPage> {
+      const { checked, findings, next } = await inspector.inspect(pass, after, graceSeconds);
+      const withoutOriginal = new Set(findings.filter(({ kind }) => kind === 'missing_blob').map(({ id }) => id));
+      let summaries: AuditPage['findings'] = {};
+      for (const finding of findings) {
+        const { kind, orgId, id, detail } = finding;
+        logger.warn({ kind, orgId, id, detail }, 'the stores differ');
+        const isRepaired = input.repair && (await repair(finding, !withoutOriginal.has(id)));
+        summaries = withFinding(summaries, kind, { found: 1, repaired: isRepaired ? 1 : 0, first: [id] });
+      }
+      return { checked, findings: summaries, next };
+    },
+  };
+}
