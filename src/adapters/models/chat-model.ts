@@ -5,13 +5,14 @@ import { readChatAnswer } from './chat-answer.ts';
 import { createOpenAiClient, type Endpoint } from './openai-client.ts';
 import { createModelErrors } from './openai-errors.ts';
 import { createParameterHabits, type ParameterHabits } from './parameter-habits.ts';
+import { overhear, watchSilence } from './silence.ts';
 import { createStorablePieces } from './storable-pieces.ts';
 
-/** Between two pieces of an answer, or before the first: a slow model on two cores reads a full prompt in half of it. */
+/** A service that still works on an answer sends something within it, if only a comment. */
 const silenceTimeoutMs = 60_000;
 
 /** Chat models over Chat Completions. Retries belong to the callers, who know whether somebody waits. */
-export function createChatModel(endpoint: Endpoint): ChatModel {
+export function createChatModel(endpoint: Endpoint, watch = () => watchSilence(silenceTimeoutMs)): ChatModel {
   const client = createOpenAiClient(endpoint, silenceTimeoutMs);
   const toModelError = createModelErrors(endpoint);
   const habits = createParameterHabits();
@@ -29,8 +30,9 @@ export function createChatModel(endpoint: Endpoint): ChatModel {
   }
 
   async function stream(request: ModelRequest, onToken: (text: string) => void): Promise<ModelReply> {
-    const silence = watchSilence();
+    const silence = watch();
     const signal = AbortSignal.any([request.signal, silence.signal]);
+    const { completions } = client.withOptions({ fetch: overhear(silence.heard) }).chat;
     const storable = createStorablePieces();
     let text = '';
     const add = (piece: string) => {
@@ -42,10 +44,9 @@ export function createChatModel(endpoint: Endpoint): ChatModel {
     let isFinished = false;
     try {
       const chunks = await ask(request, (body) =>
-        client.chat.completions.create({ ...body, stream: true, stream_options: { include_usage: true } }, { signal }),
+        completions.create({ ...body, stream: true, stream_options: { include_usage: true } }, { signal }),
       );
       for await (const chunk of chunks) {
-        silence.heard();
         const piece = readChatAnswer(chunk, 'delta');
         add(storable.next(piece.text));
         isFinished ||= piece.isFinished;
@@ -98,15 +99,6 @@ function replyOf(request: ModelRequest, text: string, usage: ModelUsage | undefi
     model: request.model,
     usage: usage ?? { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 },
   };
-}
-
-/** Aborts when nothing was heard for too long: the client's own timeout ends with the headers of a stream. */
-function watchSilence(): { signal: AbortSignal; heard(): void; stop(): void } {
-  const controller = new AbortController();
-  const giveUp = () =>
-    controller.abort(appError('model_unavailable', { detail: 'The model service stopped answering.' }));
-  const timer = setTimeout(giveUp, silenceTimeoutMs);
-  return { signal: controller.signal, heard: () => timer.refresh(), stop: () => clearTimeout(timer) };
 }
 
 function invalid(reason: string): AppError {

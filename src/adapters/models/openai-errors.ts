@@ -12,7 +12,8 @@ const minSecretLength = 8;
  * Makes a function that turns what a call of the model service threw into our vocabulary; an aborted call gives the
  * signal's own reason.
  * - 401, 402, 403, 404 and a used-up quota: `model_not_configured`, somebody has to act.
- * - 408, 409, 429, 5xx, network and timeouts: `model_unavailable`, with the service's Retry-After.
+ * - 408, 409, 429, 5xx, network, timeouts and an error within a stream: `model_unavailable`, with the service's
+ *   Retry-After.
  * - other 4xx: `model_rejected`, the same request will not do better.
  * - an answer that is not what the protocol says: `model_response_invalid`.
  *
@@ -50,7 +51,7 @@ export function createModelErrors({ apiKey }: { apiKey: string }) {
       const detail = 'The model service could not be reached.';
       return appError('model_unavailable', { detail, cause: causeOf(error) });
     }
-    if (error instanceof APIError && error.status !== undefined) return ofStatus(error, error.status);
+    if (error instanceof APIError) return ofStatus(error, error.status ?? statusInStream(error));
     // The client trips over a TypeError itself where an answer has not the shape that it trusts.
     if (error instanceof SyntaxError || error instanceof TypeError || error instanceof OpenAIError) {
       const detail = 'The model service gave an unreadable answer.';
@@ -58,6 +59,11 @@ export function createModelErrors({ apiKey }: { apiKey: string }) {
     }
     return error;
   };
+}
+
+/** A stream that has begun has its status behind it: what fails then is told as an event. */
+function statusInStream({ type }: APIError): number {
+  return type === 'invalid_request_error' ? 400 : 503;
 }
 
 /** What an error and its causes say. */

@@ -1,9 +1,11 @@
 import { expect } from 'chai';
 import { createChatModel } from '#src/adapters/models/chat-model.ts';
+import { type Silence, watchSilence } from '#src/adapters/models/silence.ts';
 import { AppError } from '#src/errors.ts';
 import type { ChatModel, ModelRequest } from '#src/ports/chat-model.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
+import { type ScriptedAnswer, type ScriptedServer, startScriptedServer } from '#test/support/scripted-server.ts';
 
 describe('createChatModel', () => {
   let server: ScriptedModel;
@@ -91,5 +93,57 @@ describe('createChatModel', () => {
     const outcome = chatModel.stream(request(stop.signal), () => stop.abort(reason)).catch((error: unknown) => error);
     expect(await outcome).equal(reason);
     never.resolve();
+  });
+
+  describe('of a service that lets a stream wait', () => {
+    const open: ScriptedAnswer = (response) => response.writeHead(200, { 'content-type': 'text/event-stream' });
+    const chunk = (delta: object, finish_reason: string | null) =>
+      `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+    let waiting: ScriptedServer;
+
+    before(async () => {
+      waiting = await startScriptedServer();
+    });
+    after(() => waiting.close());
+
+    const stream = (watch: () => Silence) =>
+      createChatModel({ baseUrl: waiting.baseUrl, apiKey: 'key' }, watch).stream(request(), () => undefined);
+
+    it('hears the comments in between', async () => {
+      const isHeard = [Promise.withResolvers<void>(), Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      let count = 0;
+      const silence = { ...watchSilence(60_000), heard: () => isHeard[count++]?.resolve() };
+      waiting.answer(async (response, body) => {
+        open(response, body);
+        response.flushHeaders();
+        await isHeard[0]?.promise;
+        response.write(': waiting\n\n');
+        await isHeard[1]?.promise;
+        response.write(': waiting\n\n');
+        await isHeard[2]?.promise;
+        response.end(`${chunk({ content: 'One' }, null)}${chunk({}, 'stop')}data: [DONE]\n\n`);
+      });
+      expect((await stream(() => silence)).text).equal('One');
+    });
+
+    it('gives up when it hears nothing', async () => {
+      for (const begin of [() => undefined, open]) {
+        waiting.answer(begin);
+        expect(await appErrorCode(stream(() => watchSilence(20)))).equal('model_unavailable');
+      }
+    });
+
+    for (const [type, code] of [
+      ['server_error', 'model_unavailable'],
+      ['invalid_request_error', 'model_rejected'],
+    ]) {
+      it(`calls ${type} in the stream ${code}`, async () => {
+        waiting.answer((response, body) => {
+          open(response, body);
+          response.end(`: waiting\n\ndata: ${JSON.stringify({ error: { message: 'No.', type } })}\n\n`);
+        });
+        expect(await appErrorCode(stream(() => watchSilence(60_000)))).equal(code);
+      });
+    }
   });
 });
