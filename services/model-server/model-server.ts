@@ -6,7 +6,7 @@ import { chatCompletions } from './endpoints/chat-completions.ts';
 import { embeddings } from './endpoints/embeddings.ts';
 import { models } from './endpoints/models.ts';
 import { rerank } from './endpoints/rerank.ts';
-import { OpenAiError } from './openai-error.ts';
+import { OpenAiError, toOpenAiError } from './openai-error.ts';
 import { createServedModels, type ServedModelsSettings } from './served-models.ts';
 
 export type ModelServerSettings = ServedModelsSettings & {
@@ -87,11 +87,9 @@ function sendJson(response: ServerResponse, status: number, body: object, header
 function sendError(response: ServerResponse, error: unknown, log: Logger): void {
   if (response.destroyed) return;
   if (!(error instanceof OpenAiError)) log.error({ err: error }, 'request failed');
-  if (response.headersSent) {
-    response.destroy();
-    return;
-  }
-  const answer = error instanceof OpenAiError ? error : new OpenAiError(500, 'The model server failed to answer.');
+  // A stream that had begun has said so itself.
+  if (response.headersSent) return;
+  const answer = toOpenAiError(error);
   const wait = answer.retryAfterSeconds;
   sendJson(response, answer.status, answer.toBody(), wait === null ? {} : { 'retry-after': String(wait) });
 }

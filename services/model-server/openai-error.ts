@@ -23,6 +23,11 @@ export class OpenAiError extends Error {
   }
 }
 
+/** What a client may know of any error. */
+export function toOpenAiError(error: unknown): OpenAiError {
+  return error instanceof OpenAiError ? error : new OpenAiError(500, 'The model server failed to answer.');
+}
+
 /** @param known the ids of the models that the endpoint has */
 export function modelNotFound(model: string, known: readonly string[]): OpenAiError {
   const here = known.length > 0 ? `This endpoint has ${known.join(', ')}.` : 'This endpoint has none.';
