@@ -42,6 +42,19 @@ describe('the model server as a process', () => {
     expect(log()).to.include('HOST').and.include('127.0.0.1');
   });
 
+  it('names the setting that is wrong, and takes an empty one for absent', async () => {
+    const wrong: Record<string, Record<string, string>> = {
+      PORT: { PORT: '', LLM_THREADS: '' },
+      LLM_THREADS: { LLM_THREADS: 'many' },
+      TOOLS_DIR: { TOOLS_DIR: '/nowhere', MODEL_DIR: '' },
+    };
+    for (const [name, settings] of Object.entries(wrong)) {
+      const { log, exited } = start(settings);
+      expect(await exited).to.equal(1);
+      expect(JSON.parse(log()).msg).to.match(new RegExp(`^${name}: [^;]+$`));
+    }
+  });
+
   it('refuses a model file that is not the pinned one', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'model-server-'));
     try {

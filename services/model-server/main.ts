@@ -1,6 +1,8 @@
 import { availableParallelism } from 'node:os';
 import { pino } from 'pino';
 import { z } from 'zod';
+import { isInstalled } from './model-files.ts';
+import { miniLm } from './model-manifest.ts';
 import { startModelServer } from './model-server.ts';
 
 const LOOPBACK = ['127.0.0.1', '::1', 'localhost'];
@@ -10,12 +12,12 @@ const environment = z.object({
     .string()
     .default('127.0.0.1')
     .refine((host) => LOOPBACK.includes(host), `must be one of ${LOOPBACK.join(', ')}: the server asks for no key`),
-  PORT: z.coerce.number().int().min(0).max(65_535),
-  TOOLS_DIR: z.string().min(1),
-  MODEL_DIR: z.string().min(1).optional(),
+  PORT: z.coerce.number('must be a port number').int().min(0).max(65_535),
+  TOOLS_DIR: z.string('must be a folder'),
+  MODEL_DIR: z.string().optional(),
   PRELOAD_CHAT: z.stringbool().default(false),
   LLM_THREADS: z.coerce
-    .number()
+    .number('must be a number')
     .int()
     .min(1)
     .default(Math.max(1, availableParallelism() - 1)),
@@ -23,15 +25,16 @@ const environment = z.object({
 
 const log = pino({ name: 'model-server' });
 
-const settings = environment.safeParse(process.env);
+// An empty setting is an absent one, as everywhere.
+const settings = environment.safeParse(Object.fromEntries(Object.entries(process.env).filter(([, value]) => value)));
 if (!settings.success) {
   const problems = settings.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
-  log.fatal(problems.join('; '));
-  process.exit(1);
+  refuse(problems.join('; '));
 }
 
 const { HOST: host, PORT: port, LLM_THREADS: threads, PRELOAD_CHAT: preloadChat } = settings.data;
 const folders = { modelDir: settings.data.MODEL_DIR ?? null, toolsDir: settings.data.TOOLS_DIR };
+if (!isInstalled(miniLm, folders)) refuse(`TOOLS_DIR: the files of ${miniLm.id} are not in it`);
 const server = await startModelServer({ host, port, folders, threads, preloadChat, log, onFailure }).catch(onFailure);
 log.info({ url: server.url, threads }, 'listening');
 
@@ -47,6 +50,10 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
 }
 
 function onFailure(error: Error): never {
-  log.fatal(error.message);
+  refuse(error.message);
+}
+
+function refuse(reason: string): never {
+  log.fatal(reason);
   process.exit(1);
 }
