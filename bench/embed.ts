@@ -52,7 +52,7 @@ async function startRivals(toolsDir: string): Promise<void> {
   const draft = mkdtempSync(join(tmpdir(), 'bench-embed-'));
   try {
     const rewritten = join(draft, 'rewritten.onnx');
-    writeFileSync(rewritten, quantizeGraph(readFileSync(shipped)).model);
+    writeFileSync(rewritten, quantizeGraph(readFileSync(shipped), miniLm.precision).model);
     for (const [name, modelPath] of [
       ['Python with the file as shipped', shipped],
       ['Python with our rewritten graph', rewritten],

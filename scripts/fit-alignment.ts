@@ -14,7 +14,7 @@ import { areaUnderCurve, calibrationError, fitLogistic, type Sample, sigmoid } f
 
 const folder = join(process.env.DATASETS_DIR ?? '../shared/datasets', 'clinc150');
 const baseUrl = process.env.ALIGNMENT_EMBEDDING_BASE_URL ?? 'http://127.0.0.1:3290/v1';
-const model = process.env.ALIGNMENT_EMBEDDING_MODEL ?? 'all-minilm-l6-v2-int8-r1';
+const model = process.env.ALIGNMENT_EMBEDDING_MODEL ?? 'all-minilm-l6-v2-int8-r2';
 const analyze = createTextAnalyzer();
 const stemsOf = (text: string) => analyze(text).map((term) => term.stem);
 

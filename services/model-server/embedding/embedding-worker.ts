@@ -137,7 +137,7 @@ function tokenIds(text: string): number[] {
 }
 
 async function loadSession(): Promise<InferenceSession> {
-  const { model: graph } = quantizeGraph(await readPinned(model.graph, graphPath));
+  const { model: graph } = quantizeGraph(await readPinned(model.graph, graphPath), model.precision);
   return InferenceSession.create(graph, {
     // The pool has one worker a core: more threads inside a session would only fight each other.
     intraOpNumThreads: 1,

@@ -1,4 +1,5 @@
 import {
+  bytesField,
   bytesOf,
   decodeMessage,
   encodeMessage,
@@ -9,17 +10,33 @@ import {
   varintField,
 } from './protobuf.ts';
 
-/** Field numbers of onnx.proto (ModelProto, GraphProto, NodeProto, AttributeProto). */
+/** Field numbers of onnx.proto (ModelProto, GraphProto, NodeProto, AttributeProto, TensorProto). */
 const MODEL = { graph: 7 };
-const GRAPH = { node: 1, valueInfo: 13 };
+const GRAPH = { node: 1, initializer: 5, valueInfo: 13 };
 const NODE = { input: 1, output: 2, name: 3, opType: 4, attribute: 5 };
 const ATTRIBUTE = { name: 1, integer: 3, type: 20 };
+const TENSOR = { dimension: 1, type: 2, name: 8, bytes: 9 };
 const ATTRIBUTE_TYPE_INTEGER = 2;
 const FLOAT = 1;
+const INT64 = 7;
+const TOKEN_IDS = 'input_ids';
+/** What the tokens are multiplied with before a product and after it, in the shape [texts, tokens, 1]. */
+const LOUD = { down: 'loud_token_down', up: 'loud_token_up' };
 
 type Node = { opType: string; inputs: string[]; outputs: string[]; field: Field };
 /** A weight that is stored as int8 and scaled to float before use: `Mul(Cast(quantized), scale)`. */
 type ScaledWeight = { quantized: string; scale: string };
+
+/** Where rounding to 8 bits costs too much. A product is named by the module that it belongs to, as its bias is. */
+export type GraphPrecision = {
+  /** Products that stay as they are stored, in float. */
+  float: readonly string[];
+  /**
+   * A token whose values are `factor` times those of all others and would leave few of the 255 steps to them: in these
+   * products it is divided by the factor first and multiplied with it again afterwards.
+   */
+  loudToken: { id: number; factor: number; products: readonly string[] };
+};
 
 /**
  * Makes an int8 model compute in int8. Some exporters store int8 weights but turn them back into floats first
@@ -28,24 +45,42 @@ type ScaledWeight = { quantized: string; scale: string };
  * Tables that are looked up (`Gather`) are looked up as int8 and only the rows found are scaled.
  *
  * @param model bytes of an ONNX ModelProto
+ * @param precision the exceptions; none when it is left out
  * @returns bytes of the rewritten model and the number of matrix products that now run in int8
+ * @throws when the model does not have a product that `precision` names
  */
-export function quantizeGraph(model: Uint8Array): { model: Uint8Array; integerProducts: number } {
+export function quantizeGraph(
+  model: Uint8Array,
+  precision?: GraphPrecision,
+): { model: Uint8Array; integerProducts: number } {
   let integerProducts = 0;
   const fields = decodeMessage(model).map((field) => {
     if (field.number !== MODEL.graph) return field;
     const graph = decodeMessage(bytesOf(field));
-    const rewritten = rewriteNodes(graph.filter(({ number }) => number === GRAPH.node).map(readNode));
+    const nodes = graph.filter(({ number }) => number === GRAPH.node).map(readNode);
+    const rewritten = rewriteNodes(nodes, precision);
     integerProducts = rewritten.integerProducts;
     // Shape hints are left out: they are optional and still name the float weights that are gone.
     const rest = graph.filter(({ number }) => number !== GRAPH.node && number !== GRAPH.valueInfo);
-    return messageField(MODEL.graph, [...rewritten.nodes, ...rest]);
+    const loudToken = precision ? factorsOf(precision.loudToken) : [];
+    return messageField(MODEL.graph, [...loudToken, ...rewritten.nodes, ...rest]);
   });
   return { model: encodeMessage(fields), integerProducts };
 }
 
-function rewriteNodes(nodes: Node[]): { nodes: Field[]; integerProducts: number } {
-  const { weights, castOutputs } = findScaledWeights(nodes);
+function rewriteNodes(nodes: Node[], precision?: GraphPrecision): { nodes: Field[]; integerProducts: number } {
+  const products = findProducts(nodes);
+  const outputsOf = (modules: readonly string[] = []) =>
+    new Set(
+      modules.map((module) => {
+        const product = products.get(module);
+        if (!product) throw new Error(`The model has no product of ${module}.`);
+        return product.outputs[0];
+      }),
+    );
+  const inFloat = outputsOf(precision?.float);
+  const withLoudToken = outputsOf(precision?.loudToken.products);
+  const { weights, castOutputs } = findScaledWeights(nodes, inFloat);
   const quantizedInputs = new Set<string>();
   let integerProducts = 0;
 
@@ -60,17 +95,57 @@ function rewriteNodes(nodes: Node[]): { nodes: Field[]; integerProducts: number 
     const weight = node.opType === 'MatMul' ? weights.get(second) : undefined;
     if (!weight) return [node.field];
     integerProducts += 1;
-    // Query, key and value share one input, which is quantized once.
-    const quantizeInput = quantizedInputs.has(first)
-      ? []
-      : [createNode('DynamicQuantizeLinear', [first], [`${first}_u8`, `${first}_scale`, `${first}_zero`])];
-    quantizedInputs.add(first);
-    return [...quantizeInput, ...multiplyIntegers(first, weight, output)];
+    if (!withLoudToken.has(output)) return [...quantize(first), ...multiplyIntegers(first, weight, output)];
+    return [
+      createNode('Mul', [first, LOUD.down], [`${output}_input`]),
+      ...quantize(`${output}_input`),
+      ...multiplyIntegers(`${output}_input`, weight, `${output}_even`),
+      createNode('Mul', [`${output}_even`, LOUD.up], [output]),
+    ];
   });
   return { nodes: rewritten, integerProducts };
+
+  function quantize(input: string): Field[] {
+    // Query, key and value share one input, which is quantized once.
+    if (quantizedInputs.has(input)) return [];
+    quantizedInputs.add(input);
+    return [createNode('DynamicQuantizeLinear', [input], [`${input}_u8`, `${input}_scale`, `${input}_zero`])];
+  }
 }
 
-function findScaledWeights(nodes: Node[]): { weights: Map<string, ScaledWeight>; castOutputs: Set<string> } {
+/** The products by the module whose bias is added to them: they have no telling name of their own. */
+function findProducts(nodes: Node[]): Map<string, Node> {
+  const products = new Map(nodes.flatMap((node) => (node.opType === 'MatMul' ? [[node.outputs[0], node]] : [])));
+  return new Map(
+    nodes.flatMap(({ opType, inputs: [sum = '', bias = ''] }) => {
+      const product = opType === 'Add' && bias.endsWith('.bias') ? products.get(sum) : undefined;
+      return product ? [[bias.slice(0, -'.bias'.length), product]] : [];
+    }),
+  );
+}
+
+/** The factors of every token, which are 1 for all but the loud one. */
+function factorsOf({ id, factor }: GraphPrecision['loudToken']): Field[] {
+  const names = { id: 'loud_token_id', axis: 'loud_token_axis', is: 'is_loud_token', column: 'is_loud_token_column' };
+  const floats = { one: 'loud_token_one', divisor: 'loud_token_divisor', factor: 'loud_token_factor' };
+  return [
+    createConstant(names.id, INT64, BigInt64Array.of(BigInt(id))),
+    createConstant(names.axis, INT64, BigInt64Array.of(2n)),
+    createConstant(floats.one, FLOAT, Float32Array.of(1)),
+    createConstant(floats.divisor, FLOAT, Float32Array.of(1 / factor)),
+    createConstant(floats.factor, FLOAT, Float32Array.of(factor)),
+    createNode('Equal', [TOKEN_IDS, names.id], [names.is]),
+    createNode('Unsqueeze', [names.is, names.axis], [names.column]),
+    createNode('Where', [names.column, floats.divisor, floats.one], [LOUD.down]),
+    createNode('Where', [names.column, floats.factor, floats.one], [LOUD.up]),
+  ];
+}
+
+function findScaledWeights(
+  nodes: Node[],
+  inFloat: ReadonlySet<string | undefined>,
+): { weights: Map<string, ScaledWeight>; castOutputs: Set<string> } {
+  const keptWeights = new Set(nodes.flatMap(({ inputs, outputs }) => (inFloat.has(outputs[0]) ? inputs.slice(1) : [])));
   const producers = new Map(nodes.flatMap((node) => node.outputs.map((output) => [output, node])));
   const weights = new Map<string, ScaledWeight>();
   const castOutputs = new Set<string>();
@@ -81,6 +156,7 @@ function findScaledWeights(nodes: Node[]): { weights: Map<string, ScaledWeight>;
     // Neither is computed by another node, so both are stored in the file.
     const isStored = quantized !== undefined && !producers.has(quantized) && !producers.has(scale);
     if (node.opType !== 'Mul' || cast?.opType !== 'Cast' || !isStored) continue;
+    if (node.outputs.some((output) => keptWeights.has(output))) continue;
     for (const output of node.outputs) weights.set(output, { quantized, scale });
     castOutputs.add(float);
   }
@@ -119,6 +195,15 @@ function createNode(opType: string, inputs: string[], outputs: string[], attribu
     textField(NODE.name, `${opType}_${outputs[0]}`),
     textField(NODE.opType, opType),
     ...attributes,
+  ]);
+}
+
+function createConstant(name: string, type: number, values: BigInt64Array | Float32Array): Field {
+  return messageField(GRAPH.initializer, [
+    varintField(TENSOR.dimension, values.length),
+    varintField(TENSOR.type, type),
+    textField(TENSOR.name, name),
+    bytesField(TENSOR.bytes, new Uint8Array(values.buffer)),
   ]);
 }
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { startTestServer, type TestServer } from '../test-server.ts';
 
-const model = 'late-interaction-all-minilm-l6-v2-int8-r1';
+const model = 'late-interaction-all-minilm-l6-v2-int8-r2';
 const query = 'When is the invoice due?';
 const documents = [
   'The harbour was closed by ice.',
@@ -60,7 +60,7 @@ describe('GET /v1/models', () => {
     const server = await startTestServer();
     try {
       const { data } = await server.client.models.list();
-      expect(data.map(({ id }) => id)).to.deep.equal(['all-minilm-l6-v2-int8-r1', 'extractive-1', model]);
+      expect(data.map(({ id }) => id)).to.deep.equal(['all-minilm-l6-v2-int8-r2', 'extractive-1', model]);
       for (const entry of data) {
         expect(entry).to.deep.include({ local: true, prices: { input: 0, cached_input: 0, output: 0 } });
       }

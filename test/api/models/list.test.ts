@@ -12,7 +12,7 @@ describe('GET /models', () => {
     const chosen = models.filter((model) => model.default);
     expect(chosen.map(({ id, kind }) => [kind, id]).slice(0, 2)).deep.equal([
       ['chat', 'extractive-1'],
-      ['embedding', 'all-minilm-l6-v2-int8-r1'],
+      ['embedding', 'all-minilm-l6-v2-int8-r2'],
     ]);
     expect(chosen[0]).deep.include({ context_window: 32_000, prices: { input: 0, cached_input: 0, output: 0 } });
     expect(chosen[1]).include({ dimensions: 384 });

@@ -15,7 +15,7 @@ import { rarity } from '#src/domain/idf.ts';
 
 const analyze = createTextAnalyzer();
 const stems = (text: string) => analyze(text).map((term) => term.stem);
-const calibration = calibrationFor('all-minilm-l6-v2-int8-r1');
+const calibration = calibrationFor('all-minilm-l6-v2-int8-r2');
 const anchor = (words: string, weight: number, vector: number[] | null = null): Anchor => ({
   stems: stems(words),
   weight,
