@@ -17,5 +17,5 @@ export type ProvidedModel = {
   isLocal: boolean;
 };
 
-/** What a provider offers. Errors as in `Embedder`; a provider that keeps no list offers nothing. */
-export type ModelCatalog = { list(signal: AbortSignal): Promise<ProvidedModel[]> };
+/** What a provider offers, or within seconds why not. Errors as in `Embedder`; a provider without a list offers nothing. */
+export type ModelCatalog = { list(): Promise<ProvidedModel[]> };

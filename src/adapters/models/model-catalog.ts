@@ -5,6 +5,7 @@ import type { ModelCatalog, ProvidedModel } from '#src/ports/model-catalog.ts';
 import { createOpenAiClient, type Endpoint, isRecord } from './openai-client.ts';
 import { createModelErrors } from './openai-errors.ts';
 
+/** Requests wait for the first list. */
 const timeoutMs = 3_000;
 /** Some resellers list thousands; nobody chooses among so many. */
 const maxModels = 1_000;
@@ -18,10 +19,10 @@ export function createModelCatalog(endpoint: Endpoint): ModelCatalog {
   const client = createOpenAiClient(endpoint, timeoutMs);
   const toModelError = createModelErrors(endpoint);
   return {
-    async list(signal) {
-      const answer: unknown = await client.get('/models', { signal }).catch((error: unknown) => {
+    async list() {
+      const answer: unknown = await client.get('/models').catch((error: unknown) => {
         if (error instanceof NotFoundError) return { data: [] };
-        throw toModelError(error, signal);
+        throw toModelError(error);
       });
       const data = isRecord(answer) ? answer.data : undefined;
       if (!Array.isArray(data)) {

@@ -9,7 +9,6 @@ import type { Model } from './models.model.ts';
 /** A provider's list changes when somebody deploys; one that failed is asked again soon. */
 const freshMs = 60_000;
 const retryMs = 10_000;
-const loadTimeoutMs = 3_000;
 
 const kindOrder: readonly ModelKind[] = ['chat', 'embedding', 'reranker'];
 
@@ -49,7 +48,7 @@ export function createModelsService(deps: {
   async function load(): Promise<void> {
     try {
       const isFirst = provided === null;
-      provided = await catalog.list(AbortSignal.timeout(loadTimeoutMs));
+      provided = await catalog.list();
       if (isFirst) warnOfUnlisted(provided);
       nextLoadAtMs = now() + freshMs;
     } catch (error) {

@@ -11,7 +11,7 @@ describe('model catalog', () => {
   });
   after(() => server.close());
 
-  const list = () => createModelCatalog({ baseUrl: server.baseUrl, apiKey: 'key' }).list(new AbortController().signal);
+  const list = () => createModelCatalog({ baseUrl: server.baseUrl, apiKey: 'key' }).list();
   const offered = async (...data: unknown[]) => {
     server.answer(answerJson(200, { object: 'list', data }));
     return list();
