@@ -33,9 +33,12 @@ import { createEmbeddingsService, type EmbeddingsService } from './modules/embed
 import { createFoldersService, type FoldersService } from './modules/folders/folders.service.ts';
 import { createGenerationsService } from './modules/ingestion/generations.service.ts';
 import { createIngestionService, type IngestionService } from './modules/ingestion/ingestion.service.ts';
+import { createJobMovesService, type JobMovesService } from './modules/jobs/job-moves.service.ts';
+import { createJobWatch, type JobWatch } from './modules/jobs/job-watch.ts';
 import { createJobsService, type JobsService } from './modules/jobs/jobs.service.ts';
 import { createModelsService, type ModelsService } from './modules/models/models.service.ts';
 import { createTierLimitsService } from './modules/organization/tier-limits.service.ts';
+import { createRagService, type RagService } from './modules/rag/rag.service.ts';
 import { createPassageRanker } from './modules/retrieval/passage-ranker.ts';
 import { createRetrievalService } from './modules/retrieval/retrieval.service.ts';
 import { createInvariantChecks, type InvariantChecks } from './modules/store-audit/invariant-checks.ts';
@@ -61,8 +64,11 @@ export type Container = {
   auth: AuthService;
   models: ModelsService;
   jobs: JobsService;
+  jobMoves: JobMovesService;
+  jobWatch: JobWatch;
   folders: FoldersService;
   documents: DocumentsService;
+  rag: RagService;
   drafts: DraftsService;
   agents: AgentsService;
   embeddings: EmbeddingsService;
@@ -77,7 +83,7 @@ export type Container = {
 };
 
 /** The only place that constructs things. `role` names the process in logs and in the database's list of sessions. */
-export function createContainer(config: Config, role: 'api' | 'worker' | 'test'): Container {
+export function createContainer(config: Config, role: 'api' | 'worker' | 'admin' | 'test'): Container {
   const logger = pino({
     level: config.server.logLevel,
     base: { role },
@@ -147,6 +153,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
     jobs,
     orchestrator,
   });
+  const rag = createRagService({ db, documents, generations, embeddings });
   const deletion = createDeletionService({ db, blobs, embeddings, vectors, jobs, orchestrator });
 
   const chatModel = createChatModel(config.models);
@@ -198,6 +205,9 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
   const sessions = createSessionsService({ db, audit });
   const auth = createAuthService({ db, passwords, accessTokens, sessions, folders, audit });
 
+  const jobMoves = createJobMovesService({ db, orchestrator, jobs });
+  const jobWatch = createJobWatch({ jobs, findActor: (userId) => auth.findActor(userId) });
+
   return {
     config,
     logger,
@@ -210,8 +220,11 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'test')
     auth,
     models,
     jobs,
+    jobMoves,
+    jobWatch,
     folders,
     documents,
+    rag,
     drafts,
     agents,
     embeddings,

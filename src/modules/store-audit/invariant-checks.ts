@@ -5,7 +5,14 @@ import { roundsAreContiguous } from './invariants/rounds-are-contiguous.ts';
 import { scoresRefold } from './invariants/scores-refold.ts';
 import { uploadsEnd } from './invariants/uploads-end.ts';
 import { versionChainsAreLinear } from './invariants/version-chains-are-linear.ts';
-import type { InvariantCheck, InvariantDeps, InvariantReport, Patience, Violation } from './invariants.model.ts';
+import type {
+  InvariantCheck,
+  InvariantDeps,
+  InvariantId,
+  InvariantReport,
+  Patience,
+  Violation,
+} from './invariants.model.ts';
 
 const VIOLATIONS_KEPT = 20;
 
@@ -28,26 +35,42 @@ export function createInvariantChecks(deps: InvariantDeps) {
   async function run({ invariant, title, run }: InvariantCheck, patience: Patience): Promise<InvariantReport> {
     const first: Violation[] = [];
     let violations = 0;
-    const checked = await run(deps, patience, (violation) => {
-      violations += 1;
-      if (first.length < VIOLATIONS_KEPT) first.push({ invariant, ...violation });
-    });
-    return { invariant, title, isChecked: true, checked, violations, first };
+    try {
+      const checked = await run(deps, patience, (violation) => {
+        violations += 1;
+        if (first.length < VIOLATIONS_KEPT) first.push({ invariant, ...violation });
+      });
+      return { invariant, title, outcome: 'checked', checked, violations, first };
+    } catch (error) {
+      return { invariant, title, outcome: 'failed', error };
+    }
   }
 
-  async function report(patience: Partial<Patience> = {}): Promise<InvariantReport[]> {
-    const reports: InvariantReport[] = [];
-    for (const check of checks) reports.push(await run(check, { ...usualPatience, ...patience }));
-    return reports;
+  async function* reports(patience: Partial<Patience> = {}): AsyncGenerator<InvariantReport> {
+    for (const check of checks) yield await run(check, { ...usualPatience, ...patience });
   }
 
   return {
-    /** One entry an invariant, in order. */
-    report,
+    /** One of each invariant, in order, as soon as it is known. */
+    reports,
 
-    /** The first violations of each invariant; none when all is well. */
+    /** The first violations of each invariant; none when all is well. Throws when one could not be checked. */
     async check(patience: Partial<Patience> = {}): Promise<Violation[]> {
-      return (await report(patience)).flatMap((entry) => (entry.isChecked ? entry.first : []));
+      const found: Violation[] = [];
+      for await (const report of reports(patience)) {
+        if (report.outcome === 'failed') throw report.error;
+        found.push(...report.first);
+      }
+      return found;
     },
   };
 }
+
+/** Those that cannot be told from what is stored, and how they are watched. */
+export const otherInvariants = [
+  { invariant: 'I3', reason: 'the content after a fault is compared with that of a run without one, by the tests' },
+  { invariant: 'I7', reason: 'there are no evaluations yet' },
+  { invariant: 'I9', reason: 'it is about answers: the tests look for the content of other organizations in them' },
+  { invariant: 'I10', reason: 'it is about answers: the tests try the tokens of revoked sessions' },
+  { invariant: 'I12', reason: 'it is about calls: the tests count those that the model server gets' },
+] as const satisfies readonly { invariant: InvariantId; reason: string }[];

@@ -7,10 +7,10 @@ export type InvariantId = 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7' | 'I8' 
 
 export type Violation = { invariant: InvariantId; detail: string; orgId: string; documentId?: string };
 
-/** What a check found. Of the violations the first ones are kept, so that a broken installation does not fill the memory. */
+/** What a check found: of the violations the first ones, so that a broken installation does not fill the memory. */
 export type InvariantReport = { invariant: InvariantId; title: string } & (
-  | { isChecked: true; checked: number; violations: number; first: Violation[] }
-  | { isChecked: false; reason: string }
+  | { outcome: 'checked'; checked: number; violations: number; first: Violation[] }
+  | { outcome: 'failed'; error: unknown }
 );
 
 export type InvariantDeps = {

@@ -1,0 +1,220 @@
+import { Readable } from 'node:stream';
+import { expect } from 'chai';
+import { v7 as uuidv7 } from 'uuid';
+import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
+import { foldRound, initialFoldState } from '#src/domain/alignment-fold.ts';
+import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { draftDetailSchema } from '#src/modules/drafts/drafts.schema.ts';
+import type { Violation } from '#src/modules/store-audit/invariants.model.ts';
+import type { Db } from '#src/ports/database.ts';
+import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
+import { publishAgent } from '#test/support/chat-fixtures.ts';
+import type { Member } from '#test/support/client.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
+
+describe('the invariants', function () {
+  this.timeout(60_000);
+  let own: Stack;
+  let ada: Member;
+  let db: Db;
+
+  before(async () => {
+    // Without workers, so that nothing moves but what a test moves.
+    own = await startStack({}, { workers: false });
+    await registerSearchAttributes(own.container.temporal);
+    ada = await own.signUp();
+    db = own.container.db;
+  });
+  after(() => own.close());
+  afterEach(async () => {
+    await db.raw('truncate documents, chats, drafts, jobs, chunk_vectors cascade');
+    for (const blob of await own.container.blobs.list({ after: null, limit: 1_000 })) {
+      await own.container.blobs.delete(blob.key);
+    }
+  });
+
+  /** Without patience: nothing of what a test does is on its way. */
+  const check = (): Promise<Violation[]> =>
+    own.container.invariants.check({ orphanSeconds: 0, reconcileSeconds: 0, dispatchSeconds: 0 });
+
+  async function expectViolation(invariant: string, detail: RegExp, documentId?: string): Promise<void> {
+    const violations = await check();
+    expect(violations.map((violation) => `${violation.invariant} ${violation.detail}`)).length(1);
+    expect(violations[0]).include({ invariant, orgId: ada.orgId });
+    expect(violations[0]?.detail).match(detail);
+    expect(violations[0]?.documentId).equal(documentId);
+  }
+
+  async function upload(): Promise<string> {
+    const { body } = await ada.upload('/documents', { name: 'note.txt', content: 'Some words.' }, 201);
+    return fullDocumentSchema.parse(body).id;
+  }
+
+  /** A document of two chunks that readers see, as an ingestion leaves it. */
+  async function addReadable(): Promise<{ documentId: string; chunkIds: string[] }> {
+    const documentId = await upload();
+    const chunkIds = [uuidv7(), uuidv7()];
+    const of = { orgId: ada.orgId, documentId, generation: 1 };
+    const text = { content: 'Some words.', chunkKind: 'text', tokenCount: 2, contentOffset: 0, pageNumber: 1 };
+    await db('chunks').insert(
+      chunkIds.map((id, chunkIndex) => ({
+        ...of,
+        ...text,
+        id,
+        chunkIndex,
+        termCount: 2,
+        textSha256: Buffer.from('x'),
+      })),
+    );
+    const points = chunkIds.map((id) => ({ ...of, id, vector: Float32Array.of(1, 0) }));
+    await createPgVectorStore(db).upsert({ orgId: ada.orgId, model: 'some-model', points });
+    await db('documentGenerations').where({ documentId }).update({ chunksTotal: 2 });
+    await db('documents').where({ id: documentId }).update({ activeGeneration: 1 });
+    await db('jobs').where({ documentId }).update({ status: 'succeeded', finishedAt: db.fn.now() });
+    return { documentId, chunkIds };
+  }
+
+  it('hold where all is well', async () => {
+    await addReadable();
+    await addChat([0.9, 0.1, 0.2]);
+    await ada.post('/agent-drafts', { agent_name: 'Loans' }, 201);
+    expect(await check()).deep.equal([]);
+  });
+
+  describe('I1, that every upload ends', () => {
+    it('misses the job of a document', async () => {
+      const documentId = await upload();
+      await db('jobs').delete();
+      await expectViolation('I1', /has no job/, documentId);
+    });
+
+    it('misses the reason of a failure', async () => {
+      const documentId = await upload();
+      await db('jobs').update({ status: 'failed', finishedAt: db.fn.now() });
+      await expectViolation('I1', /failed without a reason/, documentId);
+    });
+
+    it('misses what a success should show', async () => {
+      const { documentId } = await addReadable();
+      await db('documents').update({ activeGeneration: null });
+      await expectViolation('I1', /readers do not see it/, documentId);
+    });
+
+    it('misses the run of an open job', async () => {
+      const documentId = await upload();
+      expect(await check()).deep.equal([]);
+      await own.container.temporal.client.workflow.getHandle(`ingest-${documentId}-1`).terminate();
+      await expectViolation('I1', /no run works on it/, documentId);
+    });
+  });
+
+  describe('I2, that chunks and vectors are the same', () => {
+    it('misses a chunk', async () => {
+      const { documentId, chunkIds } = await addReadable();
+      await db('chunks').where({ id: chunkIds[0] }).delete();
+      await db('chunkVectors').where({ chunkId: chunkIds[0] }).delete();
+      await expectViolation('I2', /Of 2 chunks there are 1, with indices from 1 to 1/, documentId);
+    });
+
+    it('misses a vector whose place a stranger has', async () => {
+      const { documentId, chunkIds } = await addReadable();
+      await db('chunkVectors').where({ chunkId: chunkIds[1] }).update({ chunkId: uuidv7() });
+      await expectViolation('I2', new RegExp(`Chunk ${chunkIds[1]} has no vector`), documentId);
+    });
+  });
+
+  it('I4 finds what belongs to nobody', async () => {
+    const key = `${ada.orgId}/${uuidv7()}`;
+    await own.container.blobs.put({ key, content: Readable.from(['left']), limitBytes: 9 });
+    await expectViolation('I4', new RegExp(`orphan_blob ${key}: 4 bytes`));
+  });
+
+  it('I4 finds a document without its original', async () => {
+    const { documentId } = await addReadable();
+    await own.container.blobs.delete((await db('documents').first('blobKey')).blobKey);
+    await expectViolation('I4', /missing_blob/, documentId);
+  });
+
+  /** A chat with a scored round for each score. */
+  async function addChat(scores: number[]): Promise<string> {
+    const agentId = await publishAgent(ada);
+    const of = { orgId: ada.orgId, createdBy: ada.userId, acl: [`user:${ada.userId}`], visibility: 'personal' };
+    const chatId = uuidv7();
+    await db('chats').insert({
+      ...of,
+      ...{ id: chatId, agentId, title: 'Loans', titleSource: 'user', roundCount: scores.length },
+      ...{ ragEnabled: false, ragReranking: false, ragRerankingType: 'llm' },
+    });
+    let state = initialFoldState;
+    for (const [index, user] of scores.entries()) {
+      const measured = { user, agent: 0.8, neutral: false, refusal: false };
+      state = foldRound(state, measured, { offTopic: 3, onTopic: 2 });
+      await db('rounds').insert({
+        ...{ orgId: ada.orgId, chatId, round: index + 1, status: 'complete', model: 'extractive-1' },
+        ...{ userContent: 'What is a loan?', assistantReply: 'Money.', scoredAt: db.fn.now() },
+        ...{ userScore: user, agentScore: 0.8, neutral: false, refusalKind: null },
+        ...{ alignmentScore: state.alignmentScore, ewma: state.ewma, echoState: state.shown },
+        foldState: JSON.stringify(state),
+      });
+    }
+    return chatId;
+  }
+
+  it('I5 misses a round, and the reply of one', async () => {
+    const chatId = await addChat([0.9, 0.9, 0.9]);
+    await db('rounds').where({ chatId, round: 3 }).update({ assistantReply: null });
+    await expectViolation('I5', /3 rounds up to number 3, and counts 3; 1 complete ones have no reply/);
+    await db('rounds').where({ chatId, round: 3 }).delete();
+    await expectViolation('I5', /2 rounds up to number 2, and counts 3/);
+  });
+
+  it('I6 notices a score, a trend or a state that was not folded', async () => {
+    for (const [column, value] of [
+      ['userScore', 0.3],
+      ['ewma', 50],
+      ['echoState', 'drift_user'],
+    ] as const) {
+      const chatId = await addChat([0.9, 0.9, 0.9]);
+      await db('rounds')
+        .where({ chatId, round: 2 })
+        .update({ [column]: value });
+      await expectViolation('I6', /round 2/);
+      await db('chats').where({ id: chatId }).delete();
+    }
+  });
+
+  it('I8 notices a chain that gives a number twice, goes on behind its head, or has two beginnings', async () => {
+    const draft = draftDetailSchema.parse((await ada.post('/agent-drafts', { agent_name: 'Loans' }, 201)).body);
+    const path = `/agent-drafts/${draft.id}/versions`;
+    await ada.post(path, { parent_version_id: draft.head_version_id }, 201);
+    expect(await check()).deep.equal([]);
+
+    await db('drafts').update({ nextVersionNumber: 2 });
+    await expectViolation('I8', /the next number is taken/);
+    await db('drafts').update({ nextVersionNumber: 3, headVersionId: draft.head_version_id });
+    await expectViolation('I8', /the head is not the end of the chain/);
+    await db('draftVersions').update({ parentVersionId: null });
+    await expectViolation('I8', /2 versions have no parent/);
+  });
+
+  it('I11 finds a job that was never started, and one that runs for ever', async () => {
+    const { documentId } = await addReadable();
+    await db('jobs').update({ status: 'queued', finishedAt: null, dispatchedAt: null });
+    await expectViolation('I11', /never started/, documentId);
+    await db('jobs').update({ status: 'running', dispatchedAt: db.raw("now() - interval '3 days'") });
+    await expectViolation('I11', /over 48 hours/, documentId);
+  });
+
+  it('are not taken for granted where they cannot be checked', async () => {
+    const cut = await startStack({ TEMPORAL_ADDRESS: '127.0.0.1:1' }, { workers: false });
+    try {
+      const member = await cut.signUp();
+      await member.upload('/documents', { name: 'note.txt', content: 'Some words.' }, 201);
+      await cut.container.db('jobs').update({ dispatchedAt: db.fn.now() });
+      const error: unknown = await cut.container.invariants.check({ reconcileSeconds: 0 }).catch((fault) => fault);
+      expect(error).instanceOf(Error);
+    } finally {
+      await cut.close();
+    }
+  });
+});
