@@ -74,10 +74,12 @@ export function createModelsService(deps: {
     return provided ?? [];
   }
 
-  const configured = (kind: ModelKind): string | null => {
+  function defaultOf(kind: ModelKind, listed: readonly ProvidedModel[]): string | undefined {
     if (kind === 'chat') return settings.chatModel;
-    return kind === 'embedding' ? settings.embeddingModel : settings.reranker.model;
-  };
+    if (kind === 'embedding') return settings.embeddingModel;
+    if (settings.reranker.isConfigured) return settings.reranker.model ?? undefined;
+    return listed.find(({ rerankingType }) => rerankingType === 'cross_encoder')?.id;
+  }
 
   function describe(id: string, kind: ModelKind, known: ProvidedModel | undefined, isDefault: boolean): Model {
     const isLocal = known?.isLocal ?? false;
@@ -98,7 +100,7 @@ export function createModelsService(deps: {
     const all = await listed();
     return kindOrder.flatMap((kind) => {
       const ofKind = all.filter((model) => model.kind === kind);
-      const chosen = configured(kind) ?? ofKind.find(({ rerankingType }) => rerankingType !== 'llm')?.id;
+      const chosen = defaultOf(kind, ofKind);
       const others = ofKind
         .filter((model) => model.id !== chosen)
         .map((model) => describe(model.id, kind, model, false));

@@ -89,6 +89,12 @@ describe('the models of a deployment', () => {
     const unnamed = create(unreachable, { model: null, isConfigured: true });
     expect(await unnamed.models.reranker('cross_encoder')).deep.equal({ model: null });
     expect(await unnamed.models.reranker('llm')).equal(null);
+    const elsewhere = create(listed, { model: null, isConfigured: true });
+    const defaults = (await elsewhere.models.list()).filter(({ isDefault }) => isDefault);
+    expect(
+      defaults.map(({ kind }) => kind),
+      'a server of its own ranks, and its model has no name',
+    ).deep.equal(['chat', 'embedding']);
   });
 
   it('are read once a minute at most, and soon again after a failure', async () => {
