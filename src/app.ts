@@ -26,6 +26,7 @@ import { draftsRoutes } from './modules/drafts/drafts.routes.ts';
 import { foldersRoutes } from './modules/folders/folders.routes.ts';
 import { jobsRoutes } from './modules/jobs/jobs.routes.ts';
 import { modelsRoutes } from './modules/models/models.routes.ts';
+import { ragRoutes } from './modules/rag/rag.routes.ts';
 
 const title = 'Agent Conversation Service';
 
@@ -54,6 +55,7 @@ export function createApp(container: Container): App {
     ...modelsRoutes(container.models),
     ...foldersRoutes(container.folders),
     ...documentsRoutes(container.documents),
+    ...ragRoutes(container.rag),
     ...draftsRoutes(container.drafts),
     ...agentsRoutes(container.agents),
     ...chatRoutes(container.chat, cursors),

@@ -102,12 +102,19 @@ function describeBody(route: Route, schemas: JsonSchemas) {
     return { required, content: { 'application/json': { schema } } };
   }
   const form = schemas.convert(spec.fields, 'input', owner);
+  const isFileRequired = spec.kind === 'multipart';
   const schema = {
     ...form,
     properties: { file: { type: 'string', format: 'binary' }, ...form.properties },
-    required: ['file', ...(form.required ?? [])],
+    required: [...(isFileRequired ? ['file'] : []), ...(form.required ?? [])],
   };
-  return { required: true, content: { 'multipart/form-data': { schema } } };
+  return {
+    required: isFileRequired,
+    content: {
+      'multipart/form-data': { schema },
+      ...(!isFileRequired && { 'application/json': { schema: form } }),
+    },
+  };
 }
 
 function describeResponse(spec: ResponseSpec, route: Route, schemas: JsonSchemas) {

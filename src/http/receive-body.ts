@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { readJsonBody } from './json-body.ts';
 import type { Route } from './route.ts';
-import { receiveForm } from './upload.ts';
+import { isForm, receiveForm } from './upload.ts';
 import { validate } from './validate.ts';
 
 /** A body that has arrived but is not checked yet. */
@@ -23,18 +23,22 @@ export async function receiveBody(
 ): Promise<ReceivedBody> {
   const spec = route.body;
   if (spec === undefined) return { identity: null, parse: () => undefined, discard: nothingToDiscard };
-  if (!('kind' in spec)) {
+  if (!('kind' in spec) || (spec.kind === 'multipart_or_json' && !isForm(req))) {
+    const schema = 'kind' in spec ? spec.fields : spec;
     const json = await readJsonBody(req, route.bodyLimitBytes);
-    return { identity: json, parse: () => validate(spec, json), discard: nothingToDiscard };
+    return { identity: json, parse: () => validate(schema, json), discard: nothingToDiscard };
   }
   if (actor === undefined) throw new Error(`${route.operationId}: an upload needs a caller`);
   const { fields, file } = await receiveForm(req, {
     store: (upload) => spec.store(actor, upload),
     discard: spec.discard,
+    isFileOptional: spec.kind === 'multipart_or_json',
   });
   return {
-    identity: { ...fields, file: file.sha256, fileName: file.fileName },
+    identity: { ...fields, file: file?.sha256, fileName: file?.fileName },
     parse: () => ({ ...Object(validate(spec.fields, fields)), file }),
-    discard: () => spec.discard(file),
+    discard: async () => {
+      if (file !== undefined) await spec.discard(file);
+    },
   };
 }

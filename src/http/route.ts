@@ -19,9 +19,12 @@ type Responses = Readonly<Record<number, ResponseSpec>>;
 
 export type IncomingFile = { fileName: string; mediaType: string; content: Readable };
 
-/** A form with one file part named `file`. See {@link multipart}. */
-export type MultipartBody<Fields extends z.ZodType = z.ZodType> = {
-  kind: 'multipart';
+/** A form with one file part named `file`. See {@link multipart} and {@link multipartOrJson}. */
+export type MultipartBody<
+  Fields extends z.ZodType = z.ZodType,
+  Kind extends 'multipart' | 'multipart_or_json' = 'multipart' | 'multipart_or_json',
+> = {
+  kind: Kind;
   fields: Fields;
   store: (actor: RequestActor, upload: IncomingFile) => Promise<StoredUpload>;
   discard: (stored: StoredUpload) => Promise<void>;
@@ -31,15 +34,24 @@ export type MultipartBody<Fields extends z.ZodType = z.ZodType> = {
  * A body that is streamed: the part `file` goes to `store` as it arrives, other parts are checked by `fields` whether
  * they come before or after it. `discard` gets what was stored when the request is refused after all.
  */
-export function multipart<Fields extends z.ZodType>(spec: Omit<MultipartBody<Fields>, 'kind'>): MultipartBody<Fields> {
+export function multipart<Fields extends z.ZodType>(
+  spec: Omit<MultipartBody<Fields>, 'kind'>,
+): MultipartBody<Fields, 'multipart'> {
   return { kind: 'multipart', ...spec };
+}
+
+/** The same where the file may be missing: then the fields may come as JSON, too. They are checked by one schema. */
+export function multipartOrJson<Fields extends z.ZodType>(
+  spec: Omit<MultipartBody<Fields>, 'kind'>,
+): MultipartBody<Fields, 'multipart_or_json'> {
+  return { kind: 'multipart_or_json', ...spec };
 }
 
 export type BodySpec = z.ZodType | MultipartBody;
 
 type BodyOf<Body> =
-  Body extends MultipartBody<infer Fields>
-    ? z.output<Fields> & { file: StoredUpload }
+  Body extends MultipartBody<infer Fields, infer Kind>
+    ? z.output<Fields> & { file: Kind extends 'multipart' ? StoredUpload : StoredUpload | undefined }
     : Body extends z.ZodType
       ? z.output<Body>
       : undefined;

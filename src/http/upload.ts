@@ -15,9 +15,10 @@ const defaultPatienceMs = 60_000;
 type FormTarget = {
   store: (upload: IncomingFile) => Promise<StoredUpload>;
   discard: (stored: StoredUpload) => Promise<void>;
+  isFileOptional?: boolean;
 };
 
-export type ReceivedForm = { fields: Record<string, unknown>; file: StoredUpload };
+export type ReceivedForm = { fields: Record<string, unknown>; file: StoredUpload | undefined };
 
 /**
  * Reads a form whose part `file` is streamed to `store` while it arrives. Nothing is left behind by a form that turns
@@ -79,16 +80,20 @@ async function readForm(req: IncomingMessage, target: FormTarget): Promise<Recei
     failure = appError('malformed_request', { detail: 'The form is damaged or broke off.', cause: error });
   });
   const stored = await storing;
-  if (failure === undefined && stored === undefined) fail(fieldError('file', 'A file is required', 'required'));
-  if (failure !== undefined || stored === undefined) {
+  if (stored === undefined && !target.isFileOptional) fail(fieldError('file', 'A file is required', 'required'));
+  if (failure !== undefined) {
     if (stored !== undefined) await target.discard(stored);
     throw failure;
   }
   return { fields: singleValues(fields), file: stored };
 }
 
+export function isForm(req: IncomingMessage): boolean {
+  return /^multipart\/form-data\s*;/i.test(req.headers['content-type'] ?? '');
+}
+
 function openParser(req: IncomingMessage) {
-  if (!/^multipart\/form-data\s*;/i.test(req.headers['content-type'] ?? '')) {
+  if (!isForm(req)) {
     throw appError('unsupported_media_type', { detail: 'This takes a body of type multipart/form-data.' });
   }
   try {

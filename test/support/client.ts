@@ -15,16 +15,18 @@ export type ApiClient = {
   post(path: string, body: unknown, expectedStatus: number, headers?: Record<string, string>): Promise<Reply>;
   patch(path: string, body: unknown, expectedStatus: number, headers?: Record<string, string>): Promise<Reply>;
   put(path: string, body: unknown, expectedStatus: number, headers?: Record<string, string>): Promise<Reply>;
-  /** Posts a form with the part `file`. */
+  /** Sends a form with the part `file`: a POST unless told otherwise. */
   upload(
     path: string,
     file: { name: string; content: string | Uint8Array<ArrayBuffer>; type?: string },
     expectedStatus: number,
-    options?: { fields?: Record<string, string>; headers?: Record<string, string> },
+    options?: { method?: 'POST' | 'PATCH'; fields?: Record<string, string>; headers?: Record<string, string> },
   ): Promise<Reply>;
   /** The answer as it comes, unchecked: for streams and for odd requests. */
   raw(path: string, init?: RequestInit): Promise<Response>;
   withToken(token: string): ApiClient;
+  /** The same caller before another process of the service. */
+  at(baseUrl: string): ApiClient;
 };
 
 /** A signed-in user with an organization of his own. */
@@ -69,14 +71,15 @@ export function createClient(options: { baseUrl: string; routes: readonly Route[
     post: withJson('POST'),
     patch: withJson('PATCH'),
     put: withJson('PUT'),
-    upload: (path, file, expectedStatus, { fields = {}, headers = {} } = {}) => {
+    upload: (path, file, expectedStatus, { method = 'POST', fields = {}, headers = {} } = {}) => {
       const form = new FormData();
       for (const [name, value] of Object.entries(fields)) form.set(name, value);
       form.set('file', new Blob([file.content], file.type === undefined ? {} : { type: file.type }), file.name);
-      return request('POST', path, { headers, body: form }, expectedStatus);
+      return request(method, path, { headers, body: form }, expectedStatus);
     },
     raw,
     withToken: (next) => createClient({ baseUrl, routes, token: next }),
+    at: (other) => createClient({ baseUrl: other, routes, token }),
   };
 }
 

@@ -2,13 +2,13 @@ import { v7 as uuidv7 } from 'uuid';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
 import { guessFormat } from '#src/domain/format-guess.ts';
 import { isOneLine } from '#src/domain/plain-text.ts';
-import { type ChunkingWishes, isOverlapBelowTarget, type RagConfig, withChunking } from '#src/domain/rag-config.ts';
-import type { Actor, RequestActor } from '#src/domain/visibility.ts';
-import { appError, fieldError } from '#src/errors.ts';
+import { type ChunkingWishes, type RagConfig, withChunking } from '#src/domain/rag-config.ts';
+import type { RequestActor } from '#src/domain/visibility.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { Db } from '#src/ports/database.ts';
+import { requireOverlapBelowTarget, requireRoom } from './document-limits.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 
 export type NewDocument = {
@@ -34,18 +34,9 @@ export type IntakeDeps = {
 
 /** Makes documents of stored files. */
 export function createDocumentIntake(deps: IntakeDeps) {
-  const requireRoom = async (trx: Db, actor: Actor, file: StoredUpload): Promise<void> => {
-    const limits = await deps.limits.lock(trx, actor.orgId);
-    const usage = await createDocumentsRepository(trx).usage(actor.orgId);
-    if (usage.documents >= limits.documents) throw appError('document_limit_reached');
-    if (usage.storageBytes + file.sizeBytes > limits.storageBytes) throw appError('storage_quota_exceeded');
-  };
-
   const configOf = async ({ chunking }: NewDocument): Promise<RagConfig> => {
     const ragConfig = withChunking(await deps.defaultConfig(), chunking);
-    if (!isOverlapBelowTarget(ragConfig.chunking)) {
-      throw fieldError('overlap_tokens', 'must be less than target_tokens');
-    }
+    requireOverlapBelowTarget(ragConfig.chunking);
     return ragConfig;
   };
 
@@ -57,7 +48,9 @@ export function createDocumentIntake(deps: IntakeDeps) {
     ragConfig: RagConfig,
   ): Promise<IngestionPlan | undefined> => {
     const { file } = input;
-    await requireRoom(trx, actor, file);
+    const limits = await deps.limits.lock(trx, actor.orgId);
+    const documents = createDocumentsRepository(trx);
+    requireRoom(limits, await documents.usage(actor.orgId), { documents: 1, bytes: file.sizeBytes });
     const folder = await deps.folders.requireTarget(trx, actor, input.targetFolderId);
     const document = {
       id,
@@ -77,7 +70,6 @@ export function createDocumentIntake(deps: IntakeDeps) {
       createdBy: actor.userId,
       updatedBy: actor.userId,
     };
-    const documents = createDocumentsRepository(trx);
     await documents.insert(document);
     await documents.link({ orgId: actor.orgId, folderId: folder.id, documentId: id, createdBy: actor.userId });
     if (!input.ingest) return undefined;

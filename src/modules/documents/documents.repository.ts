@@ -5,23 +5,6 @@ import type { DocumentRow, DocumentView } from './documents.model.ts';
 
 const previewLength = 280;
 
-/** What is left out stays as it is. */
-export type DocumentUpdate = Partial<
-  Pick<
-    DocumentRow,
-    | 'name'
-    | 'fileName'
-    | 'mediaType'
-    | 'declaredFormat'
-    | 'sourceFormat'
-    | 'sizeBytes'
-    | 'contentSha256'
-    | 'blobKey'
-    | 'ragConfig'
-    | 'acl'
-  >
->;
-
 export function createDocumentsRepository(db: Db) {
   /** `page` is a query of document ids: joins and previews are then paid for one page only. */
   const views = (actor: Actor, page: ReturnType<typeof readableIds>) => {
@@ -133,14 +116,14 @@ export function createDocumentsRepository(db: Db) {
       await db('documents').insert({ ...document, ragConfig: JSON.stringify(document.ragConfig) });
     },
 
-    async update({ id, ragConfig, ...change }: Pick<DocumentRow, 'id' | 'updatedBy'> & DocumentUpdate): Promise<void> {
+    /** All that a request may change; its ingestion is not. */
+    async update(document: DocumentRow): Promise<void> {
+      const { name, fileName, mediaType, declaredFormat, sourceFormat, sizeBytes, contentSha256, blobKey } = document;
+      const original = { fileName, mediaType, declaredFormat, sourceFormat, sizeBytes, contentSha256, blobKey };
+      const { ragConfig, acl, updatedBy } = document;
       await db('documents')
-        .where({ id })
-        .update({
-          ...change,
-          ...(ragConfig !== undefined && { ragConfig: JSON.stringify(ragConfig) }),
-          updatedAt: db.fn.now(),
-        });
+        .where({ id: document.id })
+        .update({ name, ...original, ragConfig: JSON.stringify(ragConfig), acl, updatedBy, updatedAt: db.fn.now() });
     },
 
     /** No key opens it from then on. */

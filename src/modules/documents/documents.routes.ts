@@ -2,8 +2,9 @@ import { z } from 'zod';
 import { mediaTypeOf } from '#src/domain/format-guess.ts';
 import { created, file, noContent, ok } from '#src/http/answers.ts';
 import { idParam } from '#src/http/params.ts';
-import { multipart, type Route, route } from '#src/http/route.ts';
+import { multipart, multipartOrJson, type Route, route } from '#src/http/route.ts';
 import {
+  changeDocumentFields,
   chunkInContextSchema,
   chunkingStatusSchema,
   chunkListSchema,
@@ -122,6 +123,36 @@ export function documentsRoutes(documents: DocumentsService): Route[] {
       errors: ['document_not_found'],
       handle: async ({ actor, params: { document_id } }) =>
         ok(toFullDocumentDto(await documents.get(actor, document_id))),
+    }),
+    route({
+      method: 'patch',
+      path: '/documents/:document_id',
+      operationId: 'changeDocument',
+      tag: 'documents',
+      summary: 'Rename or move a document, replace its original, or change how it is cut',
+      access: 'user',
+      params,
+      body: multipartOrJson({
+        fields: changeDocumentFields,
+        store: (actor, upload) => documents.storeFile(actor, upload),
+        discard: (stored) => documents.discardFile(stored),
+      }),
+      responses: { 200: { description: 'The document as it is now', schema: fullDocumentSchema } },
+      errors: ['document_not_found', 'folder_not_found', 'forbidden', 'storage_quota_exceeded'],
+      handle: async ({ actor, params: { document_id }, body }) => {
+        const document = await documents.change(actor, document_id, {
+          name: body.name,
+          targetFolderId: body.target_folder_id,
+          file: body.file,
+          chunking: {
+            method: body.chunking_method,
+            targetTokens: body.target_tokens,
+            overlapTokens: body.overlap_tokens,
+          },
+          ingest: body.ingest ?? body.file !== undefined,
+        });
+        return ok(toFullDocumentDto(document));
+      },
     }),
     route({
       method: 'delete',

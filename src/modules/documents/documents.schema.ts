@@ -4,7 +4,7 @@ import { pageNumberAt } from '#src/domain/page-map.ts';
 import { isOneLine } from '#src/domain/plain-text.ts';
 import { maxTargetTokens } from '#src/domain/rag-config.ts';
 import { type IngestionSource, staleness } from '#src/domain/staleness.ts';
-import { idField, integerField, visibilityField } from '#src/http/fields.ts';
+import { idField, integerField, switchField, visibilityField } from '#src/http/fields.ts';
 import type { ChunkInContext, ChunkRow, DocumentView, FullDocument } from './documents.model.ts';
 
 const name = z.string().trim().min(1).max(255).refine(isOneLine, 'must be one line without control characters');
@@ -17,6 +17,18 @@ export const uploadDocumentFields = z.strictObject({
   target_tokens: integerField({ min: 1, max: maxTargetTokens }).optional(),
   overlap_tokens: integerField({ min: 0, max: maxTargetTokens }).optional().describe('Less than `target_tokens`.'),
   ingest: z.stringbool().default(true).describe('Chunk and embed after the upload.'),
+});
+
+/** What is left out stays as it is. */
+export const changeDocumentFields = z.strictObject({
+  name: name.optional(),
+  target_folder_id: idField.optional().describe('The only folder that the document is in from then on.'),
+  chunking_method: z.enum(['token', 'semantic']).optional(),
+  target_tokens: integerField({ min: 1, max: maxTargetTokens }).optional(),
+  overlap_tokens: integerField({ min: 0, max: maxTargetTokens }).optional().describe('Less than `target_tokens`.'),
+  ingest: switchField
+    .optional()
+    .describe('Chunk and embed again where that is needed; with a file unless told otherwise.'),
 });
 
 export const pasteDocumentBody = z.strictObject({

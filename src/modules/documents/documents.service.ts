@@ -1,14 +1,17 @@
 import { Readable } from 'node:stream';
-import type { Logger } from 'pino';
 import { v7 as uuidv7 } from 'uuid';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
 import { fileExtension } from '#src/domain/document-format.ts';
+import type { RagConfig } from '#src/domain/rag-config.ts';
 import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
+import type { Db } from '#src/ports/database.ts';
 import { createChunksRepository } from './chunks.repository.ts';
+import { lockWritable } from './document-access.ts';
+import { type ChangeDeps, createDocumentChanges, type DocumentChange } from './document-changes.ts';
 import { createDocumentIntake, type IntakeDeps, type NewDocument } from './document-intake.ts';
 import { createDocumentRemoval, type RemovalDeps } from './document-removal.ts';
 import type { ChunkInContext, ChunkRow, DocumentRow, DocumentView, FullDocument } from './documents.model.ts';
@@ -27,18 +30,19 @@ const pastedAs = {
   code: { extension: '.txt', mediaType: 'text/plain' },
 } as const;
 
-export function createDocumentsService(
-  deps: IntakeDeps &
-    RemovalDeps & {
-      blobs: BlobStore;
-      folders: Pick<FoldersService, 'get'>;
-      limits: Pick<TierLimitsService, 'of'>;
-      logger: Pick<Logger, 'warn'>;
-    },
-) {
+export type DocumentsDeps = IntakeDeps &
+  ChangeDeps &
+  RemovalDeps & {
+    blobs: BlobStore;
+    folders: Pick<FoldersService, 'get'>;
+    limits: Pick<TierLimitsService, 'of'>;
+  };
+
+export function createDocumentsService(deps: DocumentsDeps) {
   const documents = createDocumentsRepository(deps.db);
   const chunks = createChunksRepository(deps.db);
   const intake = createDocumentIntake(deps);
+  const changes = createDocumentChanges(deps);
   const removal = createDocumentRemoval(deps);
 
   const getView = async (actor: Actor, documentId: string): Promise<DocumentView> => {
@@ -112,6 +116,18 @@ export function createDocumentsService(
       const chunk = await chunks.findActive(actor, chunkId);
       if (chunk === undefined) throw appError('chunk_not_found');
       return chunk;
+    },
+
+    async change(actor: RequestActor, documentId: string, change: DocumentChange): Promise<FullDocument> {
+      await changes.change(actor, documentId, change);
+      return get(actor, documentId);
+    },
+
+    /** For a change by another service, in its transaction. */
+    lockWritable,
+
+    async setConfig(trx: Db, actor: Actor, document: DocumentRow, ragConfig: RagConfig): Promise<void> {
+      await createDocumentsRepository(trx).update({ ...document, ragConfig, updatedBy: actor.userId });
     },
 
     /** Nobody reads the document from then on; the rest of it is taken away by a workflow. */

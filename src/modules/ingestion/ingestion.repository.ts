@@ -106,6 +106,21 @@ export function createIngestionRepository(db: Db) {
       return flipped === 1;
     },
 
+    /** Originals of older generations that neither the document nor a newer one has. */
+    async listReplacedBlobKeys(of: IngestDocumentInput): Promise<string[]> {
+      const { rows } = await db.raw<{ rows: { blobKey: string }[] }>(
+        `select blob_key from document_generations
+         where org_id = :orgId and document_id = :documentId and generation < :generation
+         except
+         select blob_key from document_generations
+         where org_id = :orgId and document_id = :documentId and generation >= :generation
+         except
+         select blob_key from documents where org_id = :orgId and id = :documentId`,
+        of,
+      );
+      return rows.map((row) => row.blobKey);
+    },
+
     /** With their chunks and postings, which may be a million rows: a part at a time. */
     async deleteOlderGenerations(of: IngestDocumentInput): Promise<void> {
       const older = (table: string) =>

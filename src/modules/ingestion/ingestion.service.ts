@@ -45,7 +45,7 @@ export type IngestionService = ReturnType<typeof createIngestionService>;
  */
 export function createIngestionService(deps: {
   db: Db;
-  blobs: Pick<BlobStore, 'withLocalFile'>;
+  blobs: Pick<BlobStore, 'withLocalFile' | 'delete'>;
   converter: Converter;
   chunker: Chunker;
   embeddings: Pick<EmbeddingsService, 'model' | 'embed' | 'hash'>;
@@ -77,6 +77,7 @@ export function createIngestionService(deps: {
   /** Rows last: they say that there is something to collect. */
   async function collectOlderGenerations(of: IngestDocumentInput): Promise<void> {
     await vectors.deleteGenerations({ orgId: of.orgId, documentId: of.documentId, before: of.generation });
+    for (const blobKey of await repository.listReplacedBlobKeys(of)) await blobs.delete(blobKey);
     await repository.deleteOlderGenerations(of);
   }
 

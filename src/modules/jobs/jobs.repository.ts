@@ -83,6 +83,13 @@ export function createJobsRepository(db: Db) {
       return jobs().where(of).whereNull('finishedAt').orderBy('createdAt').pluck('id');
     },
 
+    /** For all jobs of a document whose own keys have changed. */
+    async setAcl(documentId: string, acl: readonly string[]): Promise<void> {
+      await jobs()
+        .where({ documentId })
+        .update({ acl: [...acl] });
+    },
+
     /** Of an attempt that is still open: its run is gone, so that it has to be started again. */
     async requeue({ id, attempt }: Run): Promise<void> {
       await jobs().where({ id, attempt }).whereNull('finishedAt').update({ status: 'queued', dispatchedAt: null });

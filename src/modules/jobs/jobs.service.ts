@@ -92,6 +92,11 @@ export function createJobsService(deps: {
       await settle(open, reconcile, 'runs could not be looked at');
     },
 
+    /** Lets those see a document's jobs who may read the document now. */
+    async share(trx: Db, documentId: string, acl: readonly string[]): Promise<void> {
+      await createJobsRepository(trx).setAcl(documentId, acl);
+    },
+
     /** Ids of the jobs of this kind that work, or wait to work, on a document. */
     async openRunsOf(trx: Db, of: { documentId: string; kind: JobKind }): Promise<string[]> {
       return createJobsRepository(trx).listOpenIds(of);

@@ -1,0 +1,115 @@
+import type { Logger } from 'pino';
+import type { StoredUpload } from '#src/contracts/uploads.ts';
+import { guessFormat } from '#src/domain/format-guess.ts';
+import { type ChunkingWishes, withChunking } from '#src/domain/rag-config.ts';
+import type { RequestActor } from '#src/domain/visibility.ts';
+import type { FoldersService } from '#src/modules/folders/folders.service.ts';
+import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
+import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
+import type { BlobStore } from '#src/ports/blob-store.ts';
+import type { Db } from '#src/ports/database.ts';
+import { lockWritable } from './document-access.ts';
+import { requireOverlapBelowTarget, requireRoom } from './document-limits.ts';
+import type { DocumentRow } from './documents.model.ts';
+import { createDocumentsRepository } from './documents.repository.ts';
+
+/** What is undefined stays as it is. */
+export type DocumentChange = {
+  name: string | undefined;
+  /** The only folder that the document is in from then on. */
+  targetFolderId: string | undefined;
+  /** Takes the place of the original. */
+  file: StoredUpload | undefined;
+  chunking: ChunkingWishes;
+  ingest: boolean;
+};
+
+export type ChangeDeps = {
+  db: Db;
+  blobs: Pick<BlobStore, 'delete'>;
+  folders: Pick<FoldersService, 'requireTarget'>;
+  generations: Pick<GenerationsService, 'open' | 'openIfNeeded' | 'carryOut'>;
+  jobs: Pick<JobsService, 'share'>;
+  limits: Pick<TierLimitsService, 'lock'>;
+  logger: Pick<Logger, 'warn'>;
+};
+
+/** Renames, moves, replaces and configures documents. */
+export function createDocumentChanges(deps: ChangeDeps) {
+  const { db, blobs, folders, generations, jobs, limits, logger } = deps;
+
+  /** The row as it will be, and the plan for its ingestion if one is wanted. */
+  async function apply(
+    trx: Db,
+    actor: RequestActor,
+    documentId: string,
+    change: DocumentChange,
+  ): Promise<{ before: DocumentRow; plan: IngestionPlan | undefined }> {
+    const { file, targetFolderId, ingest } = change;
+    // Before the document's row, as uploads do: two that wait for each other would wait for ever.
+    const limit = file && (await limits.lock(trx, actor.orgId));
+    const before = await lockWritable(trx, actor, documentId);
+    const repository = createDocumentsRepository(trx);
+    if (file && limit) {
+      requireRoom(limit, await repository.usage(actor.orgId), {
+        documents: 0,
+        bytes: file.sizeBytes - before.sizeBytes,
+      });
+    }
+    const folder = targetFolderId === undefined ? undefined : await folders.requireTarget(trx, actor, targetFolderId);
+    const ragConfig = withChunking(before.ragConfig, change.chunking);
+    requireOverlapBelowTarget(ragConfig.chunking);
+
+    const after: DocumentRow = {
+      ...before,
+      ...(change.name !== undefined && { name: change.name }),
+      ...(file !== undefined && originalOf(file)),
+      ...(folder !== undefined && { acl: [...new Set([`user:${before.createdBy}`, ...folder.acl])] }),
+      ragConfig,
+      updatedBy: actor.userId,
+    };
+    await repository.update(after);
+    if (folder !== undefined) {
+      await repository.moveTo({ orgId: actor.orgId, folderId: folder.id, documentId, createdBy: actor.userId });
+      await jobs.share(trx, documentId, after.acl);
+    }
+    if (!ingest) return { before, plan: undefined };
+    // The same bytes under another name may be of another format.
+    const plan = await (file ? generations.open(trx, actor, after) : generations.openIfNeeded(trx, actor, after));
+    return { before, plan };
+  }
+
+  /** What cannot be deleted now is found by the audit of the stores. */
+  async function deleteReplaced({ orgId, blobKey }: DocumentRow): Promise<void> {
+    try {
+      if (!(await createDocumentsRepository(db).isBlobInUse(orgId, blobKey))) await blobs.delete(blobKey);
+    } catch (error) {
+      logger.warn({ err: error, blobKey }, 'a replaced original could not be removed');
+    }
+  }
+
+  return {
+    /**
+     * Throws `document_not_found`, `folder_not_found`, `storage_quota_exceeded`, and `forbidden` for who may only read
+     * the document or the folder.
+     */
+    async change(actor: RequestActor, documentId: string, change: DocumentChange): Promise<void> {
+      const { before, plan } = await db.transaction((trx) => apply(trx, actor, documentId, change));
+      if (plan !== undefined) await generations.carryOut(plan);
+      if (change.file !== undefined) await deleteReplaced(before);
+    },
+  };
+}
+
+function originalOf(file: StoredUpload) {
+  return {
+    fileName: file.fileName,
+    mediaType: file.mediaType,
+    declaredFormat: null,
+    sourceFormat: guessFormat(file),
+    sizeBytes: file.sizeBytes,
+    contentSha256: file.sha256,
+    blobKey: file.blobKey,
+  };
+}

@@ -1,0 +1,121 @@
+import { z } from 'zod';
+import { jobPartId } from '#src/contracts/workflow-ids.ts';
+import { isOverlapBelowTarget, maxTargetTokens, type RagConfig } from '#src/domain/rag-config.ts';
+import { idField } from '#src/http/fields.ts';
+import type { IngestAnswer } from './rag.service.ts';
+
+/** What a search of one leg may bring; more than is fused only costs time. */
+const maxLegLimit = 1_000;
+/** Retrieval loads that many passages. */
+const maxTopK = 50;
+
+const chunkingSchema = z
+  .strictObject({
+    method: z.enum(['token', 'semantic']),
+    target_tokens: z.int().min(1).max(maxTargetTokens),
+    overlap_tokens: z.int().min(0).describe('Less than `target_tokens`.'),
+  })
+  .superRefine((chunking, context) => {
+    if (isOverlapBelowTarget({ targetTokens: chunking.target_tokens, overlapTokens: chunking.overlap_tokens })) return;
+    context.addIssue({ code: 'custom', path: ['overlap_tokens'], message: 'must be less than target_tokens' });
+  });
+
+/** All of it, both ways: what is left out of a write is refused and not guessed. */
+export const ragConfigSchema = z.strictObject({
+  chunking: chunkingSchema,
+  retrieval: z.strictObject({
+    mode: z.enum(['vector', 'word_match', 'hybrid']),
+    rrf_k: z.int().min(1).max(10_000).describe('Higher blends the two searches more evenly.'),
+    word_match_limit: z.int().min(1).max(maxLegLimit),
+    vector_limit: z.int().min(1).max(maxLegLimit),
+    min_vector_similarity: z.number().min(-1).max(1),
+  }),
+  reranking: z.strictObject({
+    enabled: z.boolean(),
+    reranker_type: z.enum(['cross_encoder', 'llm']),
+    top_k: z.int().min(1).max(maxTopK).describe('Passages kept after reranking.'),
+  }),
+  embedding: z.strictObject({ model: z.string().min(1).max(200) }),
+});
+
+export const ragConfigAnswerSchema = z.strictObject({ config: ragConfigSchema });
+
+export const ingestBody = z.strictObject({
+  redo: z.boolean().default(false).describe('Delete the existing chunks first.'),
+});
+
+export const ingestAnswerSchema = z.strictObject({
+  document_id: idField,
+  parse_job_id: z.string(),
+  converter_job_id: z.string(),
+  chunking_job_id: z.string(),
+  embedding_job_id: z.string(),
+  upload_complete: z.boolean(),
+  chunking_complete: z.boolean(),
+  embedding_complete: z.boolean(),
+  queued: z.boolean().describe('False when there is nothing to do, or when it is under way already.'),
+});
+
+export type RagConfigDto = z.infer<typeof ragConfigSchema>;
+
+export function toRagConfigDto({ chunking, retrieval, reranking, embedding }: RagConfig): RagConfigDto {
+  return {
+    chunking: {
+      method: chunking.method,
+      target_tokens: chunking.targetTokens,
+      overlap_tokens: chunking.overlapTokens,
+    },
+    retrieval: {
+      mode: retrieval.mode,
+      rrf_k: retrieval.rrfK,
+      word_match_limit: retrieval.wordMatchLimit,
+      vector_limit: retrieval.vectorLimit,
+      min_vector_similarity: retrieval.minVectorSimilarity,
+    },
+    reranking: {
+      enabled: reranking.enabled,
+      reranker_type: reranking.rerankerType,
+      top_k: reranking.topK,
+    },
+    embedding: { model: embedding.model },
+  };
+}
+
+export function fromRagConfigDto({ chunking, retrieval, reranking, embedding }: RagConfigDto): RagConfig {
+  return {
+    chunking: {
+      method: chunking.method,
+      targetTokens: chunking.target_tokens,
+      overlapTokens: chunking.overlap_tokens,
+    },
+    retrieval: {
+      mode: retrieval.mode,
+      rrfK: retrieval.rrf_k,
+      wordMatchLimit: retrieval.word_match_limit,
+      vectorLimit: retrieval.vector_limit,
+      minVectorSimilarity: retrieval.min_vector_similarity,
+    },
+    reranking: {
+      enabled: reranking.enabled,
+      rerankerType: reranking.reranker_type,
+      topK: reranking.top_k,
+    },
+    embedding: { model: embedding.model },
+  };
+}
+
+export function toIngestAnswerDto(answer: IngestAnswer): z.infer<typeof ingestAnswerSchema> {
+  const part = (stage: string) => jobPartId(answer.jobId, stage);
+  return {
+    document_id: answer.documentId,
+    parse_job_id: part('parse'),
+    converter_job_id: part('convert'),
+    chunking_job_id: part('chunk'),
+    embedding_job_id: part('embed'),
+    // A document is there once its file is.
+    upload_complete: true,
+    chunking_complete: answer.chunkingComplete,
+    embedding_complete: answer.embeddingComplete,
+    queued: answer.queued,
+  };
+}
