@@ -93,7 +93,7 @@ async function tell(options: {
   const questions = options.questions.length > 0 ? options.questions : fallback;
   let chatId: string | null = null;
   for (const text of questions) {
-    chatId = await ask(api, narrator, { text, agentId: agent.id, chatId, documentIds });
+    chatId = await askAndGoOn(api, narrator, { text, agentId: agent.id, chatId, documentIds });
   }
   narrator.heading('Sign in');
   narrator.line(`  POST /auth/login with ${email}; the password is in ${path.relative('.', accountFile)}`);
@@ -132,8 +132,16 @@ async function converse(
   for (;;) {
     const text = (await terminal.question('\nAsk something: ')).trim();
     if (text === '') continue;
-    await ask(api, narrator, { text, agentId: agent.id, chatId, documentIds }).catch((error: unknown) =>
-      narrator.note(error instanceof Error ? error.message : String(error)),
-    );
+    await askAndGoOn(api, narrator, { text, agentId: agent.id, chatId, documentIds });
+  }
+}
+
+/** One question that is not answered is told, and ends nothing. */
+async function askAndGoOn(...[api, narrator, question]: Parameters<typeof ask>): Promise<string | null> {
+  try {
+    return await ask(api, narrator, question);
+  } catch (error) {
+    narrator.note(`no answer: ${error instanceof Error ? error.message : String(error)}`);
+    return question.chatId;
   }
 }

@@ -34,7 +34,7 @@ export async function chooseChatModel(
     return extractive.id;
   }
   narrator.line(`No OPENAI_BASE_URL is set: ${qwenCoder.id} (${qwenCoder.license}) answers on this machine.`);
-  narrator.note('It takes a while on a few cores; --fast answers with quotations instead.');
+  narrator.note('An answer takes it half a minute on two idle cores; --fast answers with quotations instead.');
   if (isThere) return qwenCoder.id;
   try {
     await fetchModel(qwenCoder, { folders, onProgress: createProgressBar(process.stdout) });
