@@ -50,6 +50,11 @@ export type ScriptedModel = {
   close(): Promise<void>;
 };
 
+/** Every text that it was asked to embed, in the order of the calls. */
+export function embeddedTexts({ calls }: ScriptedModel): string[] {
+  return calls.flatMap(({ path, body }) => (path === '/embeddings' ? (body as { input: string[] }).input : []));
+}
+
 /** A chat model that does as it is told, behind the real protocol, and remembers what it was asked. */
 export async function startScriptedModel(): Promise<ScriptedModel> {
   const calls: ProviderCall[] = [];

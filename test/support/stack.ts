@@ -19,6 +19,8 @@ import { installRuntimeOnce } from './temporal-runtime.ts';
 export type Stack = {
   baseUrl: string;
   config: Config;
+  /** The environment in which another process is a part of this stack. */
+  settings: Readonly<Record<string, string>>;
   container: Container;
   routes: readonly Route[];
   /** A client without a token. */
@@ -57,7 +59,7 @@ export async function startStack(
     createTestDatabase(),
     createTestNamespace(services.temporalAddress),
   ]);
-  const config = loadConfig({
+  const environment = {
     PORT: '0',
     DATA_DIR: dataDir,
     TOOLS_DIR: services.toolsDir,
@@ -71,7 +73,8 @@ export async function startStack(
     URL_SIGNING_KEY: createHash('sha256').update(dataDir).digest('hex'),
     LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
     ...settings,
-  });
+  };
+  const config = loadConfig(environment);
   const container = createContainer(config, 'test');
   installRuntimeOnce(container.logger);
   const workers = parts.workers ? startWorkers(container) : null;
@@ -86,6 +89,7 @@ export async function startStack(
   return {
     baseUrl,
     config,
+    settings: environment,
     container,
     routes: app.routes,
     anonymous,

@@ -1,0 +1,73 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { application } from '../../scripts/launchers/application.ts';
+import { serviceEnvironment } from '../../scripts/launchers/service-environment.ts';
+import { type RunningChild, startChild } from '../../scripts/supervisor/child-process.ts';
+import { findFreePorts } from '../../scripts/supervisor/ports.ts';
+import type { Stack } from './stack.ts';
+import { until } from './until.ts';
+
+const START_TIMEOUT_MS = 60_000;
+
+/** A process of the service that a test may kill, and nothing with it. */
+export type ServiceProcess = Pick<RunningChild, 'pid' | 'ended' | 'stop'> & {
+  /** As a power cut ends it. Settles when it is gone. */
+  kill(): Promise<void>;
+  /** What it wrote. */
+  log(): string;
+};
+
+let started = 0;
+
+/** A worker process that is a part of a stack; settles once it polls. */
+export function startWorkerProcess(stack: Pick<Stack, 'settings'>, settings: Record<string, string> = {}) {
+  return startProcess('worker', { ...stack.settings, ...settings }, 'workers are polling');
+}
+
+/** An API process that is a part of a stack; settles once it answers. */
+export async function startApiProcess(
+  stack: Pick<Stack, 'settings'>,
+  settings: Record<string, string> = {},
+): Promise<ServiceProcess & { baseUrl: string }> {
+  const [port] = await findFreePorts(1);
+  const env = { ...stack.settings, ...settings, PORT: String(port) };
+  const baseUrl = `http://127.0.0.1:${port}`;
+  const api = await startProcess('api', env, 'the API is listening');
+  return { ...api, baseUrl };
+}
+
+async function startProcess(
+  name: 'worker' | 'api',
+  settings: Record<string, string>,
+  readyLine: string,
+): Promise<ServiceProcess> {
+  const env = serviceEnvironment({ ...settings, LOG_LEVEL: 'info' }, ['NODE_COMPILE_CACHE']);
+  const spec = application('', env).find((candidate) => candidate.name === name);
+  if (spec === undefined) throw new Error(`there is no process ${name}`);
+  started += 1;
+  const logPath = join(settings.DATA_DIR ?? '', `${name}-${started}.log`);
+  const child = startChild(spec, logPath);
+  const log = () => readFileSync(logPath, 'utf8');
+
+  const early = child.ended.then((end) => {
+    throw new Error(`${name} ended before it was ready (${end}):\n${log()}`);
+  });
+  // Once it is ready its end is the business of the test.
+  early.catch(() => undefined);
+  try {
+    await Promise.race([until(`${name} is ready`, async () => log().includes(readyLine), START_TIMEOUT_MS), early]);
+  } catch (error) {
+    await child.stop();
+    throw error;
+  }
+  return {
+    pid: child.pid,
+    ended: child.ended,
+    stop: child.stop,
+    kill: async () => {
+      process.kill(child.pid, 'SIGKILL');
+      await child.ended;
+    },
+    log,
+  };
+}

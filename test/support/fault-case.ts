@@ -1,0 +1,65 @@
+import { expect } from 'chai';
+import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { type ServiceProcess, startWorkerProcess } from './child-processes.ts';
+import type { ApiClient, Member } from './client.ts';
+import { type ScriptedModel, startScriptedModel } from './scripted-model.ts';
+import { type Stack, startStack } from './stack.ts';
+import { until } from './until.ts';
+
+/** A service of its own whose worker is another process, and whose model calls are written down. */
+export type FaultCase = {
+  stack: Stack;
+  model: ScriptedModel;
+  member: Member;
+  /** Of this case alone; ended with it. */
+  startWorker(settings?: Record<string, string>): Promise<ServiceProcess>;
+  close(): Promise<void>;
+};
+
+export async function startFaultCase(settings: Record<string, string> = {}): Promise<FaultCase> {
+  const model = await startScriptedModel();
+  const stack = await startStack(
+    { OPENAI_BASE_URL: model.baseUrl, ALIGNMENT_EMBEDDING_BASE_URL: model.baseUrl, ...settings },
+    { workers: false },
+  );
+  const workers: Promise<ServiceProcess>[] = [];
+  return {
+    stack,
+    model,
+    member: await stack.signUp(),
+    startWorker: (changes = {}) => {
+      const worker = startWorkerProcess(stack, changes);
+      workers.push(worker);
+      return worker;
+    },
+    close: async () => {
+      for (const started of await Promise.allSettled(workers)) {
+        if (started.status === 'fulfilled') await started.value.stop();
+      }
+      await stack.close();
+      await model.close();
+    },
+  };
+}
+
+/** Uploads a text file. @returns its id and the id of its first run */
+export async function uploadText(
+  member: ApiClient,
+  content: string,
+  fields: Record<string, string> = {},
+): Promise<{ documentId: string; jobId: string }> {
+  const file = { name: 'note.txt', content };
+  const { body } = await member.upload('/documents', file, 201, { fields });
+  const { id } = fullDocumentSchema.parse(body);
+  return { documentId: id, jobId: `ingest-${id}-1` };
+}
+
+/** Fails with what does not hold in a stack where everything has come to rest. */
+export async function expectInvariants(stack: Pick<Stack, 'container'>): Promise<void> {
+  const { invariants } = stack.container;
+  const patience = { orphanSeconds: 0, reconcileSeconds: 0, dispatchSeconds: 0 };
+  // What is left for afterwards, such as a file that is deleted after the answer, is given a moment.
+  await until('every invariant holds', async () => (await invariants.check(patience)).length === 0, 5_000).catch(
+    async () => expect(await invariants.check(patience)).deep.equal([]),
+  );
+}
