@@ -17,8 +17,8 @@ const { auditPage } = proxyActivities<StoreAuditActivities>(comparison);
 
 const stageQuery = defineQuery<AuditProgress>(stageQueryName);
 
-/** A page adds seven events; a history stays far below the 10,000 at which the server warns. */
-const eventsPerRun = 1_500;
+/** Seventy pages: the state that goes along is small, and nobody scrolls through thousands of events. */
+const eventsPerRun = 500;
 
 /** Compares the stores page by page, and mends what differs where it is asked to. Its result is the report. */
 export async function auditStores({ progress = auditStart, ...input }: AuditStoresInput): Promise<AuditReport> {

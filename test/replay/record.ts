@@ -8,6 +8,7 @@ import { appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/search-attributes.ts';
 import { stubAlignment } from '#test/support/stub-alignment.ts';
 import { stubIngestion } from '#test/support/stub-ingestion.ts';
+import { stubStoreAudit } from '#test/support/stub-store-audit.ts';
 import { testWorkers } from '#test/support/test-workers.ts';
 import { until } from '#test/support/until.ts';
 import { attributeOf } from '#test/support/workflow-run.ts';
@@ -36,6 +37,11 @@ const alignment = {
   workflow: 'scoreAlignment',
   args: [{ orgId: 'org', chatId: 'chat' }],
   typedSearchAttributes: searchAttributes({ OrgId: 'org', ChatId: 'chat', JobKind: 'alignment' }),
+};
+const audit = {
+  workflow: 'auditStores',
+  args: [{ repair: true, graceSeconds: 3_600 }],
+  typedSearchAttributes: searchAttributes({ JobKind: 'audit' }),
 };
 
 /** Embeds in two slices, and only once a person has seen to the first. */
@@ -83,6 +89,7 @@ const recordings: Record<string, Recording> = {
       await run.cancel();
     },
   },
+  'audit-stores-succeeded': { ...audit, activities: stubStoreAudit(3).activities },
   'score-alignment-succeeded': { ...alignment, activities: stubAlignment(3).activities },
   'score-alignment-named-beside': { ...alignment, activities: stubAlignment(3).activities },
   'score-alignment-failed': {

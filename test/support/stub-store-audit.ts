@@ -1,0 +1,22 @@
+import type { StoreAuditActivities } from '#activities/store-audit.ts';
+import type { AuditPageInput } from '#src/contracts/store-audit.ts';
+
+/** An audit whose pass over documents has so many pages, and finds a document of which vectors are missing. */
+export function stubStoreAudit(
+  documentPages: number,
+  replacements: Partial<StoreAuditActivities> = {},
+): { activities: StoreAuditActivities; pages: AuditPageInput[] } {
+  const pages: AuditPageInput[] = [];
+  const activities: StoreAuditActivities = {
+    auditPage: async (input) => {
+      pages.push(input);
+      const page = Number(input.after ?? 1);
+      if (input.pass !== 'documents') return { checked: 1, findings: {}, next: null };
+      const summary = { found: 1, repaired: input.repair ? 1 : 0, first: [`document-${page}`] };
+      const findings = page === 1 ? { missing_points: summary } : {};
+      return { checked: 10, findings, next: page < documentPages ? String(page + 1) : null };
+    },
+    ...replacements,
+  };
+  return { activities, pages };
+}
