@@ -1,0 +1,140 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { expect } from 'chai';
+import { v7 as uuidv7 } from 'uuid';
+import { taskQueues } from '#src/contracts/task-queues.ts';
+import { auditWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import type { Member } from '#test/support/client.ts';
+import { collect } from '#test/support/collect.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
+import { until } from '#test/support/until.ts';
+import { untilRun } from '#test/support/until-job.ts';
+import { startWorkers } from '#workers/run.ts';
+import { serviceEnvironment } from '../../scripts/launchers/service-environment.ts';
+
+const ADMIN = join(import.meta.dirname, '..', '..', 'scripts', 'admin.ts');
+
+/** What `npm run admin -- …` runs, in the environment of an installation. */
+async function admin(settings: Readonly<Record<string, string>>, ...args: string[]) {
+  const env = serviceEnvironment({ ...settings }, ['NODE_COMPILE_CACHE']);
+  const child = spawn(process.execPath, [ADMIN, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  return { stdout, stderr, code };
+}
+
+describe('npm run admin', function () {
+  this.timeout(60_000);
+  let own: Stack;
+  let ada: Member;
+
+  before(async () => {
+    own = await startStack();
+    ada = await own.signUp();
+  });
+  after(() => own.close());
+
+  const addOrphan = () =>
+    own.container.db.raw(
+      `insert into chunk_vectors (chunk_id, org_id, document_id, generation, model, embedding)
+       values (gen_random_uuid(), ?, ?, 1, 'some-model', '[1,0]')`,
+      [ada.orgId, uuidv7()],
+    );
+
+  it('says what there is, and refuses anything else in one line', async () => {
+    const { stdout, code } = await admin(own.settings);
+    expect(stdout).include('verify').include('audit-stores [--repair]');
+    expect(code).equal(0);
+    for (const args of [['delete'], ['verify', '--repair']]) {
+      const wrong = await admin(own.settings, ...args);
+      expect(wrong).include({ stdout: '', code: 2 });
+      expect(wrong.stderr).match(new RegExp(`^There is no command "${args.join(' ')}": [^\\n]+\\n$`));
+    }
+  });
+
+  it('verifies, mends, and verifies again', async () => {
+    const { body } = await ada.upload('/documents', { name: 'note.txt', content: 'Some words about loans.' }, 201);
+    const { embedding_job_id: jobId } = fullDocumentSchema.parse(body);
+    await untilRun(ada, jobId ?? '', 'succeeded');
+
+    const sound = await admin(own.settings, 'verify');
+    expect(sound.stdout)
+      .match(/^I1 {3}ok {4}1 checked: /m)
+      .match(/^I2 {3}ok/m)
+      .match(/^I11 {2}ok/m)
+      .match(/^I3 {3}- /m);
+    expect(sound.code, sound.stdout).equal(0);
+
+    await addOrphan();
+    const broken = await admin(own.settings, 'verify');
+    expect(broken.stdout).match(/^I4 {3}FAIL {2}\d+ checked, 1 wrong: .*\n {7}orphan_points/m);
+    expect(broken.code).equal(1);
+
+    const told = await admin(own.settings, 'audit-stores');
+    expect(told.stdout).include('orphan_points: 1 found, 0 repaired');
+    expect(told).include({ code: 1, stderr: '' });
+    const mended = await admin(own.settings, 'audit-stores', '--repair');
+    expect(mended.stdout).include('orphan_points: 1 found, 1 repaired');
+    expect(mended).include({ code: 0, stderr: '' });
+    expect((await admin(own.settings, 'verify')).code).equal(0);
+
+    const run = own.container.temporal.client.workflow.getHandle(auditWorkflowId);
+    expect((await run.describe()).status.name).equal('COMPLETED');
+  });
+
+  it('compares the stores itself while no worker is there', async () => {
+    const alone = await startStack({}, { workers: false });
+    try {
+      const { stdout, stderr, code } = await admin(alone.settings, 'audit-stores');
+      expect(stderr).match(/^No worker answers/);
+      expect(stdout).include('nothing found');
+      expect(code).equal(0);
+    } finally {
+      await alone.close();
+    }
+  });
+
+  it('says in one line that there is no installation, or that its database is away', async () => {
+    const { DATABASE_URL, ...withoutDatabase } = own.settings;
+    const nowhere = await admin(withoutDatabase, 'verify');
+    expect(nowhere.stderr).match(/^There is no installation in [^\n]+\n$/);
+    expect(nowhere.code).equal(1);
+    const away = await admin({ ...own.settings, DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' }, 'verify');
+    expect(away.stdout).match(/^I1 {3}\? {5}could not be checked \(.+\)/m);
+    expect(away.code).equal(1);
+  });
+
+  it('leaves the daily audit to a schedule, which is there once however many workers start', async () => {
+    const second = startWorkers(own.container);
+    await second.polling;
+    await second.shutdown();
+
+    const { schedule, workflow } = own.container.temporal.client;
+    const found = await until('the schedule is listed', async () => {
+      const all = await collect(schedule.list());
+      return all.length > 0 && all;
+    });
+    expect(found.map(({ scheduleId }) => scheduleId)).deep.equal(['audit-stores']);
+
+    const daily = schedule.getHandle('audit-stores');
+    const { action, policies } = await daily.describe();
+    expect(action).deep.include({ workflowType: 'auditStores', taskQueue: taskQueues.storeAudit });
+    expect(policies.overlap).equal('SKIP');
+    await daily.trigger();
+    const started = await until('it has started a run', async () => (await daily.describe()).info.recentActions[0]);
+    if (started.action.type !== 'startWorkflow') throw new Error('the schedule started something else');
+    const report = await workflow.getHandle(started.action.workflow.workflowId).result();
+    expect(report.findings).deep.equal({});
+  });
+
+  it('keeps to what an operator made of the schedule', async () => {
+    const daily = own.container.temporal.client.schedule.getHandle('audit-stores');
+    await daily.pause('while we move the disks');
+    const second = startWorkers(own.container);
+    await second.polling;
+    await second.shutdown();
+    expect((await daily.describe()).state).include({ paused: true, note: 'while we move the disks' });
+  });
+});
