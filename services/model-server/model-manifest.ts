@@ -30,6 +30,8 @@ export type EmbeddingModel = ModelBase & {
   windowTokens: number;
   /** What makes one vector of a window: the mean over its tokens or the vector of the first one. */
   pooling: 'mean' | 'first';
+  /** What its makers put before a question that looks for passages; passages go without. */
+  queryPrefix?: string;
   graph: ModelFile;
   /** What the rewrite of the graph spares. Another choice makes other vectors and needs another id. */
   precision?: GraphPrecision;
@@ -128,6 +130,7 @@ export const bgeSmall: EmbeddingModel = {
   dimensions: 384,
   windowTokens: 512,
   pooling: 'first',
+  queryPrefix: 'Represent this sentence for searching relevant passages: ',
   graph: bgeSmallGraph,
   tokenizer: bgeSmallTokenizer,
   files: [bgeSmallGraph, bgeSmallTokenizer],

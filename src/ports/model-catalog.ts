@@ -11,6 +11,8 @@ export type ProvidedModel = {
   contextBudget: number | null;
   /** Of an embedding model's vectors. */
   dimensions: number | null;
+  /** What an embedding model wants before a question that looks for passages, and not before passages. */
+  queryPrefix: string | null;
   /** What a reranker is; null for other models. */
   rerankingType: RerankerType | null;
   /** Runs on the deployment's own machine. */

@@ -12,7 +12,7 @@ function describe(model: ReturnType<ServedModels['list']>[number]) {
     ...{ id, object: 'model', created: 0, owned_by: ownedBy, license, kind, local: true },
     ...(model.kind === 'reranker' ? { reranking_type: model.type } : { context_window: model.windowTokens }),
     ...(model.kind === 'chat' && { context_budget: model.contextBudgetTokens }),
-    ...(model.kind === 'embedding' && { dimensions: model.dimensions }),
+    ...(model.kind === 'embedding' && { dimensions: model.dimensions, query_prefix: model.queryPrefix }),
     // US dollars for a million tokens.
     prices: FREE,
   };

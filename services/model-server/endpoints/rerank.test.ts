@@ -1,4 +1,8 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect } from 'chai';
+import { bgeSmall } from '../model-manifest.ts';
 import { startTestServer, type TestServer } from '../test-server.ts';
 
 const model = 'late-interaction-all-minilm-l6-v2-int8-r2';
@@ -56,6 +60,21 @@ describe('POST /v1/rerank', () => {
 });
 
 describe('GET /v1/models', () => {
+  it('says what a question begins with for a model that wants it', async () => {
+    const modelDir = mkdtempSync(join(tmpdir(), 'models-'));
+    // Listed because they lie there: nobody reads them before the model is used.
+    for (const { name } of bgeSmall.files) writeFileSync(join(modelDir, name), '');
+    const server = await startTestServer(modelDir);
+    try {
+      const { data } = await server.client.models.list();
+      const prefixes = data.flatMap((entry) => ('query_prefix' in entry ? [[entry.id, entry.query_prefix]] : []));
+      expect(prefixes).to.deep.equal([[bgeSmall.id, bgeSmall.queryPrefix]]);
+    } finally {
+      await server.close();
+      rmSync(modelDir, { recursive: true });
+    }
+  });
+
   it('lists what is on this machine, each free and local', async () => {
     const server = await startTestServer();
     try {

@@ -45,6 +45,7 @@ function readModel(entry: unknown): ProvidedModel[] {
       contextWindow: window ?? null,
       contextBudget: isCount(entry.context_budget) ? entry.context_budget : null,
       dimensions: isCount(entry.dimensions) ? entry.dimensions : null,
+      queryPrefix: typeof entry.query_prefix === 'string' ? entry.query_prefix : null,
       rerankingType: kind === 'reranker' ? (entry.reranking_type === 'llm' ? 'llm' : 'cross_encoder') : null,
       isLocal: entry.local === true,
     },

@@ -41,6 +41,8 @@ export function createModelsService(deps: {
   now?: () => number;
 }) {
   const { catalog, settings, logger, now = Date.now } = deps;
+  // Shortened vectors have a space of their own, and not a model.
+  const listedEmbeddingModel = settings.embeddingModel.replace(/@\d+$/, '');
   let provided: ProvidedModel[] | null = null;
   let nextLoadAtMs = 0;
   let loading: Promise<void> | null = null;
@@ -61,8 +63,7 @@ export function createModelsService(deps: {
   /** A wrong name would be noticed when the first document or chat fails. A provider without a list says nothing. */
   function warnOfUnlisted(listed: readonly ProvidedModel[]): void {
     const ids = new Set(listed.map(({ id }) => id));
-    // Shortened vectors have a space of their own, and not a model.
-    const models = [settings.chatModel, settings.embeddingModel.replace(/@\d+$/, '')].filter((id) => !ids.has(id));
+    const models = [settings.chatModel, listedEmbeddingModel].filter((id) => !ids.has(id));
     if (ids.size === 0 || models.length === 0) return;
     logger.warn({ models }, 'the provider does not list these models of CHAT_MODEL and EMBEDDING_MODEL');
   }
@@ -153,6 +154,11 @@ export function createModelsService(deps: {
     /** Tokens of passages that a chat model should get, where its provider says so. */
     async contextBudget(id: string): Promise<number | null> {
       return (await listed()).find((model) => model.id === id)?.contextBudget ?? null;
+    },
+
+    /** What a question begins with when it is embedded to look for passages: as the embedding model wants it. */
+    async queryPrefix(): Promise<string> {
+      return (await listed()).find((model) => model.id === listedEmbeddingModel)?.queryPrefix ?? '';
     },
 
     /** Null for a model without a price, which counts as nothing. */

@@ -43,7 +43,7 @@ export function createRetrievalService(deps: {
   embedder: Embedder;
   analyze: AnalyzeText;
   rank: PassageRanker;
-  models: Pick<ModelsService, 'reranker'>;
+  models: Pick<ModelsService, 'reranker' | 'queryPrefix'>;
   logger: Logger;
 }) {
   const { db, vectors, embedder, analyze, rank, models, logger } = deps;
@@ -59,7 +59,7 @@ export function createRetrievalService(deps: {
     const signal = AbortSignal.any([input.signal, AbortSignal.timeout(queryEmbeddingTimeoutMs)]);
     let vector: Float32Array | undefined;
     try {
-      [vector] = await embedder.embed([input.query], { signal });
+      [vector] = await embedder.embed([`${await models.queryPrefix()}${input.query}`], { signal });
     } catch (error) {
       return { hits: [], degradations: [degradation('embedder_unavailable', error, input.signal)] };
     }

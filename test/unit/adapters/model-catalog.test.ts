@@ -24,6 +24,7 @@ describe('model catalog', () => {
       dimensions: 384,
       context_window: 256,
       context_budget: 100,
+      query_prefix: 'Find: ',
       local: true,
     };
     expect(await offered(model)).deep.equal([
@@ -33,6 +34,7 @@ describe('model catalog', () => {
         dimensions: 384,
         contextWindow: 256,
         contextBudget: 100,
+        queryPrefix: 'Find: ',
         rerankingType: null,
         isLocal: true,
       },

@@ -13,13 +13,18 @@ describe('the models of a deployment', () => {
       contextWindow: null,
       contextBudget: null,
       dimensions: null,
+      queryPrefix: null,
       rerankingType: null,
       isLocal: false,
       ...more,
     };
   };
 
-  function create(catalog: () => ProvidedModel[], reranker: { model: string | null; isConfigured: boolean }) {
+  function create(
+    catalog: () => ProvidedModel[],
+    reranker: { model: string | null; isConfigured: boolean },
+    embeddingModel = 'embedding-1',
+  ) {
     let nowMs = 0;
     let loads = 0;
     const warnings: object[] = [];
@@ -32,7 +37,7 @@ describe('the models of a deployment', () => {
       },
       settings: {
         chatModel: 'chat-1',
-        embeddingModel: 'embedding-1',
+        embeddingModel,
         embeddingDimensions: null,
         reranker,
         prices: { 'chat-2': { input: 1, cachedInput: 1, output: 2 } },
@@ -95,6 +100,17 @@ describe('the models of a deployment', () => {
       defaults.map(({ kind }) => kind),
       'a server of its own ranks, and its model has no name',
     ).deep.equal(['chat', 'embedding']);
+  });
+
+  it('say what a question begins with for the embedder, whole or shortened', async () => {
+    const listed = () => [
+      provided('embedding-0', 'embedding', { queryPrefix: 'Seek: ' }),
+      provided('embedding-1', 'embedding', { queryPrefix: 'Find: ' }),
+    ];
+    expect(await create(listed, none).models.queryPrefix()).equal('Find: ');
+    expect(await create(listed, none, 'embedding-1@256').models.queryPrefix()).equal('Find: ');
+    expect(await create(listed, none, 'embedding-2').models.queryPrefix()).equal('');
+    expect(await create(unreachable, none).models.queryPrefix()).equal('');
   });
 
   it('are read once a minute at most, and soon again after a failure', async () => {
