@@ -7,6 +7,7 @@ import { retryUpdateName, skipUpdateName } from '#src/contracts/messages.ts';
 import { appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/search-attributes.ts';
 import { stubAlignment } from '#test/support/stub-alignment.ts';
+import { stubDeletion } from '#test/support/stub-deletion.ts';
 import { stubIngestion } from '#test/support/stub-ingestion.ts';
 import { stubStoreAudit } from '#test/support/stub-store-audit.ts';
 import { testWorkers } from '#test/support/test-workers.ts';
@@ -37,6 +38,11 @@ const alignment = {
   workflow: 'scoreAlignment',
   args: [{ orgId: 'org', chatId: 'chat' }],
   typedSearchAttributes: searchAttributes({ OrgId: 'org', ChatId: 'chat', JobKind: 'alignment' }),
+};
+const deletion = {
+  workflow: 'deleteDocument',
+  args: [{ orgId: 'org', documentId: 'document' }],
+  typedSearchAttributes: searchAttributes({ OrgId: 'org', DocumentId: 'document', JobKind: 'delete' }),
 };
 const audit = {
   workflow: 'auditStores',
@@ -88,6 +94,15 @@ const recordings: Record<string, Recording> = {
       await untilParked(run);
       await run.cancel();
     },
+  },
+  'delete-document-succeeded': { ...deletion, activities: stubDeletion().activities },
+  'delete-document-failed': {
+    ...deletion,
+    activities: stubDeletion({
+      deleteOriginal: async () => {
+        throw appError('blob_missing');
+      },
+    }).activities,
   },
   'audit-stores-succeeded': { ...audit, activities: stubStoreAudit(3).activities },
   'score-alignment-succeeded': { ...alignment, activities: stubAlignment(3).activities },
