@@ -10,7 +10,7 @@ import type { BlobStore, StoredBlob } from '#src/ports/blob-store.ts';
 /** No upload pauses for so long. */
 const strayAfterMs = 24 * 60 * 60_000;
 
-const NAMES_AT_ONCE = 1_000;
+const ENTRIES_PER_READ = 1_000;
 
 /**
  * Originals as files under `directory`. A file is written beside the others, flushed to the disk and only then renamed
@@ -68,7 +68,7 @@ export function createFilesystemBlobStore(options: { directory: string }): BlobS
 
     async list({ after, limit }) {
       const page: StoredBlob[] = [];
-      for await (const key of keysAfter(objects, after?.split('/') ?? [])) {
+      for await (const key of keysAfter(objects, after?.split('/') ?? [], limit)) {
         // Whoever deletes it meanwhile is right.
         const file = await stat(join(objects, key)).catch(unlessMissing);
         if (file !== undefined) page.push({ key, sizeBytes: file.size, storedAt: file.mtime });
@@ -88,33 +88,37 @@ export function createFilesystemBlobStore(options: { directory: string }): BlobS
   };
 }
 
-/** Keys in the order of their parts, from the one after `parts` on; a bounded number of names is in memory at a time. */
-async function* keysAfter(directory: string, [first = '', ...rest]: readonly string[]): AsyncGenerator<string> {
+/** Keys in the order of their parts, from the one after `parts` on; at most `namesAtOnce` of a directory in memory. */
+async function* keysAfter(
+  directory: string,
+  [first = '', ...rest]: readonly string[],
+  namesAtOnce: number,
+): AsyncGenerator<string> {
   if (rest.length > 0) {
-    for await (const key of keysAfter(join(directory, first), rest)) yield `${first}/${key}`;
+    for await (const key of keysAfter(join(directory, first), rest, namesAtOnce)) yield `${first}/${key}`;
   }
   for (let last = first; ; ) {
-    const names = await firstNamesAfter(directory, last);
+    const names = await firstNamesAfter(directory, last, namesAtOnce);
     for (const { name, isDirectory } of names) {
       if (!isDirectory) yield name;
-      else for await (const key of keysAfter(join(directory, name), [])) yield `${name}/${key}`;
+      else for await (const key of keysAfter(join(directory, name), [], namesAtOnce)) yield `${name}/${key}`;
       last = name;
     }
-    if (names.length < NAMES_AT_ONCE) return;
+    if (names.length < namesAtOnce) return;
   }
 }
 
 type Name = { name: string; isDirectory: boolean };
 
-async function firstNamesAfter(directory: string, after: string): Promise<Name[]> {
+async function firstNamesAfter(directory: string, after: string, count: number): Promise<Name[]> {
   let names: Name[] = [];
   const keepFirst = () => {
-    names = names.sort((a, b) => (a.name < b.name ? -1 : 1)).slice(0, NAMES_AT_ONCE);
+    names = names.sort((a, b) => (a.name < b.name ? -1 : 1)).slice(0, count);
   };
-  const entries = await opendir(directory).catch(unlessMissing);
+  const entries = await opendir(directory, { bufferSize: ENTRIES_PER_READ }).catch(unlessMissing);
   for await (const entry of entries ?? []) {
     if (entry.name > after) names.push({ name: entry.name, isDirectory: entry.isDirectory() });
-    if (names.length === 2 * NAMES_AT_ONCE) keepFirst();
+    if (names.length === 2 * count) keepFirst();
   }
   keepFirst();
   return names;
