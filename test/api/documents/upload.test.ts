@@ -102,6 +102,15 @@ describe('POST /documents', () => {
     expect(await storedFiles()).to.have.length(3);
   });
 
+  it('201: what is deleted makes room, before its deletion is done', async () => {
+    const large = { name: 'large.txt', content: 'x'.repeat(1_000) };
+    await upload({}, { ...file, ...large });
+    const { id } = await upload({}, { ...file, ...large });
+    await ada.upload('/documents', large, 409);
+    await ada.delete(`/documents/${id}`, 204);
+    await ada.upload('/documents', large, 201);
+  });
+
   it('409: over the storage quota', async () => {
     const large = { name: 'large.txt', content: 'x'.repeat(1_000) };
     await ada.upload('/documents', large, 201);

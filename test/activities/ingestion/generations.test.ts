@@ -1,0 +1,185 @@
+import { access } from 'node:fs/promises';
+import { join } from 'node:path';
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { DefaultLogger } from '@temporalio/worker';
+import { expect } from 'chai';
+import { createIngestionActivities, type IngestionActivities } from '#activities/ingestion.ts';
+import type { IngestDocumentInput, RecordIngestionFailureInput } from '#src/contracts/ingestion.ts';
+import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { createGenerationsRepository } from '#src/modules/ingestion/generations.repository.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { Member } from '#test/support/client.ts';
+import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
+import { answerEmbeddings } from '#test/support/scripted-server.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
+
+const steps = ['parseDocument', 'convertDocument', 'chunkDocument', 'embedChunks', 'activateGeneration'] as const;
+
+describe('generations of a document', function () {
+  this.timeout(60_000);
+  let model: ScriptedModel;
+  let own: Stack;
+  let ada: Member;
+  let db: Db;
+  let activities: IngestionActivities;
+
+  before(async () => {
+    model = await startScriptedModel();
+    model.behaveEmbedding(answerEmbeddings((text) => [text.length, 1], 'embedding-1'));
+    own = await startStack({ OPENAI_BASE_URL: model.baseUrl, EMBEDDING_MODEL: 'embedding-1' }, { workers: false });
+    ada = await own.signUp();
+    db = own.container.db;
+    activities = createIngestionActivities(own.container);
+  });
+  after(async () => {
+    await own.close();
+    await model.close();
+  });
+
+  const environment = () => new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') });
+  const run = (name: (typeof steps)[number], of: IngestDocumentInput) =>
+    environment().run<[IngestDocumentInput], unknown, IngestionActivities[typeof name]>(activities[name], of);
+  const recordEnd = (name: 'recordFailure' | 'recordCancellation', of: IngestDocumentInput) =>
+    environment().run<[RecordIngestionFailureInput], void, IngestionActivities[typeof name]>(activities[name], {
+      ...of,
+      error: { code: 'model_rejected', message: 'No.' },
+    });
+  const runAll = async (of: IngestDocumentInput, names: readonly (typeof steps)[number][] = steps) => {
+    for (const name of names) await run(name, of);
+  };
+
+  const sentences = (word: string, count: number) =>
+    Array.from({ length: count }, (_, index) => `Sentence ${word} ${index} says something.`).join(' ');
+  async function upload(content: string): Promise<IngestDocumentInput> {
+    const form = { fields: { target_tokens: '12', overlap_tokens: '0' } };
+    const { body } = await ada.upload('/documents', { name: 'note.txt', content }, 201, form);
+    return { orgId: ada.orgId, documentId: fullDocumentSchema.parse(body).id, generation: 1 };
+  }
+  async function open(of: IngestDocumentInput, generation: number, isRedo = false): Promise<IngestDocumentInput> {
+    const next = { ...of, generation };
+    const jobId = ingestWorkflowId(of.documentId, generation);
+    await createGenerationsRepository(db).open({ ...next, jobId }, { isRedo });
+    return next;
+  }
+  const chunksOf = ({ documentId, generation }: IngestDocumentInput) => db('chunks').where({ documentId, generation });
+
+  it('are embedded a slice at a time', async () => {
+    const of = await upload(sentences('sliced', 1_100));
+    await runAll(of, steps.slice(0, 3));
+    const { length } = await chunksOf(of);
+    expect(length).greaterThan(1_024);
+    expect(await run('embedChunks', of)).deep.equal({ chunksEmbedded: 1_024, chunksLeft: length - 1_024 });
+    expect(await run('embedChunks', of)).deep.equal({ chunksEmbedded: length, chunksLeft: 0 });
+    await run('activateGeneration', of);
+  });
+
+  it('are made of what the document was when they were asked for', async () => {
+    const of = await upload(sentences('asked', 9));
+    await run('parseDocument', of);
+    const changed = { name: 'Renamed', target_tokens: 100, ingest: false };
+    await ada.patch(`/documents/${of.documentId}`, changed, 200);
+    const other = { name: 'other.txt', content: sentences('other', 3) };
+    const form = { method: 'PATCH', fields: { ingest: 'false' } } as const;
+    await ada.upload(`/documents/${of.documentId}`, other, 200, form);
+
+    await runAll(of, steps.slice(1));
+    const chunks = await chunksOf(of);
+    expect(chunks).length.greaterThan(3);
+    for (const chunk of chunks) expect(chunk).property('contextualText', 'note.txt (page 1)');
+    for (const chunk of chunks) expect(chunk.content).include('asked');
+    expect(fullDocumentSchema.parse((await ada.get(`/documents/${of.documentId}`, 200)).body)).include({
+      chunking_stale: true,
+      embedding_stale: true,
+      source_format: 'text',
+    });
+  });
+
+  it('take the originals with them that nobody else has', async () => {
+    const of = await upload(sentences('first', 3));
+    const { blobKey } = await db('documents').where({ id: of.documentId }).first();
+    const path = join(own.config.dataDir, 'blobs/objects', blobKey);
+    const form = { method: 'PATCH', fields: { ingest: 'false' } } as const;
+    await ada.upload(`/documents/${of.documentId}`, { name: 'b.txt', content: 'second' }, 200, form);
+    await access(path);
+    await runAll(await open(of, 2));
+    expect(await access(path).catch((error: NodeJS.ErrnoException) => error.code)).equal('ENOENT');
+  });
+
+  it('of a redo begin by taking away what nobody reads any more', async () => {
+    const first = await upload(sentences('redone', 9));
+    await runAll(first);
+    const second = await open(first, 2, true);
+    expect(await chunksOf(first)).length.greaterThan(3);
+    await run('parseDocument', second);
+    for (const table of ['chunks', 'chunkVectors']) {
+      expect(await db(table).where({ documentId: first.documentId }), table).deep.equal([]);
+    }
+    await runAll(second, steps.slice(1));
+    expect(await chunksOf(second)).length.greaterThan(3);
+  });
+
+  it('close the jobs of older ones as superseded, whatever these ended with', async () => {
+    for (const end of ['recordFailure', 'recordCancellation'] as const) {
+      const of = await upload(sentences(end, 3));
+      await open(of, 2);
+      await recordEnd(end, of);
+      const job = await db('jobs')
+        .where({ id: ingestWorkflowId(of.documentId, 1) })
+        .first();
+      expect(job, end).include({ status: 'cancelled', errorCode: 'superseded' });
+    }
+  });
+
+  it('that nobody deleted or replaced end as they ended', async () => {
+    for (const [end, status, errorCode] of [
+      ['recordFailure', 'failed', 'model_rejected'],
+      ['recordCancellation', 'cancelled', null],
+    ] as const) {
+      const of = await upload(sentences(`${end} as such`, 3));
+      await recordEnd(end, of);
+      const job = await db('jobs')
+        .where({ id: ingestWorkflowId(of.documentId, 1) })
+        .first();
+      expect(job, end).include({ status, errorCode });
+    }
+  });
+
+  it('leave cached results that are forgotten when nobody has used them for a day', async () => {
+    const used = await upload(sentences('used', 9));
+    await runAll(used);
+    const kept = await chunksOf(used);
+    const { conversionId } = await db('documentGenerations').where({ documentId: used.documentId }).first();
+    await db('embeddings')
+      .where({ orgId: ada.orgId })
+      .update({ createdAt: db.raw(`now() - interval '2 days'`) });
+    await db('conversions')
+      .where({ orgId: ada.orgId })
+      .update({ createdAt: db.raw(`now() - interval '2 days'`) });
+
+    const orphan = { orgId: ada.orgId, model: 'embedding-1', vector: Buffer.alloc(8) };
+    await db('embeddings').insert([
+      { ...orphan, textSha256: Buffer.alloc(32, 1), createdAt: db.raw(`now() - interval '2 days'`) },
+      { ...orphan, textSha256: Buffer.alloc(32, 2) },
+    ]);
+    const converted = { orgId: ada.orgId, converterVersion: '1', sourceFormat: 'text', body: 'x' };
+    await db('conversions').insert([
+      { ...converted, id: crypto.randomUUID(), contentSha256: 'old', createdAt: db.raw(`now() - interval '2 days'`) },
+      { ...converted, id: crypto.randomUUID(), contentSha256: 'new' },
+    ]);
+
+    const { embeddings, ingestion } = own.container;
+    expect(await embeddings.sweepUnused(null)).equal(null);
+    expect(await ingestion.sweepUnusedConversions()).equal(null);
+    const cached: { textSha256: Buffer }[] = await db('embeddings').where({ orgId: ada.orgId });
+    const hashes = new Set(cached.map(({ textSha256 }) => textSha256.toString('hex')));
+    expect(hashes.has(Buffer.alloc(32, 1).toString('hex'))).equal(false);
+    expect(hashes.has(Buffer.alloc(32, 2).toString('hex'))).equal(true);
+    for (const chunk of kept) expect(hashes.has(chunk.textSha256.toString('hex'))).equal(true);
+    const conversions: { id: string; contentSha256: string }[] = await db('conversions').where({ orgId: ada.orgId });
+    expect(conversions.map(({ contentSha256 }) => contentSha256))
+      .include('new')
+      .not.include('old');
+    expect(conversions.map(({ id }) => id)).include(conversionId);
+  });
+});

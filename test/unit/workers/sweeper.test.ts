@@ -1,0 +1,34 @@
+import { expect } from 'chai';
+import { daily, dailyInParts } from '#workers/sweeper.ts';
+
+describe('a daily sweep', () => {
+  it('is done once, however often its turn comes', async () => {
+    let runs = 0;
+    const sweep = daily(async () => {
+      runs += 1;
+    });
+    for (let turn = 0; turn < 3; turn++) await sweep();
+    expect(runs).equal(1);
+  });
+
+  it('in parts does one each turn, from where the last one ended, and then rests', async () => {
+    const begun: (number | null)[] = [];
+    const sweep = dailyInParts<number>(async (after) => {
+      begun.push(after);
+      return after === 2 ? null : (after ?? 0) + 1;
+    });
+    for (let turn = 0; turn < 6; turn++) await sweep();
+    expect(begun).deep.equal([null, 1, 2]);
+  });
+
+  it('whose part fails rests until the next day, and begins anew then', async () => {
+    const begun: (number | null)[] = [];
+    const sweep = dailyInParts<number>(async (after) => {
+      begun.push(after);
+      if (after === 1) throw new Error('a table is locked');
+      return 1;
+    });
+    for (let turn = 0; turn < 4; turn++) await sweep().catch(() => undefined);
+    expect(begun).deep.equal([null, 1]);
+  });
+});
