@@ -125,7 +125,8 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const jobs = createJobsService({ db, orchestrator, logger });
   const limits = createTierLimitsService({ db, tierLimits: config.tierLimits });
   const teams = createTeamsService();
-  const generations = createGenerationsService({ jobs, orchestrator, logger });
+  const embeddings = createEmbeddingsService({ db, embedder });
+  const generations = createGenerationsService({ jobs, embeddings, orchestrator, logger });
   const documents = createDocumentsService({
     db,
     blobs,
@@ -142,7 +143,6 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   });
   const drafts = createDraftsService({ db, limits, teams, models });
   const agents = createAgentsService({ db, drafts, limits, teams, models });
-  const embeddings = createEmbeddingsService({ db, embedder });
   const ingestion = createIngestionService({
     db,
     blobs,

@@ -5,7 +5,12 @@ import type { Db } from '#src/ports/database.ts';
 type DocumentKey = { orgId: string; documentId: string };
 
 /** A document's newest generation: what it is made of, and how far its job is. */
-export type NewestGeneration = IngestionSource & { jobId: string; jobStatus: JobStatus | null };
+export type NewestGeneration = IngestionSource & {
+  jobId: string;
+  jobStatus: JobStatus | null;
+  /** What it was embedded with; null before that. */
+  embeddingModel: string | null;
+};
 
 export function createGenerationsRepository(db: Db) {
   return {
@@ -35,7 +40,7 @@ export function createGenerationsRepository(db: Db) {
         .leftJoin('jobs as j', 'j.id', 'g.jobId')
         .where({ 'g.orgId': orgId, 'g.documentId': documentId })
         .orderBy('g.generation', 'desc')
-        .first('g.contentSha256', 'g.ragConfig', 'g.jobId', 'j.status as jobStatus');
+        .first('g.contentSha256', 'g.ragConfig', 'g.embeddingModel', 'g.jobId', 'j.status as jobStatus');
     },
   };
 }

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { type IngestionSource, staleness } from '#src/domain/staleness.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
+import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
@@ -31,17 +32,18 @@ export type GenerationsService = ReturnType<typeof createGenerationsService>;
 /** Opens generations of documents. A newer one takes the place of all that went before it. */
 export function createGenerationsService(deps: {
   jobs: Pick<JobsService, 'enqueue' | 'dispatch' | 'openRunsOf'>;
+  embeddings: Pick<EmbeddingsService, 'model'>;
   orchestrator: Pick<Orchestrator, 'cancel' | 'retryParked'>;
   logger: Pick<Logger, 'warn'>;
 }) {
-  const { jobs, orchestrator, logger } = deps;
+  const { jobs, embeddings, orchestrator, logger } = deps;
 
   /** Opens the next generation, of what the document is now, with its job. */
   async function open(
     trx: Db,
     actor: RequestActor,
     document: IngestibleDocument,
-    { isRedo } = { isRedo: false },
+    { isRedo = false, isBulk = false } = {},
   ): Promise<IngestionPlan> {
     const of = { orgId: actor.orgId, documentId: document.id, generation: document.generation + 1 };
     const jobId = ingestWorkflowId(of.documentId, of.generation);
@@ -58,6 +60,7 @@ export function createGenerationsService(deps: {
         workflow: 'ingestDocument',
         input: of,
         summary: `Ingest ${document.name.slice(0, summaryNameLength).toWellFormed()}`,
+        bulk: isBulk,
       },
       requestId: actor.requestId,
     });
@@ -72,7 +75,9 @@ export function createGenerationsService(deps: {
       const of = { orgId: actor.orgId, documentId: document.id };
       const newest = await createGenerationsRepository(trx).findNewest(of);
       if (newest === undefined || staleness(newest, document).embedding) return open(trx, actor, document);
-      const { jobId, jobStatus } = newest;
+      const { jobId, jobStatus, embeddingModel } = newest;
+      // The deployment has changed its model, and the vectors of the old one are not searched any more.
+      if (embeddingModel !== null && embeddingModel !== embeddings.model) return open(trx, actor, document);
       if (document.activeGeneration === document.generation) return { jobId, step: 'none' };
       if (jobStatus === 'queued' || jobStatus === 'running') return { jobId, step: 'none' };
       if (jobStatus === 'parked') return { jobId, step: 'resume' };

@@ -131,6 +131,15 @@ describe('POST /rag/ingest/{document_id}', function () {
       }
     });
 
+    it('200: what another model has embedded is embedded anew', async () => {
+      const id = await upload(ada);
+      const { db } = own.container;
+      await db('documentGenerations').where({ documentId: id }).update({ embeddingModel: 'of-yesterday' });
+      await db('documents').where({ id }).update({ activeGeneration: 1 });
+      await jobs(id).update({ status: 'succeeded', finishedAt: new Date() });
+      expect(await ingest(ada, id)).include({ queued: true, embedding_job_id: run(id, 2) });
+    });
+
     it('200: what is parked, but has lost its run, is asked for again', async () => {
       const id = await upload(ada);
       await jobs(id).update({ status: 'parked' });
