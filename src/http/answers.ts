@@ -12,13 +12,18 @@ export type JsonAnswer<Status extends number = number, Data = unknown> = {
 
 export type EmptyAnswer<Status extends number = number> = { kind: 'empty'; status: Status; headers: AnswerHeaders };
 
-/** What a streaming handler writes to. `send` waits while the client is slow and does nothing once it has left. */
-export type EventSink = { send(event: StoredEvent): Promise<void> };
+/**
+ * What a streaming handler writes to. `send` waits while the client is slow and does nothing once the stream is closed:
+ * when its client has left, or when a shutdown has ended it.
+ */
+export type EventSink = { send(event: StoredEvent): Promise<void>; closed: AbortSignal };
 
 export type EventsAnswer = {
   kind: 'events';
   status: 200;
   run: (events: EventSink) => Promise<void>;
+  /** It tells what happens elsewhere and may last for hours, so that a shutdown does not wait for it. */
+  isWatch: boolean;
   headers: AnswerHeaders;
 };
 
@@ -56,9 +61,9 @@ export function noContent(): EmptyAnswer<204> {
 /** Server-Sent Events. The stream ends when `run` does; an unexpected throw ends it with an `error` event. */
 export function eventStream(
   run: (events: EventSink) => Promise<void>,
-  options: { headers?: AnswerHeaders } = {},
+  options: { headers?: AnswerHeaders; isWatch?: boolean } = {},
 ): EventsAnswer {
-  return { kind: 'events', status: 200, run, headers: options.headers ?? {} };
+  return { kind: 'events', status: 200, run, isWatch: options.isWatch ?? false, headers: options.headers ?? {} };
 }
 
 /** A download as attachment, with `ETag` and `Range`. */

@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import type { Logger } from 'pino';
 import type { StoredEvent, StoredResponse } from '#src/ports/idempotency-store.ts';
-import type { Answer, AnswerHeaders, EventSink } from './answers.ts';
+import { type Answer, type EventSink, type EventsAnswer, eventStream } from './answers.ts';
 import type { OpenStreams } from './open-streams.ts';
 import { toAppError } from './problem.ts';
 import type { AppResponse } from './request-log.ts';
@@ -14,7 +14,7 @@ export type SentStream = { events: StoredEvent[]; end: () => void };
 export type Delivery = {
   send(req: Request, res: AppResponse, answer: Answer): Promise<void>;
   sendAgain(req: Request, res: AppResponse, stored: StoredResponse): Promise<void>;
-  stream(res: AppResponse, run: (events: EventSink) => Promise<void>, headers: AnswerHeaders): Promise<SentStream>;
+  stream(res: AppResponse, answer: EventsAnswer): Promise<SentStream>;
 };
 
 /** Sends answers of every kind, fresh and kept ones. */
@@ -36,7 +36,7 @@ export function createDelivery(deps: {
           res.set(answer.headers);
           return sendFile(req, res, answer.content);
         case 'events':
-          (await delivery.stream(res, answer.run, answer.headers)).end();
+          (await delivery.stream(res, answer)).end();
       }
     },
 
@@ -52,21 +52,21 @@ export function createDelivery(deps: {
           const replay = async (events: EventSink) => {
             for (const event of body.events) await events.send(event);
           };
-          (await delivery.stream(res, replay, headers)).end();
+          (await delivery.stream(res, eventStream(replay, { headers }))).end();
         }
       }
     },
 
-    async stream(res, run, headers) {
+    async stream(res, { run, headers, isWatch }) {
       const events: StoredEvent[] = [];
       res.status(200).set({ ...eventStreamHeaders, ...headers });
-      const open = streams.open(res);
+      const open = streams.open(res, { isWatch });
       const send = (event: StoredEvent) => {
         events.push(event);
         return open.send(event);
       };
       try {
-        await run({ send });
+        await run({ send, closed: open.closed });
       } catch (thrown) {
         const { code, message } = toAppError(thrown, isOutage);
         logger.error({ msg: 'stream failed', requestId: res.locals.requestId, code, err: thrown });

@@ -127,7 +127,7 @@ export function createDispatcher(deps: DispatchDeps) {
         return keepRefusal(thrown, res);
       }
       if (answer.kind !== 'events') return toStored(answer);
-      const sent = await delivery.stream(res, answer.run, answer.headers);
+      const sent = await delivery.stream(res, answer);
       endStream = sent.end;
       return { status: answer.status, headers: answer.headers, body: { kind: 'events', events: sent.events } };
     };

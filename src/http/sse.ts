@@ -18,18 +18,18 @@ export const eventStreamHeaders = {
 export type OpenEventStream = EventSink & { end(last?: StoredEvent): void };
 
 /** Whose client left before the stream opened: it never closes again, so that nothing may wait for that. */
-const unread: OpenEventStream = { send: async () => {}, end: () => {} };
+const unread: OpenEventStream = { send: async () => {}, end: () => {}, closed: AbortSignal.abort() };
 
 /** Starts a stream of Server-Sent Events on a response whose headers are set. */
 export function openEventStream(res: ServerResponse): OpenEventStream {
   if (res.destroyed) return unread;
-  let open = true;
+  const closing = new AbortController();
   res.flushHeaders();
   res.write(`retry: ${reconnectMs}\n\n`);
   const heartbeat = setInterval(() => res.write(': ping\n\n'), heartbeatMs);
   const close = () => {
-    open = false;
     clearInterval(heartbeat);
+    closing.abort();
   };
   res.once('close', close);
 
@@ -40,12 +40,13 @@ export function openEventStream(res: ServerResponse): OpenEventStream {
   };
 
   return {
+    closed: closing.signal,
     async send(event) {
-      if (!open || write(event) || res.destroyed) return;
+      if (closing.signal.aborted || write(event) || res.destroyed) return;
       await drained(res);
     },
     end(last) {
-      if (!open) return;
+      if (closing.signal.aborted) return;
       if (last !== undefined) write(last);
       close();
       res.end();

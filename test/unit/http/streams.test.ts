@@ -45,6 +45,25 @@ describe('an open event stream', () => {
     },
   });
 
+  const watch = route({
+    method: 'get',
+    path: '/watch',
+    operationId: 'watchEndlessly',
+    tag: 'streams',
+    summary: 'A stream that tells what happens elsewhere',
+    access: 'public',
+    responses: { 200: { description: 'Events', contentType: 'text/event-stream' } },
+    handle: () =>
+      eventStream(
+        async (events) => {
+          await events.send({ event: 'progress', data: {} });
+          await new Promise((resolve) => events.closed.addEventListener('abort', resolve));
+          left.resolve();
+        },
+        { isWatch: true },
+      ),
+  });
+
   const large = route({
     method: 'get',
     path: '/large',
@@ -60,7 +79,7 @@ describe('an open event stream', () => {
     begun = Promise.withResolvers();
     left = Promise.withResolvers();
     sentAfterwards = Promise.withResolvers();
-    served = await serveRoutes([endless, late, large]);
+    served = await serveRoutes([endless, watch, late, large]);
   });
   afterEach(() => served.close());
 
@@ -78,6 +97,22 @@ describe('an open event stream', () => {
     await served.streams.drain(10);
     const events = [...(await response.text()).matchAll(/^event: (\w+)$/gm)].map(([, event]) => event);
     expect(events).to.deep.equal(['token', 'error']);
+  });
+
+  it('ends at once when the server stops and it only watches', async () => {
+    const response = await fetch(`${served.baseUrl}/watch`);
+    await served.streams.drain(60_000);
+    await left.promise;
+    const events = [...(await response.text()).matchAll(/^event: (\w+)$/gm)].map(([, event]) => event);
+    expect(events).to.deep.equal(['progress', 'error']);
+  });
+
+  it('tells a watch when its client leaves', async () => {
+    const leaving = new AbortController();
+    const response = await fetch(`${served.baseUrl}/watch`, { signal: leaving.signal });
+    await response.body?.getReader().read();
+    leaving.abort();
+    await left.promise;
   });
 
   it('is not waited for when its client left before it opened', async () => {
