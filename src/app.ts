@@ -59,7 +59,7 @@ export function createApp(container: Container): App {
     ...draftsRoutes(container.drafts),
     ...agentsRoutes(container.agents),
     ...chatRoutes(container.chat, cursors),
-    ...jobsRoutes(container.jobs, cursors),
+    ...jobsRoutes(container.jobs, container.jobMoves, container.jobWatch, cursors),
     ...healthRoutes({
       checks: {
         database: async () => (await db.raw('select 1')) !== undefined,

@@ -73,6 +73,8 @@ const catalogue = {
   // Runs
   job_open: { status: 409, class: 'permanent', title: 'The job is still queued or running' },
   job_not_parked: { status: 409, class: 'permanent', title: 'The job is not parked' },
+  deletion_is_final: { status: 409, class: 'permanent', title: 'A deletion cannot be stopped' },
+  document_deleted: { status: 409, class: 'permanent', title: 'The document of this job was deleted' },
   job_finished: { status: 409, class: 'permanent', title: 'The job is over' },
   skipped: { status: 409, class: 'permanent', title: 'Somebody ended the parked job' },
   run_terminated: { status: 500, class: 'permanent', title: 'The run was ended from outside' },

@@ -8,13 +8,15 @@ export type Orchestrator = {
   /**
    * Starts the workflow under this id, or leaves the one that runs under it alone. An alignment workflow is nudged by
    * signal-with-start. Throws when the engine is not reachable: the caller leaves the job undispatched.
+   * @returns `closing` when the run of an earlier attempt has not closed yet: to be started again in a moment
    */
   start(input: {
     workflowId: string;
     start: WorkflowStart;
+    attempt: number;
     attributes: { orgId: string; documentId?: string; agentId?: string; chatId?: string };
     requestId: string | null;
-  }): Promise<void>;
+  }): Promise<'started' | 'closing'>;
   /** Asks a run to stop; fine when there is none. */
   cancel(workflowId: string): Promise<void>;
   /** Lets a parked run go on with the step that failed. Throws when the engine, or a worker, is not reachable. */

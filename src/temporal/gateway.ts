@@ -1,12 +1,16 @@
 import {
+  isGrpcServiceError,
+  ServiceError,
   WorkflowExecutionAlreadyStartedError,
   WorkflowNotFoundError,
   WorkflowUpdateFailedError,
+  WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
 import { nudgeSignalName } from '#src/contracts/alignment.ts';
 import type { JobKind } from '#src/contracts/jobs.ts';
 import { retryUpdateName, skipUpdateName } from '#src/contracts/messages.ts';
 import { type TaskQueue, taskQueues } from '#src/contracts/task-queues.ts';
+import { appError } from '#src/errors.ts';
 import type { MoveResult, Orchestrator } from '#src/ports/orchestrator.ts';
 import type { TemporalConnection } from './connection.ts';
 import { searchAttributes } from './search-attributes.ts';
@@ -17,13 +21,11 @@ const POLLER_SEEN_WITHIN_MS = 70_000;
 /** Of five: what somebody waits for, and what runs in bulk. Activities inherit it. */
 const PRIORITIES = { interactive: 2, bulk: 4 };
 
-/** A worker answers an update: it may have to load the run's history first. */
-const UPDATE_TIMEOUT_MS = 10_000;
-
-/** The orchestrator port over Temporal, and the only place in src that names a workflow. */
+/** The orchestrator port over Temporal, whose outages it throws as `service_unavailable`, and the only place in src that names a workflow. */
 export function createOrchestrator(connection: TemporalConnection, options: { uiUrl: string | null }): Orchestrator {
-  const { client, namespace, call } = connection;
+  const { client, namespace } = connection;
   const { workflow } = client;
+  const call = <T>(work: () => Promise<T>): Promise<T> => connection.call(work).catch(throwOutage);
 
   async function hasPoller(taskQueue: TaskQueue): Promise<boolean> {
     const { pollers } = await call(() =>
@@ -31,6 +33,11 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
     );
     const oldest = (Date.now() - POLLER_SEEN_WITHIN_MS) / 1000;
     return (pollers ?? []).some((poller) => Number(poller.lastAccessTime?.seconds ?? 0) >= oldest);
+  }
+
+  async function isRunOfOther(workflowId: string, attempt: number): Promise<boolean> {
+    const { status, memo } = await call(() => workflow.getHandle(workflowId).describe());
+    return status.name === 'RUNNING' && memo?.attempt !== attempt;
   }
 
   async function move(workflowId: string, update: string): Promise<MoveResult> {
@@ -44,16 +51,16 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
         if (error instanceof WorkflowNotFoundError) return 'gone';
         throw error;
       }
-    }, UPDATE_TIMEOUT_MS);
+    });
   }
 
   return {
-    async start({ workflowId, start, attributes, requestId }) {
+    async start({ workflowId, start, attempt, attributes, requestId }) {
       const options = {
         workflowId,
         workflowIdConflictPolicy: 'USE_EXISTING',
         staticSummary: start.summary,
-        memo: { requestId },
+        memo: { requestId, attempt },
         priority: {
           priorityKey: start.bulk ? PRIORITIES.bulk : PRIORITIES.interactive,
           // Nobody's backlog keeps others waiting: a queue serves organizations in turn.
@@ -109,6 +116,9 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
           );
           break;
       }
+      // A run says that it failed just before it closes. Of an alignment, which is nudged, it does not matter whose run it is.
+      const isNew = attempt === 1 || start.workflow === 'scoreAlignment' || !(await isRunOfOther(workflowId, attempt));
+      return isNew ? 'started' : 'closing';
     },
 
     async cancel(workflowId) {
@@ -146,6 +156,16 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
       return answers.every(Boolean);
     },
   };
+}
+
+/** For `catch`: what the client says of a server that does not answer, or of a worker that does not. */
+function throwOutage(error: unknown): never {
+  const isOutage =
+    error instanceof ServiceError ||
+    error instanceof WorkflowUpdateRPCTimeoutOrCancelledError ||
+    isGrpcServiceError(error);
+  if (!isOutage) throw error;
+  throw appError('service_unavailable', { detail: 'The workflow engine does not answer.', cause: error });
 }
 
 /** For `catch`: swallows errors of this class, where they mean that there is nothing left to do. */

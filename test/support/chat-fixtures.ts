@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { EventSourceParserStream } from 'eventsource-parser/stream';
 import type { z } from 'zod';
 import { chatMessageSchema } from '#src/modules/chat/chat.schema.ts';
 import type { ApiClient, Member } from './client.ts';
+import { readEvents, type StreamEvent } from './event-stream.ts';
 import { untilRun } from './until-job.ts';
 
 export type ChatMessage = z.output<typeof chatMessageSchema>;
@@ -53,8 +53,6 @@ export async function ask(
   return chatMessageSchema.parse((await client.post('/chat', body, expectedStatus, headers)).body);
 }
 
-export type StreamEvent = { id: string | undefined; event: string | undefined; data: unknown };
-
 /** Opens a stream; the events are read one by one. */
 export async function openChatStream(
   member: Pick<Member, 'raw'>,
@@ -70,10 +68,4 @@ export async function openChatStream(
   expect(response.status).equal(200);
   expect(response.headers.get('content-type')).match(/^text\/event-stream/);
   return readEvents(response);
-}
-
-async function* readEvents(response: Response): AsyncIterableIterator<StreamEvent> {
-  if (response.body === null) throw new Error('the stream has no body');
-  const events = response.body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
-  for await (const { id, event, data } of events) yield { id, event, data: JSON.parse(data) };
 }

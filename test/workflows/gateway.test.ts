@@ -5,6 +5,7 @@ import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createTemporalConnection, type TemporalConnection } from '#src/temporal/connection.ts';
 import { createOrchestrator } from '#src/temporal/gateway.ts';
 import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
 import { testServices } from '#test/support/services.ts';
 import { createTestNamespace } from '#test/support/temporal-namespace.ts';
 
@@ -31,10 +32,11 @@ describe('the gateway to Temporal', function () {
     input: { orgId: 'org', chatId: 'chat' },
     summary: 'Score a chat',
   };
-  const start = (workflowId: string, work: WorkflowStart) =>
+  const start = (workflowId: string, work: WorkflowStart, attempt = 1) =>
     orchestrator.start({
       workflowId,
       start: work,
+      attempt,
       attributes: { orgId: 'org', documentId: 'document' },
       requestId: 'request-1',
     });
@@ -46,7 +48,7 @@ describe('the gateway to Temporal', function () {
     const { runId, memo, typedSearchAttributes, staticSummary } = await runOf(id).describe();
     await start(id, ingest);
     expect((await runOf(id).describe()).runId).equal(runId);
-    expect(memo).deep.equal({ requestId: 'request-1' });
+    expect(memo).deep.equal({ requestId: 'request-1', attempt: 1 });
     expect(await staticSummary()).equal('Ingest a note');
     const attributes = typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]);
     expect(Object.fromEntries(attributes)).include({ OrgId: 'org', DocumentId: 'document', JobKind: 'ingest' });
@@ -59,6 +61,21 @@ describe('the gateway to Temporal', function () {
     expect(await orchestrator.describe(id)).equal('failed');
     await start(id, ingest);
     expect(await orchestrator.describe(id)).equal('open');
+  });
+
+  it('starts another attempt only once the run of the last has closed', async () => {
+    const id = `ingest-${uuidv7()}-1`;
+    expect(await start(id, ingest)).equal('started');
+    expect(await start(id, ingest, 2)).equal('closing');
+    await runOf(id).terminate();
+    expect(await start(id, ingest, 2)).equal('started');
+    expect(await start(id, ingest, 2)).equal('started');
+    expect((await runOf(id).describe()).memo).deep.equal({ requestId: 'request-1', attempt: 2 });
+  });
+
+  it('says that there is no run to move', async () => {
+    expect(await orchestrator.retryParked('ingest-nothing-1')).equal('gone');
+    expect(await orchestrator.skipParked('ingest-nothing-1')).equal('gone');
   });
 
   it('nudges the alignment run of a chat that is open, and starts one otherwise', async () => {
@@ -88,10 +105,10 @@ describe('the gateway to Temporal', function () {
 
   it('throws while Temporal is down', async () => {
     const unreachable = createTemporalConnection({ address: '127.0.0.1:1', namespace: 'default' });
-    const fault = await createOrchestrator(unreachable, { uiUrl: null })
-      .describe('ingest-x-1')
-      .catch((error: unknown) => error);
-    expect(fault).instanceOf(Error);
+    const { describe, retryParked, cancel } = createOrchestrator(unreachable, { uiUrl: null });
+    for (const call of [describe, retryParked, cancel]) {
+      expect(await appErrorCode(call('ingest-x-1'))).equal('service_unavailable');
+    }
     await unreachable.close();
   });
 });

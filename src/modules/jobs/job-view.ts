@@ -1,5 +1,6 @@
+import { deletionStages } from '#src/contracts/deletion.ts';
 import { ingestionStages } from '#src/contracts/ingestion.ts';
-import type { JobStatus } from '#src/contracts/jobs.ts';
+import type { JobKind, JobStatus } from '#src/contracts/jobs.ts';
 import { jobPartId } from '#src/contracts/workflow-ids.ts';
 import type { Job } from './jobs.model.ts';
 
@@ -23,13 +24,22 @@ export type JobView = Pick<
   temporalUiUrl: string | null;
 };
 
-const stages: readonly string[] = ingestionStages;
+/** Kinds of work without stages go on by rounds. */
+const stagesOf: { readonly [kind in JobKind]?: readonly string[] } = {
+  ingest: ingestionStages,
+  delete: deletionStages,
+};
+
+export function isOver({ status }: Pick<JobView, 'status'>): boolean {
+  return status === 'succeeded' || status === 'failed' || status === 'cancelled';
+}
 
 /** Undefined when the job has no such part. A part's status follows from where the job stands. */
 export function viewOf(job: Job, part: string | null, temporalUiUrl: string | null): JobView | undefined {
   const whole = { ...job, temporalUiUrl };
   if (part === null) return whole;
-  const status = job.kind === 'ingest' ? stageStatus(job, part) : roundStatus(job, part);
+  const stages = stagesOf[job.kind];
+  const status = stages === undefined ? roundStatus(job, part) : stageStatus(job, stages, part);
   if (status === undefined) return undefined;
   const isFault = status === 'failed' || status === 'parked';
   return {
@@ -43,7 +53,7 @@ export function viewOf(job: Job, part: string | null, temporalUiUrl: string | nu
 }
 
 /** Parts before the job's stage are done; those after it wait, or will not come any more when the job is over. */
-function stageStatus(job: Job, stage: string): JobStatus | undefined {
+function stageStatus(job: Job, stages: readonly string[], stage: string): JobStatus | undefined {
   const position = stages.indexOf(stage);
   if (position < 0) return undefined;
   if (job.status === 'succeeded') return 'succeeded';

@@ -8,6 +8,19 @@ import type { Job, JobChange, JobFilters, NewJob } from './jobs.model.ts';
 
 type Run = Pick<Job, 'id' | 'attempt'>;
 
+/** Those that match and that the caller may read. */
+export function readableJobs(db: Db, actor: Actor, { folderId, ...columns }: JobFilters) {
+  const given = Object.entries(columns).flatMap(([name, value]) =>
+    value === undefined ? [] : [[`jobs.${name}`, value]],
+  );
+  const query = readableBy(db<Job>('jobs'), actor, 'jobs').where(Object.fromEntries(given));
+  if (folderId !== undefined) {
+    const links = db('folderLinks').join('folders', 'folders.id', 'folderLinks.folderId').where({ folderId });
+    query.whereIn('jobs.documentId', readableBy(links, actor, 'folders').select('folderLinks.documentId'));
+  }
+  return query;
+}
+
 export function createJobsRepository(db: Db) {
   const jobs = () => db<Job>('jobs');
 
@@ -125,15 +138,10 @@ export function createJobsRepository(db: Db) {
 
     async listReadable(
       actor: Actor,
-      { folderId, ...columns }: JobFilters,
+      filters: JobFilters,
       page: { limit: number; after: ListPosition | null },
     ): Promise<{ items: Job[]; last: ListPosition | null }> {
-      const given = Object.fromEntries(Object.entries(columns).filter(([, value]) => value !== undefined));
-      const query = readableBy(db('jobs'), actor, 'jobs').where(given).select('jobs.*');
-      if (folderId !== undefined) {
-        const links = db('folderLinks').join('folders', 'folders.id', 'folderLinks.folderId').where({ folderId });
-        query.whereIn('jobs.documentId', readableBy(links, actor, 'folders').select('folderLinks.documentId'));
-      }
+      const query = readableJobs(db, actor, filters).select('jobs.*');
       const rows: (Job & { sortKey: string })[] = await newestFirst(query, {
         ...page,
         time: 'jobs.createdAt',

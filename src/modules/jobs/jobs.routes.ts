@@ -1,11 +1,28 @@
 import { z } from 'zod';
-import { ok } from '#src/http/answers.ts';
+import { answer, type EventSink, eventStream, ok } from '#src/http/answers.ts';
 import { type Cursors, keysetQuery } from '#src/http/pagination.ts';
 import { type Route, route } from '#src/http/route.ts';
-import { jobFilters, jobListSchema, jobSchema, toJobDto } from './jobs.schema.ts';
+import type { JobMovesService } from './job-moves.service.ts';
+import type { JobWatch } from './job-watch.ts';
+import {
+  jobFilters,
+  jobListSchema,
+  jobSchema,
+  retriedJobsSchema,
+  retryJobsSchema,
+  toJobDto,
+  toJobEvent,
+} from './jobs.schema.ts';
 import type { JobsService } from './jobs.service.ts';
 
-export function jobsRoutes(jobs: Pick<JobsService, 'list' | 'get'>, cursors: Cursors): Route[] {
+const jobParams = z.strictObject({ job_id: z.string().max(200, { error: 'job_not_found' }) });
+
+export function jobsRoutes(
+  jobs: Pick<JobsService, 'list' | 'get'>,
+  moves: JobMovesService,
+  { watch }: JobWatch,
+  cursors: Cursors,
+): Route[] {
   return [
     route({
       method: 'get',
@@ -38,10 +55,78 @@ export function jobsRoutes(jobs: Pick<JobsService, 'list' | 'get'>, cursors: Cur
       tag: 'jobs',
       summary: 'One job, or one part of it',
       access: 'user',
-      params: z.strictObject({ job_id: z.string().max(200, { error: 'job_not_found' }) }),
+      params: jobParams,
       responses: { 200: { description: 'The job', schema: jobSchema } },
       errors: ['job_not_found'],
       handle: async ({ actor, params: { job_id } }) => ok(toJobDto(await jobs.get(actor, job_id))),
+    }),
+    route({
+      method: 'get',
+      path: '/jobs/:job_id/events',
+      operationId: 'watchJob',
+      tag: 'jobs',
+      summary: 'How a job goes on: `progress` now and at each change, `done` or `error` when it is over',
+      access: 'user',
+      params: jobParams,
+      responses: { 200: { description: 'Server-Sent Events', contentType: 'text/event-stream' } },
+      errors: ['job_not_found'],
+      handle: async ({ actor, params: { job_id } }) => {
+        await jobs.get(actor, job_id);
+        const tell = async (events: EventSink) => {
+          for await (const job of watch(actor, job_id, events.closed)) await events.send(toJobEvent(job));
+        };
+        return eventStream(tell, { isWatch: true });
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/jobs/retry',
+      operationId: 'retryJobs',
+      tag: 'jobs',
+      summary: 'Retry, in bulk, the failed, cancelled and parked jobs that match all filters and that you may move',
+      access: 'user',
+      body: retryJobsSchema,
+      responses: { 202: { description: 'They go on', schema: retriedJobsSchema } },
+      handle: async ({ actor, body: { folder_id, connection_id, error_code } }) => {
+        const filters = { folderId: folder_id, connectionId: connection_id, errorCode: error_code };
+        return answer(202, { count: await moves.retryMatching(actor, filters) });
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/jobs/:job_id/retry',
+      operationId: 'retryJob',
+      tag: 'jobs',
+      summary: 'Let a failed, cancelled or parked job go on; what is done already is not done again',
+      access: 'user',
+      params: jobParams,
+      responses: { 202: { description: 'The job as it is now', schema: jobSchema } },
+      errors: ['forbidden', 'job_not_found', 'job_open', 'job_finished', 'superseded', 'document_deleted'],
+      handle: async ({ actor, params: { job_id } }) => answer(202, toJobDto(await moves.retry(actor, job_id))),
+    }),
+    route({
+      method: 'post',
+      path: '/jobs/:job_id/skip',
+      operationId: 'skipJob',
+      tag: 'jobs',
+      summary: 'End a parked job as failed, with the code `skipped`',
+      access: 'user',
+      params: jobParams,
+      responses: { 202: { description: 'The job as it is now', schema: jobSchema } },
+      errors: ['forbidden', 'job_not_found', 'job_not_parked', 'deletion_is_final'],
+      handle: async ({ actor, params: { job_id } }) => answer(202, toJobDto(await moves.skip(actor, job_id))),
+    }),
+    route({
+      method: 'post',
+      path: '/jobs/:job_id/cancel',
+      operationId: 'cancelJob',
+      tag: 'jobs',
+      summary: 'Ask a job that is not over to stop',
+      access: 'user',
+      params: jobParams,
+      responses: { 202: { description: 'The job as it is now', schema: jobSchema } },
+      errors: ['forbidden', 'job_not_found', 'job_finished', 'deletion_is_final'],
+      handle: async ({ actor, params: { job_id } }) => answer(202, toJobDto(await moves.cancel(actor, job_id))),
     }),
   ];
 }

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import type { JobKind, JobStatus } from '#src/contracts/jobs.ts';
 import { idField } from '#src/http/fields.ts';
-import type { JobView } from './job-view.ts';
+import type { StoredEvent } from '#src/ports/idempotency-store.ts';
+import { isOver, type JobView } from './job-view.ts';
 
 const kinds = ['ingest', 'alignment', 'delete'] as const satisfies JobKind[];
 const statuses = ['queued', 'running', 'parked', 'succeeded', 'failed', 'cancelled'] as const satisfies JobStatus[];
@@ -14,6 +15,16 @@ export const jobFilters = {
   folder_id: idField.optional().describe('Jobs of the documents in this folder.'),
   connection_id: idField.optional(),
 };
+
+export const retryJobsSchema = z
+  .strictObject({
+    folder_id: jobFilters.folder_id,
+    connection_id: jobFilters.connection_id,
+    error_code: jobFilters.error_code,
+  })
+  .refine((filters) => Object.keys(filters).length > 0, 'needs at least one filter');
+
+export const retriedJobsSchema = z.strictObject({ count: z.int().describe('How many jobs were set going again.') });
 
 export const jobSchema = z.strictObject({
   id: z.string().describe('A workflow id, with the name of a part after a dot where it names one.'),
@@ -49,4 +60,13 @@ export function toJobDto(job: JobView): JobDto {
     finished_at: job.finishedAt?.toISOString() ?? null,
     temporal_ui_url: job.temporalUiUrl,
   };
+}
+
+/** `progress` while the job may still change, and at its end `done`, or `error` when it came to nothing. */
+export function toJobEvent(job: JobView): StoredEvent {
+  const data = toJobDto(job);
+  if (job.status === 'succeeded') return { event: 'done', data };
+  if (!isOver(job)) return { event: 'progress', data };
+  const { code, message } = data.last_error ?? { code: job.status, message: 'The job was cancelled.' };
+  return { event: 'error', data: { detail: message, code, job: data } };
 }

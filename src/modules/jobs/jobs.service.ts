@@ -24,16 +24,18 @@ export type JobsService = ReturnType<typeof createJobsService>;
 /** Jobs are the truth about asynchronous work for clients, and the outbox of workflow starts. */
 export function createJobsService(deps: {
   db: Db;
-  orchestrator: Pick<Orchestrator, 'start' | 'describe' | 'uiUrl'>;
+  orchestrator: Pick<Orchestrator, 'start' | 'retryParked' | 'describe' | 'uiUrl'>;
   logger: Pick<Logger, 'warn'>;
 }) {
   const { db, orchestrator, logger } = deps;
   const jobs = createJobsRepository(db);
 
   async function start(job: Job): Promise<void> {
-    await orchestrator.start({
+    if (job.status === 'parked') return resume(job);
+    const answer = await orchestrator.start({
       workflowId: job.id,
       start: job.start,
+      attempt: job.attempt,
       attributes: {
         orgId: job.orgId,
         ...(job.documentId !== null && { documentId: job.documentId }),
@@ -42,7 +44,15 @@ export function createJobsService(deps: {
       },
       requestId: job.requestId,
     });
+    // The sweeper asks again until the run of the last attempt has closed.
+    if (answer === 'started') await jobs.markDispatched(job);
+  }
+
+  /** A parked job is dispatched again when it shall go on. */
+  async function resume(job: Job): Promise<void> {
+    const result = await orchestrator.retryParked(job.id);
     await jobs.markDispatched(job);
+    if (result === 'gone') await reconcile(job);
   }
 
   /** Brings a job in line with a run that was closed, or lost, behind our back. */
@@ -80,10 +90,13 @@ export function createJobsService(deps: {
       }
     },
 
-    /** A step of the sweeper: starts what no request could start. */
+    /** A step of the sweeper: starts what no request could start, and all that were asked for in bulk. */
     async dispatchPending(): Promise<void> {
-      const pending = await jobs.claimUndispatched(DISPATCH_BATCH, DISPATCH_LEASE_SECONDS);
-      await settle(pending, start, 'jobs could not be started');
+      for (;;) {
+        const pending = await jobs.claimUndispatched(DISPATCH_BATCH, DISPATCH_LEASE_SECONDS);
+        const failed = await settle(pending, start, 'jobs could not be started');
+        if (pending.length < DISPATCH_BATCH || failed > 0) return;
+      }
     },
 
     /** A step of the sweeper: looks after open jobs whose run may have been closed behind our back. */
@@ -133,8 +146,9 @@ export function createJobsService(deps: {
   };
 
   /** Does all; one line says how many failed and why the first did. */
-  async function settle<T>(items: T[], work: (item: T) => Promise<void>, message: string): Promise<void> {
+  async function settle<T>(items: T[], work: (item: T) => Promise<void>, message: string): Promise<number> {
     const failures = (await Promise.allSettled(items.map(work))).filter((result) => result.status === 'rejected');
     if (failures[0] !== undefined) logger.warn({ err: failures[0].reason, count: failures.length }, message);
+    return failures.length;
   }
 }

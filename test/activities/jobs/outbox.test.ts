@@ -3,24 +3,37 @@ import { v7 as uuidv7 } from 'uuid';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { createJobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { Orchestrator } from '#src/ports/orchestrator.ts';
+import type { MoveResult, Orchestrator } from '#src/ports/orchestrator.ts';
 import { createTestDatabase } from '#test/support/services.ts';
 
 /** An engine that can be down, and whose runs end as a test says. */
-type FakeEngine = Pick<Orchestrator, 'start' | 'describe' | 'uiUrl'> & {
+type FakeEngine = Pick<Orchestrator, 'start' | 'retryParked' | 'describe' | 'uiUrl'> & {
   isDown: boolean;
+  isClosing: boolean;
   started: string[];
+  retried: string[];
+  parked: MoveResult;
   runs: Map<string, Awaited<ReturnType<Orchestrator['describe']>>>;
 };
 
 function createFakeEngine(): FakeEngine {
   const engine: FakeEngine = {
     isDown: false,
+    isClosing: false,
     started: [],
+    retried: [],
+    parked: 'moved',
     runs: new Map(),
     start: async ({ workflowId }) => {
       if (engine.isDown) throw new Error('unreachable');
+      if (engine.isClosing) return 'closing';
       engine.started.push(workflowId);
+      return 'started';
+    },
+    retryParked: async (workflowId) => {
+      if (engine.isDown) throw new Error('unreachable');
+      engine.retried.push(workflowId);
+      return engine.parked;
     },
     describe: async (workflowId) => engine.runs.get(workflowId) ?? 'open',
     uiUrl: () => null,
@@ -153,6 +166,56 @@ describe('the jobs table as an outbox', () => {
     });
     await jobs.dispatch(id);
     expect(engine.started).deep.equal([id, id]);
+  });
+
+  it('a retried job whose last run has not closed yet is started once it has', async () => {
+    const { engine, jobs } = setUp();
+    const id = await enqueue(jobs);
+    engine.isClosing = true;
+    await jobs.dispatch(id);
+    expect(await jobOf(id)).include({ status: 'queued', dispatchedAt: null });
+    engine.isClosing = false;
+    await age('dispatchAfter');
+    await jobs.dispatchPending();
+    expect(engine.started).deep.equal([id]);
+  });
+
+  async function park(jobs: ReturnType<typeof setUp>['jobs']): Promise<string> {
+    const id = await enqueue(jobs);
+    await jobs.dispatch(id);
+    await jobs.advance(id, { status: 'parked', error: { code: 'model_not_configured', message: 'no key' } });
+    await db('jobs').where({ id }).update({ dispatchedAt: null });
+    return id;
+  }
+
+  it('a parked job that shall go on is moved and not started, as soon as the engine is there', async () => {
+    const { engine, jobs } = setUp();
+    const id = await park(jobs);
+    engine.isDown = true;
+    await jobs.dispatch(id);
+    expect(await jobOf(id)).include({ dispatchedAt: null });
+    engine.isDown = false;
+    await age('dispatchAfter');
+    await jobs.dispatchPending();
+    await jobs.dispatchPending();
+    expect(engine).deep.include({ started: [id], retried: [id] });
+  });
+
+  it('a parked job whose run was ended by force shows so when it shall go on', async () => {
+    const { engine, jobs } = setUp();
+    const id = await park(jobs);
+    engine.parked = 'gone';
+    engine.runs.set(id, 'failed');
+    await jobs.dispatch(id);
+    expect(await jobOf(id)).include({ status: 'failed', errorCode: 'run_terminated' });
+  });
+
+  it('more than one batch is started in one turn of the sweeper', async () => {
+    const { engine, jobs } = setUp();
+    const ids = await Promise.all(Array.from({ length: 120 }, () => enqueue(jobs)));
+    await age('dispatchAfter');
+    await jobs.dispatchPending();
+    expect(engine.started.sort()).deep.equal(ids.sort());
   });
 
   it('progress that comes late does not touch a closed job', async () => {

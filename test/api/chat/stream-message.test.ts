@@ -1,8 +1,9 @@
 import { expect } from 'chai';
 import { chatMessageSchema } from '#src/modules/chat/chat.schema.ts';
-import { ask, openChatStream, publishAgent, type StreamEvent } from '#test/support/chat-fixtures.ts';
+import { ask, openChatStream, publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
+import type { StreamEvent } from '#test/support/event-stream.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { until } from '#test/support/until.ts';
 

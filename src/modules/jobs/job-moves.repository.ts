@@ -1,0 +1,73 @@
+import type { Actor } from '#src/domain/visibility.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { Job, JobFilters } from './jobs.model.ts';
+import { readableJobs } from './jobs.repository.ts';
+
+/** A job beside what it works on. `null` where that is no document or chat, or is deleted. */
+export type MovableJob = Job & {
+  documentOwnerId: string | null;
+  documentAcl: string[] | null;
+  newestGeneration: number | null;
+  chatOwnerId: string | null;
+};
+
+export function createJobMovesRepository(db: Db) {
+  const movable = (actor: Actor, filters: JobFilters) =>
+    readableJobs(db, actor, filters)
+      .leftJoin('documents as d', (join) => join.on('d.id', 'jobs.documentId').onNull('d.deletedAt'))
+      .leftJoin('chats as c', 'c.id', 'jobs.chatId')
+      .select<MovableJob[]>([
+        'jobs.*',
+        'd.createdBy as documentOwnerId',
+        'd.acl as documentAcl',
+        'd.generation as newestGeneration',
+        'c.createdBy as chatOwnerId',
+      ]);
+
+  return {
+    async find(actor: Actor, id: string): Promise<MovableJob | undefined> {
+      const [job] = await movable(actor, {}).where('jobs.id', id);
+      return job;
+    },
+
+    /** Those that stopped short of success, in the order of their ids. */
+    async listStopped(
+      actor: Actor,
+      filters: JobFilters,
+      page: { after: string; limit: number },
+    ): Promise<MovableJob[]> {
+      return movable(actor, filters)
+        .whereIn('jobs.status', ['failed', 'cancelled', 'parked'])
+        .where('jobs.id', '>', page.after)
+        .orderBy('jobs.id')
+        .limit(page.limit);
+    },
+
+    /**
+     * Asks for what has stopped to be dispatched: a closed job as another attempt, a parked one to go on. Leaves alone
+     * what somebody else has set going meanwhile.
+     * @param how.graceSeconds keeps the sweeper away while the request dispatches it
+     * @returns how many there were
+     */
+    async queueAgain(ids: readonly string[], how: { bulk: boolean; graceSeconds: number }): Promise<number> {
+      const { rows } = await db.raw<{ rows: unknown[] }>(
+        `update jobs set
+           dispatched_at = null, dispatch_after = now() + make_interval(secs => :graceSeconds), updated_at = now()
+         where id = any (:ids) and status = 'parked'
+         returning id`,
+        { ids: [...ids], graceSeconds: how.graceSeconds },
+      );
+      const { rows: closed } = await db.raw<{ rows: unknown[] }>(
+        `update jobs set
+           status = 'queued', stage = null, attempt = attempt + 1, error_code = null, error_message = null,
+           start = start || jsonb_build_object('bulk', :bulk::boolean),
+           dispatched_at = null, dispatch_after = now() + make_interval(secs => :graceSeconds),
+           checked_at = null, started_at = null, finished_at = null, updated_at = now()
+         where id = any (:ids) and status in ('failed', 'cancelled')
+         returning id`,
+        { ids: [...ids], ...how },
+      );
+      return rows.length + closed.length;
+    },
+  };
+}
