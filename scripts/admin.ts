@@ -1,8 +1,4 @@
 // `npm run admin -- verify | audit-stores [--repair]`: looks after an installation, running or not.
-import { createContainer } from '#src/container.ts';
-import { auditStores } from './admin/audit-stores.ts';
-import { readInstallation } from './admin/installation.ts';
-import { verify } from './admin/verify.ts';
 import { exitAfter } from './supervisor/run-until-stopped.ts';
 
 const USAGE = `Use: npm run admin -- <command>
@@ -29,7 +25,14 @@ await exitAfter(async () => {
   }
 });
 
+/** Loads the service only when there is something to do for it. */
 async function run(command: 'verify' | 'audit-stores' | 'audit-stores --repair'): Promise<number> {
+  const [{ createContainer }, { auditStores }, { readInstallation }, { verify }] = await Promise.all([
+    import('#src/container.ts'),
+    import('./admin/audit-stores.ts'),
+    import('./admin/installation.ts'),
+    import('./admin/verify.ts'),
+  ]);
   const container = createContainer(await readInstallation(process.env), 'admin');
   try {
     const isWell =

@@ -3,6 +3,7 @@ import { type AuditStoresInput, auditGraceSeconds } from '#src/contracts/store-a
 import { type AuditReport, auditAfter, auditStart, auditSummary, findingKinds } from '#src/domain/audit-report.ts';
 import { runStoreAudit } from '#src/temporal/store-audits.ts';
 import { StartFailure } from '../supervisor/start-failure.ts';
+import { reasonOf } from './reason-of.ts';
 
 /**
  * Compares the stores now. As a rule a worker does, so that the audit shows in the Temporal UI, can be cancelled there
@@ -18,7 +19,11 @@ export async function auditStores(
   const input = { repair, graceSeconds: auditGraceSeconds };
   const hasWorker = await container.orchestrator.hasPollers().catch(() => false);
   if (!hasWorker) say.note('No worker answers: this process compares the stores itself.');
-  const report = hasWorker ? await runStoreAudit(container.temporal, input) : await auditHere(container, input);
+  const report = await (hasWorker ? runStoreAudit(container.temporal, input) : auditHere(container, input)).catch(
+    (error: unknown) => {
+      throw new StartFailure(`The stores could not be compared: ${reasonOf(error)}`);
+    },
+  );
   if (report === null)
     throw new StartFailure('An audit that somebody asked for is running: the Temporal UI shows audit-stores.');
   for (const line of linesOf(report)) say.print(line);

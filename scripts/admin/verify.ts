@@ -1,5 +1,6 @@
 import { type InvariantChecks, otherInvariants } from '#src/modules/store-audit/invariant-checks.ts';
 import type { InvariantReport } from '#src/modules/store-audit/invariants.model.ts';
+import { reasonOf } from './reason-of.ts';
 
 /** Prints a line an invariant, in the order in which they are checked. @returns whether all hold */
 export async function verify(invariants: InvariantChecks, print: (line: string) => void): Promise<boolean> {
@@ -16,7 +17,7 @@ export async function verify(invariants: InvariantChecks, print: (line: string) 
 function linesOf(report: InvariantReport): string[] {
   const head = (word: string, counts: string) =>
     `${report.invariant.padEnd(3)}  ${word.padEnd(4)}  ${counts}: ${report.title}`;
-  if (report.outcome === 'failed') return [head('?', `could not be checked (${firstLine(report.error)})`)];
+  if (report.outcome === 'failed') return [head('?', `could not be checked (${reasonOf(report.error)})`)];
   const { checked, violations, first } = report;
   if (violations === 0) return [head('ok', `${checked} checked`)];
   const shown = first.map(({ orgId, documentId, detail }) => {
@@ -24,9 +25,4 @@ function linesOf(report: InvariantReport): string[] {
   });
   const more = violations > first.length ? [`       and ${violations - first.length} more`] : [];
   return [head('FAIL', `${checked} checked, ${violations} wrong`), ...shown, ...more];
-}
-
-function firstLine(error: unknown): string {
-  const message = error instanceof Error ? error.message || error.name : String(error);
-  return message.split('\n')[0] ?? '';
 }

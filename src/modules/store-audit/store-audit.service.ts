@@ -37,7 +37,7 @@ export function createStoreAuditService(deps: {
       const document = await createStoreAuditRepository(trx).lockIngestible(of);
       if (document === undefined) return null;
       const actor = { ...nobody, orgId: of.orgId, userId: document.updatedBy };
-      return generations.open(trx, actor, document);
+      return generations.open(trx, actor, document, { isBulk: true });
     });
     return plan !== null && (await generations.carryOut(plan)) === 'begun';
   }

@@ -145,6 +145,7 @@ describe('the audit of the stores', function () {
       .where({ id: `ingest-${of.documentId}-2` })
       .first();
     expect(job).include({ status: 'queued', kind: 'ingest' });
+    expect(job.start).include({ bulk: true });
     // Readers keep what there is until then, and a second audit does not begin once more.
     expect((await audit({ repair: true })).findings.missing_points).deep.include({ found: 1, repaired: 0 });
     await ingest(next);
