@@ -92,6 +92,11 @@ const catalogue = {
     class: 'operator',
     title: 'The model service refuses our key or does not know the model',
   },
+  embedding_model_changed: {
+    status: 503,
+    class: 'operator',
+    title: 'The embedding model gives vectors of another size than those that are stored under its name',
+  },
 
   // Chat
   interrupted: { status: 503, class: 'transient', title: 'The answer was interrupted by a restart' },

@@ -214,7 +214,7 @@ describe('a model service that breaks', function () {
       const refused = await upload(ada, 4);
       await run(changed, prepared, refused);
       const fault: unknown = await run(changed, ['embedChunks'], refused).catch((error: unknown) => error);
-      expect(fault).property('code', 'model_response_invalid');
+      expect(fault).property('code', 'embedding_model_changed');
 
       const renamed = await startProcess({ ...shared, EMBEDDING_MODEL: 'embedding-2' });
       await run(renamed, ['embedChunks', 'activateGeneration'], refused);

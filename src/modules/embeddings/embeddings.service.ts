@@ -19,7 +19,7 @@ export function createEmbeddingsService(deps: { db: Db; embedder: Embedder }) {
   async function requireDimensions(length: number): Promise<void> {
     dimensions ??= await repository.fixDimensions(model, length);
     if (length === dimensions) return;
-    throw appError('model_response_invalid', {
+    throw appError('embedding_model_changed', {
       detail: `${model} gave vectors of ${length} dimensions, and those that are stored have ${dimensions}. A model that changed needs another name in EMBEDDING_MODEL.`,
     });
   }
