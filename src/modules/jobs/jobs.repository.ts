@@ -54,7 +54,7 @@ export function createJobsRepository(db: Db) {
     },
 
     async findUndispatched(id: string): Promise<Job | undefined> {
-      return jobs().where({ id }).whereNull('dispatchedAt').first();
+      return jobs().where({ id }).whereNull('dispatchedAt').whereNull('finishedAt').first();
     },
 
     /** Takes jobs that wait to be started; nobody else takes them before `leaseSeconds` are over. */
@@ -62,7 +62,7 @@ export function createJobsRepository(db: Db) {
       const { rows } = await db.raw<{ rows: Job[] }>(
         `update jobs set dispatch_after = now() + make_interval(secs => :leaseSeconds)
          where id in (
-           select id from jobs where dispatched_at is null and dispatch_after <= now()
+           select id from jobs where dispatched_at is null and finished_at is null and dispatch_after <= now()
            order by dispatch_after limit :limit for update skip locked
          )
          returning *`,

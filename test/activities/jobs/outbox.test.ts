@@ -142,6 +142,16 @@ describe('the jobs table as an outbox', () => {
     expect(engine.started).deep.equal([]);
   });
 
+  it('a job that was closed before it was started is not started', async () => {
+    const { engine, jobs } = setUp();
+    const id = await enqueue(jobs);
+    await jobs.advance(id, { status: 'cancelled' });
+    await jobs.dispatch(id);
+    await age('dispatchAfter');
+    await jobs.dispatchPending();
+    expect(engine.started).deep.equal([]);
+  });
+
   it('two sweepers share the work', async () => {
     const { engine, jobs } = setUp();
     const ids = await Promise.all(Array.from({ length: 20 }, () => enqueue(jobs)));
