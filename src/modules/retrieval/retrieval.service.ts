@@ -108,41 +108,49 @@ export function createRetrievalService(deps: {
     }
   }
 
+  /** Both legs, and the texts of what they found, best first. */
+  async function search(
+    actor: Actor,
+    input: RetrieveInput,
+  ): Promise<{ candidates: Candidate[]; degradations: RetrievalDegradation[]; isOutdated: boolean }> {
+    const { query } = input;
+    const settings = input.settings ?? defaults;
+    const readable: ReadableDocuments = {
+      orgId: actor.orgId,
+      acl: keysOf(actor),
+      ...(input.includeDocumentIds && { includeDocumentIds: input.includeDocumentIds }),
+      ...(input.excludeDocumentIds && { excludeDocumentIds: input.excludeDocumentIds }),
+    };
+    const terms = [...new Set(contentStems(analyze(query)))];
+    const [words, meaning] = await Promise.all([
+      settings.mode === 'vector' ? [] : repository.searchWords({ readable, terms, limit: settings.wordMatchLimit }),
+      settings.mode === 'word_match' ? { hits: [], degradations: [] } : searchMeaning(readable, input, settings),
+    ]);
+    const legs = [words.map((hit) => hit.chunkId), meaning.hits.map((hit) => hit.chunkId)];
+    const ids = fuse(legs, settings.rrfK)
+      .slice(0, candidateCount)
+      .map((hit) => hit.id);
+    const loaded = new Map((await repository.loadReadable(actor, ids)).map((chunk) => [chunk.chunkId, chunk]));
+    return {
+      candidates: ids.flatMap((id) => loaded.get(id) ?? []),
+      degradations: meaning.degradations,
+      isOutdated: loaded.size < ids.length,
+    };
+  }
+
   return {
     /**
      * The chunks that answer the query best among the documents that the actor may read: a word leg (BM25) and a
      * vector leg, fused by reciprocal rank, and reranked where wanted. Readability is checked in both legs and again when the texts are loaded.
      */
     async retrieve(actor: Actor, input: RetrieveInput): Promise<Retrieval> {
-      const settings = input.settings ?? defaults;
-      const readable: ReadableDocuments = {
-        orgId: actor.orgId,
-        acl: keysOf(actor),
-        ...(input.includeDocumentIds && { includeDocumentIds: input.includeDocumentIds }),
-        ...(input.excludeDocumentIds && { excludeDocumentIds: input.excludeDocumentIds }),
-      };
-      const query = input.query.slice(0, queryCharacters);
-      const terms = [...new Set(contentStems(analyze(query)))];
-      const [words, meaning] = await Promise.all([
-        settings.mode === 'vector' ? [] : repository.searchWords({ readable, terms, limit: settings.wordMatchLimit }),
-        settings.mode === 'word_match'
-          ? { hits: [], degradations: [] }
-          : searchMeaning(readable, { ...input, query }, settings),
-      ]);
-      const legs = [words.map((hit) => hit.chunkId), meaning.hits.map((hit) => hit.chunkId)];
-      const fused = fuse(legs, settings.rrfK).slice(0, candidateCount);
-      const loaded = new Map(
-        (
-          await repository.loadReadable(
-            actor,
-            fused.map((hit) => hit.id),
-          )
-        ).map((chunk) => [chunk.chunkId, chunk]),
-      );
-      const inOrder = fused.flatMap((hit) => loaded.get(hit.id) ?? []);
-      const { ranked, degradations } = await rerank(inOrder, { ...input, query });
+      const bounded = { ...input, query: input.query.slice(0, queryCharacters) };
+      let found = await search(actor, bounded);
+      // A document has come to another generation between its chunks' search and their texts: the new ones are there.
+      if (found.isOutdated) found = await search(actor, bounded);
+      const { ranked, degradations } = await rerank(found.candidates, bounded);
       const limits = { ...contextLimits, tokens: input.contextTokens ?? contextLimits.tokens };
-      return { chunks: selectChunks(ranked, limits), degradations: [...meaning.degradations, ...degradations] };
+      return { chunks: selectChunks(ranked, limits), degradations: [...found.degradations, ...degradations] };
     },
 
     /** Those of the chunks that the actor may still read, in a generation that is still the active one. */

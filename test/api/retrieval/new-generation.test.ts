@@ -1,0 +1,63 @@
+import { expect } from 'chai';
+import pino from 'pino';
+import { createEmbedder } from '#src/adapters/models/embedder.ts';
+import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
+import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
+import { createRetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
+import type { VectorStore } from '#src/ports/vector-store.ts';
+import { ingestText } from '#test/support/chat-fixtures.ts';
+import type { Member } from '#test/support/client.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
+import { untilRun } from '#test/support/until-job.ts';
+
+describe('a question that is asked while a document comes to another generation', function () {
+  this.timeout(60_000);
+  let shared: Stack;
+  let ada: Member;
+  before(async () => {
+    shared = await stack();
+    ada = await shared.signUp();
+  });
+
+  it('is answered from the new one', async () => {
+    const text = 'The loan fee is one percent of the loan.';
+    const documentId = await ingestText(ada, 'Loans', text);
+    const { config, db } = shared.container;
+    const vectors = createPgVectorStore(db);
+    let searches = 0;
+    const overtaken: Pick<VectorStore, 'search'> = {
+      search: async (input) => {
+        searches += 1;
+        const hits = await vectors.search(input);
+        if (searches === 1) {
+          await ada.patch(`/documents/${documentId}`, { target_tokens: 50, ingest: true }, 200);
+          await untilRun(ada, `ingest-${documentId}-2.embed`, 'succeeded');
+        }
+        return hits;
+      },
+    };
+    const retrieval = createRetrievalService({
+      db,
+      vectors: overtaken,
+      embedder: createEmbedder({
+        ...config.models,
+        model: config.models.embeddingModel,
+        dimensions: config.models.embeddingDimensions,
+        estimateTokens: (words) => words.length,
+      }),
+      analyze: createTextAnalyzer(),
+      rank: async (_type, { passages }) => [...passages],
+      models: { reranker: async () => null, queryPrefix: async () => '' },
+      logger: pino({ level: 'silent' }),
+    });
+    const actor = { userId: ada.userId, orgId: ada.orgId, isOrgAdmin: true, teamIds: [], teamAdminOf: [] };
+    const { chunks } = await retrieval.retrieve(actor, {
+      query: 'What does a loan cost?',
+      reranking: { isEnabled: null, type: null },
+      contextTokens: null,
+      signal: AbortSignal.timeout(30_000),
+    });
+    expect(chunks.map((chunk) => chunk.content)).deep.equal([text]);
+    expect(searches).equal(2);
+  });
+});
