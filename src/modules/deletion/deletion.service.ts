@@ -41,15 +41,16 @@ export function createDeletionService(deps: {
     /** Asks every run that works on the document to stop, and waits until it has. */
     async stopIngestion(of: DeleteDocumentInput, signal: AbortSignal): Promise<void> {
       await enter(of, 'stop');
-      const runs = await jobs.openRunsOf(db, { documentId: of.documentId, kind: 'ingest' });
+      const openRuns = () => jobs.openRunsOf(db, { documentId: of.documentId, kind: 'ingest' });
+      const runs = await openRuns();
       await Promise.all(runs.map((workflowId) => orchestrator.cancel(workflowId)));
       for (const workflowId of runs) {
         while ((await orchestrator.describe(workflowId)) === 'open') {
           await delay(POLL_INTERVAL_MS, undefined, { signal });
         }
-        // One that was never started, or was ended by force, has not said so itself.
-        await jobs.advance(workflowId, { status: 'cancelled' });
       }
+      // One that was never started, or was ended by force, has not said so itself.
+      for (const workflowId of await openRuns()) await jobs.advance(workflowId, { status: 'cancelled' });
     },
 
     async deleteVectors(of: DeleteDocumentInput): Promise<void> {

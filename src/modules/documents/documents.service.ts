@@ -140,7 +140,17 @@ export function createDocumentsService(deps: DocumentsDeps) {
     ): Promise<{ document: DocumentRow; open(range?: { start: number; end: number }): Promise<Readable> }> {
       const document = await documents.findRow(actor, documentId);
       if (document === undefined) throw appError('document_not_found');
-      return { document, open: (range) => deps.blobs.read(document.blobKey, range) };
+      const open = async (range?: { start: number; end: number }): Promise<Readable> => {
+        try {
+          return await deps.blobs.read(document.blobKey, range);
+        } catch (error) {
+          const now = await documents.findRow(actor, documentId);
+          if (now === undefined) throw appError('document_not_found');
+          if (now.blobKey === document.blobKey) throw error;
+          throw appError('service_unavailable', { detail: 'The file was replaced just now.', retryAfterSeconds: 1 });
+        }
+      };
+      return { document, open };
     },
   };
 }

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
@@ -35,6 +36,23 @@ describe('GET /documents/{document_id}/file', () => {
   it('304: when the client has it already', async () => {
     const { headers } = await ada.get(path, 200);
     await ada.get(path, 304, { 'If-None-Match': headers.get('etag') ?? '' });
+  });
+
+  it('404 or 503: when it was deleted or replaced before its first byte', async () => {
+    const { body } = await ada.upload('/documents', { name: 'a.txt', content: 'a' }, 201, {
+      fields: { ingest: 'false' },
+    });
+    const { id } = fullDocumentSchema.parse(body);
+    const actor = { userId: ada.userId, orgId: ada.orgId, isOrgAdmin: true, teamIds: [], teamAdminOf: [] };
+    const old = await shared.container.documents.getFile(actor, id);
+    const form = { method: 'PATCH', fields: { ingest: 'false' } } as const;
+    await ada.upload(`/documents/${id}`, { name: 'b.txt', content: 'b' }, 200, form);
+    expect(await appErrorCode(old.open())).to.equal('service_unavailable');
+    const { document, open } = await shared.container.documents.getFile(actor, id);
+    await shared.container.blobs.delete(document.blobKey);
+    expect(await appErrorCode(open())).to.equal('blob_missing');
+    await ada.delete(`/documents/${id}`, 204);
+    expect(await appErrorCode(open())).to.equal('document_not_found');
   });
 
   it('416: for a part behind the end', async () => {

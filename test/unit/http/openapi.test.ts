@@ -4,7 +4,7 @@ import { created, ok } from '#src/http/answers.ts';
 import { integerField } from '#src/http/fields.ts';
 import { createOpenApi } from '#src/http/openapi.ts';
 import { idParam } from '#src/http/params.ts';
-import { multipart, route } from '#src/http/route.ts';
+import { multipart, multipartOrJson, route } from '#src/http/route.ts';
 
 const node = z
   .strictObject({
@@ -46,6 +46,21 @@ const document = createOpenApi(
       responses: { 201: { description: 'It', schema: node } },
       handle: () => created({ name: 'a', children: [] }),
     }),
+    route({
+      method: 'patch',
+      path: '/nodes',
+      operationId: 'changeNode',
+      tag: 'nodes',
+      summary: 'A changed node, perhaps of another file',
+      access: 'user',
+      body: multipartOrJson({
+        fields: z.strictObject({ name: z.string().optional() }),
+        store: () => Promise.reject(new Error('not here')),
+        discard: async () => {},
+      }),
+      responses: { 200: { description: 'It', schema: node } },
+      handle: () => ok({ name: 'a', children: [] }),
+    }),
   ],
   { basePath: '/api', title: 'Nodes', version: '1.0.0', description: 'Trees' },
 );
@@ -79,6 +94,18 @@ describe('the OpenAPI document', () => {
     const form = at('paths /nodes post requestBody content multipart/form-data schema');
     expect(form).to.have.nested.property('properties.file.format', 'binary');
     expect(form).to.have.deep.property('required', ['file']);
+  });
+
+  it('describes a form whose file may be missing as JSON, too', () => {
+    const body = at('paths /nodes patch requestBody');
+    expect(body).to.nested.include({ required: false });
+    expect(at('paths /nodes patch requestBody content multipart/form-data schema')).to.have.deep.property(
+      'required',
+      [],
+    );
+    const json = at('paths /nodes patch requestBody content application/json schema');
+    expect(json).to.have.nested.property('properties.name');
+    expect(json).not.to.have.nested.property('properties.file');
   });
 
   it('lists the problems of a route and of its kind', () => {
