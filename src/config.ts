@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { calibratedModels } from './domain/alignment-calibration.ts';
 import { listPrices, type ModelPrice } from './domain/prices.ts';
 import { defaultTierLimits, type Tier, type TierLimits } from './domain/tiers.ts';
+import { type ErrorCode, isErrorCode } from './errors.ts';
 
 const port = z.coerce.number().int().min(0).max(65_535);
 const seconds = z.coerce.number().int().positive();
@@ -35,20 +36,23 @@ const list = z
       .filter(Boolean),
   );
 
-// activity:position:fault[:nth], where a delay is `delay:ms`.
+// activity:position:fault[:nth]; a delay is `delay:ms`, and what is thrown can be chosen: `throw:code`.
 const faultPattern =
-  /^(?<activity>\w+):(?<position>\w+):(?:(?<kind>kill|throw|hang)|(?<delay>delay):(?<delayMs>\d+))(?::(?<nth>\d+))?$/;
+  /^(?<activity>\w+):(?<position>\w+):(?:(?<plain>kill|hang)|(?<throw>throw)(?::(?<code>[a-z]\w*))?|(?<delay>delay):(?<delayMs>\d+))(?::(?<nth>\d+))?$/;
 const fault = z
   .string()
   .transform((text) => {
-    const { kind, delay, ...others } = faultPattern.exec(text)?.groups ?? {};
-    return { ...others, kind: kind ?? delay };
+    const { plain, throw: thrown, delay, ...others } = faultPattern.exec(text)?.groups ?? {};
+    return { ...others, kind: plain ?? thrown ?? delay };
   })
   .pipe(
     z.object({
       activity: z.string('is not activity:position:fault[:nth]'),
       position: z.enum(['before', 'after_effect', 'after_return'], 'is no position'),
       kind: z.enum(['kill', 'throw', 'hang', 'delay']),
+      code: z
+        .custom<ErrorCode>((word) => typeof word === 'string' && isErrorCode(word), 'is no error code')
+        .default('service_unavailable'),
       delayMs: z.coerce.number().default(0),
       /** At this execution in the life of the process; at every one without it. */
       nth: z.coerce.number().positive().optional(),

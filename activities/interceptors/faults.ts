@@ -47,7 +47,7 @@ async function strike(fault: Fault | undefined): Promise<void> {
       // The signal may take a moment, in which nothing must happen any more.
       return new Promise(() => undefined);
     case 'throw':
-      throw appError('service_unavailable', { detail: 'As a test wanted it.' });
+      throw appError(fault.code, { detail: 'As a test wanted it.' });
     case 'hang':
       // As a step that waits in vain while its process is well.
       return heartbeating(({ signal }) => untilAborted(signal));

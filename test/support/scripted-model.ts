@@ -50,6 +50,16 @@ export type ScriptedModel = {
   close(): Promise<void>;
 };
 
+/** Answers as the real model server does. */
+export async function forwardEmbeddings(body: unknown, response: ServerResponse): Promise<void> {
+  const answer = await fetch(`${testServices().modelBaseUrl}/embeddings`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text());
+}
+
 /** Every text that it was asked to embed, in the order of the calls. */
 export function embeddedTexts({ calls }: ScriptedModel): string[] {
   return calls.flatMap(({ path, body }) => (path === '/embeddings' ? (body as { input: string[] }).input : []));
@@ -88,16 +98,6 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
     }
   }
 
-  async function forwardEmbeddings(body: unknown, response: ServerResponse): Promise<void> {
-    if (embeddingsFailWith !== null) return fail(response, embeddingsFailWith);
-    const answer = await fetch(`${testServices().modelBaseUrl}/embeddings`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    });
-    response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text());
-  }
-
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { authorization } = request.headers;
     const body = request.method === 'POST' ? await json(request) : null;
@@ -108,6 +108,7 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
       return rerankingScript(response, body as never);
     }
     if (request.url === '/v1/embeddings' && embeddingScript !== null) return embeddingScript(response, body as never);
+    if (request.url === '/v1/embeddings' && embeddingsFailWith !== null) return fail(response, embeddingsFailWith);
     if (request.url === '/v1/embeddings') return forwardEmbeddings(body, response);
     if (request.url === '/v1/chat/completions') return chat(body as ChatRequest, response);
     fail(response, 404);

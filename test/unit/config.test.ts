@@ -66,6 +66,7 @@ const wrong: Record<string, string[]> = {
     'a:before:stop',
     'a:before:kill:0',
     'a:before:delay',
+    'a:before:throw:oops',
     'a:after_return:throw',
   ],
 };
@@ -129,13 +130,22 @@ describe('loadConfig', () => {
   describe('FAULTS', () => {
     const parse = (text: string) => loadConfig({ ...required, NODE_ENV: 'test', FAULTS: text }).faults;
 
+    const code = 'service_unavailable';
+
     it('says which step goes wrong, where, how and when', () => {
       expect(parse('embedChunks:after_effect:kill:2, parseDocument:before:delay:500')).to.deep.equal([
-        { activity: 'embedChunks', position: 'after_effect', kind: 'kill', delayMs: 0, nth: 2 },
-        { activity: 'parseDocument', position: 'before', kind: 'delay', delayMs: 500, nth: undefined },
+        { activity: 'embedChunks', position: 'after_effect', kind: 'kill', code, delayMs: 0, nth: 2 },
+        { activity: 'parseDocument', position: 'before', kind: 'delay', code, delayMs: 500, nth: undefined },
       ]);
       expect(parse('a:before:delay:500:3')).to.deep.equal([
-        { activity: 'a', position: 'before', kind: 'delay', delayMs: 500, nth: 3 },
+        { activity: 'a', position: 'before', kind: 'delay', code, delayMs: 500, nth: 3 },
+      ]);
+    });
+
+    it('can choose what is thrown', () => {
+      expect(parse('a:before:throw:empty_document:3,a:before:throw:2')).to.containSubset([
+        { kind: 'throw', code: 'empty_document', nth: 3 },
+        { kind: 'throw', code, nth: 2 },
       ]);
     });
 

@@ -9,6 +9,7 @@ const step = (fault: Partial<Fault>): Fault => ({
   activity: 'embedChunks',
   position: 'before',
   kind: 'throw',
+  code: 'service_unavailable',
   delayMs: 0,
   ...fault,
 });

@@ -1,0 +1,138 @@
+import { expect } from 'chai';
+import { createDeletionActivities } from '#activities/deletion.ts';
+import { createIngestionActivities } from '#activities/ingestion.ts';
+import { deletionWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { type FaultCase, uploadText } from './fault-case.ts';
+import { runSeed, seeded } from './seeded.ts';
+import { until } from './until.ts';
+import { type JobView, untilJob } from './until-job.ts';
+
+export const CASE_TIMEOUT_MS = 240_000;
+
+/** A way through the service: what a user does, whatever dies meanwhile. */
+export type Scenario = {
+  /** What leads to the steps that it is about. */
+  faults?: string;
+  /** @returns the last job, and the document that can be read at the end */
+  drive(own: FaultCase): Promise<{ jobId: string; documentId: string | null }>;
+};
+
+/** A document of some hundred chunks, which take several calls of the model; another one for each seed. */
+const random = seeded(runSeed);
+const words = ['fee', 'notice', 'period', 'contract', 'month', 'invoice', 'office', 'storey'] as const;
+const content = Array.from(
+  { length: 180 },
+  (_, index) => `Sentence ${index} speaks of a ${random.pick(words)} and a ${random.pick(words)}.`,
+).join(' ');
+const chunking = { target_tokens: '14', overlap_tokens: '0' };
+
+export const uploadLongText = ({ member }: FaultCase) => uploadText(member, content, chunking);
+
+const jobOf = async ({ member }: FaultCase, jobId: string) => (await member.get(`/jobs/${jobId}`, 200)).body as JobView;
+
+const untilEnd = ({ member }: FaultCase, jobId: string, status: string) =>
+  untilJob(member, jobId, status, CASE_TIMEOUT_MS);
+
+/** Presses "retry" whenever the job waits for it; a worker may die of this very call. */
+async function retryUntilDone(own: FaultCase, jobId: string): Promise<void> {
+  const retry = async () => {
+    const { status } = await jobOf(own, jobId);
+    if (['parked', 'failed'].includes(status)) await own.member.raw(`/jobs/${jobId}/retry`, { method: 'POST' });
+    return status === 'succeeded';
+  };
+  await until('it succeeds at last', retry, CASE_TIMEOUT_MS);
+}
+
+async function uploadAndDelete(own: FaultCase): Promise<string> {
+  const { documentId, jobId } = await uploadLongText(own);
+  await untilEnd(own, jobId, 'succeeded');
+  await own.member.delete(`/documents/${documentId}`, 204);
+  return deletionWorkflowId(documentId);
+}
+
+export const ingest: Scenario = {
+  drive: async (own) => {
+    const { documentId, jobId } = await uploadLongText(own);
+    await untilEnd(own, jobId, 'succeeded');
+    return { documentId, jobId };
+  },
+};
+
+const fail: Scenario = {
+  drive: async (own) => {
+    const { jobId } = await uploadText(own.member, ' \n ');
+    expect((await untilEnd(own, jobId, 'failed')).last_error).include({ code: 'empty_document' });
+    return { documentId: null, jobId };
+  },
+};
+
+const cancel: Scenario = {
+  faults: 'embedChunks:after_effect:hang',
+  drive: async (own) => {
+    const { jobId } = await uploadLongText(own);
+    await until('it embeds', async () => (await jobOf(own, jobId)).stage === 'embed', CASE_TIMEOUT_MS);
+    await own.stack.container.orchestrator.cancel(jobId);
+    await untilEnd(own, jobId, 'cancelled');
+    return { documentId: null, jobId };
+  },
+};
+
+const park: Scenario = {
+  drive: async (own) => {
+    own.model.failEmbeddings(true, 401);
+    const { documentId, jobId } = await uploadLongText(own);
+    await untilEnd(own, jobId, 'parked');
+    own.model.failEmbeddings(false);
+    own.model.calls.length = 0;
+    await retryUntilDone(own, jobId);
+    return { documentId, jobId };
+  },
+};
+
+const remove: Scenario = {
+  drive: async (own) => {
+    const jobId = await uploadAndDelete(own);
+    await untilEnd(own, jobId, 'succeeded');
+    return { documentId: null, jobId };
+  },
+};
+
+const parkDeletion: Scenario = {
+  faults: 'deleteVectors:before:throw:model_not_configured:1',
+  drive: async (own) => {
+    const jobId = await uploadAndDelete(own);
+    await retryUntilDone(own, jobId);
+    return { documentId: null, jobId };
+  },
+};
+
+const failDeletion: Scenario = {
+  faults: 'deleteVectors:before:throw:blob_missing',
+  drive: async (own) => {
+    const jobId = await uploadAndDelete(own);
+    await untilEnd(own, jobId, 'failed');
+    await retryUntilDone(own, jobId);
+    return { documentId: null, jobId };
+  },
+};
+
+const noDeps = null as never;
+const ingestion = Object.keys(createIngestionActivities({ ingestion: noDeps }));
+const deletion = Object.keys(createDeletionActivities({ deletion: noDeps }));
+
+/** Steps that a sound document does not take. */
+const detours: Record<string, Scenario> = {
+  recordFailure: fail,
+  recordCancellation: cancel,
+  recordParked: park,
+  recordResumed: park,
+  recordParkedDeletion: parkDeletion,
+  recordResumedDeletion: parkDeletion,
+  recordDeletionFailure: failDeletion,
+};
+
+/** Every step that there is, and a scenario that takes it: a new step is here by itself, and fails until it is reached. */
+export const steps: readonly { step: string; scenario: Scenario }[] = [
+  ...ingestion.map((step) => ({ step, scenario: detours[step] ?? ingest })),
+  ...deletion.map((step) => ({ step, scenario: detours[step] ?? remove })),
+];
