@@ -28,14 +28,14 @@ export function parking(record: { parked: (failure: Failure) => Promise<void>; r
       state = 'resuming';
       await condition(() => state !== 'resuming');
     },
-    { validator },
+    { validator, description: 'Go on with the step that failed. Only while the run is parked.' },
   );
   setHandler(
     skipUpdate,
     () => {
       isSkipped = true;
     },
-    { validator },
+    { validator, description: 'End the run as failed. Only while it is parked.' },
   );
 
   async function park(failure: Failure): Promise<void> {
