@@ -142,7 +142,7 @@ describe('embedder', () => {
       Array.from({ length: 256 }, () => 'a'),
       { isBulk: true, signal: busy.signal },
     );
-    await until('four calls are under way', () => server.calls.length === 4);
+    await until('four calls are under way', async () => server.calls.length === 4);
     const stop = new AbortController();
     const waiting = own.embed(['b'], { isBulk: true, signal: stop.signal });
     stop.abort(new Error('not needed any more'));
