@@ -1,9 +1,11 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { chown, mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { chown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
+import { processStart } from '../bootstrap/process-lock.mjs';
 import type { ChildSpec } from '../supervisor/child-spec.ts';
 import { dieWithParent } from '../supervisor/parent-death.ts';
 import { StartFailure } from '../supervisor/start-failure.ts';
@@ -13,6 +15,7 @@ import { serviceEnvironment } from './service-environment.ts';
 // The folder carries it: a newer major version must not open, and could not read, an older one's files.
 const MAJOR_VERSION = 18;
 const USER = 'postgres';
+const REAP_PATIENCE_MS = 5_000;
 
 export type PostgresOptions = {
   toolsDir: string;
@@ -28,7 +31,8 @@ export async function preparePostgres(options: PostgresOptions): Promise<ChildSp
   const { dataDir, port, password, durable } = options;
   const account = findPostgresAccount(options.toolsDir, dataDir);
   const cluster = join(dataDir, `postgres-${MAJOR_VERSION}`);
-  if (!existsSync(cluster)) await createCluster({ cluster, password, account, durable });
+  if (existsSync(cluster)) await forgetDeadServer(cluster);
+  else await createCluster({ cluster, password, account, durable });
 
   const settings = {
     listen_addresses: '127.0.0.1',
@@ -82,6 +86,35 @@ async function withClient<T>(url: string, use: (client: pg.Client) => Promise<T>
   } finally {
     await client.end();
   }
+}
+
+/**
+ * A server that was killed leaves a file with its pid, and the next one refuses to start while a process has that pid:
+ * the dead one until it is reaped, or after a restart of the machine any other.
+ */
+async function forgetDeadServer(cluster: string): Promise<void> {
+  const path = join(cluster, 'postmaster.pid');
+  const pid = Number.parseInt(await readFile(path, 'utf8').catch(() => ''), 10);
+  if (!(pid > 0)) return;
+  for (const deadline = Date.now() + REAP_PATIENCE_MS; isTaken(pid) && Date.now() < deadline; ) await delay(50);
+  if (isTaken(pid) && !(await isPostgres(pid))) await rm(path, { force: true });
+}
+
+/** As Postgres asks: also a process that has ended counts, until it is reaped. */
+function isTaken(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return !(error instanceof Error && 'code' in error && error.code === 'ESRCH');
+  }
+}
+
+async function isPostgres(pid: number): Promise<boolean> {
+  if (processStart(pid) === null) return false;
+  const name = readFile(`/proc/${pid}/comm`, 'utf8').catch(async () => {
+    return (await promisify(execFile)('ps', ['-o', 'comm=', '-p', String(pid)])).stdout;
+  });
+  return (await name).includes('postgres');
 }
 
 /** Built beside its place and moved there, so that an interrupted first start leaves nothing half-made. */
