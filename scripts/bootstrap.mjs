@@ -27,6 +27,7 @@ const COMMANDS = {
     defaults: ['services/**/*.models-test.ts'],
     needsTools: true,
   },
+  'test:faults': { run: ['scripts/test-faults.ts'], needsTools: true },
   'test:canaries': { run: ['scripts/canaries.ts'] },
   coverage: { run: ['node_modules/c8/bin/c8.js', '--include', PRODUCT, 'node', 'scripts/test.ts'], needsTools: true },
   'bench:embed': { run: ['bench/embed.ts'], needsTools: true },

@@ -69,18 +69,24 @@ describe('a document that is ingested again and again while steps fail and worke
         placeOf.set(chunkId({ orgId: member.orgId, documentId, generation }, index), { generation, index });
       }
     }
-    const countsOf = new Map<number, Set<number>>();
+    /** How many chunks of a generation each way of reading gave. */
+    const counts = new Map<string, Set<number>>();
     let looks = 0;
 
-    /** All of one generation, each once. @returns its number */
-    function expectOneGeneration(what: string, ids: readonly string[]): number {
+    /** Of one generation, and none twice. @returns its number, and the places of the chunks in order */
+    function expectOneGeneration(what: string, ids: readonly string[]) {
       const places = ids.map((id) => placeOf.get(id));
       const [generation, ...others] = new Set(places.map((place) => place?.generation));
       expect(others, `${what} of several generations`).deep.equal([]);
       if (generation === undefined) throw new Error(`${what}: nothing, or a chunk of nowhere`);
-      const indexes = places.map((place) => place?.index ?? -1).sort((a, b) => a - b);
+      expect(new Set(ids).size, `${what} of generation ${generation}`).equal(ids.length);
+      const key = `${what} of generation ${generation}`;
+      counts.set(key, (counts.get(key) ?? new Set()).add(ids.length));
+      return { generation, indexes: places.map((place) => place?.index ?? -1).sort((a, b) => a - b) };
+    }
+    function expectWhole(what: string, ids: readonly string[]): number {
+      const { generation, indexes } = expectOneGeneration(what, ids);
       expect(indexes, `${what} of generation ${generation}`).deep.equal(indexes.map((_, index) => index));
-      countsOf.set(generation, (countsOf.get(generation) ?? new Set()).add(ids.length));
       return generation;
     }
 
@@ -94,15 +100,16 @@ describe('a document that is ingested again and again while steps fail and worke
     async function look(): Promise<number> {
       looks += 1;
       const { items } = chunkListSchema.parse((await member.get(`/documents/${documentId}/chunks`, 200)).body);
-      const listed = expectOneGeneration(
+      const listed = expectWhole(
         'the list',
         items.map((chunk) => chunk.id),
       );
       const near = await vectors.search({ readable, model, vector, limit: 500, minSimilarity: -1 });
-      expectOneGeneration(
+      expectWhole(
         'the search by vectors',
         near.map((hit) => hit.chunkId),
       );
+      // Chunks without these words are not found.
       const found = await words.searchWords({ readable, terms, limit: 500 });
       expectOneGeneration(
         'the search by words',
@@ -131,9 +138,9 @@ describe('a document that is ingested again and again while steps fail and worke
     }
     isOver = true;
     await reader;
-    for (const [generation, counts] of countsOf) expect(counts.size, `sizes of generation ${generation}`).equal(1);
+    for (const [what, sizes] of counts) expect([...sizes], what).length(1);
     await expectInvariants(own.stack);
     await expectStoresMatch(own.stack);
-    note(`${INGESTIONS} ingestions, ${deaths} dead workers, ${looks} looks at ${countsOf.size} generations`);
+    note(`${INGESTIONS} ingestions, ${deaths} dead workers, ${looks} looks`);
   });
 });

@@ -1,0 +1,101 @@
+import { execFile } from 'node:child_process';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect } from 'chai';
+import { createEmbeddedService, type EmbeddedService } from '#test/support/embedded-service.ts';
+import { measured, note } from '#test/support/fault-run.ts';
+import { runSeed, seeded } from '#test/support/seeded.ts';
+import { testServices } from '#test/support/services.ts';
+import { until } from '#test/support/until.ts';
+import { type ApiClient, createApiClient } from '../../scripts/demo/api-client.ts';
+
+const CUTS = 3;
+const DOCUMENTS = 12;
+const ADMIN = join(import.meta.dirname, '..', '..', 'scripts', 'admin.ts');
+
+type Document = { id: string; embedding_job_id: string };
+
+describe('F24: everything is killed at once', function () {
+  this.timeout(10 * 60_000);
+  const random = seeded(runSeed);
+  let service: EmbeddedService;
+  let api: ApiClient;
+
+  before(async () => {
+    service = await createEmbeddedService();
+  });
+  after(() => service.close());
+
+  /** `npm start` with its whole tree: the supervisor first, so that it can do nothing for the others. */
+  async function cut(running: ReturnType<EmbeddedService['start']>): Promise<void> {
+    const pids = [running.child.pid, ...service.children().map(({ pid }) => pid)];
+    for (const pid of pids) if (pid !== undefined) process.kill(pid, 'SIGKILL');
+    await running.ended;
+  }
+
+  async function handPidOn(): Promise<void> {
+    const path = join(service.dataDir, 'postgres-18', 'postmaster.pid');
+    const [, ...lines] = (await readFile(path, 'utf8')).split('\n');
+    await writeFile(path, [process.pid, ...lines].join('\n'));
+  }
+
+  const upload = (text: string) =>
+    api.upload<Document>('/documents', { name: 'note.txt', content: new Blob([text]) }, { target_tokens: '20' });
+  const text = (name: string, sentences: number) =>
+    Array.from({ length: sentences }, (_, at) => `Sentence ${at} of ${name} says something.`).join(' ');
+
+  async function verify(): Promise<void> {
+    const env = {
+      PATH: process.env.PATH,
+      DATA_DIR: service.dataDir,
+      TOOLS_DIR: testServices().toolsDir,
+      ...Object.fromEntries(Object.entries(service.ports).map(([name, port]) => [name, String(port)])),
+    };
+    // It ends with 1 when something does not hold, and says what.
+    await promisify(execFile)(process.execPath, [ADMIN, 'verify'], { env });
+  }
+
+  it(`${CUTS} times, in the middle of its work: it starts again by itself, and nothing that was taken is lost`, async () => {
+    const uploaded: Document[] = [];
+    let running = service.start();
+    await running.ready;
+    const anonymous = createApiClient(`http://127.0.0.1:${service.ports.PORT}`);
+    const account = { email: 'ada@example.com', password: 'Correct-horse-1', display_name: 'Ada' };
+    const { access_token } = await anonymous.post<{ access_token: string }>('/auth/register', account);
+    api = anonymous.as(access_token);
+
+    for (let round = 1; round <= CUTS; round += 1) {
+      for (let at = 0; at < DOCUMENTS; at += 1)
+        uploaded.push(await upload(text(`${round}-${at}`, random.between(5, 400))));
+      await until('some are done, and some are not', async () => {
+        const { items } = await api.get<{ items: unknown[] }>('/jobs?status=succeeded&limit=100');
+        return items.length >= (round - 1) * DOCUMENTS + random.between(1, DOCUMENTS / 2);
+      });
+      await cut(running);
+      // After a restart of the machine somebody else may have the pid that Postgres had.
+      if (round === CUTS) await handPidOn();
+      const cutMs = performance.now();
+      running = service.start();
+      await running.ready;
+      measured(`start after cut ${round}`, performance.now() - cutMs, 60_000);
+      const startedMs = performance.now();
+      await until(
+        'all are done',
+        async () => {
+          const { items } = await api.get<{ items: unknown[] }>('/jobs?status=succeeded&limit=100');
+          return items.length === uploaded.length;
+        },
+        120_000,
+      );
+      measured('all done after', performance.now() - startedMs, 60_000);
+      for (const { id } of uploaded) {
+        expect(await api.get(`/documents/${id}`)).include({ embedding_complete: true, chunking_complete: true });
+      }
+      await until('everything holds', () => verify().then(() => true), 30_000);
+    }
+    note(`${CUTS} cuts, ${uploaded.length} documents`);
+    running.child.kill('SIGTERM');
+    expect((await running.ended).code).equal(0);
+  });
+});
