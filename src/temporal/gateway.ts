@@ -35,9 +35,10 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
     return (pollers ?? []).some((poller) => Number(poller.lastAccessTime?.seconds ?? 0) >= oldest);
   }
 
-  async function isRunOfOther(workflowId: string, attempt: number): Promise<boolean> {
+  /** False also when the run of the last attempt, which stood in the way of the start, has closed since. */
+  async function isFrom(workflowId: string, attempt: number): Promise<boolean> {
     const { status, memo } = await call(() => workflow.getHandle(workflowId).describe());
-    return status.name === 'RUNNING' && memo?.attempt !== attempt;
+    return memo?.attempt === attempt || status.name === 'COMPLETED';
   }
 
   async function move(workflowId: string, update: string): Promise<MoveResult> {
@@ -116,9 +117,9 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
           );
           break;
       }
-      // A run says that it failed just before it closes. Of an alignment, which is nudged, it does not matter whose run it is.
-      const isNew = attempt === 1 || start.workflow === 'scoreAlignment' || !(await isRunOfOther(workflowId, attempt));
-      return isNew ? 'started' : 'closing';
+      // A run tells its job that it failed just before it closes. An alignment is nudged, whose attempt it ever is.
+      if (attempt === 1 || start.workflow === 'scoreAlignment') return 'started';
+      return (await isFrom(workflowId, attempt)) ? 'started' : 'closing';
     },
 
     async cancel(workflowId) {
