@@ -9,6 +9,8 @@ const untilHealed = {
   heartbeatTimeout: '10 seconds',
   // A cancelled run ends when its step has stopped, so that nothing is written after it.
   cancellationType: 'WAIT_CANCELLATION_COMPLETED',
+  // A step that begins on the worker where the last one ended would pass by all that wait in the queue.
+  allowEagerDispatch: false,
   // An outage of a working day and a night may pass unattended; what still fails then waits for a person.
   scheduleToCloseTimeout: '24 hours',
   retry: {

@@ -17,6 +17,8 @@ const TUNING = [
 const FAIRNESS = [
   ...['--dynamic-config-value', 'matching.useNewMatcher=true'],
   ...['--dynamic-config-value', 'matching.enableFairness=true'],
+  // Turns are kept within a partition of a queue. Reads keep theirs: an older data folder may have tasks in them.
+  ...['--dynamic-config-value', 'matching.numTaskqueueWritePartitions=1'],
 ];
 
 export type TemporalOptions = { toolsDir: string; dataDir: string; port: number; uiPort: number };

@@ -12,7 +12,7 @@ import { installRuntimeOnce } from '#test/support/temporal-runtime.ts';
 import { workflowBundle } from '#workers/bundle.ts';
 
 const QUEUED = 40;
-/** Some may have been handed to the worker already, or come in between by turns. */
+/** Some may have been handed to the worker already. */
 const AT_ONCE = 5;
 
 describe('a queue of ingestions', function () {
