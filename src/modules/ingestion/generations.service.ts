@@ -17,12 +17,11 @@ export type IngestibleDocument = IngestionSource & {
   activeGeneration: number | null;
 };
 
-/** What a transaction decided about a document's ingestion, and what has to be done for it after the commit. */
-export type IngestionPlan = { jobId: string } & (
-  | { step: 'start'; superseded: readonly string[] }
-  | { step: 'resume' }
-  | { step: 'none' }
-);
+/**
+ * What a transaction decided about a document's ingestion: its job, whether that has to be set going after the commit,
+ * and whose place it takes.
+ */
+export type IngestionPlan = { jobId: string; isQueued: boolean; superseded: readonly string[] };
 
 /** Temporal takes 400 bytes for the whole line. */
 const summaryNameLength = 80;
@@ -31,9 +30,9 @@ export type GenerationsService = ReturnType<typeof createGenerationsService>;
 
 /** Opens generations of documents. A newer one takes the place of all that went before it. */
 export function createGenerationsService(deps: {
-  jobs: Pick<JobsService, 'enqueue' | 'dispatch' | 'openRunsOf'>;
+  jobs: Pick<JobsService, 'enqueue' | 'retry' | 'dispatch' | 'openRunsOf'>;
   embeddings: Pick<EmbeddingsService, 'model'>;
-  orchestrator: Pick<Orchestrator, 'cancel' | 'retryParked'>;
+  orchestrator: Pick<Orchestrator, 'cancel'>;
   logger: Pick<Logger, 'warn'>;
 }) {
   const { jobs, embeddings, orchestrator, logger } = deps;
@@ -64,7 +63,7 @@ export function createGenerationsService(deps: {
       },
       requestId: actor.requestId,
     });
-    return { jobId, step: 'start', superseded };
+    return { jobId, isQueued: true, superseded };
   }
 
   return {
@@ -76,37 +75,26 @@ export function createGenerationsService(deps: {
       const newest = await createGenerationsRepository(trx).findNewest(of);
       if (newest === undefined || staleness(newest, document).embedding) return open(trx, actor, document);
       const { jobId, jobStatus, embeddingModel } = newest;
+      const underWay: IngestionPlan = { jobId, isQueued: false, superseded: [] };
       // The deployment has changed its model, and the vectors of the old one are not searched any more.
       if (embeddingModel !== null && embeddingModel !== embeddings.model) return open(trx, actor, document);
-      if (document.activeGeneration === document.generation) return { jobId, step: 'none' };
-      if (jobStatus === 'queued' || jobStatus === 'running') return { jobId, step: 'none' };
-      if (jobStatus === 'parked') return { jobId, step: 'resume' };
+      if (document.activeGeneration === document.generation) return underWay;
+      if (jobStatus === 'queued' || jobStatus === 'running') return underWay;
+      if (jobStatus === 'parked') return { ...underWay, isQueued: await jobs.retry(trx, jobId) };
       return open(trx, actor, document);
     },
 
     /**
-     * To be called after the commit. A start cannot fail: what does not succeed now is done by the sweeper and by the
-     * first step of the new run. Throws when a parked run cannot be reached.
-     * @returns whether work was set going; `gone` for a parked run that is not there any more
+     * To be called after the commit. Never throws: what does not succeed now is done by the sweeper and by the first
+     * step of the new run.
      */
-    async carryOut(plan: IngestionPlan): Promise<'begun' | 'nothing' | 'gone'> {
-      switch (plan.step) {
-        case 'none':
-          return 'nothing';
-        case 'resume': {
-          const moved = await orchestrator.retryParked(plan.jobId);
-          return moved === 'moved' ? 'begun' : moved === 'not_parked' ? 'nothing' : 'gone';
-        }
-        case 'start': {
-          const cancelled = plan.superseded.map((jobId) => orchestrator.cancel(jobId));
-          const [, ...stops] = await Promise.allSettled([jobs.dispatch(plan.jobId), ...cancelled]);
-          const failed = stops.find((stop) => stop.status === 'rejected');
-          if (failed !== undefined) {
-            logger.warn({ err: failed.reason, jobId: plan.jobId }, 'older runs are left to the newer one to stop');
-          }
-          return 'begun';
-        }
-      }
+    async carryOut({ jobId, isQueued, superseded }: IngestionPlan): Promise<void> {
+      if (!isQueued) return;
+      const cancelled = superseded.map((older) => orchestrator.cancel(older));
+      const [, ...stops] = await Promise.allSettled([jobs.dispatch(jobId), ...cancelled]);
+      const failed = stops.find((stop) => stop.status === 'rejected');
+      if (failed === undefined) return;
+      logger.warn({ err: failed.reason, jobId }, 'older runs are left to the newer one to stop');
     },
   };
 }

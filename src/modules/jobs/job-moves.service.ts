@@ -8,8 +8,6 @@ import { type JobView, viewOf } from './job-view.ts';
 import type { JobFilters } from './jobs.model.ts';
 import type { JobsService } from './jobs.service.ts';
 
-/** The request that asks for one job dispatches it itself; the sweeper comes after this. */
-const DISPATCH_GRACE_SECONDS = 1;
 const BATCH = 1_000;
 
 export type JobMovesService = ReturnType<typeof createJobMovesService>;
@@ -21,7 +19,7 @@ export type JobMovesService = ReturnType<typeof createJobMovesService>;
 export function createJobMovesService(deps: {
   db: Db;
   orchestrator: Pick<Orchestrator, 'skipParked' | 'cancel'>;
-  jobs: Pick<JobsService, 'get' | 'dispatch'>;
+  jobs: Pick<JobsService, 'get' | 'retry' | 'dispatch'>;
 }) {
   const { orchestrator, jobs } = deps;
   const moves = createJobMovesRepository(deps.db);
@@ -43,8 +41,7 @@ export function createJobMovesService(deps: {
       const job = await findMovable(actor, jobId);
       const obstacle = obstacleToRetry(job);
       if (obstacle !== undefined) throw appError(obstacle);
-      const count = await moves.queueAgain([job.id], { bulk: false, graceSeconds: DISPATCH_GRACE_SECONDS });
-      if (count === 0) throw appError('job_open');
+      if (!(await jobs.retry(deps.db, job.id))) throw appError('job_open');
       await jobs.dispatch(job.id);
       return jobs.get(actor, jobId);
     },

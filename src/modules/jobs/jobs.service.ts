@@ -6,6 +6,7 @@ import type { Actor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
+import { createJobMovesRepository } from './job-moves.repository.ts';
 import { type JobView, viewOf } from './job-view.ts';
 import type { Job, JobChange, JobFilters, NewJob } from './jobs.model.ts';
 import { createJobsRepository } from './jobs.repository.ts';
@@ -78,6 +79,15 @@ export function createJobsService(deps: {
     /** Writes a job beside the business row, in its transaction. A reused id is queued again as another attempt. */
     async enqueue(trx: Db, job: NewJob): Promise<void> {
       await createJobsRepository(trx).enqueue(job, DISPATCH_GRACE_SECONDS);
+    },
+
+    /**
+     * Sets a job going again that has stopped short of success, in its caller's transaction: a parked one goes on, a
+     * closed one is another attempt. @returns false when it goes already, or has succeeded
+     */
+    async retry(trx: Db, jobId: string): Promise<boolean> {
+      const how = { bulk: false, graceSeconds: DISPATCH_GRACE_SECONDS };
+      return (await createJobMovesRepository(trx).queueAgain([jobId], how)) > 0;
     },
 
     /** To be called after the commit. Never throws: what could not be started is left to the sweeper. */

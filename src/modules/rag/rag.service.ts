@@ -26,11 +26,11 @@ export function createRagService(deps: {
 }) {
   const { db, documents, generations, embeddings } = deps;
 
-  const plan = (actor: RequestActor, documentId: string, wish: 'needed' | 'again' | 'redo'): Promise<IngestionPlan> =>
+  const plan = (actor: RequestActor, documentId: string, { redo }: { redo: boolean }): Promise<IngestionPlan> =>
     db.transaction(async (trx) => {
       const document = await documents.lockWritable(trx, actor, documentId);
-      if (wish === 'needed') return generations.openIfNeeded(trx, actor, document);
-      return generations.open(trx, actor, document, { isRedo: wish === 'redo' });
+      if (redo) return generations.open(trx, actor, document, { isRedo: true });
+      return generations.openIfNeeded(trx, actor, document);
     });
 
   return {
@@ -59,21 +59,11 @@ export function createRagService(deps: {
     },
 
     /** Ingests a document where that is needed, or again from its original. */
-    async ingest(actor: RequestActor, documentId: string, { redo }: { redo: boolean }): Promise<IngestAnswer> {
-      let decided = await plan(actor, documentId, redo ? 'redo' : 'needed');
-      let outcome = await generations.carryOut(decided);
-      if (outcome === 'gone') {
-        decided = await plan(actor, documentId, 'again');
-        outcome = await generations.carryOut(decided);
-      }
+    async ingest(actor: RequestActor, documentId: string, wish: { redo: boolean }): Promise<IngestAnswer> {
+      const decided = await plan(actor, documentId, wish);
+      await generations.carryOut(decided);
       const { chunkingComplete, embeddingComplete } = await documents.getView(actor, documentId);
-      return {
-        documentId,
-        jobId: decided.jobId,
-        queued: outcome === 'begun',
-        chunkingComplete,
-        embeddingComplete,
-      };
+      return { documentId, jobId: decided.jobId, queued: decided.isQueued, chunkingComplete, embeddingComplete };
     },
   };
 }

@@ -39,7 +39,9 @@ export function createStoreAuditService(deps: {
       const actor = { ...nobody, orgId: of.orgId, userId: document.updatedBy };
       return generations.open(trx, actor, document, { isBulk: true });
     });
-    return plan !== null && (await generations.carryOut(plan)) === 'begun';
+    if (plan === null) return false;
+    await generations.carryOut(plan);
+    return true;
   }
 
   async function requeueDeletion(of: DocumentKey): Promise<boolean> {

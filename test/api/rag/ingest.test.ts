@@ -4,7 +4,7 @@ import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { chunkListSchema, fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
 import { ingestAnswerSchema, ragConfigAnswerSchema } from '#src/modules/rag/rag.schema.ts';
-import type { Member } from '#test/support/client.ts';
+import type { ApiClient, Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
@@ -22,7 +22,7 @@ describe('POST /rag/ingest/{document_id}', function () {
     const form = { fields: { target_tokens: '40', overlap_tokens: '0', ...fields } };
     return fullDocumentSchema.parse((await as.upload('/documents', sent, 201, form)).body).id;
   }
-  const ingest = async (as: Member, id: string, body: object = {}): Promise<IngestAnswer> =>
+  const ingest = async (as: ApiClient, id: string, body: object = {}): Promise<IngestAnswer> =>
     ingestAnswerSchema.parse((await as.post(`/rag/ingest/${id}`, body, 200)).body);
   const run = (id: string, generation: number) => `${ingestWorkflowId(id, generation)}.embed`;
 
@@ -140,10 +140,28 @@ describe('POST /rag/ingest/{document_id}', function () {
       expect(await ingest(ada, id)).include({ queued: true, embedding_job_id: run(id, 2) });
     });
 
-    it('200: what is parked, but has lost its run, is asked for again', async () => {
+    it('200: what is parked, but has lost its run, is started again', async () => {
       const id = await upload(ada);
       await jobs(id).update({ status: 'parked' });
-      expect(await ingest(ada, id)).include({ queued: true, embedding_job_id: run(id, 2) });
+      expect(await ingest(ada, id)).include({ queued: true, embedding_job_id: run(id, 1) });
+      expect(await jobs(id).first()).include({ status: 'queued', dispatchedAt: null });
+    });
+
+    it('200: what is parked goes on once the engine is back', async () => {
+      const cutOff = await startStack({ ...own.settings, TEMPORAL_ADDRESS: '127.0.0.1:1' }, { workers: false });
+      try {
+        const there = ada.at(cutOff.baseUrl);
+        const id = await upload(ada);
+        const ask = [() => ingest(there, id), () => there.patch(`/documents/${id}`, { ingest: true }, 200)];
+        for (const request of ask) {
+          await jobs(id).update({ status: 'parked', dispatchedAt: new Date() });
+          await request();
+          expect(await jobs(id)).length(1);
+          expect(await jobs(id).first()).include({ status: 'parked', dispatchedAt: null });
+        }
+      } finally {
+        await cutOff.close();
+      }
     });
 
     it('401: without a token', async () => {
