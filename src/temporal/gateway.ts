@@ -105,15 +105,14 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
           break;
         case 'deleteDocument':
           await call(() =>
-            workflow
-              .start(start.workflow, {
-                ...options,
-                taskQueue: taskQueues.deletion,
-                workflowIdReusePolicy: 'ALLOW_DUPLICATE_FAILED_ONLY',
-                typedSearchAttributes: attributesOf('delete'),
-                args: [start.input],
-              })
-              .catch(unless(WorkflowExecutionAlreadyStartedError)),
+            workflow.start(start.workflow, {
+              ...options,
+              taskQueue: taskQueues.deletion,
+              // A document that a backup has brought back is deleted again; where nothing is left it does nothing.
+              workflowIdReusePolicy: 'ALLOW_DUPLICATE',
+              typedSearchAttributes: attributesOf('delete'),
+              args: [start.input],
+            }),
           );
           break;
       }

@@ -1,6 +1,8 @@
+import proto from '@temporalio/proto';
 import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
 import type { WorkflowStart } from '#src/contracts/jobs.ts';
+import { type TaskQueue, taskQueues } from '#src/contracts/task-queues.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createTemporalConnection, type TemporalConnection } from '#src/temporal/connection.ts';
 import { createOrchestrator } from '#src/temporal/gateway.ts';
@@ -8,6 +10,8 @@ import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { testServices } from '#test/support/services.ts';
 import { createTestNamespace } from '#test/support/temporal-namespace.ts';
+
+const COMPLETE = proto.temporal.api.enums.v1.CommandType.COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION;
 
 describe('the gateway to Temporal', function () {
   this.timeout(60_000);
@@ -32,6 +36,11 @@ describe('the gateway to Temporal', function () {
     input: { orgId: 'org', chatId: 'chat' },
     summary: 'Score a chat',
   };
+  const remove: WorkflowStart = {
+    workflow: 'deleteDocument',
+    input: { orgId: 'org', documentId: 'document' },
+    summary: 'Delete a document',
+  };
   const start = (workflowId: string, work: WorkflowStart, attempt = 1) =>
     orchestrator.start({
       workflowId,
@@ -41,6 +50,20 @@ describe('the gateway to Temporal', function () {
       requestId: 'request-1',
     });
   const runOf = (workflowId: string) => temporal.client.workflow.getHandle(workflowId);
+
+  /** As a worker does that has nothing to do. */
+  async function complete(taskQueue: TaskQueue): Promise<void> {
+    const { client, namespace, call } = temporal;
+    const identity = 'test';
+    const poll = { namespace, identity, taskQueue: { name: taskQueue } };
+    const { taskToken } = await call(() => client.workflowService.pollWorkflowTaskQueue(poll), 20_000);
+    await client.workflowService.respondWorkflowTaskCompleted({
+      namespace,
+      identity,
+      taskToken,
+      commands: [{ commandType: COMPLETE, completeWorkflowExecutionCommandAttributes: {} }],
+    });
+  }
 
   it('starts a run once, with what operators need to find and read it', async () => {
     const id = `ingest-${uuidv7()}-1`;
@@ -71,6 +94,15 @@ describe('the gateway to Temporal', function () {
     expect(await start(id, ingest, 2)).equal('started');
     expect(await start(id, ingest, 2)).equal('started');
     expect((await runOf(id).describe()).memo).deep.equal({ requestId: 'request-1', attempt: 2 });
+  });
+
+  it('starts a deletion again although the run of the last attempt has completed', async () => {
+    const id = `delete-${uuidv7()}`;
+    await start(id, remove);
+    await complete(taskQueues.deletion);
+    expect(await orchestrator.describe(id)).equal('completed');
+    expect(await start(id, remove, 2)).equal('started');
+    expect(await orchestrator.describe(id)).equal('open');
   });
 
   it('says that there is no run to move', async () => {
