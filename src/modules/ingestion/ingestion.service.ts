@@ -214,7 +214,11 @@ export function createIngestionService(deps: {
      * embedded.
      */
     async embed(of: IngestDocumentInput, { signal, report }: Step): Promise<EmbedResult> {
-      const { chunksTotal } = await enter(of, 'embed');
+      const { chunksTotal, embeddingModel } = await enter(of, 'embed');
+      // The deployment has taken another model since the last slice: a query finds the vectors of one only.
+      if (embeddingModel !== null && embeddingModel !== embeddings.model) {
+        await chunks.unmarkOtherModels(of, embeddings.model);
+      }
       const waiting = await chunks.listUnembedded(of, SLICE_SIZE);
 
       const embedBatch = async (ids: string[]) => {

@@ -4,6 +4,8 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { expect } from 'chai';
 import { createIngestionActivities, type IngestionActivities } from '#activities/ingestion.ts';
+import { loadConfig } from '#src/config.ts';
+import { createContainer } from '#src/container.ts';
 import type { IngestDocumentInput, RecordIngestionFailureInput } from '#src/contracts/ingestion.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
@@ -72,6 +74,32 @@ describe('generations of a document', function () {
     expect(await run('embedChunks', of)).deep.equal({ chunksEmbedded: 1_024, chunksLeft: length - 1_024 });
     expect(await run('embedChunks', of)).deep.equal({ chunksEmbedded: length, chunksLeft: 0 });
     await run('activateGeneration', of);
+  });
+
+  it('are of one model, also when the deployment takes another before the last chunk is embedded', async () => {
+    const of = await upload(sentences('two models', 9));
+    await runAll(of, steps.slice(0, 4));
+    const last = await chunksOf(of).orderBy('chunkIndex', 'desc').first('id');
+    await db('chunks').where(last).update({ embeddedAt: null, embeddingModel: null });
+    await db('documentGenerations').where({ documentId: of.documentId }).decrement('chunksEmbedded');
+
+    const other = createContainer(loadConfig({ ...own.settings, EMBEDDING_MODEL: 'embedding-2' }), 'test');
+    model.behaveEmbedding(answerEmbeddings((text) => [text.length, 2], 'embedding-2'));
+    try {
+      const { length } = await chunksOf(of);
+      const embedded = await environment().run(createIngestionActivities(other).embedChunks, of);
+      expect(embedded).deep.equal({ chunksEmbedded: length, chunksLeft: 0 });
+      expect(await db('chunkVectors').where({ documentId: of.documentId }).distinct('model')).deep.equal([
+        { model: 'embedding-2' },
+      ]);
+      expect(await db('documentGenerations').where({ documentId: of.documentId }).first()).include({
+        chunksEmbedded: length,
+        embeddingModel: 'embedding-2',
+      });
+    } finally {
+      model.behaveEmbedding(answerEmbeddings((text) => [text.length, 1], 'embedding-1'));
+      await other.close();
+    }
   });
 
   it('are made of what the document was when they were asked for', async () => {
