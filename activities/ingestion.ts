@@ -4,6 +4,7 @@ import type {
   EmbedResult,
   IngestDocumentInput,
   ParseResult,
+  RecordIngestionEndInput,
   RecordIngestionFailureInput,
 } from '#src/contracts/ingestion.ts';
 import type { IngestionService } from '#src/modules/ingestion/ingestion.service.ts';
@@ -35,7 +36,7 @@ export function createIngestionActivities({ ingestion }: { ingestion: IngestionS
     recordFailure: (input: RecordIngestionFailureInput): Promise<void> =>
       heartbeating(() => ingestion.recordFailure(input)),
 
-    recordCancellation: (input: IngestDocumentInput): Promise<void> =>
+    recordCancellation: (input: RecordIngestionEndInput): Promise<void> =>
       heartbeating(() => ingestion.recordCancellation(input)),
   };
 }

@@ -2,7 +2,7 @@ import { CancellationScope, defineQuery, proxyActivities, setHandler } from '@te
 import type { DeletionActivities } from '#activities/deletion.ts';
 import type { DeleteDocumentInput, DeletionProgress, DeletionStage } from '#src/contracts/deletion.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
-import { endOfRun } from './failure.ts';
+import { attemptOfJob, endOfRun } from './failure.ts';
 import { parking } from './parking.ts';
 import { bulk, quick } from './policies.ts';
 import { showStage } from './visibility.ts';
@@ -47,7 +47,7 @@ export async function deleteDocument(input: DeleteDocumentInput): Promise<void> 
     } catch (error) {
       throw await endOfRun(error, {
         cancelled: () => Promise.resolve(),
-        failed: (failure) => recordDeletionFailure({ ...input, error: failure }),
+        failed: (failure) => recordDeletionFailure({ ...input, ...attemptOfJob(), error: failure }),
       });
     }
   });

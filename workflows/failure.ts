@@ -7,6 +7,7 @@ import {
   setCurrentDetails,
   TemporalFailure,
   TimeoutFailure,
+  workflowInfo,
 } from '@temporalio/workflow';
 import type { FailureDetails } from '#src/contracts/failure-details.ts';
 import { showFailure } from './visibility.ts';
@@ -41,6 +42,15 @@ export function needsPerson(error: unknown): boolean {
 function isOperators(details: unknown): boolean {
   const { errorClass }: Partial<FailureDetails> = details ?? {};
   return errorClass === 'operator';
+}
+
+/**
+ * Which attempt of its job started the run, as its memo says. What is recorded of its end belongs to that one: a worker
+ * that was cut off may record it once more when the job is queued again.
+ */
+export function attemptOfJob(): { attempt?: number } {
+  const attempt = workflowInfo().memo?.attempt;
+  return typeof attempt === 'number' ? { attempt } : {};
 }
 
 /**

@@ -7,7 +7,7 @@ import type {
   IngestionStage,
 } from '#src/contracts/ingestion.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
-import { endOfRun, failureOf } from './failure.ts';
+import { attemptOfJob, endOfRun, failureOf } from './failure.ts';
 import { parking } from './parking.ts';
 import { bulk, model, modelSlice, quick } from './policies.ts';
 import { showStage } from './visibility.ts';
@@ -79,8 +79,8 @@ export async function ingestDocument(input: IngestDocumentInput): Promise<Ingest
     return { chunks: chunksTotal };
   } catch (error) {
     throw await endOfRun(error, {
-      cancelled: () => recordCancellation(input),
-      failed: (failure) => recordFailure({ ...input, error: failure }),
+      cancelled: () => recordCancellation({ ...input, ...attemptOfJob() }),
+      failed: (failure) => recordFailure({ ...input, ...attemptOfJob(), error: failure }),
     });
   }
 }

@@ -6,8 +6,14 @@ export type DeletionStage = (typeof deletionStages)[number];
 /** The argument of `deleteDocument` and of each of its activities. */
 export type DeleteDocumentInput = { orgId: string; documentId: string };
 
-/** `error` has a code of the error catalogue. */
-export type RecordDeletionFailureInput = DeleteDocumentInput & { error: { code: string; message: string } };
+/**
+ * `attempt` is that of the job by which the run was started; absent where nobody told it. `error` has a code of the
+ * error catalogue.
+ */
+export type RecordDeletionFailureInput = DeleteDocumentInput & {
+  attempt?: number;
+  error: { code: string; message: string };
+};
 
 /** Answer of the `stage` query. */
 export type DeletionProgress = { stage: DeletionStage | 'queued' | 'done' };

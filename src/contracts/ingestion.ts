@@ -13,8 +13,11 @@ export type ChunkResult = { chunksTotal: number };
 export type EmbedResult = { chunksEmbedded: number; chunksLeft?: number };
 export type IngestDocumentResult = { chunks: number };
 
+/** `attempt` is that of the job by which the run was started; absent where nobody told it. */
+export type RecordIngestionEndInput = IngestDocumentInput & { attempt?: number };
+
 /** `error` has a code of the error catalogue. */
-export type RecordIngestionFailureInput = IngestDocumentInput & { error: { code: string; message: string } };
+export type RecordIngestionFailureInput = RecordIngestionEndInput & { error: { code: string; message: string } };
 
 /** Answer of the `stage` query. */
 export type IngestionProgress = { stage: IngestionStage | 'queued' | 'done'; chunksTotal: number | null };

@@ -31,6 +31,7 @@ describe('ingestDocument', function () {
         workflowId: `test-${uuidv7()}`,
         taskQueue,
         args: [input],
+        memo: { attempt: 2 },
         typedSearchAttributes: searchAttributes({ OrgId: 'org', JobKind: 'ingest' }),
       });
       await use(run);
@@ -129,7 +130,7 @@ describe('ingestDocument', function () {
       expect(failure).instanceOf(ApplicationFailure).property('type', 'encrypted_document');
       expect(calls.filter((name) => name === 'convertDocument')).length(1);
       expect(recorded).deep.equal([
-        { ...input, error: { code: 'encrypted_document', message: 'The file is encrypted' } },
+        { ...input, attempt: 2, error: { code: 'encrypted_document', message: 'The file is encrypted' } },
       ]);
       expect(await attributeOf(run, 'ErrorCode')).equal('encrypted_document');
       expect(await attributeOf(run, 'Stage')).equal('convert');

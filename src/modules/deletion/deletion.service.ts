@@ -98,8 +98,8 @@ export function createDeletionService(deps: {
       await jobs.advance(deletionWorkflowId(of.documentId), { status: 'running' });
     },
 
-    async recordFailure({ error, ...of }: RecordDeletionFailureInput): Promise<void> {
-      await jobs.advance(deletionWorkflowId(of.documentId), { status: 'failed', error });
+    async recordFailure({ error, attempt, ...of }: RecordDeletionFailureInput): Promise<void> {
+      await jobs.advance(deletionWorkflowId(of.documentId), { status: 'failed', error }, attempt);
     },
   };
 }

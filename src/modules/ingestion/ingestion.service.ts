@@ -6,6 +6,7 @@ import type {
   IngestDocumentInput,
   IngestionStage,
   ParseResult,
+  RecordIngestionEndInput,
   RecordIngestionFailureInput,
 } from '#src/contracts/ingestion.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
@@ -274,12 +275,12 @@ export function createIngestionService(deps: {
       await jobs.advance(jobIdOf(of), { status: 'running' });
     },
 
-    async recordFailure({ error, ...of }: RecordIngestionFailureInput): Promise<void> {
-      await jobs.advance(jobIdOf(of), (await endFromOutside(of)) ?? { status: 'failed', error });
+    async recordFailure({ error, attempt, ...of }: RecordIngestionFailureInput): Promise<void> {
+      await jobs.advance(jobIdOf(of), (await endFromOutside(of)) ?? { status: 'failed', error }, attempt);
     },
 
-    async recordCancellation(of: IngestDocumentInput): Promise<void> {
-      await jobs.advance(jobIdOf(of), (await endFromOutside(of)) ?? { status: 'cancelled' });
+    async recordCancellation({ attempt, ...of }: RecordIngestionEndInput): Promise<void> {
+      await jobs.advance(jobIdOf(of), (await endFromOutside(of)) ?? { status: 'cancelled' }, attempt);
     },
 
     /** Forgets some of the conversions that no document has used for a day. @returns null once there are no more */

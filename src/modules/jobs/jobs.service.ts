@@ -125,9 +125,12 @@ export function createJobsService(deps: {
       return createJobsRepository(trx).listOpenIds(of);
     },
 
-    /** What a step of the work says about its job. Repeating it changes nothing. */
-    async advance(jobId: string, change: JobChange): Promise<void> {
-      await jobs.advance(jobId, change);
+    /**
+     * What a step of the work says about its job. Repeating it changes nothing.
+     * @param ofAttempt where given, a job that is closed or on its next attempt stays as it is
+     */
+    async advance(jobId: string, change: JobChange, ofAttempt?: number): Promise<void> {
+      await jobs.advance(jobId, change, ofAttempt);
     },
 
     /** The same together with what else the step writes. */

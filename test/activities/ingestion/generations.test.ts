@@ -6,7 +6,11 @@ import { expect } from 'chai';
 import { createIngestionActivities, type IngestionActivities } from '#activities/ingestion.ts';
 import { loadConfig } from '#src/config.ts';
 import { createContainer } from '#src/container.ts';
-import type { IngestDocumentInput, RecordIngestionFailureInput } from '#src/contracts/ingestion.ts';
+import type {
+  IngestDocumentInput,
+  RecordIngestionEndInput,
+  RecordIngestionFailureInput,
+} from '#src/contracts/ingestion.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { createGenerationsRepository } from '#src/modules/ingestion/generations.repository.ts';
@@ -42,7 +46,7 @@ describe('generations of a document', function () {
   const environment = () => new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') });
   const run = (name: (typeof steps)[number], of: IngestDocumentInput) =>
     environment().run<[IngestDocumentInput], unknown, IngestionActivities[typeof name]>(activities[name], of);
-  const recordEnd = (name: 'recordFailure' | 'recordCancellation', of: IngestDocumentInput) =>
+  const recordEnd = (name: 'recordFailure' | 'recordCancellation', of: RecordIngestionEndInput) =>
     environment().run<[RecordIngestionFailureInput], void, IngestionActivities[typeof name]>(activities[name], {
       ...of,
       error: { code: 'model_rejected', message: 'No.' },
@@ -170,6 +174,19 @@ describe('generations of a document', function () {
         .where({ id: ingestWorkflowId(of.documentId, 1) })
         .first();
       expect(job, end).include({ status, errorCode });
+    }
+  });
+
+  it('are left to their next attempt by what comes late of the last', async () => {
+    for (const end of ['recordFailure', 'recordCancellation'] as const) {
+      const of = await upload(sentences(`${end} late`, 3));
+      const jobId = ingestWorkflowId(of.documentId, 1);
+      await recordEnd(end, { ...of, attempt: 1 });
+      expect(await own.container.jobs.retry(db, jobId)).equal(true);
+      await recordEnd(end, { ...of, attempt: 1 });
+      expect(await db('jobs').where({ id: jobId }).first(), end).include({ status: 'queued', finishedAt: null });
+      await recordEnd(end, { ...of, attempt: 2 });
+      expect((await db('jobs').where({ id: jobId }).first()).status, end).oneOf(['failed', 'cancelled']);
     }
   });
 
