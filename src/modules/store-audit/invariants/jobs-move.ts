@@ -1,8 +1,8 @@
 import type { InvariantCheck } from '../invariants.model.ts';
 import { countRows, pagesOf } from './rows.ts';
 
-/** A step fails, or parks its run, after a day at the latest: twice that is more than any run may take. */
-const LONGEST_RUN_HOURS = 48;
+/** A step fails, or parks its run, after a day at the latest: a run has something to say within twice that. */
+const LONGEST_SILENCE_HOURS = 48;
 
 type Row = { id: string; orgId: string; documentId: string | null; isWaiting: boolean };
 
@@ -11,18 +11,21 @@ const forgottenJobs = `
   from jobs
   where id > :after and finished_at is null and (
     (dispatched_at is null and greatest(updated_at, checked_at) < now() - make_interval(secs => :dispatchSeconds))
-    or (status in ('queued', 'running') and dispatched_at < now() - make_interval(hours => :longestRunHours))
+    or (
+      status in ('queued', 'running')
+      and greatest(updated_at, dispatched_at) < now() - make_interval(hours => :longestSilenceHours)
+    )
   )`;
 
 /** I11: no work is forgotten. */
 export const jobsMove: InvariantCheck = {
   invariant: 'I11',
-  title: 'no job waits to be started, and none runs for longer than it may',
+  title: 'no job waits to be started, and none that runs is silent for longer than it may be',
   async run({ db }, { dispatchSeconds }, found) {
-    const values = { after: '', dispatchSeconds, longestRunHours: LONGEST_RUN_HOURS };
+    const values = { after: '', dispatchSeconds, longestSilenceHours: LONGEST_SILENCE_HOURS };
     for await (const jobs of pagesOf<Row>(db, forgottenJobs, values)) {
       for (const { id, orgId, documentId, isWaiting } of jobs) {
-        const detail = isWaiting ? 'was never started' : `has run for over ${LONGEST_RUN_HOURS} hours`;
+        const detail = isWaiting ? 'was never started' : `has said nothing for over ${LONGEST_SILENCE_HOURS} hours`;
         found({ orgId, detail: `Job ${id} ${detail}.`, ...(documentId !== null && { documentId }) });
       }
     }
