@@ -127,11 +127,13 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const teams = createTeamsService();
   const embeddings = createEmbeddingsService({ db, embedder });
   const generations = createGenerationsService({ jobs, embeddings, orchestrator, logger });
+  const deletion = createDeletionService({ db, blobs, embeddings, vectors, jobs, orchestrator });
   const documents = createDocumentsService({
     db,
     blobs,
     jobs,
     generations,
+    deletion,
     folders,
     limits,
     logger,
@@ -154,7 +156,6 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     orchestrator,
   });
   const rag = createRagService({ db, documents, generations, embeddings });
-  const deletion = createDeletionService({ db, blobs, embeddings, vectors, jobs, orchestrator });
 
   const chatModel = createChatModel(config.models);
   const alignment = createAlignmentService({
@@ -193,7 +194,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   });
 
   const invariants = createInvariantChecks({ db, vectors, blobs, orchestrator });
-  const storeAudit = createStoreAuditService({ db, vectors, blobs, jobs, generations, logger });
+  const storeAudit = createStoreAuditService({ db, vectors, blobs, deletion, jobs, generations, logger });
 
   const passwords = createArgon2Hasher();
   const accessTokens = createRs256AccessTokens({

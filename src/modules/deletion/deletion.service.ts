@@ -14,6 +14,9 @@ const CHUNKS_PER_DELETE = 2_000;
 /** A run that stops ends within seconds; nobody waits for the answer. */
 const POLL_INTERVAL_MS = 200;
 
+/** Whose wish a deletion is, and who may see that it goes. */
+export type DeletionRequest = { createdBy: string; acl: readonly string[]; requestId: string | null };
+
 export type DeletionService = ReturnType<typeof createDeletionService>;
 
 /**
@@ -25,7 +28,7 @@ export function createDeletionService(deps: {
   blobs: Pick<BlobStore, 'delete'>;
   embeddings: Pick<EmbeddingsService, 'forgetUnused'>;
   vectors: Pick<VectorStore, 'deleteGenerations'>;
-  jobs: Pick<JobsService, 'advance' | 'openRunsOf'>;
+  jobs: Pick<JobsService, 'enqueue' | 'advance' | 'openRunsOf'>;
   orchestrator: Pick<Orchestrator, 'cancel' | 'describe'>;
 }) {
   const { db, blobs, embeddings, vectors, jobs, orchestrator } = deps;
@@ -38,6 +41,15 @@ export function createDeletionService(deps: {
     vectors.deleteGenerations({ orgId, documentId, before: null });
 
   return {
+    /** For a document whose row says that it is deleted. @returns the job to dispatch after the commit */
+    async enqueue(trx: Db, of: DeleteDocumentInput, { createdBy, acl, requestId }: DeletionRequest): Promise<string> {
+      const { orgId, documentId } = of;
+      const id = deletionWorkflowId(documentId);
+      const start = { workflow: 'deleteDocument', input: { orgId, documentId }, summary: 'Delete a document' } as const;
+      await jobs.enqueue(trx, { id, kind: 'delete', orgId, documentId, createdBy, acl, requestId, start });
+      return id;
+    },
+
     /** Asks every run that works on the document to stop, and waits until it has. */
     async stopIngestion(of: DeleteDocumentInput, signal: AbortSignal): Promise<void> {
       await enter(of, 'stop');

@@ -26,7 +26,4 @@ export type KeptGenerations = { generation: number; activeGeneration: number | n
 
 export type PendingDeletion = { orgId: string; id: string; isLost: boolean };
 
-/** Whose wish it was. */
-export type DeletionRequest = { createdBy: string; acl: string[]; requestId: string | null };
-
 export type IngestibleRow = IngestibleDocument & { updatedBy: string };

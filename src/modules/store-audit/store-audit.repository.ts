@@ -1,11 +1,6 @@
+import type { DeletionRequest } from '#src/modules/deletion/deletion.service.ts';
 import type { Db } from '#src/ports/database.ts';
-import type {
-  ActiveDocument,
-  DeletionRequest,
-  IngestibleRow,
-  KeptGenerations,
-  PendingDeletion,
-} from './store-audit.model.ts';
+import type { ActiveDocument, IngestibleRow, KeptGenerations, PendingDeletion } from './store-audit.model.ts';
 
 type DocumentKey = { orgId: string; id: string };
 

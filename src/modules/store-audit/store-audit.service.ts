@@ -1,7 +1,8 @@
 import type { Logger } from 'pino';
 import type { AuditPageInput } from '#src/contracts/store-audit.ts';
-import { auditWorkflowId, deletionWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { auditWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { type AuditPage, withFinding } from '#src/domain/audit-report.ts';
+import type { DeletionService } from '#src/modules/deletion/deletion.service.ts';
 import type { GenerationsService } from '#src/modules/ingestion/generations.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
@@ -23,11 +24,12 @@ export function createStoreAuditService(deps: {
   db: Db;
   vectors: Pick<VectorStore, 'listGenerations' | 'countGeneration' | 'deleteGenerations'>;
   blobs: Pick<BlobStore, 'list' | 'exists' | 'delete'>;
-  jobs: Pick<JobsService, 'enqueue' | 'dispatch'>;
+  deletion: Pick<DeletionService, 'enqueue'>;
+  jobs: Pick<JobsService, 'dispatch'>;
   generations: Pick<GenerationsService, 'open' | 'carryOut'>;
   logger: Pick<Logger, 'warn'>;
 }) {
-  const { db, vectors, blobs, jobs, generations, logger } = deps;
+  const { db, vectors, blobs, deletion, jobs, generations, logger } = deps;
   const repository = createStoreAuditRepository(db);
   const inspector = createStoreInspector(deps);
 
@@ -44,14 +46,10 @@ export function createStoreAuditService(deps: {
     return true;
   }
 
-  async function requeueDeletion(of: DocumentKey): Promise<boolean> {
-    const request = await repository.findDeletion(of);
+  async function requeueDeletion({ orgId, id: documentId }: DocumentKey): Promise<boolean> {
+    const request = await repository.findDeletion({ orgId, id: documentId });
     if (request === undefined) return false;
-    const input = { orgId: of.orgId, documentId: of.id };
-    const id = deletionWorkflowId(of.id);
-    const start = { workflow: 'deleteDocument', input, summary: 'Delete a document' } as const;
-    await jobs.enqueue(db, { ...request, ...input, id, kind: 'delete', start });
-    await jobs.dispatch(id);
+    await jobs.dispatch(await deletion.enqueue(db, { orgId, documentId }, request));
     return true;
   }
 
