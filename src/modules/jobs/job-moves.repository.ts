@@ -69,5 +69,14 @@ export function createJobMovesRepository(db: Db) {
       );
       return rows.length + closed.length;
     },
+
+    /** Closes a job that the engine has not heard of. */
+    async cancelUnstarted(id: string): Promise<void> {
+      const now = db.fn.now();
+      await db('jobs')
+        .where({ id, status: 'queued' })
+        .whereNull('dispatchedAt')
+        .update({ status: 'cancelled', finishedAt: now, updatedAt: now });
+    },
   };
 }

@@ -52,6 +52,7 @@ describe('moving jobs', function () {
     it('404: unknown, of an unknown part, of another organization, or of a document that is not yours', async () => {
       const { jobId } = await stopped('parked');
       await move('ingest-x-1', how, 404);
+      await move('%00', how, 404);
       await move(`${jobId}.unknown`, how, 404);
       await move(jobId, how, 404, await stack.signUp());
       await move(jobId, how, 404, await signUpColleague(stack, ada));
@@ -219,6 +220,19 @@ describe('moving jobs', function () {
       for (const id of [failed, jobId]) await untilStatus(ada, id, 'succeeded');
     } finally {
       await cutOff.close();
+    }
+  });
+
+  it('what is cancelled before it could be started is not started any more', async () => {
+    // Without workers nothing has told the engine of our search attributes: it refuses the start.
+    const idle = await startStack({}, { workers: false });
+    try {
+      const member = await idle.signUp();
+      const paste = { name: 'note', content: 'The fox is quick.', source_format: 'text' };
+      const { id } = (await member.post('/documents/paste', paste, 201)).body as { id: string };
+      expect((await member.post(`/jobs/ingest-${id}-1/cancel`, {}, 202)).body).include({ status: 'cancelled' });
+    } finally {
+      await idle.close();
     }
   });
 });
