@@ -18,6 +18,9 @@ import { searchAttributes } from './search-attributes.ts';
 /** A poll lasts at most a minute: a poller that was not seen for longer is gone. */
 const POLLER_SEEN_WITHIN_MS = 70_000;
 
+/** A worker has to answer, which may be busy; nobody asks a second time. */
+const SKIP_TIMEOUT_MS = 10_000;
+
 /** Of five: what somebody waits for, and what runs in bulk. Activities inherit it. */
 const PRIORITIES = { interactive: 2, bulk: 4 };
 
@@ -25,7 +28,8 @@ const PRIORITIES = { interactive: 2, bulk: 4 };
 export function createOrchestrator(connection: TemporalConnection, options: { uiUrl: string | null }): Orchestrator {
   const { client, namespace } = connection;
   const { workflow } = client;
-  const call = <T>(work: () => Promise<T>): Promise<T> => connection.call(work).catch(throwOutage);
+  const call = <T>(work: () => Promise<T>, timeoutMs?: number): Promise<T> =>
+    connection.call(work, timeoutMs).catch(throwOutage);
 
   async function hasPoller(taskQueue: TaskQueue): Promise<boolean> {
     const { pollers } = await call(() =>
@@ -41,7 +45,7 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
     return memo?.attempt === attempt || status.name === 'COMPLETED';
   }
 
-  async function move(workflowId: string, update: string): Promise<MoveResult> {
+  async function move(workflowId: string, update: string, timeoutMs?: number): Promise<MoveResult> {
     const run = workflow.getHandle(workflowId);
     return call(async () => {
       try {
@@ -52,7 +56,7 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
         if (error instanceof WorkflowNotFoundError) return 'gone';
         throw error;
       }
-    });
+    }, timeoutMs);
   }
 
   return {
@@ -126,7 +130,7 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
     },
 
     retryParked: (workflowId) => move(workflowId, retryUpdateName),
-    skipParked: (workflowId) => move(workflowId, skipUpdateName),
+    skipParked: (workflowId) => move(workflowId, skipUpdateName, SKIP_TIMEOUT_MS),
 
     async describe(workflowId) {
       const run = await call(() => workflow.getHandle(workflowId).describe().catch(unless(WorkflowNotFoundError)));

@@ -15,7 +15,7 @@ import {
 } from './jobs.schema.ts';
 import type { JobsService } from './jobs.service.ts';
 
-const jobParams = z.strictObject({ job_id: z.string().max(200, { error: 'job_not_found' }) });
+const jobParams = z.strictObject({ job_id: z.string().regex(/^[\w.~-]{1,200}$/, { error: 'job_not_found' }) });
 
 export function jobsRoutes(
   jobs: Pick<JobsService, 'list' | 'get'>,

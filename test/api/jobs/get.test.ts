@@ -62,6 +62,7 @@ describe('GET /jobs/{job_id}', () => {
     await ada.get('/jobs/ingest-x-1', 404);
     await ada.get(`/jobs/${id}.unknown`, 404);
     await ada.get(`/jobs/${'x'.repeat(300)}`, 404);
+    await ada.get('/jobs/%00', 404);
     await (await shared.signUp()).get(`/jobs/${id}`, 404);
     await (await signUpColleague(shared, ada)).get(`/jobs/${id}`, 404);
   });

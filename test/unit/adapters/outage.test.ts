@@ -31,6 +31,11 @@ describe('isOutage', () => {
     server.close();
   });
 
+  it('knows a connection that died within a transaction', () => {
+    const message = 'ROLLBACK - Client has encountered a connection error and is not queryable';
+    expect(isOutage(new Error(message))).to.equal(true);
+  });
+
   it('does not take a wrong statement for one', () => {
     expect(isOutage(Object.assign(new Error('syntax error'), { code: '42601' }))).to.equal(false);
     expect(isOutage('text')).to.equal(false);
