@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { mapErrors } from '#activities/interceptors/error-mapping.ts';
+import { noteFaults } from '#activities/interceptors/fault-notes.ts';
 import { injectFaults } from '#activities/interceptors/faults.ts';
 import type { Container } from '#src/container.ts';
 import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
@@ -80,7 +81,7 @@ async function run(container: Container, stop: AbortSignal, onPolling: () => voi
 async function createWorkers(container: Container, connection: NativeConnection): Promise<Worker[]> {
   const bundle = await workflowBundle();
   const { faults } = container.config;
-  const interceptors = faults.length === 0 ? [mapErrors] : [mapErrors, injectFaults(faults)];
+  const interceptors = [noteFaults(container.jobs), mapErrors, ...(faults.length === 0 ? [] : [injectFaults(faults)])];
   const createWorker = (queue: QueueWorker) =>
     Worker.create({
       connection,

@@ -41,14 +41,14 @@ export function viewOf(job: Job, part: string | null, temporalUiUrl: string | nu
   const stages = stagesOf[job.kind];
   const status = stages === undefined ? roundStatus(job, part) : stageStatus(job, stages, part);
   if (status === undefined) return undefined;
-  const isFault = status === 'failed' || status === 'parked';
+  const showsFault = status === 'running' || status === 'failed' || status === 'parked';
   return {
     ...whole,
     id: jobPartId(job.id, part),
     status,
     stage: part,
     ...(part !== job.stage && { progressDone: 0, progressTotal: null, progressUnit: null }),
-    ...(!isFault && { errorCode: null, errorMessage: null }),
+    ...(!showsFault && { errorCode: null, errorMessage: null }),
   };
 }
 

@@ -4,7 +4,7 @@ import type { JobKind } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { Job, JobChange, JobFilters, NewJob } from './jobs.model.ts';
+import type { Job, JobChange, JobError, JobFilters, NewJob } from './jobs.model.ts';
 
 type Run = Pick<Job, 'id' | 'attempt'>;
 
@@ -113,6 +113,11 @@ export function createJobsRepository(db: Db) {
       const { status, stage, progress, error } = change;
       const now = db.fn.now();
       const isEnd = status === 'succeeded' || status === 'failed' || status === 'cancelled';
+      /** A step that begins again keeps what it failed on, for those who wonder why it takes so long. */
+      const keptInStage = (column: string) =>
+        status === 'running' && stage !== undefined
+          ? db.raw(`case when status = 'running' and stage = ? then ${column} end`, [stage])
+          : null;
       const query = jobs()
         .where({ id })
         .update({
@@ -121,19 +126,27 @@ export function createJobsRepository(db: Db) {
             status,
             startedAt: db.raw('coalesce(started_at, now())'),
             finishedAt: isEnd ? now : null,
-            errorCode: error?.code ?? null,
-            errorMessage: error?.message ?? null,
+            errorCode: error?.code ?? keptInStage('error_code'),
+            errorMessage: error?.message ?? keptInStage('error_message'),
           }),
           ...(stage !== undefined && { stage }),
           ...(progress !== undefined && {
             progressDone: progress.done,
             progressTotal: progress.total,
             progressUnit: progress.unit,
+            ...(status === undefined && { errorCode: null, errorMessage: null }),
           }),
         });
       if (status === undefined) query.whereNull('finishedAt');
       if (ofAttempt !== undefined) query.where({ attempt: ofAttempt }).whereNull('finishedAt');
       await query;
+    },
+
+    /** Of a job that goes on all the same. */
+    async noteFault(id: string, error: JobError): Promise<void> {
+      await jobs()
+        .where({ id, status: 'running' })
+        .update({ errorCode: error.code, errorMessage: error.message, updatedAt: db.fn.now() });
     },
 
     async listReadable(

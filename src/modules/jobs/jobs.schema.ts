@@ -37,7 +37,10 @@ export const jobSchema = z.strictObject({
     unit: z.string().nullable(),
   }),
   attempt: z.int().describe('How often it was started.'),
-  last_error: z.strictObject({ code: z.string(), message: z.string() }).nullable(),
+  last_error: z
+    .strictObject({ code: z.string(), message: z.string() })
+    .nullable()
+    .describe('Why it stopped; of a job that runs, why its present step is being tried again.'),
   started_at: z.iso.datetime().nullable(),
   finished_at: z.iso.datetime().nullable(),
   temporal_ui_url: z.url().nullable().describe('Where operators see the run; null without `TEMPORAL_UI_URL`.'),

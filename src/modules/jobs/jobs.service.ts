@@ -8,7 +8,7 @@ import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createJobMovesRepository } from './job-moves.repository.ts';
 import { type JobView, viewOf } from './job-view.ts';
-import type { Job, JobChange, JobFilters, NewJob } from './jobs.model.ts';
+import type { Job, JobChange, JobError, JobFilters, NewJob } from './jobs.model.ts';
 import { createJobsRepository } from './jobs.repository.ts';
 
 /** The request that wrote a job starts it right after its commit; the sweeper comes after this. */
@@ -131,6 +131,11 @@ export function createJobsService(deps: {
      */
     async advance(jobId: string, change: JobChange, ofAttempt?: number): Promise<void> {
       await jobs.advance(jobId, change, ofAttempt);
+    },
+
+    /** Says in a job why its step is being tried again. It is forgotten when the job gets on. */
+    async noteFault(jobId: string, error: JobError): Promise<void> {
+      await jobs.noteFault(jobId, error);
     },
 
     /** The same together with what else the step writes. */

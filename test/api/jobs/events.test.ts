@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { z } from 'zod';
-import { jobSchema } from '#src/modules/jobs/jobs.schema.ts';
+import { jobListSchema, jobSchema } from '#src/modules/jobs/jobs.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { readEvents, type StreamEvent } from '#test/support/event-stream.ts';
@@ -40,6 +40,21 @@ describe('GET /jobs/{job_id}/events', function () {
     expect(rest.slice(0, -1).filter(({ event }) => event !== 'progress')).deep.equal([]);
     expect(rest.at(-1)?.event).equal('done');
     expect(jobSchema.parse(rest.at(-1)?.data)).deep.include({ id: jobId, status: 'succeeded' });
+  });
+
+  it('200: tells why a step is tried again, and forgets it once it gets on', async () => {
+    const { jobId } = await stoppedIngestion(stack, ada, 'running');
+    const events = await open(jobId);
+    let job = jobSchema.parse((await next(events)).data);
+    while (job.last_error === null) job = jobSchema.parse((await next(events)).data);
+    expect(job).deep.include({ status: 'running', stage: 'embed' });
+    expect(job.last_error).property('code', 'model_unavailable');
+    const { items } = jobListSchema.parse((await ada.get('/jobs?error_code=model_unavailable', 200)).body);
+    expect(items.map(({ id }) => id)).deep.equal([jobId]);
+
+    stack.model.failEmbeddings(false);
+    const last = (await collect(events)).at(-1);
+    expect(jobSchema.parse(last?.data)).deep.include({ status: 'succeeded', last_error: null });
   });
 
   it('200: tells how a job came to nothing', async () => {

@@ -1,0 +1,28 @@
+import type { Context } from '@temporalio/activity';
+import { ApplicationFailure } from '@temporalio/common';
+import type { ActivityInterceptors } from '@temporalio/worker';
+import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+
+/**
+ * Tells clients why a step takes so long: what will be tried again shows in the job, whose id is the workflow's, as it
+ * does in the Temporal UI. What ends or parks the run is the workflow's to record.
+ */
+export function noteFaults(jobs: Pick<JobsService, 'noteFault'>) {
+  return ({ info }: Context): ActivityInterceptors => ({
+    inbound: {
+      async execute(input, next) {
+        try {
+          return await next(input);
+        } catch (error) {
+          const jobId = info.workflowExecution?.workflowId;
+          if (jobId !== undefined && error instanceof ApplicationFailure && error.nonRetryable !== true) {
+            const { type, message } = error;
+            // A database that is down cannot be told so.
+            await jobs.noteFault(jobId, { code: type ?? 'internal_error', message }).catch(() => undefined);
+          }
+          throw error;
+        }
+      },
+    },
+  });
+}
