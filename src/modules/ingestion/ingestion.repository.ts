@@ -122,7 +122,10 @@ export function createIngestionRepository(db: Db) {
       return rows.map((row) => row.blobKey);
     },
 
-    /** With their chunks and postings, which may be a million rows: a part at a time. */
+    /**
+     * With their chunks and postings, which may be a million rows: a part at a time. Texts that no document holds any
+     * more go with them.
+     */
     async deleteOlderGenerations(of: IngestDocumentInput): Promise<void> {
       const older = (table: string) =>
         db(table).where({ orgId: of.orgId, documentId: of.documentId }).where('generation', '<', of.generation);
@@ -130,7 +133,21 @@ export function createIngestionRepository(db: Db) {
       do {
         deleted = await db('chunks').whereIn('id', older('chunks').select('id').limit(CHUNKS_PER_DELETE)).delete();
       } while (deleted > 0);
-      await older('documentGenerations').delete();
+      await db.raw(
+        `with older as (
+           delete from document_generations
+           where org_id = :orgId and document_id = :documentId and generation < :generation
+           returning content_sha256
+         )
+         delete from conversions c
+         where c.org_id = :orgId and c.content_sha256 in (select content_sha256 from older)
+           and not exists (
+             select from document_generations g
+             where g.org_id = c.org_id and g.content_sha256 = c.content_sha256
+               and (g.document_id <> :documentId or g.generation >= :generation)
+           )`,
+        of,
+      );
     },
   };
 }

@@ -48,6 +48,17 @@ describe('DELETE /documents/{document_id}', function () {
     await untilRun(ada, embedding_job_id ?? '', 'succeeded');
   });
 
+  it('nothing is left before of what was replaced', async () => {
+    const { id } = await ingested('The secret of the first original.');
+    const { contents, orgId } = await tracesOf(shared, id);
+    const { body } = await ada.upload(`/documents/${id}`, { name: 'fox.txt', content: 'What replaced it.' }, 200, {
+      method: 'PATCH',
+    });
+    await untilRun(ada, fullDocumentSchema.parse(body).embedding_job_id ?? '', 'succeeded');
+    const conversions = shared.container.db('conversions').where({ orgId }).whereIn('contentSha256', contents);
+    expect(await conversions).deep.equal([]);
+  });
+
   it('204: nobody reads it from the answer on, while the work is still to be done', async () => {
     const own = ada;
     const { id } = await ingested('A vixen sleeps in her den all day long.');
