@@ -8,6 +8,8 @@ type DocumentKey = { orgId: string; documentId: string };
 export type NewestGeneration = IngestionSource & {
   jobId: string;
   jobStatus: JobStatus | null;
+  /** Its run has been asked to stop, and may not have done so yet. */
+  cancelRequestedAt: Date | null;
   /** What it was embedded with; null before that. */
   embeddingModel: string | null;
 };
@@ -40,7 +42,10 @@ export function createGenerationsRepository(db: Db) {
         .leftJoin('jobs as j', 'j.id', 'g.jobId')
         .where({ 'g.orgId': orgId, 'g.documentId': documentId })
         .orderBy('g.generation', 'desc')
-        .first('g.contentSha256', 'g.ragConfig', 'g.embeddingModel', 'g.jobId', 'j.status as jobStatus');
+        .first(
+          ...['g.contentSha256', 'g.ragConfig', 'g.embeddingModel', 'g.jobId'],
+          ...['j.status as jobStatus', 'j.cancelRequestedAt'],
+        );
     },
   };
 }

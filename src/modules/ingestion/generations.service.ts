@@ -74,11 +74,12 @@ export function createGenerationsService(deps: {
       const of = { orgId: actor.orgId, documentId: document.id };
       const newest = await createGenerationsRepository(trx).findNewest(of);
       if (newest === undefined || staleness(newest, document).embedding) return open(trx, actor, document);
-      const { jobId, jobStatus, embeddingModel } = newest;
+      const { jobId, jobStatus, cancelRequestedAt, embeddingModel } = newest;
       const underWay: IngestionPlan = { jobId, isQueued: false, superseded: [] };
       // The deployment has changed its model, and the vectors of the old one are not searched any more.
       if (embeddingModel !== null && embeddingModel !== embeddings.model) return open(trx, actor, document);
       if (document.activeGeneration === document.generation) return underWay;
+      if (cancelRequestedAt !== null) return open(trx, actor, document);
       if (jobStatus === 'queued' || jobStatus === 'running') return underWay;
       if (jobStatus === 'parked') return { ...underWay, isQueued: await jobs.retry(trx, jobId) };
       return open(trx, actor, document);

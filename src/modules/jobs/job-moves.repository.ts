@@ -62,12 +62,17 @@ export function createJobMovesRepository(db: Db) {
            status = 'queued', stage = null, attempt = attempt + 1, error_code = null, error_message = null,
            start = start || jsonb_build_object('bulk', :bulk::boolean),
            dispatched_at = null, dispatch_after = now() + make_interval(secs => :graceSeconds),
-           checked_at = null, started_at = null, finished_at = null, updated_at = now()
+           cancel_requested_at = null, checked_at = null, started_at = null, finished_at = null, updated_at = now()
          where id = any (:ids) and status in ('failed', 'cancelled')
          returning id`,
         { ids: [...ids], ...how },
       );
       return rows.length + closed.length;
+    },
+
+    /** Of the present attempt: nobody counts on it any more. */
+    async noteCancellation({ id, attempt }: Pick<Job, 'id' | 'attempt'>): Promise<void> {
+      await db('jobs').where({ id, attempt }).update({ cancelRequestedAt: db.fn.now() });
     },
 
     /** Closes a job that the engine has not heard of. */

@@ -80,6 +80,7 @@ export function createJobMovesService(deps: {
       // Only a run can be cancelled for good: one that starts in this moment elsewhere would not hear of it.
       if (job.dispatchedAt === null) await jobs.dispatch(job.id);
       await orchestrator.cancel(job.id);
+      await moves.noteCancellation(job);
       // The engine is there and has not taken it: the run of the last attempt is closing, or its start is refused.
       await moves.cancelUnstarted(job.id);
       return jobs.get(actor, jobId);

@@ -25,6 +25,7 @@ export type Job = {
   dispatchAfter: Date;
   dispatchedAt: Date | null;
   checkedAt: Date | null;
+  cancelRequestedAt: Date | null;
   startedAt: Date | null;
   finishedAt: Date | null;
   updatedAt: Date;

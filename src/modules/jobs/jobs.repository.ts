@@ -38,7 +38,7 @@ export function createJobsRepository(db: Db) {
          on conflict (id) do update set
            status = 'queued', stage = null, attempt = jobs.attempt + 1, error_code = null, error_message = null,
            start = excluded.start, acl = excluded.acl, request_id = excluded.request_id,
-           dispatch_after = excluded.dispatch_after, dispatched_at = null, checked_at = null, started_at = null,
+           dispatch_after = excluded.dispatch_after, dispatched_at = null, cancel_requested_at = null, checked_at = null, started_at = null,
            finished_at = null, updated_at = now()
          where jobs.org_id = excluded.org_id`,
         {

@@ -131,6 +131,13 @@ describe('POST /rag/ingest/{document_id}', function () {
       }
     });
 
+    it('200: what is being cancelled is asked for again', async () => {
+      const id = await upload(ada);
+      await ada.post(`/jobs/${run(id, 1)}/cancel`, {}, 202);
+      await jobs(id).update({ status: 'running', finishedAt: null });
+      expect(await ingest(ada, id)).include({ queued: true, embedding_job_id: run(id, 2) });
+    });
+
     it('200: what another model has embedded is embedded anew', async () => {
       const id = await upload(ada);
       const { db } = own.container;
