@@ -1,8 +1,7 @@
 import type { JobStatus } from '#src/contracts/jobs.ts';
 import type { IngestionSource } from '#src/domain/staleness.ts';
 import type { Db } from '#src/ports/database.ts';
-
-type DocumentKey = { orgId: string; documentId: string };
+import type { DocumentKey } from './ingestion.model.ts';
 
 /** A document's newest generation: what it is made of, and how far its job is. */
 export type NewestGeneration = IngestionSource & {

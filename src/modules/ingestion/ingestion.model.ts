@@ -45,3 +45,8 @@ export type ConversionSummary = { id: string; charCount: number; pageCount: numb
 export type NewChunk = IndexedChunk & { id: string; textSha256: Buffer };
 
 export type ChunkText = Pick<NewChunk, 'id' | 'contextualText' | 'content'>;
+
+export type DocumentKey = { orgId: string; documentId: string };
+
+/** Generations of a document from one number up to, and without, another. */
+export type GenerationRange = DocumentKey & { from: number; before: number };

@@ -1,7 +1,14 @@
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import type { SourceFormat } from '#src/domain/document-format.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { ConversionKey, ConversionSummary, IngestionTarget, NewConversion } from './ingestion.model.ts';
+import type {
+  ConversionKey,
+  ConversionSummary,
+  DocumentKey,
+  GenerationRange,
+  IngestionTarget,
+  NewConversion,
+} from './ingestion.model.ts';
 
 /** Far below the time that one statement may take, with a hundred postings to a chunk. */
 const CHUNKS_PER_DELETE = 2_000;
@@ -107,46 +114,57 @@ export function createIngestionRepository(db: Db) {
       return flipped === 1;
     },
 
-    /** Originals of older generations that neither the document nor a newer one has. */
-    async listReplacedBlobKeys(of: IngestDocumentInput): Promise<string[]> {
+    /** Those that are neither what readers see nor the newest. */
+    async listUnneeded(of: DocumentKey): Promise<number[]> {
+      return db('documentGenerations as g')
+        .join('documents as d', { 'd.orgId': 'g.orgId', 'd.id': 'g.documentId' })
+        .where({ 'g.orgId': of.orgId, 'g.documentId': of.documentId })
+        .whereRaw('g.generation < d.generation and g.generation is distinct from d.active_generation')
+        .orderBy('g.generation')
+        .pluck('g.generation');
+    },
+
+    /** Originals of these generations that neither the document nor another of its generations has. */
+    async listBlobKeys(range: GenerationRange): Promise<string[]> {
       const { rows } = await db.raw<{ rows: { blobKey: string }[] }>(
         `select blob_key from document_generations
-         where org_id = :orgId and document_id = :documentId and generation < :generation
+         where org_id = :orgId and document_id = :documentId and generation >= :from and generation < :before
          except
          select blob_key from document_generations
-         where org_id = :orgId and document_id = :documentId and generation >= :generation
+         where org_id = :orgId and document_id = :documentId and not (generation >= :from and generation < :before)
          except
          select blob_key from documents where org_id = :orgId and id = :documentId`,
-        of,
+        range,
       );
       return rows.map((row) => row.blobKey);
     },
 
     /**
-     * With their chunks and postings, which may be a million rows: a part at a time. Texts that no document holds any
+     * With their chunks and postings, which may be a million rows: a part at a time. Texts that no generation holds any
      * more go with them.
      */
-    async deleteOlderGenerations(of: IngestDocumentInput): Promise<void> {
-      const older = (table: string) =>
-        db(table).where({ orgId: of.orgId, documentId: of.documentId }).where('generation', '<', of.generation);
+    async deleteGenerations(range: GenerationRange): Promise<void> {
+      const { orgId, documentId, from, before } = range;
+      const chunks = db('chunks').where({ orgId, documentId }).where('generation', '>=', from);
+      const part = chunks.where('generation', '<', before).select('id').limit(CHUNKS_PER_DELETE);
       let deleted: number;
       do {
-        deleted = await db('chunks').whereIn('id', older('chunks').select('id').limit(CHUNKS_PER_DELETE)).delete();
+        deleted = await db('chunks').whereIn('id', part).delete();
       } while (deleted > 0);
       await db.raw(
-        `with older as (
+        `with unneeded as (
            delete from document_generations
-           where org_id = :orgId and document_id = :documentId and generation < :generation
+           where org_id = :orgId and document_id = :documentId and generation >= :from and generation < :before
            returning content_sha256
          )
          delete from conversions c
-         where c.org_id = :orgId and c.content_sha256 in (select content_sha256 from older)
+         where c.org_id = :orgId and c.content_sha256 in (select content_sha256 from unneeded)
            and not exists (
              select from document_generations g
              where g.org_id = c.org_id and g.content_sha256 = c.content_sha256
-               and (g.document_id <> :documentId or g.generation >= :generation)
+               and not (g.document_id = :documentId and g.generation >= :from and g.generation < :before)
            )`,
-        of,
+        range,
       );
     },
   };

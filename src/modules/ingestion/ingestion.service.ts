@@ -23,7 +23,7 @@ import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { chunkId } from './chunk-id.ts';
 import { createGenerationChunksRepository } from './generation-chunks.repository.ts';
-import type { ChunkText, IngestionTarget } from './ingestion.model.ts';
+import type { ChunkText, GenerationRange, IngestionTarget } from './ingestion.model.ts';
 import { createIngestionRepository } from './ingestion.repository.ts';
 
 /**
@@ -76,10 +76,16 @@ export function createIngestionService(deps: {
   }
 
   /** Rows last: they say that there is something to collect. */
-  async function collectOlderGenerations(of: IngestDocumentInput): Promise<void> {
-    await vectors.deleteGenerations({ orgId: of.orgId, documentId: of.documentId, before: of.generation });
-    for (const blobKey of await repository.listReplacedBlobKeys(of)) await blobs.delete(blobKey);
-    await repository.deleteOlderGenerations(of);
+  async function collect(range: GenerationRange): Promise<void> {
+    await vectors.deleteGenerations(range);
+    for (const blobKey of await repository.listBlobKeys(range)) await blobs.delete(blobKey);
+    await repository.deleteGenerations(range);
+  }
+
+  async function collectUnneeded({ orgId, documentId }: IngestDocumentInput): Promise<void> {
+    for (const from of await repository.listUnneeded({ orgId, documentId })) {
+      await collect({ orgId, documentId, from, before: from + 1 });
+    }
   }
 
   /** Points before marks: a mark says that the point is there, and a point without its mark is written again. */
@@ -149,7 +155,7 @@ export function createIngestionService(deps: {
     async parse(of: IngestDocumentInput): Promise<ParseResult> {
       const target = await enter(of, 'parse');
       await cancelOlderRuns(of);
-      if (target.activeGeneration === null) await collectOlderGenerations(of);
+      await collectUnneeded(of);
 
       const { blobKey, fileName, mediaType, sizeBytes } = target;
       const declaredMediaType = mediaType === null ? {} : { declaredMediaType: mediaType };
@@ -263,7 +269,7 @@ export function createIngestionService(deps: {
       await db.transaction(async (trx) => {
         if (!(await createIngestionRepository(trx).activate(of))) throw appError('superseded');
       });
-      await collectOlderGenerations(of);
+      await collect({ orgId: of.orgId, documentId: of.documentId, from: 0, before: of.generation });
       await jobs.advance(jobIdOf(of), { status: 'succeeded' });
     },
 
@@ -277,10 +283,12 @@ export function createIngestionService(deps: {
 
     async recordFailure({ error, attempt, ...of }: RecordIngestionFailureInput): Promise<void> {
       await jobs.advance(jobIdOf(of), (await endFromOutside(of)) ?? { status: 'failed', error }, attempt);
+      await collectUnneeded(of);
     },
 
     async recordCancellation({ attempt, ...of }: RecordIngestionEndInput): Promise<void> {
       await jobs.advance(jobIdOf(of), (await endFromOutside(of)) ?? { status: 'cancelled' }, attempt);
+      await collectUnneeded(of);
     },
 
     /** Forgets some of the conversions that no document has used for a day. @returns null once there are no more */

@@ -233,4 +233,23 @@ describe('ingestion activities', function () {
     await collected;
     expect(await db('chunkVectors').where({ documentId: of.documentId })).deep.equal([]);
   });
+
+  it('a run whose generation nobody needs any more leaves nothing of it, also when the newer one comes to nothing', async () => {
+    const of = await upload(sentences(30, 'first'));
+    await runAll(of);
+    const second = await openNextGeneration(of);
+    for (const name of stepNames.slice(0, 4)) await run(name, second);
+    const third = await openNextGeneration(second);
+    const generations = (table: string) =>
+      db(table).where({ documentId: of.documentId }).distinct('generation').orderBy('generation').pluck('generation');
+
+    await environment().run(activities.recordCancellation, second);
+    expect(await generations('documentGenerations')).deep.equal([1, 3]);
+    expect(await generations('chunks')).deep.equal([1]);
+    expect(await generations('chunkVectors')).deep.equal([1]);
+
+    const fourth = await openNextGeneration(third);
+    await run('parseDocument', fourth);
+    expect(await generations('documentGenerations')).deep.equal([1, 4]);
+  });
 });
