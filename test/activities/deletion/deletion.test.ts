@@ -85,8 +85,8 @@ describe('deletion activities', function () {
     model.behaveEmbedding((response, body) => {
       model.behaveEmbedding(healthy);
       meanwhile()
-        .then(() => healthy(response, body), happened.reject)
-        .then(happened.resolve);
+        .then(() => healthy(response, body))
+        .then(happened.resolve, happened.reject);
     });
     const code = await appErrorCode(ingest('embedChunks', of));
     await happened.promise;
