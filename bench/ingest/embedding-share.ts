@@ -48,7 +48,7 @@ async function ingest(product: MeasuredProduct, corpus: readonly string[]): Prom
   const api = await product.signUp();
   const startedAt = performance.now();
   const uploads = await Promise.all(corpus.map((text, index) => product.upload(api, `document-${index}.md`, text)));
-  for (const { runId } of uploads) await product.untilJob(api, runId);
+  for (const { runId } of uploads) await product.untilDone(runId);
   const ms = performance.now() - startedAt;
   const texts: string[] = [];
   for (const { id } of uploads) {

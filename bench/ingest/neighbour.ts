@@ -14,7 +14,7 @@ export async function measureNeighbour(product: MeasuredProduct): Promise<string
   const pdf = createPdf(longPages());
   const ingestNote = async (index: number) => {
     const { runId } = await product.upload(api, `note-${index}.txt`, `Note ${index}: the meeting is moved to noon.`);
-    await product.untilJob(api, runId);
+    await product.untilDone(runId);
     return (await product.readRun(runId)).wallMs;
   };
   for (let index = 0; index < 5; index += 1) await ingestNote(index);
@@ -50,9 +50,9 @@ async function startParsing(product: MeasuredProduct, pdf: Uint8Array<ArrayBuffe
     while (!isStopped) {
       const api = await product.signUp();
       const { runId } = await product.upload(api, 'large.pdf', pdf);
-      await product.untilJob(api, runId, 'convert');
+      await product.untilStage(api, runId, 'convert');
       first.resolve();
-      await product.untilJob(api, runId, 'chunk');
+      await product.untilStage(api, runId, 'chunk');
       parsed += 1;
       await api.post(`/jobs/${runId}/cancel`, {});
     }

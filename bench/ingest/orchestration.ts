@@ -10,7 +10,7 @@ export async function measureOrchestration(product: MeasuredProduct): Promise<st
   const ingest = async (index: number) => {
     const text = `# Note ${index}\n\nThe meeting of group ${index} is moved to noon, in room ${index + 100}.`;
     const { runId } = await product.upload(api, `note-${index}.md`, text);
-    await product.untilJob(api, runId);
+    await product.untilDone(runId);
     return runId;
   };
   for (let index = 0; index < 10; index += 1) await ingest(index);

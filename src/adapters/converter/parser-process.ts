@@ -1,5 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
+import { setPriority } from 'node:os';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 import { type AppError, appError } from '#src/errors.ts';
@@ -10,6 +11,9 @@ const watchEveryMs = 50;
 const keptErrorOutput = 4_000;
 /** Enough to find python3; nothing else of our environment, where the secrets are, reaches a parser. */
 const parserEnvironment = { PATH: '/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin', LANG: 'C.UTF-8' };
+
+/** A parser takes a core for as long as it is let, and somebody waits for every other process of ours. */
+const niceness = 10;
 
 /** What every parser process may say besides its results. */
 const ready = z.strictObject({ ready: z.literal(true) });
@@ -45,6 +49,7 @@ export async function runParserProcess(run: ParserProcess): Promise<void> {
     env: parserEnvironment,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+  yieldToOthers(child);
   let isReady = false;
   let failure: unknown;
   const end = (reason: unknown) => {
@@ -133,4 +138,12 @@ async function residentBytes(child: ChildProcess): Promise<number> {
   }
   const { stdout } = await promisify(execFile)('ps', ['-o', 'rss=', '-p', String(child.pid)]);
   return Number(stdout) * 1024;
+}
+
+function yieldToOthers({ pid }: ChildProcess): void {
+  try {
+    if (pid !== undefined) setPriority(pid, niceness);
+  } catch {
+    // It has ended already, which its caller hears.
+  }
 }
