@@ -3,20 +3,18 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readTestServiceSettings } from './settings.ts';
-import { findFreePorts } from './supervisor/ports.ts';
 import { exitAfter, runUntilStopped } from './supervisor/run-until-stopped.ts';
-import { startTestServices } from './test-services.ts';
+import { findTestPorts, startTestServices } from './test-services.ts';
 
 await exitAfter(main);
 
 async function main(): Promise<number> {
   const { dataDir, toolsDir, ports } = readTestServiceSettings(process.env);
-  const [postgres = 0, temporal = 0, temporalUi = 0, modelServer = 0] = await findFreePorts(4);
+  const free = await findTestPorts();
   return runUntilStopped({
     dataDir,
     log: (line) => console.error(line),
     work: async (supervisor) => {
-      const free = { postgres, temporal, temporalUi, modelServer };
       const chosen = Object.fromEntries(Object.entries(ports).filter(([, port]) => port !== undefined));
       const env = await startTestServices({ supervisor, toolsDir, dataDir, ports: { ...free, ...chosen } });
       const exports = Object.entries(env).map(([name, value]) => `export ${name}='${value}'\n`);

@@ -9,10 +9,9 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { readTestServiceSettings } from './settings.ts';
 import { dieWithParent } from './supervisor/parent-death.ts';
-import { findFreePorts } from './supervisor/ports.ts';
 import { exitAfter, runUntilStopped } from './supervisor/run-until-stopped.ts';
 import { StartFailure } from './supervisor/start-failure.ts';
-import { startTestServices } from './test-services.ts';
+import { findTestPorts, startTestServices } from './test-services.ts';
 
 const RESULTS_DIR = '.data-faults';
 
@@ -58,8 +57,7 @@ await exitAfter(async () => {
     log: (line) => console.error(line),
     codeWhenStopped: 130,
     work: async (supervisor, ending) => {
-      const [postgres = 0, temporal = 0, temporalUi = 0, modelServer = 0] = await findFreePorts(4);
-      const ports = { postgres, temporal, temporalUi, modelServer };
+      const ports = await findTestPorts();
       const env = await startTestServices({ supervisor, toolsDir, dataDir, ports });
       const done: Result[] = [];
       for (const { row, file, seed } of runs) {

@@ -2,6 +2,7 @@ import { migrate } from '#src/adapters/postgres/migrate.ts';
 import { modelServer, modelServerUrl } from './launchers/model-server.ts';
 import { ensureDatabase, postgresUrl, preparePostgres } from './launchers/postgres.ts';
 import { temporalServer } from './launchers/temporal.ts';
+import { findFreePorts } from './supervisor/ports.ts';
 import type { Supervisor } from './supervisor/supervisor.ts';
 
 // Data of a test is thrown away, so that its secrets protect nothing.
@@ -9,6 +10,12 @@ const PASSWORD = 'test';
 const DATABASE = 'test';
 
 export type TestPorts = { postgres: number; temporal: number; temporalUi: number; modelServer: number };
+
+/** One for each service, free at this moment. */
+export async function findTestPorts(): Promise<TestPorts> {
+  const [postgres = 0, temporal = 0, temporalUi = 0, modelServer = 0] = await findFreePorts(4);
+  return { postgres, temporal, temporalUi, modelServer };
+}
 
 /**
  * Starts the real services that tests speak to, with a migrated database.

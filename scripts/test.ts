@@ -8,9 +8,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { runChecks, type Tally } from './checks.ts';
 import { readTestServiceSettings } from './settings.ts';
 import { dieWithParent } from './supervisor/parent-death.ts';
-import { findFreePorts } from './supervisor/ports.ts';
 import { exitAfter, runUntilStopped } from './supervisor/run-until-stopped.ts';
-import { startTestServices } from './test-services.ts';
+import { findTestPorts, startTestServices } from './test-services.ts';
 
 const EVERY_TEST = ['test/**/*.test.ts', 'services/**/*.test.ts'];
 const NOTHING: Tally = { passed: 0, failed: 0 };
@@ -26,8 +25,7 @@ await exitAfter(async () => {
     // Tests that were cut short have not passed.
     codeWhenStopped: 130,
     work: async (supervisor, ending) => {
-      const [postgres = 0, temporal = 0, temporalUi = 0, modelServer = 0] = await findFreePorts(4);
-      const ports = { postgres, temporal, temporalUi, modelServer };
+      const ports = await findTestPorts();
       const [env, checks] = await Promise.all([
         startTestServices({ supervisor, toolsDir, dataDir, ports }),
         // Someone who names a file wants its answer at once.
