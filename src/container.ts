@@ -48,6 +48,7 @@ import type { AccessTokens } from './ports/access-tokens.ts';
 import type { BlobStore } from './ports/blob-store.ts';
 import type { Db } from './ports/database.ts';
 import type { Orchestrator } from './ports/orchestrator.ts';
+import type { VectorStore } from './ports/vector-store.ts';
 import { createTemporalConnection, type TemporalConnection } from './temporal/connection.ts';
 import { createOrchestrator } from './temporal/gateway.ts';
 
@@ -59,6 +60,7 @@ export type Container = {
   temporal: TemporalConnection;
   orchestrator: Orchestrator;
   blobs: BlobStore;
+  vectors: VectorStore;
   accessTokens: AccessTokens;
   sessions: SessionsService;
   auth: AuthService;
@@ -131,6 +133,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const documents = createDocumentsService({
     db,
     blobs,
+    vectors,
     jobs,
     generations,
     deletion,
@@ -216,6 +219,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     temporal,
     orchestrator,
     blobs,
+    vectors,
     accessTokens,
     sessions,
     auth,

@@ -47,17 +47,19 @@ export function startWorkers(container: Container): RunningWorkers {
 }
 
 async function run(container: Container, stop: AbortSignal, onPolling: () => void): Promise<void> {
-  const { jobs, chat, alignment, sessions, blobs, embeddings, ingestion, logger } = container;
+  const { jobs, chat, alignment, sessions, blobs, documents, embeddings, ingestion, vectors, logger } = container;
   const stopSweeper = startSweeper(
     [
       { name: 'close expired rounds', run: chat.closeExpiredRounds },
       { name: 'requeue overdue chats', run: alignment.requeueOverdue },
       { name: 'dispatch jobs', run: jobs.dispatchPending },
       { name: 'reconcile jobs', run: jobs.reconcileOpen },
+      { name: 'publish changed documents', run: documents.publishOutdated },
       { name: 'forget expired sessions', run: daily(sessions.deleteExpired) },
       { name: 'delete stray uploads', run: daily(blobs.deleteStrays) },
       { name: 'forget unused embeddings', run: dailyInParts(embeddings.sweepUnused) },
       { name: 'forget unused conversions', run: dailyInParts(ingestion.sweepUnusedConversions) },
+      { name: 'maintain the vector store', run: daily(vectors.maintain) },
     ],
     logger,
   );

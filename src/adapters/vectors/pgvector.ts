@@ -25,6 +25,9 @@ export function createPgVectorStore(db: Db): VectorStore {
       );
     },
 
+    // Searches join the documents, which say it all.
+    async publish() {},
+
     async search({ readable, model, vector, limit, minSimilarity }) {
       // The distance is computed after the filter on model and size: vectors of two sizes cannot be compared at all.
       const { rows } = await db.raw<{ rows: VectorHit[] }>(
@@ -36,6 +39,7 @@ export function createPgVectorStore(db: Db): VectorStore {
              on v.org_id = d.org_id and v.document_id = d.id and v.generation = d.active_generation
            where d.org_id = :orgId and d.acl && :acl::text[] and v.model = :model
              and vector_dims(v.embedding) = :dimensions
+             and (:settings::text is null or d.retrieval_settings = :settings)
              and (:include::uuid[] is null or d.id = any (:include::uuid[]))
              and (:exclude::uuid[] is null or d.id <> all (:exclude::uuid[]))
            order by distance, v.chunk_id
@@ -50,6 +54,7 @@ export function createPgVectorStore(db: Db): VectorStore {
           acl: [...readable.acl],
           model,
           dimensions: vector.length,
+          settings: readable.retrievalSettings ?? null,
           include: readable.includeDocumentIds === undefined ? null : [...readable.includeDocumentIds],
           exclude: readable.excludeDocumentIds === undefined ? null : [...readable.excludeDocumentIds],
           limit,
@@ -75,25 +80,35 @@ export function createPgVectorStore(db: Db): VectorStore {
       return new Set(rows.map((row) => row.chunkId));
     },
 
-    async countGeneration({ orgId, documentId, generation }) {
-      const { rows } = await db.raw<{ rows: [{ count: number }] }>(
-        'select count(*) from chunk_vectors where org_id = ? and document_id = ? and generation = ?',
-        [orgId, documentId, generation],
+    async countGenerations(generations) {
+      const { rows } = await db.raw<{ rows: { count: number }[] }>(
+        `select (
+           select count(*) from chunk_vectors v
+           where v.org_id = asked.org_id and v.document_id = asked.document_id and v.generation = asked.generation
+         ) as count
+         from unnest(?::uuid[], ?::uuid[], ?::integer[]) with ordinality as asked (org_id, document_id, generation, place)
+         order by place`,
+        [
+          generations.map((of) => of.orgId),
+          generations.map((of) => of.documentId),
+          generations.map((of) => of.generation),
+        ],
       );
-      return rows[0].count;
+      return rows.map((row) => row.count);
     },
 
     async listGenerations({ after, limit }) {
-      const { rows } = await db.raw<{ rows: (GenerationKey & { count: number })[] }>(
-        `select org_id, document_id, generation, count(*) as count
+      const { orgId, documentId, generation } = parseKey(after);
+      const { rows } = await db.raw<{ rows: GenerationKey[] }>(
+        `select distinct org_id, document_id, generation
          from chunk_vectors
          where (org_id, document_id, generation) > (?::uuid, ?::uuid, ?::integer)
-         group by org_id, document_id, generation
          order by org_id, document_id, generation
          limit ?`,
-        [after?.orgId ?? NIL, after?.documentId ?? NIL, after?.generation ?? 0, limit],
+        [orgId, documentId, generation, limit],
       );
-      return rows;
+      const last = rows.length < limit ? undefined : rows.at(-1);
+      return { generations: rows, next: last ? `${last.orgId}/${last.documentId}/${last.generation}` : null };
     },
 
     async deleteGenerations({ orgId, documentId, from = 0, before }) {
@@ -103,7 +118,15 @@ export function createPgVectorStore(db: Db): VectorStore {
         [orgId, documentId, from, before],
       );
     },
+
+    // No index is needed for an exact scan but that of the table.
+    async maintain() {},
   };
+}
+
+function parseKey(text: string | null): GenerationKey {
+  const [orgId = NIL, documentId = NIL, generation = 0] = text?.split('/') ?? [];
+  return { orgId, documentId, generation: Number(generation) };
 }
 
 /** pgvector's text form, `[0.1,0.2]`. */

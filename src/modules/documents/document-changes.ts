@@ -11,6 +11,7 @@ import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Db } from '#src/ports/database.ts';
 import { lockWritable } from './document-access.ts';
 import { requireOverlapBelowTarget, requireRoom } from './document-limits.ts';
+import type { DocumentPublisher } from './document-publisher.ts';
 import type { DocumentRow } from './documents.model.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 
@@ -32,12 +33,13 @@ export type ChangeDeps = {
   generations: Pick<GenerationsService, 'open' | 'openIfNeeded' | 'carryOut'>;
   jobs: Pick<JobsService, 'share'>;
   limits: Pick<TierLimitsService, 'lock'>;
+  publisher: Pick<DocumentPublisher, 'publishNow'>;
   logger: Pick<Logger, 'warn'>;
 };
 
 /** Renames, moves, replaces and configures documents. */
 export function createDocumentChanges(deps: ChangeDeps) {
-  const { db, blobs, folders, generations, jobs, limits, logger } = deps;
+  const { db, blobs, folders, generations, jobs, limits, publisher, logger } = deps;
 
   /** The row as it will be, and the plan for its ingestion if one is wanted. */
   async function apply(
@@ -96,6 +98,7 @@ export function createDocumentChanges(deps: ChangeDeps) {
      */
     async change(actor: RequestActor, documentId: string, change: DocumentChange): Promise<void> {
       const { before, plan } = await db.transaction((trx) => apply(trx, actor, documentId, change));
+      await publisher.publishNow(documentId);
       if (plan !== undefined) await generations.carryOut(plan);
       if (change.file !== undefined) await deleteReplaced(before);
     },

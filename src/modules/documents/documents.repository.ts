@@ -116,19 +116,32 @@ export function createDocumentsRepository(db: Db) {
       await db('documents').insert({ ...document, ragConfig: JSON.stringify(document.ragConfig) });
     },
 
-    /** All that a request may change; its ingestion is not. */
+    /**
+     * All that a request may change; its ingestion is not. What the vector store knows of the document is marked as
+     * outdated when it is: see `createDocumentPublisher`.
+     */
     async update(document: DocumentRow): Promise<void> {
       const { name, fileName, mediaType, declaredFormat, sourceFormat, sizeBytes, contentSha256, blobKey } = document;
       const original = { fileName, mediaType, declaredFormat, sourceFormat, sizeBytes, contentSha256, blobKey };
       const { ragConfig, acl, updatedBy } = document;
       await db('documents')
         .where({ id: document.id })
-        .update({ name, ...original, ragConfig: JSON.stringify(ragConfig), acl, updatedBy, updatedAt: db.fn.now() });
+        .update({
+          ...{ name, ...original, ragConfig: JSON.stringify(ragConfig), acl, updatedBy, updatedAt: db.fn.now() },
+          pointsOutdatedAt: db.raw(
+            `case when active_generation is not null
+                   and (acl is distinct from ?::text[] or rag_config -> 'retrieval' is distinct from ?::jsonb)
+             then clock_timestamp() else points_outdated_at end`,
+            [acl, JSON.stringify(ragConfig.retrieval)],
+          ),
+        });
     },
 
     /** No key opens it from then on. */
     async markDeleted({ id, updatedBy }: Pick<DocumentRow, 'id' | 'updatedBy'>): Promise<void> {
-      await db('documents').where({ id }).update({ deletedAt: db.fn.now(), acl: [], updatedBy });
+      await db('documents')
+        .where({ id })
+        .update({ deletedAt: db.fn.now(), acl: [], pointsOutdatedAt: null, updatedBy });
     },
 
     async link(link: { orgId: string; folderId: string; documentId: string; createdBy: string }): Promise<void> {

@@ -13,6 +13,7 @@ import { createChunksRepository } from './chunks.repository.ts';
 import { lockWritable } from './document-access.ts';
 import { type ChangeDeps, createDocumentChanges, type DocumentChange } from './document-changes.ts';
 import { createDocumentIntake, type IntakeDeps, type NewDocument } from './document-intake.ts';
+import { createDocumentPublisher, type PublisherDeps } from './document-publisher.ts';
 import { createDocumentRemoval, type RemovalDeps } from './document-removal.ts';
 import type { ChunkInContext, ChunkRow, DocumentRow, DocumentView, FullDocument } from './documents.model.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
@@ -31,7 +32,8 @@ const pastedAs = {
 } as const;
 
 export type DocumentsDeps = IntakeDeps &
-  ChangeDeps &
+  Omit<ChangeDeps, 'publisher'> &
+  PublisherDeps &
   RemovalDeps & {
     blobs: BlobStore;
     folders: Pick<FoldersService, 'get'>;
@@ -42,7 +44,8 @@ export function createDocumentsService(deps: DocumentsDeps) {
   const documents = createDocumentsRepository(deps.db);
   const chunks = createChunksRepository(deps.db);
   const intake = createDocumentIntake(deps);
-  const changes = createDocumentChanges(deps);
+  const publisher = createDocumentPublisher(deps);
+  const changes = createDocumentChanges({ ...deps, publisher });
   const removal = createDocumentRemoval(deps);
 
   const getView = async (actor: Actor, documentId: string): Promise<DocumentView> => {
@@ -126,9 +129,13 @@ export function createDocumentsService(deps: DocumentsDeps) {
     /** For a change by another service, in its transaction. */
     lockWritable,
 
+    /** After its commit: `publishNow`. */
     async setConfig(trx: Db, actor: Actor, document: DocumentRow, ragConfig: RagConfig): Promise<void> {
       await createDocumentsRepository(trx).update({ ...document, ragConfig, updatedBy: actor.userId });
     },
+
+    publishNow: publisher.publishNow,
+    publishOutdated: publisher.publishOutdated,
 
     /** Nobody reads the document from then on; the rest of it is taken away by a workflow. */
     remove: removal.remove,

@@ -46,6 +46,9 @@ export type NewChunk = IndexedChunk & { id: string; textSha256: Buffer };
 
 export type ChunkText = Pick<NewChunk, 'id' | 'contextualText' | 'content'>;
 
+/** What the vector store is told of a generation, as its document is now. */
+export type Publication = { model: string; acl: string[]; retrievalSettings: string };
+
 export type DocumentKey = { orgId: string; documentId: string };
 
 /** Generations of a document from one number up to, and without, another. */

@@ -8,6 +8,7 @@ import type {
   GenerationRange,
   IngestionTarget,
   NewConversion,
+  Publication,
 } from './ingestion.model.ts';
 
 /** Far below the time that one statement may take, with a hundred postings to a chunk. */
@@ -105,12 +106,24 @@ export function createIngestionRepository(db: Db) {
       await generation(of).update({ chunksTotal, chunkedAt: db.fn.now() });
     },
 
-    /** Compare-and-set on the newest generation. @returns false when a newer one was asked for meanwhile */
-    async activate(of: IngestDocumentInput): Promise<boolean> {
+    /** Undefined once the document is deleted or a newer generation was asked for. */
+    async findPublication(of: IngestDocumentInput): Promise<Publication | undefined> {
+      return db('documents as d')
+        .join('documentGenerations as g', { 'g.documentId': 'd.id', 'g.generation': 'd.generation' })
+        .where({ 'd.orgId': of.orgId, 'd.id': of.documentId, 'd.generation': of.generation })
+        .whereNull('d.deletedAt')
+        .first('g.embeddingModel as model', 'd.acl', 'd.retrievalSettings');
+    },
+
+    /**
+     * Compare-and-set on the newest generation and on what was published of it.
+     * @returns false when something else was asked for meanwhile
+     */
+    async activate(of: IngestDocumentInput, { model, acl, retrievalSettings }: Publication): Promise<boolean> {
       const flipped = await document(of)
-        .where({ generation: of.generation })
-        .update({ activeGeneration: of.generation, updatedAt: db.fn.now() });
-      await generation(of).update({ activatedAt: db.fn.now() });
+        .where({ generation: of.generation, acl, retrievalSettings })
+        .update({ activeGeneration: of.generation, activeEmbeddingModel: model, updatedAt: db.fn.now() });
+      if (flipped === 1) await generation(of).update({ activatedAt: db.fn.now() });
       return flipped === 1;
     },
 

@@ -23,7 +23,7 @@ import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { chunkId } from './chunk-id.ts';
 import { createGenerationChunksRepository } from './generation-chunks.repository.ts';
-import type { ChunkText, GenerationRange, IngestionTarget } from './ingestion.model.ts';
+import type { ChunkText, GenerationRange, IngestionTarget, Publication } from './ingestion.model.ts';
 import { createIngestionRepository } from './ingestion.repository.ts';
 
 /**
@@ -50,7 +50,7 @@ export function createIngestionService(deps: {
   converter: Converter;
   chunker: Chunker;
   embeddings: Pick<EmbeddingsService, 'model' | 'embed' | 'hash'>;
-  vectors: Pick<VectorStore, 'upsert' | 'fetch' | 'countGeneration' | 'deleteGenerations'>;
+  vectors: Pick<VectorStore, 'upsert' | 'publish' | 'fetch' | 'countGenerations' | 'deleteGenerations'>;
   jobs: Pick<JobsService, 'advance'>;
   orchestrator: Pick<Orchestrator, 'cancel'>;
 }) {
@@ -104,7 +104,16 @@ export function createIngestionService(deps: {
       if (!isActive) await vectors.deleteGenerations({ orgId, documentId, from: generation, before: generation + 1 });
       throw appError('superseded');
     }
+    // A run that was cut off may come so late that its generation is active: its points were found, and go on to be.
+    if ((await repository.findStanding(of))?.activeGeneration === generation) await publish(of);
     return chunksEmbedded;
+  }
+
+  /** @returns what was published; undefined once the document is deleted or a newer generation was asked for */
+  async function publish(of: IngestDocumentInput): Promise<Publication | undefined> {
+    const publication = await repository.findPublication(of);
+    if (publication !== undefined) await vectors.publish({ ...of, ...publication });
+    return publication;
   }
 
   /** So that embedding makes them again: a mark that has no point would be believed for ever. */
@@ -260,15 +269,17 @@ export function createIngestionService(deps: {
      */
     async activate(of: IngestDocumentInput): Promise<void> {
       const { chunksTotal } = await enter(of, 'activate');
-      const [embedded, stored] = await Promise.all([chunks.countEmbedded(of), vectors.countGeneration(of)]);
+      const [embedded, [stored = 0]] = await Promise.all([chunks.countEmbedded(of), vectors.countGenerations([of])]);
       if (embedded !== chunksTotal || stored !== chunksTotal) {
         await unmarkLostPoints(of);
         const detail = `Of ${chunksTotal} chunks ${embedded} are embedded and ${stored} are in the vector store.`;
         throw appError('vectors_missing', { detail });
       }
-      await db.transaction(async (trx) => {
-        if (!(await createIngestionRepository(trx).activate(of))) throw appError('superseded');
-      });
+      for (let isActive = false; !isActive; ) {
+        const published = await publish(of);
+        if (published === undefined) throw appError('superseded');
+        isActive = await db.transaction((trx) => createIngestionRepository(trx).activate(of, published));
+      }
       await collect({ orgId: of.orgId, documentId: of.documentId, from: 0, before: of.generation });
       await jobs.advance(jobIdOf(of), { status: 'succeeded' });
     },

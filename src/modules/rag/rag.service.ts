@@ -20,7 +20,7 @@ export type RagService = ReturnType<typeof createRagService>;
 /** How documents are cut and found, and when that is done. */
 export function createRagService(deps: {
   db: Db;
-  documents: Pick<DocumentsService, 'getView' | 'lockWritable' | 'setConfig'>;
+  documents: Pick<DocumentsService, 'getView' | 'lockWritable' | 'setConfig' | 'publishNow'>;
   generations: Pick<GenerationsService, 'open' | 'openIfNeeded' | 'carryOut'>;
   embeddings: Pick<EmbeddingsService, 'model'>;
 }) {
@@ -43,7 +43,7 @@ export function createRagService(deps: {
      * model that is neither the deployment's nor the document's.
      */
     async setConfig(actor: Actor, documentId: string, config: RagConfig): Promise<RagConfig> {
-      return db.transaction(async (trx) => {
+      await db.transaction(async (trx) => {
         const document = await documents.lockWritable(trx, actor, documentId);
         const { model } = config.embedding;
         if (model !== embeddings.model && model !== document.ragConfig.embedding.model) {
@@ -54,8 +54,9 @@ export function createRagService(deps: {
           });
         }
         await documents.setConfig(trx, actor, document, config);
-        return config;
       });
+      await documents.publishNow(documentId);
+      return config;
     },
 
     /** Ingests a document where that is needed, or again from its original. */

@@ -15,7 +15,7 @@ export type InvariantReport = { invariant: InvariantId; title: string } & (
 
 export type InvariantDeps = {
   db: Db;
-  vectors: Pick<VectorStore, 'findExisting' | 'listGenerations' | 'countGeneration'>;
+  vectors: Pick<VectorStore, 'findExisting' | 'listGenerations' | 'countGenerations'>;
   blobs: Pick<BlobStore, 'list' | 'exists'>;
   orchestrator: Pick<Orchestrator, 'describe'>;
 };

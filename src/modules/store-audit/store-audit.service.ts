@@ -22,7 +22,7 @@ const nobody = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], requestId: aud
 /** Compares Postgres with the vector store and the blob store, and mends what differs. */
 export function createStoreAuditService(deps: {
   db: Db;
-  vectors: Pick<VectorStore, 'listGenerations' | 'countGeneration' | 'deleteGenerations'>;
+  vectors: Pick<VectorStore, 'listGenerations' | 'countGenerations' | 'deleteGenerations'>;
   blobs: Pick<BlobStore, 'list' | 'exists' | 'delete'>;
   deletion: Pick<DeletionService, 'enqueue'>;
   jobs: Pick<JobsService, 'dispatch'>;

@@ -2,7 +2,7 @@ import { NIL } from 'uuid';
 import type { AuditPass } from '#src/domain/audit-report.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { GenerationKey, VectorStore } from '#src/ports/vector-store.ts';
+import type { VectorStore } from '#src/ports/vector-store.ts';
 import type { ActiveDocument, Finding, InspectedPage } from './store-audit.model.ts';
 import { createStoreAuditRepository } from './store-audit.repository.ts';
 
@@ -19,7 +19,7 @@ export type StoreInspector = ReturnType<typeof createStoreInspector>;
  */
 export function createStoreInspector(deps: {
   db: Db;
-  vectors: Pick<VectorStore, 'listGenerations' | 'countGeneration'>;
+  vectors: Pick<VectorStore, 'listGenerations' | 'countGenerations'>;
   blobs: Pick<BlobStore, 'list' | 'exists'>;
 }) {
   const { db, vectors, blobs } = deps;
@@ -27,24 +27,19 @@ export function createStoreInspector(deps: {
 
   /** Points first, documents after: a generation that is not needed then never is again. */
   async function inspectPoints(after: string | null, graceSeconds: number): Promise<InspectedPage> {
-    const page = await vectors.listGenerations({ after: parseGeneration(after), limit: GENERATIONS_AT_ONCE });
-    const ids = [...new Set(page.map((of) => of.documentId))];
+    const { generations, next } = await vectors.listGenerations({ after, limit: GENERATIONS_AT_ONCE });
+    const ids = [...new Set(generations.map((of) => of.documentId))];
     const kept = await repository.findKeptGenerations(ids, graceSeconds);
-    const findings = page.flatMap(({ orgId, documentId, generation, count }): Finding[] => {
+    const findings = generations.flatMap(({ orgId, documentId, generation }): Finding[] => {
       const document = kept.get(`${orgId}/${documentId}`);
       if (document !== undefined) {
         const { activeGeneration, generation: newest, isSettled } = document;
         if (generation === activeGeneration || generation === newest || !isSettled) return [];
       }
-      const detail = `${count} vectors of generation ${generation} belong to ${document ? 'no generation that is needed' : 'no document'}.`;
+      const detail = `Its vectors belong to ${document ? 'no generation that is needed' : 'no document'}.`;
       return [{ kind: 'orphan_points', orgId, id: documentId, generation, detail }];
     });
-    const last = page.length < GENERATIONS_AT_ONCE ? undefined : page.at(-1);
-    return {
-      checked: page.length,
-      findings,
-      next: last ? `${last.orgId}/${last.documentId}/${last.generation}` : null,
-    };
+    return { checked: generations.length, findings, next };
   }
 
   async function inspectDocuments(after: string | null, graceSeconds: number): Promise<InspectedPage> {
@@ -60,29 +55,23 @@ export function createStoreInspector(deps: {
         const detail = `Generation ${generation} is neither the active nor the newest one.`;
         findings.push({ kind: 'orphan_chunks', orgId: document.orgId, id: document.id, generation, detail });
       }
-      const faults = faultsOf(document, points.get(document.id) ?? 0, hasBlob[index] === true);
+      const faults = faultsOf(document, points[index] ?? 0, hasBlob[index] === true);
       if (faults.length > 0) findings.push(...(await lookAgain(document)));
     }
     const last = documents.length < DOCUMENTS_AT_ONCE ? undefined : documents.at(-1);
     return { checked: documents.length, findings, next: last ? `${last.orgId}/${last.id}` : null };
   }
 
-  /** Both are in the same order, so that one goes through each of them once. */
-  async function countPoints(documents: readonly ActiveDocument[]): Promise<Map<string, number>> {
-    const active = new Map(documents.map((document) => [document.id, document.activeGeneration]));
-    const counts = new Map<string, number>();
-    const [first, last] = [documents.at(0), documents.at(-1)];
-    if (first === undefined || last === undefined) return counts;
-    for (let from: GenerationKey | undefined = { orgId: first.orgId, documentId: first.id, generation: 0 }; from; ) {
-      const page = await vectors.listGenerations({ after: from, limit: GENERATIONS_AT_ONCE });
-      for (const { documentId, generation, count } of page) {
-        if (active.get(documentId) === generation) counts.set(documentId, count);
-      }
-      const end: GenerationKey | undefined = page.at(-1);
-      const isDone = page.length < GENERATIONS_AT_ONCE || end === undefined || isPast(end, last);
-      from = isDone ? undefined : end;
-    }
-    return counts;
+  /** Of the active generations, in the order of the documents; 0 where there is none. */
+  function countPoints(documents: readonly ActiveDocument[]): Promise<number[]> {
+    return vectors.countGenerations(
+      documents.map(({ orgId, id, activeGeneration }) => ({
+        orgId,
+        documentId: id,
+        // Numbers of generations begin at 1.
+        generation: activeGeneration ?? 0,
+      })),
+    );
   }
 
   /** An activation, a replacement or a deletion between two questions looks like a fault. */
@@ -90,10 +79,7 @@ export function createStoreInspector(deps: {
     const document = await repository.findDocument({ orgId, id });
     if (document === undefined) return [];
     const { activeGeneration, blobKey } = document;
-    const points =
-      activeGeneration === null
-        ? 0
-        : await vectors.countGeneration({ orgId, documentId: id, generation: activeGeneration });
+    const [points = 0] = await countPoints([document]);
     const faults = faultsOf(document, points, await blobs.exists(blobKey));
     const still = await repository.findDocument({ orgId, id });
     return still?.activeGeneration === activeGeneration && still.blobKey === blobKey ? faults : [];
@@ -153,15 +139,4 @@ function faultsOf(document: ActiveDocument, points: number, hasBlob: boolean): F
     findings.push({ kind: 'missing_points', ...generation, detail: `${points} vectors stand for ${chunks} chunks.` });
   }
   return findings;
-}
-
-function parseGeneration(text: string | null): GenerationKey | null {
-  if (text === null) return null;
-  const [orgId = NIL, documentId = NIL, generation] = text.split('/');
-  return { orgId, documentId, generation: Number(generation) };
-}
-
-/** Ids are compared as Postgres does: by their bytes, which is the order of their digits. */
-function isPast({ orgId, documentId }: GenerationKey, last: ActiveDocument): boolean {
-  return orgId > last.orgId || (orgId === last.orgId && documentId > last.id);
 }

@@ -101,7 +101,7 @@ describe('the audit of the stores', function () {
     const documentId = uuidv7();
     await addPoint({ documentId, generation: 2 });
     await expectRepaired({ orphan_points: [documentId] });
-    expect(await vectors.countGeneration({ orgId: ada.orgId, documentId, generation: 2 })).equal(0);
+    expect(await vectors.countGenerations([{ orgId: ada.orgId, documentId, generation: 2 }])).deep.equal([0]);
   });
 
   it('deletes vectors of generations that nobody needs, and none of the active and the newest', async () => {

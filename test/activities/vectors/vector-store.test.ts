@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import { NIL, v7 as uuidv7 } from 'uuid';
+import { v7 as uuidv7 } from 'uuid';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
 import { defaultRagConfig } from '#src/domain/rag-config.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { GenerationKey, VectorStore } from '#src/ports/vector-store.ts';
+import type { VectorStore } from '#src/ports/vector-store.ts';
 import { createTestDatabase } from '#test/support/services.ts';
 
 const model = 'test-model';
@@ -137,15 +137,14 @@ describe('the vector store in Postgres', () => {
     const stored = await vectors.fetch({ orgId, model, chunkIds: [...chunkIds, uuidv7()] });
     expect(stored.size).equal(2);
     expect(stored.get(first)).deep.equal(at(70));
-    expect(await vectors.countGeneration({ orgId, documentId, generation: 1 })).equal(2);
+    expect(await vectors.countGenerations([{ orgId, documentId, generation: 1 }])).deep.equal([2]);
   });
 
   it('deletes the older generations of a document, or all', async () => {
     const { documentId } = await addDocument([0]);
     const newer = [2, 3].map((generation) => ({ id: uuidv7(), documentId, generation, vector: at(0) }));
     await vectors.upsert({ orgId, model, points: newer });
-    const counts = () =>
-      Promise.all([1, 2, 3].map((generation) => vectors.countGeneration({ orgId, documentId, generation })));
+    const counts = () => vectors.countGenerations([1, 2, 3].map((generation) => ({ orgId, documentId, generation })));
 
     await vectors.deleteGenerations({ orgId, documentId, before: 2 });
     expect(await counts()).deep.equal([0, 1, 1]);
@@ -158,33 +157,28 @@ describe('the vector store in Postgres', () => {
     const newer = [2, 3].map((generation) => ({ id: uuidv7(), documentId, generation, vector: at(0) }));
     await vectors.upsert({ orgId, model, points: newer });
     await vectors.deleteGenerations({ orgId, documentId, from: 2, before: 3 });
-    const left = [1, 2, 3].map((generation) => vectors.countGeneration({ orgId, documentId, generation }));
-    expect(await Promise.all(left)).deep.equal([1, 0, 1]);
+    const generations = [1, 2, 3].map((generation) => ({ orgId, documentId, generation }));
+    expect(await vectors.countGenerations(generations)).deep.equal([1, 0, 1]);
   });
 
-  it('lists every generation with the number of its points, page by page', async () => {
-    const stored: string[] = [];
+  it('lists every generation, page by page', async () => {
+    const stored = new Set<string>();
     for (const org of [orgId, await addOrganization()]) {
       for (const generation of [1, 3]) {
         const { documentId } = await addDocument([0, 10], { org, generation });
-        stored.push(`${org} ${documentId} ${generation} 2`);
+        stored.add(`${org} ${documentId} ${generation}`);
       }
     }
-    const listed: string[] = [];
-    for (let after: GenerationKey | null = { orgId, documentId: NIL, generation: 0 }; after !== null; ) {
+    const listed = new Set<string>();
+    for (let after: string | null | undefined; after !== null; ) {
       const page: Awaited<ReturnType<VectorStore['listGenerations']>> = await vectors.listGenerations({
-        after,
+        after: after ?? null,
         limit: 1,
       });
-      listed.push(...page.map((of) => `${of.orgId} ${of.documentId} ${of.generation} ${of.count}`));
-      after = page.at(-1) ?? null;
+      for (const of of page.generations) listed.add(`${of.orgId} ${of.documentId} ${of.generation}`);
+      after = page.next;
     }
-    expect(listed).deep.equal(stored.sort());
-  });
-
-  it('lists from the beginning', async () => {
-    await addDocument([0]);
-    expect(await vectors.listGenerations({ after: null, limit: 1 })).length(1);
+    expect([...listed]).include.members([...stored]);
   });
 
   it('tells which chunks have a vector, within the organization', async () => {
