@@ -12,7 +12,7 @@ import { deletionWorker } from './deletion.ts';
 import { ingestionWorker } from './ingestion.ts';
 import type { QueueWorker } from './queue-worker.ts';
 import { storeAuditWorker } from './store-audit.ts';
-import { daily, dailyInParts, startSweeper } from './sweeper.ts';
+import { aside, daily, dailyInParts, startSweeper } from './sweeper.ts';
 
 const CONNECT_INTERVAL_MS = 1_000;
 
@@ -59,7 +59,7 @@ async function run(container: Container, stop: AbortSignal, onPolling: () => voi
       { name: 'delete stray uploads', run: daily(blobs.deleteStrays) },
       { name: 'forget unused embeddings', run: dailyInParts(embeddings.sweepUnused) },
       { name: 'forget unused conversions', run: dailyInParts(ingestion.sweepUnusedConversions) },
-      { name: 'maintain the vector store', run: daily(vectors.maintain) },
+      { name: 'maintain the vector store', run: aside(daily(vectors.maintain)) },
     ],
     logger,
   );

@@ -61,3 +61,25 @@ export function dailyInParts<Place>(run: (after: Place | null) => Promise<Place 
     place = await run(after);
   };
 }
+
+/**
+ * Lets the other sweeps go on meanwhile; while it runs, its turns are left out. What it threw comes up at its next turn.
+ */
+export function aside(run: Sweep['run']): Sweep['run'] {
+  let isRunning = false;
+  let failure: Error | undefined;
+  return async () => {
+    const reason = failure;
+    failure = undefined;
+    if (reason !== undefined) throw reason;
+    if (isRunning) return;
+    isRunning = true;
+    run()
+      .catch((error: unknown) => {
+        failure = error instanceof Error ? error : new Error(String(error));
+      })
+      .finally(() => {
+        isRunning = false;
+      });
+  };
+}

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { daily, dailyInParts } from '#workers/sweeper.ts';
+import { aside, daily, dailyInParts } from '#workers/sweeper.ts';
 
 describe('a daily sweep', () => {
   it('is done once, however often its turn comes', async () => {
@@ -30,5 +30,33 @@ describe('a daily sweep', () => {
     });
     for (let turn = 0; turn < 4; turn++) await sweep().catch(() => undefined);
     expect(begun).deep.equal([null, 1]);
+  });
+});
+
+describe('a sweep aside', () => {
+  it('is not waited for, and not begun again while it runs', async () => {
+    let runs = 0;
+    let end = () => {};
+    const sweep = aside(() => {
+      runs += 1;
+      return new Promise<void>((resolve) => {
+        end = resolve;
+      });
+    });
+    await sweep();
+    await sweep();
+    expect(runs).equal(1);
+    end();
+    await new Promise(setImmediate);
+    await sweep();
+    expect(runs).equal(2);
+  });
+
+  it('tells its failure at its next turn', async () => {
+    const sweep = aside(() => Promise.reject(new Error('no room')));
+    await sweep();
+    await new Promise(setImmediate);
+    const failure = await sweep().catch((error: unknown) => error);
+    expect(failure).instanceOf(Error);
   });
 });
