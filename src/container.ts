@@ -40,7 +40,7 @@ import { createModelsService, type ModelsService } from './modules/models/models
 import { createTierLimitsService } from './modules/organization/tier-limits.service.ts';
 import { createRagService, type RagService } from './modules/rag/rag.service.ts';
 import { createPassageRanker } from './modules/retrieval/passage-ranker.ts';
-import { createRetrievalService } from './modules/retrieval/retrieval.service.ts';
+import { createRetrievalService, type RetrievalService } from './modules/retrieval/retrieval.service.ts';
 import { createInvariantChecks, type InvariantChecks } from './modules/store-audit/invariant-checks.ts';
 import { createStoreAuditService, type StoreAuditService } from './modules/store-audit/store-audit.service.ts';
 import { createTeamsService } from './modules/teams/teams.service.ts';
@@ -77,6 +77,7 @@ export type Container = {
   ingestion: IngestionService;
   deletion: DeletionService;
   alignment: AlignmentService;
+  retrieval: RetrievalService;
   chat: ChatService;
   invariants: InvariantChecks;
   storeAudit: StoreAuditService;
@@ -236,6 +237,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     ingestion,
     deletion,
     alignment,
+    retrieval,
     chat,
     invariants,
     storeAudit,

@@ -138,20 +138,31 @@ export function createRetrievalService(deps: {
     };
   }
 
+  /** What `retrieve` chooses from: all that was found, best first. */
+  async function rankChunks(
+    actor: Actor,
+    input: RetrieveInput,
+  ): Promise<{ ranked: Candidate[]; degradations: RetrievalDegradation[] }> {
+    const bounded = { ...input, query: input.query.slice(0, queryCharacters) };
+    let found = await search(actor, bounded);
+    // A document has come to another generation between its chunks' search and their texts: the new ones are there.
+    if (found.isOutdated) found = await search(actor, bounded);
+    const { ranked, degradations } = await rerank(found.candidates, bounded);
+    return { ranked, degradations: [...found.degradations, ...degradations] };
+  }
+
   return {
     /**
      * The chunks that answer the query best among the documents that the actor may read: a word leg (BM25) and a
      * vector leg, fused by reciprocal rank, and reranked where wanted. Readability is checked in both legs and again when the texts are loaded.
      */
     async retrieve(actor: Actor, input: RetrieveInput): Promise<Retrieval> {
-      const bounded = { ...input, query: input.query.slice(0, queryCharacters) };
-      let found = await search(actor, bounded);
-      // A document has come to another generation between its chunks' search and their texts: the new ones are there.
-      if (found.isOutdated) found = await search(actor, bounded);
-      const { ranked, degradations } = await rerank(found.candidates, bounded);
+      const { ranked, degradations } = await rankChunks(actor, input);
       const limits = { ...contextLimits, tokens: input.contextTokens ?? contextLimits.tokens };
-      return { chunks: selectChunks(ranked, limits), degradations: [...found.degradations, ...degradations] };
+      return { chunks: selectChunks(ranked, limits), degradations };
     },
+
+    rankChunks,
 
     /** Those of the chunks that the actor may still read, in a generation that is still the active one. */
     stillReadable(actor: Actor, chunkIds: readonly string[]): Promise<Set<string>> {
