@@ -1,0 +1,136 @@
+import { expect } from 'chai';
+import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
+import { appError } from '#src/errors.ts';
+import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { PublishedGeneration, VectorStore } from '#src/ports/vector-store.ts';
+import type { Member } from '#test/support/client.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
+
+describe('what the vector store is told of a document', function () {
+  this.timeout(60_000);
+  let own: Stack;
+  let ada: Member;
+  let db: Db;
+  let vectors: VectorStore;
+  let told: PublishedGeneration[];
+  /** The store in Postgres has no need to be told; this one writes down what it is. */
+  let listen: VectorStore['publish'];
+
+  before(async () => {
+    own = await startStack({}, { workers: false });
+    ada = await own.signUp();
+    ({ db, vectors } = own.container);
+    vectors.publish = (generation) => listen(generation);
+  });
+  after(() => own.close());
+  beforeEach(() => {
+    told = [];
+    listen = async (generation) => void told.push(generation);
+  });
+
+  async function ingest(): Promise<IngestDocumentInput> {
+    const { body } = await ada.upload('/documents', { name: 'note.txt', content: 'The canteen opens at nine.' }, 201);
+    const of = { orgId: ada.orgId, documentId: fullDocumentSchema.parse(body).id, generation: 1 };
+    const step = { signal: new AbortController().signal, report: () => undefined };
+    const { ingestion } = own.container;
+    await ingestion.parse(of);
+    await ingestion.convert(of, step);
+    await ingestion.chunk(of, step);
+    await ingestion.embed(of, step);
+    await ingestion.activate(of);
+    return of;
+  }
+  async function setRrfK({ documentId }: IngestDocumentInput, rrfK: number): Promise<void> {
+    const { body } = await ada.get(`/rag/config/${documentId}`, 200);
+    const { config } = body as { config: { retrieval: object } };
+    await ada.put(`/rag/config/${documentId}`, { ...config, retrieval: { ...config.retrieval, rrf_k: rrfK } }, 200);
+  }
+  const isOutdated = async ({ documentId }: IngestDocumentInput) =>
+    (await db('documents').where({ id: documentId }).first('pointsOutdatedAt')).pointsOutdatedAt !== null;
+
+  it('is there before readers see the generation', async () => {
+    let activeThen: unknown = 'nobody was told';
+    listen = async ({ documentId }) => {
+      activeThen = (await db('documents').where({ id: documentId }).first('activeGeneration')).activeGeneration;
+    };
+    const { documentId } = await ingest();
+    expect(activeThen).equal(null);
+    const row = await db('documents').where({ id: documentId }).first('activeGeneration', 'activeEmbeddingModel');
+    expect(row).deep.equal({ activeGeneration: 1, activeEmbeddingModel: own.config.models.embeddingModel });
+  });
+
+  it('is told again when it changes before the generation is active', async () => {
+    listen = async (generation) => {
+      told.push(generation);
+      if (told.length === 1) {
+        await db('documents')
+          .where({ id: generation.documentId })
+          .update({ acl: ['user:somebody'] });
+      }
+    };
+    await ingest();
+    expect(told.map(({ acl }) => acl)).deep.equal([[`user:${ada.userId}`], ['user:somebody']]);
+  });
+
+  it('follows a change of the settings at once', async () => {
+    const of = await ingest();
+    told = [];
+    await setRrfK(of, 10);
+    expect(told.map(({ documentId, generation }) => ({ documentId, generation }))).deep.equal([
+      { documentId: of.documentId, generation: 1 },
+    ]);
+    expect(JSON.parse(told[0]?.retrievalSettings ?? '')).include({ rrfK: 10, mode: 'hybrid' });
+    expect(await isOutdated(of)).equal(false);
+  });
+
+  it('follows a move at once', async () => {
+    const of = await ingest();
+    told = [];
+    const { body } = await ada.get('/folders', 200);
+    const roots = folderTreeNodeSchema.array().parse(body);
+    const target = roots.find((folder) => folder.system_role === 'org_root');
+    await ada.patch(`/documents/${of.documentId}`, { target_folder_id: target?.id }, 200);
+    expect(told[0]?.acl).include(`org:${ada.orgId}`);
+  });
+
+  it('is left alone by other changes', async () => {
+    const of = await ingest();
+    told = [];
+    await ada.patch(`/documents/${of.documentId}`, { name: 'Renamed' }, 200);
+    expect(told).deep.equal([]);
+  });
+
+  it('waits for a store that is down', async () => {
+    const of = await ingest();
+    listen = () => Promise.reject(appError('service_unavailable'));
+    await setRrfK(of, 11);
+    expect(await isOutdated(of)).equal(true);
+    await own.container.documents.publishOutdated().then(
+      () => expect.fail('the sweep should say that the store is down'),
+      () => undefined,
+    );
+
+    told = [];
+    listen = async (generation) => void told.push(generation);
+    await own.container.documents.publishOutdated();
+    expect(JSON.parse(told[0]?.retrievalSettings ?? '')).include({ rrfK: 11 });
+    expect(await isOutdated(of)).equal(false);
+  });
+
+  it('is the newest, also when a change comes while an older one is being told', async () => {
+    const of = await ingest();
+    told = [];
+    listen = async (generation) => {
+      told.push(generation);
+      if (told.length === 1) await setRrfK(of, 13);
+    };
+    await setRrfK(of, 12);
+    expect(await isOutdated(of)).equal(true);
+    await own.container.documents.publishOutdated();
+    const settings = told.map(({ retrievalSettings }) => JSON.parse(retrievalSettings).rrfK);
+    expect(settings).deep.equal([12, 13]);
+    expect(await isOutdated(of)).equal(false);
+  });
+});
