@@ -1,9 +1,9 @@
 // `npm run bench:ingest [-- P4 P9 P11]`: what workflows, stores and neighbours cost an ingestion, on the product as it starts.
 import { cpus } from 'node:os';
 import { measureEmbeddingShare } from './ingest/embedding-share.ts';
-import { startProduct } from './ingest/measured-product.ts';
 import { measureNeighbour } from './ingest/neighbour.ts';
 import { measureOrchestration } from './ingest/orchestration.ts';
+import { startProduct } from './measured-product.ts';
 
 /** By the names that the goals have in docs/benchmarks.md. */
 const measures = { P4: measureEmbeddingShare, P9: measureOrchestration, P11: measureNeighbour };

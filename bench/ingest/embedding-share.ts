@@ -2,9 +2,9 @@ import { createEmbedder } from '#src/adapters/models/embedder.ts';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
 import { indexedText } from '#src/domain/chunk-document.ts';
 import { miniLm } from '../../services/model-server/model-manifest.ts';
+import type { MeasuredProduct } from '../measured-product.ts';
 import { median } from '../median.ts';
 import { readCorpus } from './corpus.ts';
-import type { MeasuredProduct } from './measured-product.ts';
 
 const rounds = 5;
 const goal = 0.95;

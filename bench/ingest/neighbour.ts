@@ -1,7 +1,7 @@
+import type { MeasuredProduct } from '../measured-product.ts';
 import { median } from '../median.ts';
 import { createPdf } from './big-pdf.ts';
 import { readCorpus } from './corpus.ts';
-import type { MeasuredProduct } from './measured-product.ts';
 
 const pages = 1_500;
 const parsers = 3;

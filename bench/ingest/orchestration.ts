@@ -1,5 +1,5 @@
+import type { MeasuredProduct } from '../measured-product.ts';
 import { median } from '../median.ts';
-import type { MeasuredProduct } from './measured-product.ts';
 
 const runs = 40;
 const goals = { wallMs: 30, cpuMs: 45 };

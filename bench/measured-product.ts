@@ -3,12 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
-import { type ApiClient, createApiClient } from '../../scripts/demo/api-client.ts';
-import { startEmbedded } from '../../scripts/embedded-mode.ts';
-import { newPassword } from '../../scripts/secrets.ts';
-import { readStartSettings } from '../../scripts/settings.ts';
-import { findFreePorts } from '../../scripts/supervisor/ports.ts';
-import { openSupervisor } from '../../scripts/supervisor/supervisor.ts';
+import { applicationEnvironment } from '../scripts/application-environment.ts';
+import { type ApiClient, createApiClient } from '../scripts/demo/api-client.ts';
+import { startEmbedded } from '../scripts/embedded-mode.ts';
+import { newPassword, openSecrets } from '../scripts/secrets.ts';
+import { readStartSettings } from '../scripts/settings.ts';
+import { findFreePorts } from '../scripts/supervisor/ports.ts';
+import { openSupervisor } from '../scripts/supervisor/supervisor.ts';
 
 /** A run as its history tells it; milliseconds. */
 export type MeasuredRun = { wallMs: number; activitiesMs: number };
@@ -18,6 +19,8 @@ export type Upload = { id: string; runId: string };
 /** The product as `npm start` runs it, on a data folder that is thrown away. */
 export type MeasuredProduct = {
   modelBaseUrl: string;
+  /** The environment in which another process is a part of it. */
+  environment: Readonly<Record<string, string>>;
   /** A new user with an organization of his own: nothing that was cached for others helps him. */
   signUp(): Promise<ApiClient>;
   upload(api: ApiClient, name: string, content: string | Uint8Array<ArrayBuffer>): Promise<Upload>;
@@ -35,15 +38,17 @@ type Job = { status: string; stage: string | null; last_error: { code: string; m
 
 const POLL_INTERVAL_MS = 100;
 
-export async function startProduct(): Promise<MeasuredProduct> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'bench-ingest-'));
+/** @param chosenSettings environment variables beyond the usual ones */
+export async function startProduct(chosenSettings: Record<string, string> = {}): Promise<MeasuredProduct> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'bench-'));
   const ports = await findFreePorts(5);
   const names = ['PORT', 'POSTGRES_PORT', 'TEMPORAL_PORT', 'TEMPORAL_UI_PORT', 'MODEL_SERVER_PORT'];
   const chosen = Object.fromEntries(names.map((name, place) => [name, String(ports[place])]));
-  Object.assign(process.env, chosen, { DATA_DIR: dataDir, LOG_LEVEL: 'warn' });
+  Object.assign(process.env, chosen, { DATA_DIR: dataDir, LOG_LEVEL: 'warn' }, chosenSettings);
   const settings = readStartSettings(process.env);
   const supervisor = await openSupervisor({ dataDir, log: (line) => console.error(line) });
   const { apiUrl } = await startEmbedded(settings, supervisor);
+  const secrets = await openSecrets(dataDir, process.env);
   const connection = await Connection.connect({ address: `127.0.0.1:${chosen.TEMPORAL_PORT}` });
   const temporal = new Client({ connection });
   const anonymous = createApiClient(apiUrl);
@@ -66,6 +71,7 @@ export async function startProduct(): Promise<MeasuredProduct> {
 
   return {
     modelBaseUrl: `http://127.0.0.1:${chosen.MODEL_SERVER_PORT}/v1`,
+    environment: applicationEnvironment({ user: process.env, settings, secrets }),
     signUp: async () => {
       const { access_token } = await anonymous.post<{ access_token: string }>('/auth/register', {
         email: `bench-${process.hrtime.bigint()}@example.com`,
