@@ -4,7 +4,7 @@ import pino, { type Logger } from 'pino';
 import { createFilesystemBlobStore } from './adapters/blob/filesystem-blob-store.ts';
 import { createConverter } from './adapters/converter/converter.ts';
 import { createChatModel } from './adapters/models/chat-model.ts';
-import { createEmbedder } from './adapters/models/embedder.ts';
+import { createEmbedder, createEmbedders } from './adapters/models/embedder.ts';
 import { createModelCatalog } from './adapters/models/model-catalog.ts';
 import { createReranker } from './adapters/models/reranker.ts';
 import { createArgon2Hasher } from './adapters/passwords/argon2-hasher.ts';
@@ -15,6 +15,7 @@ import { createTokenCounter } from './adapters/text/token-counter.ts';
 import { createRs256AccessTokens } from './adapters/tokens/rs256-access-tokens.ts';
 import { createPgVectorStore } from './adapters/vectors/pgvector.ts';
 import type { Config } from './config.ts';
+import { embeddingSpace } from './domain/embedding-space.ts';
 import { defaultRagConfig } from './domain/rag-config.ts';
 import { type AgentsService, createAgentsService } from './modules/agents/agents.service.ts';
 import { type AlignmentService, createAlignmentService } from './modules/alignment/alignment.service.ts';
@@ -111,25 +112,22 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const analyze = createTextAnalyzer();
   const chunker = createChunker({ tokens, analyze });
   const estimateTokens = (text: string) => tokens.count(text);
-  const embedder = createEmbedder({
-    ...config.models,
-    model: config.models.embeddingModel,
-    dimensions: config.models.embeddingDimensions,
-    estimateTokens,
-  });
+  const embedders = createEmbedders({ ...config.models, estimateTokens });
+  const embeddingModel = embeddingSpace(config.models.embeddingModel, config.models.embeddingDimensions);
+  const embedder = embedders.of(embeddingModel);
   const vectors = createPgVectorStore(db);
 
   const models = createModelsService({
     catalog: createModelCatalog(config.models),
-    settings: { ...config.models, embeddingModel: embedder.model },
+    settings: { ...config.models, embeddingModel },
     logger,
   });
   const folders = createFoldersService({ db });
   const jobs = createJobsService({ db, orchestrator, logger });
   const limits = createTierLimitsService({ db, tierLimits: config.tierLimits });
   const teams = createTeamsService();
-  const embeddings = createEmbeddingsService({ db, embedder });
-  const generations = createGenerationsService({ jobs, embeddings, orchestrator, logger });
+  const embeddings = createEmbeddingsService({ db, embedders });
+  const generations = createGenerationsService({ jobs, orchestrator, logger });
   const deletion = createDeletionService({ db, blobs, embeddings, vectors, jobs, orchestrator });
   const documents = createDocumentsService({
     db,
@@ -159,7 +157,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     jobs,
     orchestrator,
   });
-  const rag = createRagService({ db, documents, generations, embeddings });
+  const rag = createRagService({ db, documents, generations, models });
 
   const chatModel = createChatModel(config.models);
   const alignment = createAlignmentService({

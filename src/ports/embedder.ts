@@ -10,6 +10,9 @@ export type Embedder = {
   embed(texts: readonly string[], options?: EmbedOptions): Promise<Float32Array[]>;
 };
 
+/** The embedders of a provider, by the ids under which vectors are kept. One of an unknown model fails when it is used. */
+export type Embedders = { of(model: string): Embedder };
+
 export type EmbedOptions = {
   signal?: AbortSignal;
   /**

@@ -1,6 +1,7 @@
 import { type BatchLimits, halves, planBatches, poolVectors } from '#src/domain/embedding-batches.ts';
-import type { Embedder, EmbedOptions } from '#src/ports/embedder.ts';
-import { createCallPacing } from './call-pacing.ts';
+import { embeddingSpace, readEmbeddingSpace } from '#src/domain/embedding-space.ts';
+import type { Embedder, Embedders, EmbedOptions } from '#src/ports/embedder.ts';
+import { type CallPacing, createCallPacing } from './call-pacing.ts';
 import { createEmbeddingCall } from './embedding-call.ts';
 import type { Endpoint } from './openai-client.ts';
 
@@ -13,23 +14,35 @@ const shortestPiece = 64;
 
 type Numbered = { index: number; vector: Float32Array };
 
+type EmbedderSettings = Endpoint & {
+  /** Of one call. */
+  timeoutMs?: number;
+  /** Of any tokenizer: it decides what shares a call. */
+  estimateTokens: (text: string) => number;
+};
+
+/** All embedding models of one endpoint. They share its pace: a service that asks one for a pause asks them all. */
+export function createEmbedders(settings: EmbedderSettings): Embedders {
+  const pacing = createCallPacing(maxBulkCalls);
+  const made = new Map<string, Embedder>();
+  return {
+    of(id) {
+      const embedder = made.get(id) ?? createEmbedder({ ...settings, ...readEmbeddingSpace(id), pacing });
+      made.set(id, embedder);
+      return embedder;
+    },
+  };
+}
+
 /**
  * Embeddings over the OpenAI protocol. Texts are sorted by length into calls; a call that is refused as too large is
  * halved, and later calls are made as small as what went through. Retries belong to the callers.
- * @param options.estimateTokens of any tokenizer: it decides what shares a call
  */
 export function createEmbedder(
-  options: Endpoint & {
-    model: string;
-    dimensions?: number | null | undefined;
-    /** Of one call. */
-    timeoutMs?: number;
-    estimateTokens: (text: string) => number;
-  },
+  options: EmbedderSettings & { model: string; dimensions?: number | null | undefined; pacing?: CallPacing },
 ): Embedder {
-  const { estimateTokens, dimensions } = options;
+  const { estimateTokens, model, dimensions, pacing = createCallPacing(maxBulkCalls) } = options;
   const call = createEmbeddingCall(options);
-  const pacing = createCallPacing(maxBulkCalls);
   let limits = firstLimits;
 
   type Caller = { isBulk: boolean; signal: AbortSignal };
@@ -102,12 +115,7 @@ export function createEmbedder(
     return embedded;
   }
 
-  return { model: spaceOf(options.model, dimensions), embed };
-}
-
-/** Vectors of a shortened model are another space than its full ones. */
-function spaceOf(model: string, dimensions: number | null | undefined): string {
-  return dimensions === null || dimensions === undefined ? model : `${model}@${dimensions}`;
+  return { model: embeddingSpace(model, dimensions ?? null), embed };
 }
 
 function numbered(index: number, vector: Float32Array | undefined): Numbered[] {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { appError } from '#src/errors.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { Embedder } from '#src/ports/embedder.ts';
+import type { Embedders } from '#src/ports/embedder.ts';
 import { createEmbeddingsRepository, type EmbeddingKey } from './embeddings.repository.ts';
 
 /** A second of work at most: other sweeps wait for it. */
@@ -10,31 +10,33 @@ const ROWS_PER_SWEEP = 5_000;
 export type EmbeddingsService = ReturnType<typeof createEmbeddingsService>;
 
 /** Embeds what an organization keeps, each text once for each model. */
-export function createEmbeddingsService(deps: { db: Db; embedder: Embedder }) {
-  const { embedder } = deps;
-  const { model } = embedder;
+export function createEmbeddingsService(deps: { db: Db; embedders: Embedders }) {
+  const { embedders } = deps;
   const repository = createEmbeddingsRepository(deps.db);
-  let dimensions: number | undefined;
+  const dimensionsOf = new Map<string, number>();
 
-  async function requireDimensions(length: number): Promise<void> {
-    dimensions ??= await repository.fixDimensions(model, length);
+  async function requireDimensions(model: string, length: number): Promise<void> {
+    const dimensions = dimensionsOf.get(model) ?? (await repository.fixDimensions(model, length));
+    dimensionsOf.set(model, dimensions);
     if (length === dimensions) return;
     throw appError('embedding_model_changed', {
-      detail: `${model} gave vectors of ${length} dimensions, and those that are stored have ${dimensions}. A model that changed needs another name in EMBEDDING_MODEL.`,
+      detail: `${model} gave vectors of ${length} dimensions, and those that are stored have ${dimensions}. A model that changed needs another name.`,
     });
   }
 
   return {
-    model,
-
     /** By which a text is known in the cache. */
     hash,
 
     /**
-     * One vector for each text, in order. Vectors are kept as soon as they are there, so that a run that fails or is
-     * killed repeats at most the calls that were under way. Errors as in `Embedder`.
+     * One vector of the model for each text, in order. Vectors are kept as soon as they are there, so that a run that
+     * fails or is killed repeats at most the calls that were under way. Errors as in `Embedder`.
      */
-    async embed(orgId: string, texts: readonly string[], options: { signal: AbortSignal }): Promise<Float32Array[]> {
+    async embed(
+      { orgId, model }: { orgId: string; model: string },
+      texts: readonly string[],
+      options: { signal: AbortSignal },
+    ): Promise<Float32Array[]> {
       const hashes = texts.map(hash);
       const known = await repository.find(orgId, model, hashes);
       const missing = new Map<string, { textSha256: Buffer; text: string }>();
@@ -47,7 +49,7 @@ export function createEmbeddingsService(deps: { db: Db; embedder: Embedder }) {
 
       const asked = [...missing.values()];
       if (asked.length > 0) {
-        await embedder.embed(
+        await embedders.of(model).embed(
           asked.map(({ text }) => text),
           {
             ...options,
@@ -57,7 +59,7 @@ export function createEmbeddingsService(deps: { db: Db; embedder: Embedder }) {
                 const textSha256 = asked[index]?.textSha256;
                 return textSha256 === undefined ? [] : [{ textSha256, vector }];
               });
-              for (const { vector } of found) await requireDimensions(vector.length);
+              for (const { vector } of found) await requireDimensions(model, vector.length);
               await repository.insert(orgId, model, found);
               for (const { textSha256, vector } of found) known.set(textSha256.toString('hex'), vector);
             },

@@ -10,20 +10,6 @@ export function createGenerationChunksRepository(db: Db) {
   const chunks = (of: IngestDocumentInput) =>
     db('chunks').where({ orgId: of.orgId, documentId: of.documentId, generation: of.generation });
 
-  async function unmark(of: IngestDocumentInput, condition: string, values: Record<string, unknown>): Promise<void> {
-    await db.raw(
-      `with unmarked as (
-         update chunks set embedded_at = null, embedding_model = null
-         where org_id = :orgId and document_id = :documentId and generation = :generation
-           and embedded_at is not null and ${condition}
-         returning 1
-       )
-       update document_generations set chunks_embedded = chunks_embedded - (select count(*) from unmarked)
-       where org_id = :orgId and document_id = :documentId and generation = :generation`,
-      { ...of, ...values },
-    );
-  }
-
   return {
     async insert(of: IngestDocumentInput, all: readonly NewChunk[]): Promise<void> {
       for (let start = 0; start < all.length; start += CHUNKS_PER_INSERT) {
@@ -112,12 +98,17 @@ export function createGenerationChunksRepository(db: Db) {
 
     /** Takes back what `markEmbedded` did. */
     async unmarkEmbedded(of: IngestDocumentInput, ids: readonly string[]): Promise<void> {
-      await unmark(of, 'id = any (:ids::uuid[])', { ids: [...ids] });
-    },
-
-    /** The same for all that another model has embedded. */
-    async unmarkOtherModels(of: IngestDocumentInput, model: string): Promise<void> {
-      await unmark(of, 'embedding_model <> :model', { model });
+      await db.raw(
+        `with unmarked as (
+           update chunks set embedded_at = null, embedding_model = null
+           where org_id = :orgId and document_id = :documentId and generation = :generation
+             and id = any (:ids::uuid[]) and embedded_at is not null
+           returning 1
+         )
+         update document_generations set chunks_embedded = chunks_embedded - (select count(*) from unmarked)
+         where org_id = :orgId and document_id = :documentId and generation = :generation`,
+        { ...of, ids: [...ids] },
+      );
     },
 
     async listEmbedded(of: IngestDocumentInput): Promise<string[]> {

@@ -9,8 +9,6 @@ export type NewestGeneration = IngestionSource & {
   jobStatus: JobStatus | null;
   /** Its run has been asked to stop, and may not have done so yet. */
   cancelRequestedAt: Date | null;
-  /** What it was embedded with; null before that. */
-  embeddingModel: string | null;
 };
 
 export function createGenerationsRepository(db: Db) {
@@ -41,10 +39,7 @@ export function createGenerationsRepository(db: Db) {
         .leftJoin('jobs as j', 'j.id', 'g.jobId')
         .where({ 'g.orgId': orgId, 'g.documentId': documentId })
         .orderBy('g.generation', 'desc')
-        .first(
-          ...['g.contentSha256', 'g.ragConfig', 'g.embeddingModel', 'g.jobId'],
-          ...['j.status as jobStatus', 'j.cancelRequestedAt'],
-        );
+        .first(...['g.contentSha256', 'g.ragConfig', 'g.jobId'], ...['j.status as jobStatus', 'j.cancelRequestedAt']);
     },
   };
 }

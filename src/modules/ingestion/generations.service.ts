@@ -2,7 +2,6 @@ import type { Logger } from 'pino';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { type IngestionSource, staleness } from '#src/domain/staleness.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
-import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
@@ -31,11 +30,10 @@ export type GenerationsService = ReturnType<typeof createGenerationsService>;
 /** Opens generations of documents. A newer one takes the place of all that went before it. */
 export function createGenerationsService(deps: {
   jobs: Pick<JobsService, 'enqueue' | 'retry' | 'dispatch' | 'openRunsOf'>;
-  embeddings: Pick<EmbeddingsService, 'model'>;
   orchestrator: Pick<Orchestrator, 'cancel'>;
   logger: Pick<Logger, 'warn'>;
 }) {
-  const { jobs, embeddings, orchestrator, logger } = deps;
+  const { jobs, orchestrator, logger } = deps;
 
   /** Opens the next generation, of what the document is now, with its job. */
   async function open(
@@ -74,10 +72,8 @@ export function createGenerationsService(deps: {
       const of = { orgId: actor.orgId, documentId: document.id };
       const newest = await createGenerationsRepository(trx).findNewest(of);
       if (newest === undefined || staleness(newest, document).embedding) return open(trx, actor, document);
-      const { jobId, jobStatus, cancelRequestedAt, embeddingModel } = newest;
+      const { jobId, jobStatus, cancelRequestedAt } = newest;
       const underWay: IngestionPlan = { jobId, isQueued: false, superseded: [] };
-      // The deployment has changed its model, and the vectors of the old one are not searched any more.
-      if (embeddingModel !== null && embeddingModel !== embeddings.model) return open(trx, actor, document);
       if (document.activeGeneration === document.generation) return underWay;
       if (cancelRequestedAt !== null) return open(trx, actor, document);
       if (jobStatus === 'queued' || jobStatus === 'running') return underWay;

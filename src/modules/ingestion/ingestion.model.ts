@@ -17,8 +17,6 @@ export type IngestionTarget = {
   ragConfig: RagConfig;
   conversionId: string | null;
   chunksTotal: number | null;
-  /** Of the chunks that were embedded last; null before that. */
-  embeddingModel: string | null;
   newestGeneration: number;
   activeGeneration: number | null;
 };

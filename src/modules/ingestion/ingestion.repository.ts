@@ -30,7 +30,6 @@ export function createIngestionRepository(db: Db) {
         .select<IngestionTarget[]>([
           ...['g.documentName', 'g.fileName', 'g.mediaType', 'g.declaredFormat', 'g.sourceFormat', 'g.sizeBytes'],
           ...['g.contentSha256', 'g.blobKey', 'g.ragConfig', 'g.conversionId', 'g.chunksTotal'],
-          'g.embeddingModel',
           ...['d.generation as newestGeneration', 'd.activeGeneration'],
         ]);
       return target;

@@ -49,7 +49,7 @@ export function createIngestionService(deps: {
   blobs: Pick<BlobStore, 'withLocalFile' | 'delete'>;
   converter: Converter;
   chunker: Chunker;
-  embeddings: Pick<EmbeddingsService, 'model' | 'embed' | 'hash'>;
+  embeddings: Pick<EmbeddingsService, 'embed' | 'hash'>;
   vectors: Pick<VectorStore, 'upsert' | 'publish' | 'fetch' | 'countGenerations' | 'deleteGenerations'>;
   jobs: Pick<JobsService, 'advance'>;
   orchestrator: Pick<Orchestrator, 'cancel'>;
@@ -89,15 +89,19 @@ export function createIngestionService(deps: {
   }
 
   /** Points before marks: a mark says that the point is there, and a point without its mark is written again. */
-  async function store(of: IngestDocumentInput, texts: ChunkText[], embedded: Float32Array[]): Promise<number> {
+  async function store(
+    of: IngestDocumentInput,
+    model: string,
+    { texts, embedded }: { texts: ChunkText[]; embedded: Float32Array[] },
+  ): Promise<number> {
     const { orgId, documentId, generation } = of;
     const points = texts.flatMap(({ id }, index) => {
       const vector = embedded[index];
       return vector === undefined ? [] : [{ id, documentId, generation, vector }];
     });
-    await vectors.upsert({ orgId, model: embeddings.model, points });
+    await vectors.upsert({ orgId, model, points });
     const ids = texts.map((text) => text.id);
-    const chunksEmbedded = await chunks.markEmbedded(of, ids, embeddings.model);
+    const chunksEmbedded = await chunks.markEmbedded(of, ids, model);
     if (chunksEmbedded === undefined) {
       // Whoever collects the generation may have been here before these points.
       const isActive = (await repository.findStanding(of))?.activeGeneration === generation;
@@ -117,11 +121,11 @@ export function createIngestionService(deps: {
   }
 
   /** So that embedding makes them again: a mark that has no point would be believed for ever. */
-  async function unmarkLostPoints(of: IngestDocumentInput): Promise<void> {
+  async function unmarkLostPoints(of: IngestDocumentInput, model: string): Promise<void> {
     const marked = await chunks.listEmbedded(of);
     for (let start = 0; start < marked.length; start += BATCH_SIZE) {
       const chunkIds = marked.slice(start, start + BATCH_SIZE);
-      const stored = await vectors.fetch({ orgId: of.orgId, model: embeddings.model, chunkIds });
+      const stored = await vectors.fetch({ orgId: of.orgId, model, chunkIds });
       await chunks.unmarkEmbedded(
         of,
         chunkIds.filter((id) => !stored.has(id)),
@@ -131,14 +135,14 @@ export function createIngestionService(deps: {
 
   /** Of each window to the next. A run that is interrupted finds those that it had in the organization's cache. */
   async function distancesBetween(
-    { orgId }: IngestDocumentInput,
+    space: { orgId: string; model: string },
     windows: readonly string[],
     { signal, report }: Step,
   ): Promise<number[]> {
     const distances: number[] = [];
     let before: Float32Array | undefined;
     for (let start = 0; start < windows.length; start += BATCH_SIZE) {
-      for (const vector of await embeddings.embed(orgId, windows.slice(start, start + BATCH_SIZE), { signal })) {
+      for (const vector of await embeddings.embed(space, windows.slice(start, start + BATCH_SIZE), { signal })) {
         if (before !== undefined) distances.push(subjectDistance(before, vector));
         before = vector;
       }
@@ -204,7 +208,8 @@ export function createIngestionService(deps: {
       const converted = conversionId === null ? undefined : await repository.readBody(of.orgId, conversionId);
       if (converted === undefined) throw appError('internal_error', { detail: 'The document was not converted yet.' });
       const source = { ...converted, documentName, chunking: ragConfig.chunking };
-      const distances = await distancesBetween(of, await chunker.windows(source, step.signal), step);
+      const windows = await chunker.windows(source, step.signal);
+      const distances = await distancesBetween({ orgId: of.orgId, ...ragConfig.embedding }, windows, step);
       const cut = await chunker.chunk(source, distances, step.signal);
       const made = cut.map((chunk) => ({
         ...chunk,
@@ -230,20 +235,18 @@ export function createIngestionService(deps: {
      * embedded.
      */
     async embed(of: IngestDocumentInput, { signal, report }: Step): Promise<EmbedResult> {
-      const { chunksTotal, embeddingModel } = await enter(of, 'embed');
-      // The deployment has taken another model since the last slice: a query finds the vectors of one only.
-      if (embeddingModel !== null && embeddingModel !== embeddings.model) {
-        await chunks.unmarkOtherModels(of, embeddings.model);
-      }
+      const { chunksTotal, ragConfig } = await enter(of, 'embed');
+      const { model } = ragConfig.embedding;
       const waiting = await chunks.listUnembedded(of, SLICE_SIZE);
 
       const embedBatch = async (ids: string[]) => {
         const texts = await chunks.readTexts(of.orgId, ids);
-        return { texts, embedded: await embeddings.embed(of.orgId, texts.map(indexedText), { signal }) };
+        const embedded = await embeddings.embed({ orgId: of.orgId, model }, texts.map(indexedText), { signal });
+        return { texts, embedded };
       };
-      const storeBatch = async ({ texts, embedded }: Awaited<ReturnType<typeof embedBatch>>) => {
+      const storeBatch = async (batch: Awaited<ReturnType<typeof embedBatch>>) => {
         signal.throwIfAborted();
-        const done = await store(of, texts, embedded);
+        const done = await store(of, model, batch);
         await jobs.advance(jobIdOf(of), { progress: { done, total: chunksTotal, unit: 'chunks' } });
         report({ chunksEmbedded: done });
       };
@@ -268,10 +271,10 @@ export function createIngestionService(deps: {
      * `vectors_missing` when it is not: embedding again mends that.
      */
     async activate(of: IngestDocumentInput): Promise<void> {
-      const { chunksTotal } = await enter(of, 'activate');
+      const { chunksTotal, ragConfig } = await enter(of, 'activate');
       const [embedded, [stored = 0]] = await Promise.all([chunks.countEmbedded(of), vectors.countGenerations([of])]);
       if (embedded !== chunksTotal || stored !== chunksTotal) {
-        await unmarkLostPoints(of);
+        await unmarkLostPoints(of, ragConfig.embedding.model);
         const detail = `Of ${chunksTotal} chunks ${embedded} are embedded and ${stored} are in the vector store.`;
         throw appError('vectors_missing', { detail });
       }

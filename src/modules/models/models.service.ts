@@ -1,8 +1,9 @@
 import type { Logger } from 'pino';
+import { readEmbeddingSpace } from '#src/domain/embedding-space.ts';
 import type { ModelKind } from '#src/domain/model-kind.ts';
 import { freeOfCharge, type ModelPrice } from '#src/domain/prices.ts';
 import type { RerankerType } from '#src/domain/rag-config.ts';
-import { appError } from '#src/errors.ts';
+import { type AppError, appError } from '#src/errors.ts';
 import type { ModelCatalog, ProvidedModel } from '#src/ports/model-catalog.ts';
 import type { Model } from './models.model.ts';
 
@@ -41,8 +42,6 @@ export function createModelsService(deps: {
   now?: () => number;
 }) {
   const { catalog, settings, logger, now = Date.now } = deps;
-  // Shortened vectors have a space of their own, and not a model.
-  const listedEmbeddingModel = settings.embeddingModel.replace(/@\d+$/, '');
   let provided: ProvidedModel[] | null = null;
   let nextLoadAtMs = 0;
   let loading: Promise<void> | null = null;
@@ -63,7 +62,8 @@ export function createModelsService(deps: {
   /** A wrong name would be noticed when the first document or chat fails. A provider without a list says nothing. */
   function warnOfUnlisted(listed: readonly ProvidedModel[]): void {
     const ids = new Set(listed.map(({ id }) => id));
-    const models = [settings.chatModel, listedEmbeddingModel].filter((id) => !ids.has(id));
+    const { model } = readEmbeddingSpace(settings.embeddingModel);
+    const models = [settings.chatModel, model].filter((id) => !ids.has(id));
     if (ids.size === 0 || models.length === 0) return;
     logger.warn({ models }, 'the provider does not list these models of CHAT_MODEL and EMBEDDING_MODEL');
   }
@@ -118,9 +118,26 @@ export function createModelsService(deps: {
     });
   }
 
+  async function idsOf(kind: ModelKind): Promise<string[]> {
+    return (await list()).filter((model) => model.kind === kind).map((model) => model.id);
+  }
+
   async function chatModels(): Promise<OfferedChatModels> {
-    const all = (await list()).filter((model) => model.kind === 'chat').map((model) => model.id);
+    const all = await idsOf('chat');
     return { default: settings.chatModel, all, isComplete: provided !== null };
+  }
+
+  async function refusalOf(kind: ModelKind, id: string, path?: string): Promise<AppError | null> {
+    const all = await idsOf(kind);
+    if (all.includes(id)) return null;
+    if (provided === null) {
+      return appError('model_unavailable', { detail: `Whether there is a model ${id} cannot be told now.` });
+    }
+    const detail = `This deployment does not offer the ${kind} model ${id}. It offers: ${all.slice(0, 20).join(', ')}.`;
+    return appError('unknown_model', {
+      detail,
+      ...(path !== undefined && { errors: [{ path, message: detail, code: 'unknown_model' }] }),
+    });
   }
 
   return {
@@ -133,16 +150,17 @@ export function createModelsService(deps: {
       return (await list()).find((model) => model.id === id);
     },
 
-    /** Throws `unknown_model` for a chat model that is not offered, `model_unavailable` while that cannot be told. */
+    /** Throws what `refusalOf` gives. */
     async requireChatModel(id: string): Promise<void> {
-      const { all, isComplete } = await chatModels();
-      if (all.includes(id)) return;
-      if (!isComplete)
-        throw appError('model_unavailable', { detail: `Whether there is a model ${id} cannot be told now.` });
-      throw appError('unknown_model', {
-        detail: `This deployment does not offer the model ${id}. It offers: ${all.slice(0, 20).join(', ')}.`,
-      });
+      const refusal = await refusalOf('chat', id);
+      if (refusal !== null) throw refusal;
     },
+
+    /**
+     * Null for a model that is offered; else `unknown_model`, or `model_unavailable` while that cannot be told.
+     * @param path of the field that names the model
+     */
+    refusalOf,
 
     /** Null where the deployment has no such reranker that we know of; one without a name takes no `model`. */
     async reranker(type: RerankerType): Promise<{ model: string | null } | null> {
@@ -157,8 +175,9 @@ export function createModelsService(deps: {
     },
 
     /** What a question begins with when it is embedded to look for passages: as the embedding model wants it. */
-    async queryPrefix(): Promise<string> {
-      return (await listed()).find((model) => model.id === listedEmbeddingModel)?.queryPrefix ?? '';
+    async queryPrefix(embeddingModel: string): Promise<string> {
+      const { model } = readEmbeddingSpace(embeddingModel);
+      return (await listed()).find(({ id }) => id === model)?.queryPrefix ?? '';
     },
 
     /** Null for a model without a price, which counts as nothing. */

@@ -1,9 +1,8 @@
 import type { RagConfig } from '#src/domain/rag-config.ts';
 import type { Actor, RequestActor } from '#src/domain/visibility.ts';
-import { appError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
-import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
+import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { Db } from '#src/ports/database.ts';
 
 /** The run that the document's ids now name, and how far it is. */
@@ -22,9 +21,9 @@ export function createRagService(deps: {
   db: Db;
   documents: Pick<DocumentsService, 'getView' | 'lockWritable' | 'setConfig' | 'publishNow'>;
   generations: Pick<GenerationsService, 'open' | 'openIfNeeded' | 'carryOut'>;
-  embeddings: Pick<EmbeddingsService, 'model'>;
+  models: Pick<ModelsService, 'refusalOf'>;
 }) {
-  const { db, documents, generations, embeddings } = deps;
+  const { db, documents, generations, models } = deps;
 
   const plan = (actor: RequestActor, documentId: string, { redo }: { redo: boolean }): Promise<IngestionPlan> =>
     db.transaction(async (trx) => {
@@ -39,20 +38,16 @@ export function createRagService(deps: {
     },
 
     /**
-     * Chunks and vectors stay as they are, and stale, until the next ingestion. Throws `unknown_model` for an embedding
-     * model that is neither the deployment's nor the document's.
+     * Readers find the document by its new settings at once; chunks and vectors stay as they are, and stale, until the
+     * next ingestion. Throws `unknown_model` for an embedding model that is neither offered nor the document's own.
      */
     async setConfig(actor: Actor, documentId: string, config: RagConfig): Promise<RagConfig> {
+      const { model } = config.embedding;
+      // Before the row is held: the provider may have to be asked.
+      const refusal = await models.refusalOf('embedding', model, 'embedding.model');
       await db.transaction(async (trx) => {
         const document = await documents.lockWritable(trx, actor, documentId);
-        const { model } = config.embedding;
-        if (model !== embeddings.model && model !== document.ragConfig.embedding.model) {
-          const message = `This deployment embeds with ${embeddings.model}.`;
-          throw appError('unknown_model', {
-            detail: message,
-            errors: [{ path: 'embedding.model', message, code: 'unknown_model' }],
-          });
-        }
+        if (refusal !== null && model !== document.ragConfig.embedding.model) throw refusal;
         await documents.setConfig(trx, actor, document, config);
       });
       await documents.publishNow(documentId);

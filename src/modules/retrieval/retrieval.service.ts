@@ -59,7 +59,7 @@ export function createRetrievalService(deps: {
     const signal = AbortSignal.any([input.signal, AbortSignal.timeout(queryEmbeddingTimeoutMs)]);
     let vector: Float32Array | undefined;
     try {
-      [vector] = await embedder.embed([`${await models.queryPrefix()}${input.query}`], { signal });
+      [vector] = await embedder.embed([`${await models.queryPrefix(embedder.model)}${input.query}`], { signal });
     } catch (error) {
       return { hits: [], degradations: [degradation('embedder_unavailable', error, input.signal)] };
     }

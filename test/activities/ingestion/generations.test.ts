@@ -80,25 +80,36 @@ describe('generations of a document', function () {
     await run('activateGeneration', of);
   });
 
-  it('are of one model, also when the deployment takes another before the last chunk is embedded', async () => {
+  it('are embedded with the model of their configuration, whatever the deployment takes by now', async () => {
     const of = await upload(sentences('two models', 9));
-    await runAll(of, steps.slice(0, 4));
-    const last = await chunksOf(of).orderBy('chunkIndex', 'desc').first('id');
-    await db('chunks').where(last).update({ embeddedAt: null, embeddingModel: null });
-    await db('documentGenerations').where({ documentId: of.documentId }).decrement('chunksEmbedded');
-
-    const other = createContainer(loadConfig({ ...own.settings, EMBEDDING_MODEL: 'embedding-2' }), 'test');
-    model.behaveEmbedding(answerEmbeddings((text) => [text.length, 2], 'embedding-2'));
+    const setModel = (name: string) =>
+      db('documents')
+        .where({ id: of.documentId })
+        .update({ ragConfig: db.raw(`jsonb_set(rag_config, '{embedding,model}', to_jsonb(?::text))`, [name]) });
+    const other = createContainer(loadConfig({ ...own.settings, EMBEDDING_MODEL: 'embedding-3' }), 'test');
+    const asked = async (next: IngestDocumentInput) => {
+      model.calls.length = 0;
+      for (const name of steps) {
+        await environment().run<[IngestDocumentInput], unknown, IngestionActivities[typeof name]>(
+          createIngestionActivities(other)[name],
+          next,
+        );
+      }
+      const models = model.calls.map(({ body }) => (body as { model: string }).model);
+      const stored = await db('chunkVectors').where({ documentId: of.documentId }).distinct('model').pluck('model');
+      return { asked: [...new Set(models)], stored };
+    };
+    model.behaveEmbedding((response, body: { model: string; input: string[] }) => {
+      answerEmbeddings((text) => [text.length, 1], body.model)(response, body as never);
+    });
     try {
-      const { length } = await chunksOf(of);
-      const embedded = await environment().run(createIngestionActivities(other).embedChunks, of);
-      expect(embedded).deep.equal({ chunksEmbedded: length, chunksLeft: 0 });
-      expect(await db('chunkVectors').where({ documentId: of.documentId }).distinct('model')).deep.equal([
-        { model: 'embedding-2' },
-      ]);
-      expect(await db('documentGenerations').where({ documentId: of.documentId }).first()).include({
-        chunksEmbedded: length,
-        embeddingModel: 'embedding-2',
+      expect(await asked(of)).deep.equal({ asked: ['embedding-1'], stored: ['embedding-1'] });
+      await setModel('embedding-2@2');
+      const second = await open(of, 2);
+      await setModel('embedding-1');
+      expect(await asked(second)).deep.equal({ asked: ['embedding-2'], stored: ['embedding-2@2'] });
+      expect(await db('documents').where({ id: of.documentId }).first()).include({
+        activeEmbeddingModel: 'embedding-2@2',
       });
     } finally {
       model.behaveEmbedding(answerEmbeddings((text) => [text.length, 1], 'embedding-1'));

@@ -44,7 +44,7 @@ describe('the configuration of a document', () => {
           min_vector_similarity: 0.25,
         },
         reranking: { enabled: true, reranker_type: 'cross_encoder', top_k: 8 },
-        embedding: { model: stack.container.embeddings.model },
+        embedding: { model: stack.config.models.embeddingModel },
       });
     });
 
@@ -64,7 +64,7 @@ describe('the configuration of a document', () => {
         chunking: { method: 'semantic', target_tokens: 8192, overlap_tokens: 0 },
         retrieval: { mode: 'vector', rrf_k: 1, word_match_limit: 1, vector_limit: 7, min_vector_similarity: 0 },
         reranking: { enabled: false, reranker_type: 'llm', top_k: 1 },
-        embedding: { model: stack.container.embeddings.model },
+        embedding: { model: stack.config.models.embeddingModel },
       };
       expect((await ada.put(path(), changed, 200)).body).deep.equal({ config: changed });
       expect(await read()).deep.equal(changed);

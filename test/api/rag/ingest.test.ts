@@ -138,10 +138,11 @@ describe('POST /rag/ingest/{document_id}', function () {
       expect(await ingest(ada, id)).include({ queued: true, embedding_job_id: run(id, 2) });
     });
 
-    it('200: what another model has embedded is embedded anew', async () => {
+    it('200: what was asked for with another model is embedded anew', async () => {
       const id = await upload(ada);
       const { db } = own.container;
-      await db('documentGenerations').where({ documentId: id }).update({ embeddingModel: 'of-yesterday' });
+      const ragConfig = db.raw(`jsonb_set(rag_config, '{embedding,model}', '"of-yesterday"')`);
+      await db('documentGenerations').where({ documentId: id }).update({ ragConfig });
       await db('documents').where({ id }).update({ activeGeneration: 1 });
       await jobs(id).update({ status: 'succeeded', finishedAt: new Date() });
       expect(await ingest(ada, id)).include({ queued: true, embedding_job_id: run(id, 2) });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createEmbedder } from '#src/adapters/models/embedder.ts';
+import { createEmbedder, createEmbedders } from '#src/adapters/models/embedder.ts';
 import { AppError } from '#src/errors.ts';
 import type { EmbedOptions } from '#src/ports/embedder.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
@@ -45,6 +45,28 @@ describe('embedder', () => {
       expect(a?.[1]).closeTo(0.8, 1e-6);
       expect(Array.from(b ?? [])).deep.equal([0, 1]);
     }
+  });
+
+  it('asks for the model and the dimensions that an id names', async () => {
+    server.answer(embeddings(() => base64([1, 0])));
+    const embedders = createEmbedders({ baseUrl: server.baseUrl, apiKey: 'key', estimateTokens });
+    for (const id of ['small', 'large@2', 'org/large@latest']) await embedders.of(id).embed(['a']);
+    const asked = server.calls.map(({ body }) => body as { model: string; dimensions?: number });
+    expect(asked.map(({ model, dimensions }) => [model, dimensions])).deep.equal([
+      ['small', undefined],
+      ['large', 2],
+      ['org/large@latest', undefined],
+    ]);
+    expect(embedders.of('large@2')).equal(embedders.of('large@2')).property('model', 'large@2');
+  });
+
+  it('leaves a service alone with all its models when it asks for a pause', async () => {
+    server.answer(answerError(429, 'slow down', { 'retry-after': '9' }));
+    const embedders = createEmbedders({ baseUrl: server.baseUrl, apiKey: 'key', estimateTokens });
+    for (const id of ['small', 'large']) {
+      expect(await faultOf(embedders.of(id).embed(['a']))).include({ code: 'model_unavailable' });
+    }
+    expect(server.calls).length(1);
   });
 
   it('sends at most 64 texts at once', async () => {

@@ -107,10 +107,11 @@ describe('the models of a deployment', () => {
       provided('embedding-0', 'embedding', { queryPrefix: 'Seek: ' }),
       provided('embedding-1', 'embedding', { queryPrefix: 'Find: ' }),
     ];
-    expect(await create(listed, none).models.queryPrefix()).equal('Find: ');
-    expect(await create(listed, none, 'embedding-1@256').models.queryPrefix()).equal('Find: ');
-    expect(await create(listed, none, 'embedding-2').models.queryPrefix()).equal('');
-    expect(await create(unreachable, none).models.queryPrefix()).equal('');
+    const { models } = create(listed, none);
+    expect(await models.queryPrefix('embedding-0')).equal('Seek: ');
+    expect(await models.queryPrefix('embedding-1@256')).equal('Find: ');
+    expect(await models.queryPrefix('embedding-2')).equal('');
+    expect(await create(unreachable, none).models.queryPrefix('embedding-1')).equal('');
   });
 
   it('are read once a minute at most, and soon again after a failure', async () => {
@@ -162,5 +163,14 @@ describe('the models of a deployment', () => {
     const { models } = create(unreachable, none);
     await models.requireChatModel('chat-1');
     expect(await appErrorCode(models.requireChatModel('chat-2'))).equal('model_unavailable');
+  });
+
+  it('are refused by the field that names them, for what they are not made for', async () => {
+    const { models } = create(() => [provided('embedding-2', 'embedding'), provided('chat-1', 'chat')], none);
+    for (const offered of ['embedding-1', 'embedding-2'])
+      expect(await models.refusalOf('embedding', offered)).equal(null);
+    const refusal = await models.refusalOf('embedding', 'chat-1', 'embedding.model');
+    expect(refusal).include({ code: 'unknown_model' });
+    expect(refusal?.errors?.map(({ path }) => path)).deep.equal(['embedding.model']);
   });
 });
