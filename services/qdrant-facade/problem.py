@@ -1,0 +1,17 @@
+"""Failures that a client is told of."""
+
+
+class Problem(Exception):
+    """An answer in the server's shape of errors."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def bad_request(message: str) -> Problem:
+    return Problem(400, f"Wrong input: {message}")
+
+
+def unsupported(what: str) -> Problem:
+    return Problem(400, f"Bad request: this facade does not know {what}. The Qdrant server does.")

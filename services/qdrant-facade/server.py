@@ -1,0 +1,132 @@
+"""HTTP: which request means what, and answers in the server's shape."""
+
+import json
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from collections_folder import CollectionsFolder
+from problem import Problem
+
+Json = dict[str, Any]
+Log = Callable[..., None]
+Handle = Callable[..., object]
+
+# The API that the answers follow: clients compare it with theirs.
+SERVER_VERSION = "1.19.0"
+# The server's own limit.
+MAX_BODY_BYTES = 32 * 1024 * 1024
+HEALTH = {"/healthz": "healthz check passed", "/livez": "livez check passed", "/readyz": "all shards are ready"}
+
+
+def routes(collections: CollectionsFolder) -> list[tuple[str, re.Pattern[str], Handle]]:
+    one = r"/collections/([^/]+)"
+
+    def on(name: str) -> Handle:
+        return lambda body, collection, *rest: getattr(collections.get(collection), name)(body, *rest)
+
+    table: list[tuple[str, str, Handle]] = [
+        ("GET", "/collections", lambda _: {"collections": [{"name": name} for name in collections.names()]}),
+        ("GET", one, lambda _, name: collections.get(name).info()),
+        ("GET", f"{one}/exists", lambda _, name: {"exists": name in collections.names()}),
+        ("PUT", one, lambda body, name: collections.create(name, body)),
+        ("PATCH", one, on("change")),
+        ("DELETE", one, lambda _, name: collections.delete(name)),
+        ("PUT", f"{one}/index", on("create_index")),
+        ("PUT", f"{one}/points", on("upsert")),
+        ("POST", f"{one}/points", on("retrieve")),
+        ("POST", f"{one}/points/query", on("query")),
+        ("POST", f"{one}/points/scroll", on("scroll")),
+        ("POST", f"{one}/points/count", on("count")),
+        ("POST", f"{one}/points/delete", on("delete")),
+        ("POST", f"{one}/points/payload", on("set_payload")),
+    ]
+    return [(method, re.compile(pattern), handle) for method, pattern, handle in table]
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        super().__init__((host, port), handler)
+
+
+def serve(host: str, port: int, collections: CollectionsFolder, api_key: str | None, log: Log) -> Server:
+    """Listens, in a thread of its own, once it returns."""
+    table = routes(collections)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        # Longer than clients keep an idle connection, so that none is closed under a request.
+        timeout = 75
+        disable_nagle_algorithm = True
+
+        def answer(self) -> None:
+            began = time.perf_counter()
+            path = unquote(urlsplit(self.path).path)
+            body = self.read_body()
+            if path in HEALTH:
+                return self.send(200, HEALTH[path].encode(), "text/plain")
+            try:
+                if api_key is not None and self.headers.get("api-key") != api_key:
+                    raise Problem(401, "Must provide an API key or an Authorization bearer token")
+                if body is None:
+                    raise Problem(413, "Payload error: the body is too large")
+                result = self.result(path, body)
+                if path == "/":
+                    return self.send_json(200, {"title": "qdrant-facade", "version": SERVER_VERSION})
+                answer: Json = {"result": result, "status": "ok"}
+                status = 200
+            except Problem as problem:
+                status, answer = problem.status, {"status": {"error": str(problem)}}
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                status, answer = 400, {"status": {"error": f"Format error in JSON body: {error!r}"}}
+            except Exception as error:
+                log("failed", method=self.command, path=path, error=str(error))
+                status, answer = 500, {"status": {"error": f"Service internal error: {error}"}}
+            self.send_json(status, {**answer, "time": time.perf_counter() - began})
+
+        do_GET = do_PUT = do_POST = do_PATCH = do_DELETE = answer
+
+        def result(self, path: str, body: bytes) -> object:
+            if path == "/":
+                return None
+            found = [(method, match, handle) for method, pattern, handle in table if (match := pattern.fullmatch(path))]
+            for method, match, handle in found:
+                if method == self.command:
+                    return handle(json.loads(body) if body else {}, *match.groups())
+            raise Problem(405, "Method not allowed") if found else Problem(404, f"Not found: {path}")
+
+        def read_body(self) -> bytes | None:
+            """None when it is too large; then the connection ends with the answer."""
+            length = int(self.headers.get("content-length") or 0)
+            if length > MAX_BODY_BYTES:
+                self.close_connection = True
+                return None
+            return self.rfile.read(length)
+
+        def send_json(self, status: int, answer: Json) -> None:
+            self.send(status, json.dumps(answer).encode(), "application/json")
+
+        def send(self, status: int, body: bytes, media_type: str) -> None:
+            self.send_response(status)
+            self.send_header("content-type", media_type)
+            self.send_header("content-length", str(len(body)))
+            if self.close_connection:
+                self.send_header("connection", "close")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Requests are the application's to log."""
+
+    server = Server(host, port, Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
