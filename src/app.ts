@@ -55,7 +55,7 @@ export function createApp(container: Container): App {
     ...modelsRoutes(container.models),
     ...foldersRoutes(container.folders),
     ...documentsRoutes(container.documents),
-    ...ragRoutes(container.rag),
+    ...ragRoutes(container.rag, container.chunkPreviews),
     ...draftsRoutes(container.drafts),
     ...agentsRoutes(container.agents),
     ...chatRoutes(container.chat, cursors),

@@ -39,6 +39,7 @@ import { createJobWatch, type JobWatch } from './modules/jobs/job-watch.ts';
 import { createJobsService, type JobsService } from './modules/jobs/jobs.service.ts';
 import { createModelsService, type ModelsService } from './modules/models/models.service.ts';
 import { createTierLimitsService } from './modules/organization/tier-limits.service.ts';
+import { type ChunkPreviewsService, createChunkPreviewsService } from './modules/rag/chunk-previews.service.ts';
 import { createRagService, type RagService } from './modules/rag/rag.service.ts';
 import { createPassageRanker } from './modules/retrieval/passage-ranker.ts';
 import { createRetrievalService, type RetrievalService } from './modules/retrieval/retrieval.service.ts';
@@ -72,6 +73,7 @@ export type Container = {
   folders: FoldersService;
   documents: DocumentsService;
   rag: RagService;
+  chunkPreviews: ChunkPreviewsService;
   drafts: DraftsService;
   agents: AgentsService;
   embeddings: EmbeddingsService;
@@ -129,6 +131,11 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const embeddings = createEmbeddingsService({ db, embedders });
   const generations = createGenerationsService({ jobs, orchestrator, logger });
   const deletion = createDeletionService({ db, blobs, embeddings, vectors, jobs, orchestrator });
+  const defaultConfig = async () =>
+    defaultRagConfig({
+      embeddingModel: embedder.model,
+      hasReranker: (await models.reranker('cross_encoder')) !== null,
+    });
   const documents = createDocumentsService({
     db,
     blobs,
@@ -139,11 +146,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     folders,
     limits,
     logger,
-    defaultConfig: async () =>
-      defaultRagConfig({
-        embeddingModel: embedder.model,
-        hasReranker: (await models.reranker('cross_encoder')) !== null,
-      }),
+    defaultConfig,
   });
   const drafts = createDraftsService({ db, limits, teams, models });
   const agents = createAgentsService({ db, drafts, limits, teams, models });
@@ -158,6 +161,14 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     orchestrator,
   });
   const rag = createRagService({ db, documents, generations, models });
+
+  const chunkPreviews = createChunkPreviewsService({
+    documents,
+    chunker,
+    embedders,
+    models,
+    defaultConfig,
+  });
 
   const chatModel = createChatModel(config.models);
   const alignment = createAlignmentService({
@@ -229,6 +240,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     folders,
     documents,
     rag,
+    chunkPreviews,
     drafts,
     agents,
     embeddings,

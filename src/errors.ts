@@ -36,6 +36,11 @@ const catalogue = {
   agent_limit_reached: { status: 409, class: 'permanent', title: 'The limit of agents is reached' },
   document_limit_reached: { status: 409, class: 'permanent', title: 'The limit of documents is reached' },
   storage_quota_exceeded: { status: 409, class: 'permanent', title: 'The storage quota is used up' },
+  document_not_converted: {
+    status: 409,
+    class: 'permanent',
+    title: 'The document was not converted to text yet',
+  },
   not_ready: { status: 409, class: 'permanent', title: 'The version is not ready to publish' },
   agent_deleted: { status: 409, class: 'permanent', title: 'The agent of this chat was deleted' },
   round_in_progress: { status: 409, class: 'permanent', title: 'An answer of this chat is still being written' },
@@ -49,6 +54,7 @@ const catalogue = {
   unsupported_media_type: { status: 415, class: 'permanent', title: 'The media type of the body is not taken here' },
   range_not_satisfiable: { status: 416, class: 'permanent', title: 'The file has no bytes in this range' },
   validation_failed: { status: 422, class: 'permanent', title: 'The request has wrong fields' },
+  preview_too_large: { status: 422, class: 'permanent', title: 'The text is too long to be cut by meaning at once' },
   unknown_model: { status: 422, class: 'permanent', title: 'The deployment does not offer this model' },
   idempotency_key_reused: {
     status: 422,

@@ -102,6 +102,10 @@ function describeBody(route: Route, schemas: JsonSchemas) {
     return { required, content: { 'application/json': { schema } } };
   }
   const form = schemas.convert(spec.fields, 'input', owner);
+  if (spec.kind === 'form_or_json') {
+    const required = !spec.fields.safeParse({}).success;
+    return { required, content: { 'multipart/form-data': { schema: form }, 'application/json': { schema: form } } };
+  }
   const isFileRequired = spec.kind === 'multipart';
   const schema = {
     ...form,

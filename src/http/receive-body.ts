@@ -23,10 +23,14 @@ export async function receiveBody(
 ): Promise<ReceivedBody> {
   const spec = route.body;
   if (spec === undefined) return { identity: null, parse: () => undefined, discard: nothingToDiscard };
-  if (!('kind' in spec) || (spec.kind === 'multipart_or_json' && !isForm(req))) {
+  if (!('kind' in spec) || (spec.kind !== 'multipart' && !isForm(req))) {
     const schema = 'kind' in spec ? spec.fields : spec;
     const json = await readJsonBody(req, route.bodyLimitBytes);
     return { identity: json, parse: () => validate(schema, json), discard: nothingToDiscard };
+  }
+  if (spec.kind === 'form_or_json') {
+    const { fields } = await receiveForm(req, null);
+    return { identity: fields, parse: () => validate(spec.fields, fields), discard: nothingToDiscard };
   }
   if (actor === undefined) throw new Error(`${route.operationId}: an upload needs a caller`);
   const { fields, file } = await receiveForm(req, {

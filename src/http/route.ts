@@ -47,14 +47,24 @@ export function multipartOrJson<Fields extends z.ZodType>(
   return { kind: 'multipart_or_json', ...spec };
 }
 
-export type BodySpec = z.ZodType | MultipartBody;
+/** A form without a file, or the same fields as JSON. See {@link formOrJson}. */
+export type FormBody<Fields extends z.ZodType = z.ZodType> = { kind: 'form_or_json'; fields: Fields };
+
+/** Fields that come as `multipart/form-data` or as JSON, checked by one schema. */
+export function formOrJson<Fields extends z.ZodType>(fields: Fields): FormBody<Fields> {
+  return { kind: 'form_or_json', fields };
+}
+
+export type BodySpec = z.ZodType | MultipartBody | FormBody;
 
 type BodyOf<Body> =
   Body extends MultipartBody<infer Fields, infer Kind>
     ? z.output<Fields> & { file: Kind extends 'multipart' ? StoredUpload : StoredUpload | undefined }
-    : Body extends z.ZodType
-      ? z.output<Body>
-      : undefined;
+    : Body extends FormBody<infer Fields>
+      ? z.output<Fields>
+      : Body extends z.ZodType
+        ? z.output<Body>
+        : undefined;
 
 type OutputOf<Schema> = Schema extends z.ZodType ? z.output<Schema> : Record<never, never>;
 

@@ -23,10 +23,11 @@ export type ReceivedForm = { fields: Record<string, unknown>; file: StoredUpload
 /**
  * Reads a form whose part `file` is streamed to `store` while it arrives. Nothing is left behind by a form that turns
  * out wrong: then `discard` has been called with what was stored. Who sends nothing for `patienceMs` is cut off.
+ * @param target null for a form that takes no file
  */
 export async function receiveForm(
   req: IncomingMessage,
-  target: FormTarget,
+  target: FormTarget | null,
   patienceMs = defaultPatienceMs,
 ): Promise<ReceivedForm> {
   // Node destroys a socket whose time is over and that nobody speaks for.
@@ -38,7 +39,7 @@ export async function receiveForm(
   }
 }
 
-async function readForm(req: IncomingMessage, target: FormTarget): Promise<ReceivedForm> {
+async function readForm(req: IncomingMessage, target: FormTarget | null): Promise<ReceivedForm> {
   const parser = openParser(req);
   const fields = new Map<string, string[]>();
   let failure: unknown;
@@ -55,8 +56,9 @@ async function readForm(req: IncomingMessage, target: FormTarget): Promise<Recei
     fields.set(name, [...(fields.get(name) ?? []), value]);
   });
   parser.on('file', (name, part, info) => {
-    if (name !== 'file') {
-      fail(fieldError(name, 'Only the part "file" may be a file', 'unknown_field'));
+    if (target === null || name !== 'file') {
+      const message = target === null ? 'No file is taken here' : 'Only the part "file" may be a file';
+      fail(fieldError(name, message, 'unknown_field'));
       part.resume();
       return;
     }
@@ -80,9 +82,10 @@ async function readForm(req: IncomingMessage, target: FormTarget): Promise<Recei
     failure = appError('malformed_request', { detail: 'The form is damaged or broke off.', cause: error });
   });
   const stored = await storing;
-  if (stored === undefined && !target.isFileOptional) fail(fieldError('file', 'A file is required', 'required'));
+  if (stored === undefined && target !== null && !target.isFileOptional)
+    fail(fieldError('file', 'A file is required', 'required'));
   if (failure !== undefined) {
-    if (stored !== undefined) await target.discard(stored);
+    if (stored !== undefined) await target?.discard(stored);
     throw failure;
   }
   return { fields: singleValues(fields), file: stored };

@@ -22,6 +22,8 @@ export type ApiClient = {
     expectedStatus: number,
     options?: { method?: 'POST' | 'PATCH'; fields?: Record<string, string>; headers?: Record<string, string> },
   ): Promise<Reply>;
+  /** A POST of a form without a file. */
+  postForm(path: string, fields: Record<string, string>, expectedStatus: number): Promise<Reply>;
   /** The answer as it comes, unchecked: for streams and for odd requests. */
   raw(path: string, init?: RequestInit): Promise<Response>;
   withToken(token: string): ApiClient;
@@ -76,6 +78,11 @@ export function createClient(options: { baseUrl: string; routes: readonly Route[
       for (const [name, value] of Object.entries(fields)) form.set(name, value);
       form.set('file', new Blob([file.content], file.type === undefined ? {} : { type: file.type }), file.name);
       return request(method, path, { headers, body: form }, expectedStatus);
+    },
+    postForm: (path, fields, expectedStatus) => {
+      const body = new FormData();
+      for (const [name, value] of Object.entries(fields)) body.set(name, value);
+      return request('POST', path, { body }, expectedStatus);
     },
     raw,
     withToken: (next) => createClient({ baseUrl, routes, token: next }),

@@ -48,6 +48,9 @@ export type DocumentView = DocumentRow & {
 
 export type FullDocument = DocumentView & { content: string };
 
+/** `pageMap` holds the offset of each page in the body; null for a format without pages. */
+export type ConvertedDocument = Pick<DocumentRow, 'name' | 'ragConfig'> & { body: string; pageMap: number[] | null };
+
 export type ChunkRow = {
   id: string;
   chunkIndex: number;

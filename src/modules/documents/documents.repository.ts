@@ -82,6 +82,19 @@ export function createDocumentsRepository(db: Db) {
       return row?.body ?? '';
     },
 
+    /** What the document's present original was converted to; undefined before that. */
+    async findConversion({
+      orgId,
+      id,
+      contentSha256,
+    }: DocumentRow): Promise<{ body: string; pageMap: number[] | null } | undefined> {
+      return db('documentGenerations as g')
+        .join('conversions as c', { 'c.orgId': 'g.orgId', 'c.id': 'g.conversionId' })
+        .where({ 'g.orgId': orgId, 'g.documentId': id, 'g.contentSha256': contentSha256 })
+        .orderBy('g.generation', 'desc')
+        .first('c.body', 'c.pageMap');
+    },
+
     async findRow(actor: Actor, id: string): Promise<DocumentRow | undefined> {
       const [row] = await readableBy(db<DocumentRow>('documents'), actor, 'documents')
         .where('documents.id', id)

@@ -15,7 +15,14 @@ import { type ChangeDeps, createDocumentChanges, type DocumentChange } from './d
 import { createDocumentIntake, type IntakeDeps, type NewDocument } from './document-intake.ts';
 import { createDocumentPublisher, type PublisherDeps } from './document-publisher.ts';
 import { createDocumentRemoval, type RemovalDeps } from './document-removal.ts';
-import type { ChunkInContext, ChunkRow, DocumentRow, DocumentView, FullDocument } from './documents.model.ts';
+import type {
+  ChunkInContext,
+  ChunkRow,
+  ConvertedDocument,
+  DocumentRow,
+  DocumentView,
+  FullDocument,
+} from './documents.model.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 
 export type PastedText = {
@@ -104,6 +111,16 @@ export function createDocumentsService(deps: DocumentsDeps) {
     async list(actor: Actor, page: { folderId: string | undefined; limit: number; offset: number }) {
       if (page.folderId !== undefined) await deps.folders.get(actor, page.folderId);
       return documents.listReadable(actor, page);
+    },
+
+    /** What the next chunks are cut from, if nobody changes it. Throws `document_not_converted` before its conversion. */
+    async getConverted(actor: Actor, documentId: string): Promise<ConvertedDocument> {
+      const document = await documents.findRow(actor, documentId);
+      if (document === undefined) throw appError('document_not_found');
+      const conversion = await documents.findConversion(document);
+      if (conversion === undefined) throw appError('document_not_converted');
+      const { name, ragConfig } = document;
+      return { name, ragConfig, ...conversion };
     },
 
     get,

@@ -1,13 +1,19 @@
 import { z } from 'zod';
 import { ok } from '#src/http/answers.ts';
 import { idParam } from '#src/http/params.ts';
-import { type Route, route } from '#src/http/route.ts';
+import { formOrJson, type Route, route } from '#src/http/route.ts';
+import type { ChunkPreviewsService } from './chunk-previews.service.ts';
 import {
+  chunkPreviewsSchema,
+  fromPreviewTextBody,
   fromRagConfigDto,
   ingestAnswerSchema,
   ingestBody,
+  previewDocumentFields,
+  previewTextBody,
   ragConfigAnswerSchema,
   ragConfigSchema,
+  toChunkPreviewsDto,
   toIngestAnswerDto,
   toRagConfigDto,
 } from './rag.schema.ts';
@@ -15,7 +21,10 @@ import type { RagService } from './rag.service.ts';
 
 const params = z.strictObject({ document_id: idParam('document_not_found') });
 
-export function ragRoutes(rag: RagService): Route[] {
+/** Some letters take six bytes in JSON. */
+const previewLimitBytes = 8 * 1024 ** 2;
+
+export function ragRoutes(rag: RagService, previews: ChunkPreviewsService): Route[] {
   return [
     route({
       method: 'get',
@@ -58,6 +67,40 @@ export function ragRoutes(rag: RagService): Route[] {
       errors: ['document_not_found', 'forbidden'],
       handle: async ({ actor, params: { document_id }, body }) =>
         ok(toIngestAnswerDto(await rag.ingest(actor, document_id, body))),
+    }),
+    route({
+      method: 'post',
+      path: '/rag/chunks/preview',
+      operationId: 'previewChunks',
+      tag: 'rag',
+      summary: 'How a text would be cut; nothing of it is stored',
+      access: 'user',
+      body: previewTextBody,
+      bodyLimitBytes: previewLimitBytes,
+      responses: { 200: { description: 'The chunks, in order', schema: chunkPreviewsSchema } },
+      errors: ['preview_too_large', 'too_large', 'unknown_model', 'model_unavailable'],
+      handle: async ({ body, signal }) =>
+        ok(toChunkPreviewsDto(await previews.ofText(fromPreviewTextBody(body), signal))),
+    }),
+    route({
+      method: 'post',
+      path: '/rag/documents/:document_id/chunks/preview',
+      operationId: 'previewDocumentChunks',
+      tag: 'rag',
+      summary: 'How a document would be cut; nothing of it is stored',
+      access: 'user',
+      params,
+      body: formOrJson(previewDocumentFields),
+      responses: { 200: { description: 'The chunks, in order', schema: chunkPreviewsSchema } },
+      errors: ['document_not_found', 'document_not_converted', 'preview_too_large', 'too_large', 'model_unavailable'],
+      handle: async ({ actor, params: { document_id }, body, signal }) => {
+        const chunking = {
+          method: body.chunking_method,
+          targetTokens: body.target_tokens,
+          overlapTokens: body.overlap_tokens,
+        };
+        return ok(toChunkPreviewsDto(await previews.ofDocument(actor, document_id, chunking, signal)));
+      },
     }),
   ];
 }

@@ -1,24 +1,27 @@
 import { z } from 'zod';
 import { jobPartId } from '#src/contracts/workflow-ids.ts';
 import { isOverlapBelowTarget, maxTargetTokens, type RagConfig } from '#src/domain/rag-config.ts';
-import { idField } from '#src/http/fields.ts';
+import { idField, integerField } from '#src/http/fields.ts';
+import type { ChunkPreview, TextToPreview } from './chunk-previews.service.ts';
 import type { IngestAnswer } from './rag.service.ts';
 
 /** What a search of one leg may bring; more than is fused only costs time. */
 const maxLegLimit = 1_000;
+/** A long book; what is longer is better uploaded. */
+export const maxPreviewCharacters = 1_000_000;
 /** Retrieval loads that many passages. */
 const maxTopK = 50;
 
-const chunkingSchema = z
-  .strictObject({
-    method: z.enum(['token', 'semantic']),
-    target_tokens: z.int().min(1).max(maxTargetTokens),
-    overlap_tokens: z.int().min(0).describe('Less than `target_tokens`.'),
-  })
-  .superRefine((chunking, context) => {
-    if (isOverlapBelowTarget({ targetTokens: chunking.target_tokens, overlapTokens: chunking.overlap_tokens })) return;
-    context.addIssue({ code: 'custom', path: ['overlap_tokens'], message: 'must be less than target_tokens' });
-  });
+const chunkingFields = {
+  method: z.enum(['token', 'semantic']),
+  target_tokens: z.int().min(1).max(maxTargetTokens),
+  overlap_tokens: z.int().min(0).describe('Less than `target_tokens`.'),
+};
+
+const chunkingSchema = z.strictObject(chunkingFields).superRefine((chunking, context) => {
+  if (isOverlapBelowTarget({ targetTokens: chunking.target_tokens, overlapTokens: chunking.overlap_tokens })) return;
+  context.addIssue({ code: 'custom', path: ['overlap_tokens'], message: 'must be less than target_tokens' });
+});
 
 /** All of it, both ways: what is left out of a write is refused and not guessed. */
 export const ragConfigSchema = z.strictObject({
@@ -54,6 +57,56 @@ export const ingestAnswerSchema = z.strictObject({
   chunking_complete: z.boolean(),
   embedding_complete: z.boolean(),
   queued: z.boolean().describe('False when there is nothing to do, or when it is under way already.'),
+});
+
+const chunkingWishes = z.strictObject(chunkingFields).partial();
+
+const previewConfigSchema = z
+  .strictObject({
+    ...chunkingWishes.shape,
+    ...ragConfigSchema.partial().shape,
+    chunking: chunkingWishes.optional(),
+  })
+  .refine(
+    ({ chunking, ...config }) => chunking === undefined || !Object.keys(chunkingFields).some((key) => key in config),
+    {
+      path: ['chunking'],
+      message: 'says what other fields say too',
+    },
+  )
+  .describe('A configuration, or its `chunking` alone. What is left out is as in a new document.');
+
+export const previewTextBody = z.strictObject({
+  content: z
+    .string()
+    .max(maxPreviewCharacters)
+    .refine((text) => text.trim() !== '', 'must not be blank')
+    .describe('Markdown, as documents are after their conversion.'),
+  config: previewConfigSchema.optional(),
+});
+
+/** Form fields are strings. */
+export const previewDocumentFields = z.strictObject({
+  chunking_method: z.enum(['token', 'semantic']).default('token'),
+  target_tokens: integerField({ min: 1, max: maxTargetTokens })
+    .optional()
+    .describe("The document's own when left out."),
+  overlap_tokens: integerField({ min: 0, max: maxTargetTokens })
+    .optional()
+    .describe("Less than `target_tokens`; the document's own when both are left out."),
+});
+
+export const chunkPreviewsSchema = z.strictObject({
+  chunks: z.array(
+    z.strictObject({
+      index: z.int(),
+      content: z.string(),
+      token_count: z.int(),
+      contextual_text: z.string().nullable(),
+      chunk_kind: z.string().nullable(),
+    }),
+  ),
+  total: z.int(),
 });
 
 export type RagConfigDto = z.infer<typeof ragConfigSchema>;
@@ -118,4 +171,24 @@ export function toIngestAnswerDto(answer: IngestAnswer): z.infer<typeof ingestAn
     embedding_complete: answer.embeddingComplete,
     queued: answer.queued,
   };
+}
+
+export function fromPreviewTextBody({ content, config = {} }: z.infer<typeof previewTextBody>): TextToPreview {
+  const { method, target_tokens, overlap_tokens } = config.chunking ?? config;
+  return {
+    content,
+    chunking: { method, targetTokens: target_tokens, overlapTokens: overlap_tokens },
+    embeddingModel: config.embedding?.model,
+  };
+}
+
+export function toChunkPreviewsDto(previews: readonly ChunkPreview[]): z.infer<typeof chunkPreviewsSchema> {
+  const chunks = previews.map(({ index, content, tokenCount, contextualText, chunkKind }) => ({
+    index,
+    content,
+    token_count: tokenCount,
+    contextual_text: contextualText,
+    chunk_kind: chunkKind,
+  }));
+  return { chunks, total: chunks.length };
 }
