@@ -67,7 +67,7 @@ describe('F8: an answer that is lost although the work was done', function () {
   const statements: Record<string, [text: string, after?: string]> = {
     'the commit of an upload': [commit, 'insert into jobs'],
     'a conversion': ['insert into "conversions"'],
-    'the commit of the chunks': [commit, 'insert into chunk_terms'],
+    'the commit of the chunks': [commit, 'insert into document_terms'],
     'vectors that are stored': ['insert into chunk_vectors'],
     'marks of what is embedded': ['update chunks set embedded_at'],
     'the commit of the activation': [commit, '"active_generation" = '],

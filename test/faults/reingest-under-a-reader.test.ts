@@ -5,7 +5,7 @@ import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { contentStems } from '#src/domain/text-analysis.ts';
 import { chunkListSchema } from '#src/modules/documents/documents.schema.ts';
 import { chunkId } from '#src/modules/ingestion/chunk-id.ts';
-import { createRetrievalRepository } from '#src/modules/retrieval/retrieval.repository.ts';
+import { createWordSearchRepository } from '#src/modules/retrieval/word-search.repository.ts';
 import { expectInvariants, type FaultCase, startFaultCase, uploadText } from '#test/support/fault-case.ts';
 import { isFullRun, note } from '#test/support/fault-run.ts';
 import { runSeed, seeded } from '#test/support/seeded.ts';
@@ -92,7 +92,7 @@ describe('a document that is ingested again and again while steps fail and worke
 
     const readable = { orgId: member.orgId, acl: [`user:${member.userId}`] };
     const vectors = createPgVectorStore(container.db);
-    const words = createRetrievalRepository(container.db);
+    const words = createWordSearchRepository(container.db);
     const terms = [...new Set(contentStems(createTextAnalyzer()('sentence version')))];
     const { embeddingModel: model } = container.config.models;
     const vector = new Float32Array(384).fill(0.05);

@@ -11,7 +11,8 @@ const stopWords: ReadonlySet<string> = new Set(
   won would wouldn you your yours yourself yourselves d`.split(/\s+/),
 );
 
-const words = /[\p{L}\p{M}\p{N}]+/gu;
+/** Cut after 64 characters: what is longer is no word, and would not fit into an index. */
+const words = /[\p{L}\p{M}\p{N}]{1,64}/gu;
 const maxMemoizedWords = 100_000;
 
 /**

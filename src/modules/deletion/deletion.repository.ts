@@ -1,17 +1,19 @@
+import { deleteGenerationsWith, deleteIndexedChunks } from '#src/adapters/postgres/word-index.ts';
 import type { DeleteDocumentInput } from '#src/contracts/deletion.ts';
 import type { Db } from '#src/ports/database.ts';
 
 export function createDeletionRepository(db: Db) {
-  const rowsOf = (table: string, of: DeleteDocumentInput) =>
-    db(table).where({ orgId: of.orgId, documentId: of.documentId });
+  const allGenerationsOf = ({ orgId, documentId }: DeleteDocumentInput) => ({
+    orgId,
+    documentId,
+    from: 0,
+    before: null,
+  });
 
   return {
-    /** With their postings: at most `limit`. @returns of each the hash of its text */
-    async deleteChunks(of: DeleteDocumentInput, limit: number): Promise<Buffer[]> {
-      const deleted: { textSha256: Buffer }[] = await db('chunks')
-        .whereIn('id', rowsOf('chunks', of).select('id').limit(limit))
-        .delete('textSha256');
-      return deleted.map((chunk) => chunk.textSha256);
+    /** A part of them. @returns of each the hash of its text; none when nothing is left */
+    deleteChunks(of: DeleteDocumentInput): Promise<Buffer[]> {
+      return deleteIndexedChunks(db, allGenerationsOf(of));
     },
 
     /** The originals of the document and of its generations. */
@@ -27,8 +29,9 @@ export function createDeletionRepository(db: Db) {
 
     /** Generations, and the conversions of their contents that no other document has. */
     async deleteGenerations(of: DeleteDocumentInput): Promise<void> {
-      await db.raw(
-        `with contents as (
+      await deleteGenerationsWith(db, allGenerationsOf(of), (trx) =>
+        trx.raw(
+          `with contents as (
            select content_sha256 from documents where org_id = :orgId and id = :documentId
            union
            select content_sha256 from document_generations where org_id = :orgId and document_id = :documentId
@@ -42,7 +45,8 @@ export function createDeletionRepository(db: Db) {
              select from document_generations g
              where g.org_id = c.org_id and g.content_sha256 = c.content_sha256 and g.document_id <> :documentId
            )`,
-        of,
+          of,
+        ),
       );
     },
 

@@ -9,8 +9,6 @@ import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { createDeletionRepository } from './deletion.repository.ts';
 
-/** Far below the time that one statement may take, with a hundred postings to a chunk. */
-const CHUNKS_PER_DELETE = 2_000;
 /** A run that stops ends within seconds; nobody waits for the answer. */
 const POLL_INTERVAL_MS = 200;
 
@@ -76,7 +74,7 @@ export function createDeletionService(deps: {
       for (;;) {
         signal.throwIfAborted();
         const deleted = await db.transaction(async (trx) => {
-          const hashes = await createDeletionRepository(trx).deleteChunks(of, CHUNKS_PER_DELETE);
+          const hashes = await createDeletionRepository(trx).deleteChunks(of);
           await embeddings.forgetUnused(trx, of.orgId, hashes);
           return hashes.length;
         });

@@ -1,3 +1,4 @@
+import { indexWords } from '#src/adapters/postgres/word-index.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { ChunkText, NewChunk } from './ingestion.model.ts';
@@ -11,6 +12,7 @@ export function createGenerationChunksRepository(db: Db) {
     db('chunks').where({ orgId: of.orgId, documentId: of.documentId, generation: of.generation });
 
   return {
+    /** With the words of the chunks. To be called in a transaction, last. */
     async insert(of: IngestDocumentInput, all: readonly NewChunk[]): Promise<void> {
       for (let start = 0; start < all.length; start += CHUNKS_PER_INSERT) {
         const batch = all.slice(start, start + CHUNKS_PER_INSERT);
@@ -39,21 +41,8 @@ export function createGenerationChunksRepository(db: Db) {
             batch.map((chunk) => chunk.textSha256),
           ],
         );
-        const postings = batch.flatMap((chunk) =>
-          Array.from(chunk.terms, ([term, frequency]) => ({ chunkId: chunk.id, term, frequency })),
-        );
-        await db.raw(
-          `insert into chunk_terms (org_id, term, chunk_id, frequency)
-           select ?, term, chunk_id, frequency
-           from unnest(?::text[], ?::uuid[], ?::integer[]) as posting (term, chunk_id, frequency)`,
-          [
-            of.orgId,
-            postings.map((posting) => posting.term),
-            postings.map((posting) => posting.chunkId),
-            postings.map((posting) => posting.frequency),
-          ],
-        );
       }
+      await indexWords(db, of, all);
     },
 
     /** In the order of the document: this is where an interrupted run goes on. */

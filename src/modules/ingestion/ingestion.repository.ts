@@ -1,3 +1,4 @@
+import { deleteGenerationsWith } from '#src/adapters/postgres/word-index.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import type { SourceFormat } from '#src/domain/document-format.ts';
 import type { Db } from '#src/ports/database.ts';
@@ -10,9 +11,6 @@ import type {
   NewConversion,
   Publication,
 } from './ingestion.model.ts';
-
-/** Far below the time that one statement may take, with a hundred postings to a chunk. */
-const CHUNKS_PER_DELETE = 2_000;
 
 export function createIngestionRepository(db: Db) {
   const generation = (of: IngestDocumentInput) =>
@@ -156,15 +154,9 @@ export function createIngestionRepository(db: Db) {
      * more go with them.
      */
     async deleteGenerations(range: GenerationRange): Promise<void> {
-      const { orgId, documentId, from, before } = range;
-      const chunks = db('chunks').where({ orgId, documentId }).where('generation', '>=', from);
-      const part = chunks.where('generation', '<', before).select('id').limit(CHUNKS_PER_DELETE);
-      let deleted: number;
-      do {
-        deleted = await db('chunks').whereIn('id', part).delete();
-      } while (deleted > 0);
-      await db.raw(
-        `with unneeded as (
+      await deleteGenerationsWith(db, range, (trx) =>
+        trx.raw(
+          `with unneeded as (
            delete from document_generations
            where org_id = :orgId and document_id = :documentId and generation >= :from and generation < :before
            returning content_sha256
@@ -176,7 +168,8 @@ export function createIngestionRepository(db: Db) {
              where g.org_id = c.org_id and g.content_sha256 = c.content_sha256
                and not (g.document_id = :documentId and g.generation >= :from and g.generation < :before)
            )`,
-        range,
+          range,
+        ),
       );
     },
   };

@@ -12,6 +12,7 @@ import type { ReadableDocuments, VectorHit, VectorStore } from '#src/ports/vecto
 import type { PassageRanker } from './passage-ranker.ts';
 import type { Candidate, Retrieval, RetrievalDegradation } from './retrieval.model.ts';
 import { createRetrievalRepository } from './retrieval.repository.ts';
+import { createWordSearchRepository } from './word-search.repository.ts';
 
 /** A person waits for the answer: rather words alone than a slow embedder. */
 const queryEmbeddingTimeoutMs = 10_000;
@@ -48,6 +49,7 @@ export function createRetrievalService(deps: {
 }) {
   const { db, vectors, embedder, analyze, rank, models, logger } = deps;
   const repository = createRetrievalRepository(db);
+  const words = createWordSearchRepository(db);
   const defaults = defaultRagConfig({ embeddingModel: embedder.model, hasReranker: false }).retrieval;
 
   /** Nearest by meaning. Without the embedder or the store the other leg answers alone. */
@@ -122,11 +124,11 @@ export function createRetrievalService(deps: {
       ...(input.excludeDocumentIds && { excludeDocumentIds: input.excludeDocumentIds }),
     };
     const terms = [...new Set(contentStems(analyze(query)))];
-    const [words, meaning] = await Promise.all([
-      settings.mode === 'vector' ? [] : repository.searchWords({ readable, terms, limit: settings.wordMatchLimit }),
+    const [wordHits, meaning] = await Promise.all([
+      settings.mode === 'vector' ? [] : words.searchWords({ readable, terms, limit: settings.wordMatchLimit }),
       settings.mode === 'word_match' ? { hits: [], degradations: [] } : searchMeaning(readable, input, settings),
     ]);
-    const legs = [words.map((hit) => hit.chunkId), meaning.hits.map((hit) => hit.chunkId)];
+    const legs = [wordHits.map((hit) => hit.chunkId), meaning.hits.map((hit) => hit.chunkId)];
     const ids = fuse(legs, settings.rrfK)
       .slice(0, candidateCount)
       .map((hit) => hit.id);

@@ -1,11 +1,9 @@
+import { deleteGenerationsWith } from '#src/adapters/postgres/word-index.ts';
 import type { DeletionRequest } from '#src/modules/deletion/deletion.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { ActiveDocument, IngestibleRow, KeptGenerations, PendingDeletion } from './store-audit.model.ts';
 
 type DocumentKey = { orgId: string; id: string };
-
-/** Far below the time that one statement may take, with a hundred postings to a chunk. */
-const CHUNKS_PER_DELETE = 2_000;
 
 /** When a document last changed which generations it needs. */
 const settledFor = `greatest(d.created_at, newest.created_at, active.activated_at, d.deleted_at)
@@ -112,14 +110,10 @@ export function createStoreAuditRepository(db: Db) {
 
     /** With its chunks and postings, which may be a million rows: a part at a time. */
     async deleteGeneration({ orgId, id }: DocumentKey, generation: number): Promise<void> {
-      const of = { orgId, documentId: id, generation };
-      let deleted: number;
-      do {
-        deleted = await db('chunks')
-          .whereIn('id', db('chunks').where(of).select('id').limit(CHUNKS_PER_DELETE))
-          .delete();
-      } while (deleted > 0);
-      await db('documentGenerations').where(of).delete();
+      const range = { orgId, documentId: id, from: generation, before: generation + 1 };
+      await deleteGenerationsWith(db, range, (trx) =>
+        trx('documentGenerations').where({ orgId, documentId: id, generation }).delete(),
+      );
     },
   };
 }

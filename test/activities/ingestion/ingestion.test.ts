@@ -64,8 +64,8 @@ describe('ingestion activities', function () {
                from document_generations g where g.document_id = d.id) as generations,
               (select json_agg(to_jsonb(c) - 'embedded_at' order by generation, chunk_index)
                from chunks c where c.document_id = d.id) as chunks,
-              (select json_agg(t order by t.chunk_id, t.term)
-               from chunk_terms t join chunks c on c.id = t.chunk_id where c.document_id = d.id) as terms,
+              (select json_agg(t order by t.generation, t.term, t.block)
+               from document_terms t where t.document_id = d.id) as terms,
               (select json_agg(v order by v.chunk_id) from chunk_vectors v where v.document_id = d.id) as vectors
        from documents d where d.id = :documentId`,
       { documentId },

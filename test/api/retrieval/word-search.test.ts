@@ -1,8 +1,9 @@
 import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { bm25TermScore } from '#src/domain/bm25.ts';
+import { indexedText } from '#src/domain/chunk-document.ts';
 import { contentStems } from '#src/domain/text-analysis.ts';
-import { createRetrievalRepository } from '#src/modules/retrieval/retrieval.repository.ts';
+import { createWordSearchRepository } from '#src/modules/retrieval/word-search.repository.ts';
 import type { Db } from '#src/ports/database.ts';
 import { ingestText } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
@@ -31,22 +32,24 @@ describe('the search by words', function () {
   async function search(query: string, acl: string[], limit = 50) {
     const terms = [...new Set(contentStems(createTextAnalyzer()(query)))];
     const readable = { orgId: ada.orgId, acl };
-    return { terms, hits: await createRetrievalRepository(db).searchWords({ readable, terms, limit }) };
+    return { terms, hits: await createWordSearchRepository(db).searchWords({ readable, terms, limit }) };
   }
 
-  /** The formula over the stored postings, by hand. */
+  /** The formula over the stored texts, by hand. */
   async function scoresByHand(terms: string[]): Promise<Map<string, number>> {
-    const chunks: { id: string; termCount: number }[] = await db('chunks').where({ orgId: ada.orgId });
-    const postings: { term: string; chunkId: string; frequency: number }[] = await db('chunkTerms')
-      .where({ orgId: ada.orgId })
-      .whereIn('term', terms);
-    const averageLength = chunks.reduce((sum, chunk) => sum + chunk.termCount, 0) / chunks.length;
+    const rows: { id: string; contextualText: string; content: string }[] = await db('chunks').where({
+      orgId: ada.orgId,
+    });
+    const chunks = rows.map((row) => ({ id: row.id, stems: contentStems(createTextAnalyzer()(indexedText(row))) }));
+    const averageLength = chunks.reduce((sum, chunk) => sum + chunk.stems.length, 0) / chunks.length;
     const scores = new Map<string, number>();
-    for (const { term, chunkId, frequency } of postings) {
-      const documentFrequency = postings.filter((posting) => posting.term === term).length;
-      const length = chunks.find((chunk) => chunk.id === chunkId)?.termCount ?? 0;
-      const score = bm25TermScore(frequency, documentFrequency, chunks.length, length, averageLength);
-      scores.set(chunkId, (scores.get(chunkId) ?? 0) + score);
+    for (const term of terms) {
+      const having = chunks.filter((chunk) => chunk.stems.includes(term));
+      for (const { id, stems } of having) {
+        const frequency = stems.filter((stem) => stem === term).length;
+        const score = bm25TermScore(frequency, having.length, chunks.length, stems.length, averageLength);
+        scores.set(id, (scores.get(id) ?? 0) + score);
+      }
     }
     return scores;
   }

@@ -1,0 +1,162 @@
+import { BM25_B, BM25_K1, inverseDocumentFrequency } from '#src/domain/bm25.ts';
+import { CHUNKS_PER_BLOCK } from '#src/domain/postings.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { ReadableDocuments } from '#src/ports/vector-store.ts';
+import type { WordHit } from './retrieval.model.ts';
+
+type WeightedTerm = { term: string; chunkCount: number; weight: number };
+
+/** How much a search reads at most; what more would cost, and bring, is in docs/benchmarks.md. */
+export type WordSearchEffort = {
+  /** Of the rare terms together. The rarest one is read up to ten times as far. */
+  postings: number;
+  /** Hits that are scored on the common terms too, for each that is asked for. */
+  candidatesPerHit: number;
+};
+
+export const usualEffort: WordSearchEffort = { postings: 10_000, candidatesPerHit: 4 };
+
+/** What a posting adds to its chunk's score, as `bm25TermScore` has it; `p` is a row of postings taken apart. */
+const termScore = `p.weight * p.frequency * (:k1::float8 + 1)
+  / (p.frequency + :k1::float8 * (1 - :b::float8 + :b::float8 * p.length / :averageLength::float8))`;
+
+/** src/domain/postings.ts packs them. */
+const unpacked = 'posting >> 24 as place, (posting >> 14) & 1023 as frequency, posting & 16383 as length';
+
+export function createWordSearchRepository(db: Db, effort: WordSearchEffort = usualEffort) {
+  async function weigh(
+    orgId: string,
+    terms: readonly string[],
+  ): Promise<{ weighted: WeightedTerm[]; averageLength: number }> {
+    const { rows } = await db.raw<{
+      rows: { term: string; chunkCount: number; collectionChunks: number; collectionTerms: number }[];
+    }>(
+      `select t.term, t.chunk_count, s.chunk_count as collection_chunks, s.term_count as collection_terms
+       from chunk_statistics s join term_statistics t using (org_id)
+       where org_id = ? and t.term = any (?::text[]) and t.chunk_count > 0
+       order by t.chunk_count, t.term`,
+      [orgId, [...terms]],
+    );
+    const [{ collectionChunks = 0, collectionTerms = 0 } = {}] = rows;
+    return {
+      weighted: rows.map(({ term, chunkCount }) => ({
+        term,
+        chunkCount,
+        weight: inverseDocumentFrequency(chunkCount, collectionChunks),
+      })),
+      averageLength: Math.max(collectionTerms / collectionChunks, 1),
+    };
+  }
+
+  /** The rarest terms, rarest first, as far as their postings may be read; at least one. */
+  function takeRare(weighted: readonly WeightedTerm[]): number {
+    let postings = 0;
+    let count = 0;
+    for (const { chunkCount } of weighted) {
+      postings += chunkCount;
+      if (count > 0 && postings > effort.postings) break;
+      count += 1;
+    }
+    return count;
+  }
+
+  return {
+    /**
+     * BM25 (Robertson and Zaragoza 2009) over active chunks, best first, ties by chunk id. The statistics are the
+     * organization's, so that a score does not depend on who asks; what comes back is only what `readable` opens.
+     *
+     * Candidates are the chunks that have one of the query's rarest terms. Of them only those are scored on the common
+     * terms too which could still come among the best, would they have these terms as often as can be. A chunk with
+     * common terms alone is found when no term is rare; so is all of it in documents that are named.
+     * @param input.terms repeated ones count once
+     */
+    async searchWords(input: {
+      readable: ReadableDocuments;
+      model?: string;
+      terms: readonly string[];
+      limit: number;
+    }): Promise<WordHit[]> {
+      const { readable, limit } = input;
+      if (input.terms.length === 0) return [];
+      const { weighted, averageLength } = await weigh(readable.orgId, input.terms);
+      if (weighted.length === 0) return [];
+      const rareCount = readable.includeDocumentIds === undefined ? takeRare(weighted) : weighted.length;
+      const rare = weighted.slice(0, rareCount);
+      const common = weighted.slice(rareCount);
+      const { rows } = await db.raw<{ rows: WordHit[] }>(
+        `with scored as (
+           select document_id, generation, block, place, sum(${termScore}) as score
+           from (
+             select t.document_id, t.generation, t.block, q.weight, unnest(t.postings) as posting
+             from unnest(:rareTerms::text[], :rareWeights::float8[]) as q (term, weight)
+             cross join lateral (
+               select * from document_terms t
+               where t.org_id = :orgId and t.term = q.term
+                 ${readable.includeDocumentIds === undefined ? '' : 'and t.document_id = any (:include::uuid[])'}
+               limit :rowLimit
+             ) t
+           ) packed
+           cross join lateral (select weight, ${unpacked}) p
+           group by document_id, generation, block, place
+         ),
+         best as (
+           select s.* from (select * from scored order by score desc) s
+           cross join lateral (
+             select from documents d
+             where d.org_id = :orgId and d.id = s.document_id and d.active_generation = s.generation
+               and d.acl && :acl::text[]
+               and (:model::text is null or d.active_embedding_model = :model)
+               and (:settings::text is null or d.retrieval_settings = :settings)
+               and (:exclude::uuid[] is null or d.id <> all (:exclude::uuid[]))
+             limit 1
+           ) readable
+           order by s.score desc
+           fetch first :candidates rows with ties
+         ),
+         promising as (
+           select * from best
+           where score >= coalesce((select score from best order by score desc offset :limit::integer - 1 limit 1), 0)
+                          - :reachable::float8
+         )
+         select c.id as chunk_id, promising.score + coalesce(more.score, 0) as score
+         from promising
+         cross join lateral (
+           select sum(${termScore}) as score
+           from unnest(:commonTerms::text[], :commonWeights::float8[]) as q (term, weight)
+           join document_terms t
+             on t.org_id = :orgId and t.term = q.term and t.document_id = promising.document_id
+             and t.generation = promising.generation and t.block = promising.block
+           cross join lateral unnest(t.postings) as posting
+           cross join lateral (select q.weight, ${unpacked}) p
+           where p.place = promising.place
+         ) more
+         join chunks c
+           on c.document_id = promising.document_id and c.generation = promising.generation
+           and c.chunk_index = promising.block * ${CHUNKS_PER_BLOCK} + promising.place
+         order by score desc, c.id
+         limit :limit`,
+        {
+          orgId: readable.orgId,
+          acl: [...readable.acl],
+          model: input.model ?? null,
+          settings: readable.retrievalSettings ?? null,
+          include: [...(readable.includeDocumentIds ?? [])],
+          exclude: readable.excludeDocumentIds === undefined ? null : [...readable.excludeDocumentIds],
+          rareTerms: rare.map(({ term }) => term),
+          rareWeights: rare.map(({ weight }) => weight),
+          commonTerms: common.map(({ term }) => term),
+          commonWeights: common.map(({ weight }) => weight),
+          // However often a term is repeated, it adds less than this.
+          reachable: common.reduce((sum, { weight }) => sum + weight * (BM25_K1 + 1), 0),
+          rowLimit: effort.postings * 10,
+          candidates: limit * effort.candidatesPerHit,
+          limit,
+          averageLength,
+          k1: BM25_K1,
+          b: BM25_B,
+        },
+      );
+      return rows;
+    },
+  };
+}
