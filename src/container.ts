@@ -116,7 +116,6 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const estimateTokens = (text: string) => tokens.count(text);
   const embedders = createEmbedders({ ...config.models, estimateTokens });
   const embeddingModel = embeddingSpace(config.models.embeddingModel, config.models.embeddingDimensions);
-  const embedder = embedders.of(embeddingModel);
   const vectors = createPgVectorStore(db);
 
   const models = createModelsService({
@@ -133,7 +132,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const deletion = createDeletionService({ db, blobs, embeddings, vectors, jobs, orchestrator });
   const defaultConfig = async () =>
     defaultRagConfig({
-      embeddingModel: embedder.model,
+      embeddingModel,
       hasReranker: (await models.reranker('cross_encoder')) !== null,
     });
   const documents = createDocumentsService({
@@ -186,7 +185,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     chatModel,
     models,
   });
-  const retrieval = createRetrievalService({ db, vectors, embedder, analyze, rank, models, logger });
+  const retrieval = createRetrievalService({ db, vectors, embedders, analyze, rank, models, logger });
   const chat = createChatService({
     db,
     openRound: createRoundOpener({ db, teams }),
@@ -196,7 +195,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
       retrieval,
       alignment,
       models,
-      cite: createCiter({ retrieval, embedder, vectors, analyze, logger }),
+      cite: createCiter({ retrieval, embedders, vectors, analyze, logger }),
       tokenCounter: tokens,
       logger,
     }),

@@ -5,36 +5,43 @@ type Reranking = RagConfig['reranking'];
 /** What a chat asks for; null leaves it to the documents' own settings. */
 export type RerankingWish = { isEnabled: boolean | null; type: RerankerType | null };
 
+/** A hit. Documents of one `signature` that also have the same reranking settings are one group here. */
+export type RerankableHit = { signature: string; reranking: Reranking };
+
 /**
- * How the hits of a query are reranked, all in one batch; null when they are not. One document that wants it is
- * enough; the kind is the majority's of those that do.
- * @param settings of each document that was hit, once
+ * How the hits of a query are reranked, all in one batch; null when they are not. One group that wants it is enough,
+ * if the chat does not say otherwise; the kind is the chat's or else that of most groups that are reranked.
  */
-export function planReranking(settings: readonly Reranking[], wish: RerankingWish): RerankerType | null {
-  const willing = settings.filter(({ enabled }) => enabled);
-  if (!(wish.isEnabled ?? willing.length > 0)) return null;
+export function planReranking(hits: readonly RerankableHit[], wish: RerankingWish): RerankerType | null {
+  const groups = new Map(hits.map((hit) => [groupOf(hit), hit.reranking]));
+  const willing = [...groups.values()].filter(({ enabled }) => wish.isEnabled ?? enabled);
+  if (willing.length === 0) return null;
   if (wish.type !== null) return wish.type;
   const forLlm = willing.filter(({ rerankerType }) => rerankerType === 'llm').length;
   return forLlm * 2 > willing.length ? 'llm' : 'cross_encoder';
 }
 
 /**
- * Leaves of each group of documents with the same settings its best `topK` chunks. Groups that did not want reranking
- * and were not told to keep all of theirs.
+ * Leaves each group its best `topK` hits. Groups that did not want reranking and were not told to keep all of theirs.
  * @param ranked best first
  */
-export function keepTopK<Chunk extends { reranking: Reranking }>(
-  ranked: readonly Chunk[],
+export function keepTopK<Hit extends RerankableHit>(
+  ranked: readonly Hit[],
   wish: Pick<RerankingWish, 'isEnabled'>,
-): Chunk[] {
+): Hit[] {
   const kept = new Map<string, number>();
-  return ranked.filter(({ reranking }) => {
-    if (!(wish.isEnabled ?? reranking.enabled)) return true;
-    const group = JSON.stringify(reranking);
+  return ranked.filter((hit) => {
+    const { enabled, topK } = hit.reranking;
+    if (!(wish.isEnabled ?? enabled)) return true;
+    const group = groupOf(hit);
     const count = (kept.get(group) ?? 0) + 1;
     kept.set(group, count);
-    return count <= reranking.topK;
+    return count <= topK;
   });
+}
+
+function groupOf({ signature, reranking }: RerankableHit): string {
+  return JSON.stringify([signature, reranking]);
 }
 
 /** Best first; equal ones and those without a score stay in their order, the latter behind. */

@@ -5,7 +5,7 @@ import { attribute, attributionScore, minSupport, sharedWords, statementsOf } fr
 import { type AnalyzeText, contentStems } from '#src/domain/text-analysis.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { RetrievalService, RetrievedChunk } from '#src/modules/retrieval/retrieval.service.ts';
-import type { Embedder } from '#src/ports/embedder.ts';
+import type { Embedders } from '#src/ports/embedder.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import type { Citation } from './chat.model.ts';
 
@@ -37,16 +37,16 @@ const uncited: Citing = {
  */
 export function createCiter(deps: {
   retrieval: Pick<RetrievalService, 'stillReadable'>;
-  embedder: Embedder;
+  embedders: Embedders;
   vectors: Pick<VectorStore, 'fetch'>;
   analyze: AnalyzeText;
   logger: Logger;
 }) {
-  const { retrieval, embedder, vectors, analyze, logger } = deps;
+  const { retrieval, embedders, vectors, analyze, logger } = deps;
   const contentWords = (text: string) => contentStems(analyze(text));
 
-  /** Compares statements of one reply with its chunks. */
-  function createComparison(actor: Actor, chunks: readonly RetrievedChunk[]) {
+  /** Compares statements of one reply with those of its chunks that one model has embedded. */
+  function createComparison(actor: Actor, model: string, chunks: readonly RetrievedChunk[]) {
     const statementVectors = new Map<string, Float32Array>();
     let chunkVectors: ReadonlyMap<string, Float32Array> | undefined;
     let isDown = false;
@@ -60,8 +60,8 @@ export function createCiter(deps: {
         try {
           const chunkIds = chunks.map((chunk) => chunk.chunkId);
           const [vectorsOfStatements, vectorsOfChunks] = await Promise.all([
-            embedder.embed(embedded, { signal: AbortSignal.timeout(embeddingTimeoutMs) }),
-            chunkVectors ?? vectors.fetch({ orgId: actor.orgId, model: embedder.model, chunkIds }),
+            embedders.of(model).embed(embedded, { signal: AbortSignal.timeout(embeddingTimeoutMs) }),
+            chunkVectors ?? vectors.fetch({ orgId: actor.orgId, model, chunkIds }),
           ]);
           chunkVectors = vectorsOfChunks;
           embedded.forEach((statement, index) => {
@@ -70,7 +70,7 @@ export function createCiter(deps: {
           });
         } catch (error) {
           isDown = true;
-          logger.warn({ err: error }, 'citations are checked by words alone');
+          logger.warn({ err: error, model }, 'citations are checked by words alone');
         }
       },
 
@@ -83,8 +83,24 @@ export function createCiter(deps: {
     };
   }
 
+  /** A chunk's vector says something about statements of its own model only. */
+  function createComparisons(actor: Actor, chunks: readonly RetrievedChunk[]) {
+    const byModel = Map.groupBy(chunks, ({ embeddingModel }) => embeddingModel);
+    const comparisons = new Map(
+      Array.from(byModel, ([model, ofModel]) => [model, createComparison(actor, model, ofModel)]),
+    );
+    return {
+      async embed(statements: readonly string[], compared: readonly RetrievedChunk[]): Promise<void> {
+        const models = new Set(compared.map(({ embeddingModel }) => embeddingModel));
+        await Promise.all(Array.from(models, (model) => comparisons.get(model)?.embed(statements)));
+      },
+      similarity: (statement: string, chunk: RetrievedChunk): number =>
+        comparisons.get(chunk.embeddingModel)?.similarity(statement, chunk) ?? 0,
+    };
+  }
+
   function follow(actor: Actor, chunks: readonly RetrievedChunk[]): Citing {
-    const comparison = createComparison(actor, chunks);
+    const comparisons = createComparisons(actor, chunks);
     const readability = new Map<RetrievedChunk, boolean>();
 
     /**
@@ -103,8 +119,8 @@ export function createCiter(deps: {
     async function isSupported(statement: string, chunk: RetrievedChunk): Promise<boolean> {
       const shared = sharedWords(contentWords(statement), new Set(contentWords(chunk.content)));
       if (shared >= minSupport) return true;
-      await comparison.embed([statement]);
-      return comparison.similarity(statement, chunk) >= minSupport;
+      await comparisons.embed([statement], [chunk]);
+      return comparisons.similarity(statement, chunk) >= minSupport;
     }
 
     const markers = createMarkerRewriter(chunks, async (chunk, statement) => {
@@ -116,13 +132,16 @@ export function createCiter(deps: {
       if (chunks.length === 0) return [];
       const statements = statementsOf(reply);
       const chunkIds = chunks.map((chunk) => chunk.chunkId);
-      const [readable] = await Promise.all([retrieval.stillReadable(actor, chunkIds), comparison.embed(statements)]);
+      const [readable] = await Promise.all([
+        retrieval.stillReadable(actor, chunkIds),
+        comparisons.embed(statements, chunks),
+      ]);
       const candidates = chunks.filter((chunk) => readable.has(chunk.chunkId));
       const said = new Map(statements.map((statement) => [statement, contentWords(statement)]));
       const known = new Map(candidates.map((chunk) => [chunk, new Set(contentWords(chunk.content))]));
       return attribute(statements, candidates, (statement, chunk) =>
         attributionScore(
-          comparison.similarity(statement, chunk),
+          comparisons.similarity(statement, chunk),
           said.get(statement) ?? [],
           known.get(chunk) ?? new Set(),
         ),

@@ -3,6 +3,16 @@ import type { RagConfig } from '#src/domain/rag-config.ts';
 /** A chunk that one of the legs found. `score` is the leg's own and only orders that leg. */
 export type WordHit = { chunkId: string; score: number };
 
+/** Documents that are looked for in the same way, by vectors of the same model. */
+export type DocumentGroup = {
+  /** Of the settings and the model: no two groups have the same. */
+  signature: string;
+  settings: RagConfig['retrieval'];
+  /** The same as the documents' column has them. */
+  retrievalSettings: string;
+  embeddingModel: string;
+};
+
 /** A chunk whose text the caller may read, ready for a prompt. */
 export type RetrievedChunk = {
   chunkId: string;
@@ -11,10 +21,12 @@ export type RetrievedChunk = {
   pageNumber: number;
   content: string;
   tokenCount: number;
+  /** Of its vector. */
+  embeddingModel: string;
 };
 
-/** A hit with the reranking settings of its document. */
-export type Candidate = RetrievedChunk & { reranking: RagConfig['reranking'] };
+/** A hit with the group and the reranking settings of its document. */
+export type Candidate = RetrievedChunk & Pick<DocumentGroup, 'signature'> & Pick<RagConfig, 'reranking'>;
 
 /** Why the answer rests on less than was asked for. */
 export type RetrievalDegradation = {

@@ -1,7 +1,11 @@
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { Candidate } from './retrieval.model.ts';
+import type { ReadableDocuments } from '#src/ports/vector-store.ts';
+import type { Candidate, DocumentGroup } from './retrieval.model.ts';
+
+/** Settings end with a brace, so that it is clear where the model begins. */
+const signature = 'd.retrieval_settings || d.active_embedding_model as signature';
 
 export function createRetrievalRepository(db: Db) {
   const readableChunks = (actor: Actor, chunkIds: readonly string[]) =>
@@ -9,20 +13,71 @@ export function createRetrievalRepository(db: Db) {
       .join('chunks as c', (on) =>
         on.on('c.orgId', 'd.orgId').andOn('c.documentId', 'd.id').andOn('c.generation', 'd.activeGeneration'),
       )
-      .whereIn('c.id', chunkIds);
+      .whereRaw('c.id = any (?::uuid[])', [[...chunkIds]]);
 
   return {
+    /**
+     * The groups in which there is anything to read. The index is followed from one signature to the next, so that this
+     * costs what there are groups, and not what there are documents.
+     */
+    async listGroups(readable: ReadableDocuments): Promise<DocumentGroup[]> {
+      const { rows } = await db.raw<{ rows: DocumentGroup[] }>(
+        `with recursive signatures as (
+           (select retrieval_settings, active_embedding_model from documents
+            where org_id = :orgId and active_generation is not null and deleted_at is null
+            order by retrieval_settings, active_embedding_model
+            limit 1)
+           union all
+           select next.* from signatures s cross join lateral (
+             select retrieval_settings, active_embedding_model from documents
+             where org_id = :orgId and active_generation is not null and deleted_at is null
+               and (retrieval_settings, active_embedding_model) > (s.retrieval_settings, s.active_embedding_model)
+             order by retrieval_settings, active_embedding_model
+             limit 1
+           ) next
+         )
+         select retrieval_settings, retrieval_settings::jsonb as settings, active_embedding_model as embedding_model,
+                ${signature}
+         from signatures d
+         where exists (
+           select from documents
+           where org_id = :orgId and active_generation is not null and deleted_at is null
+             and retrieval_settings = d.retrieval_settings and active_embedding_model = d.active_embedding_model
+             and acl && :acl::text[]
+             and (:include::uuid[] is null or id = any (:include::uuid[]))
+             and (:exclude::uuid[] is null or id <> all (:exclude::uuid[]))
+         )`,
+        {
+          orgId: readable.orgId,
+          acl: [...readable.acl],
+          include: uuidArray(readable.includeDocumentIds),
+          exclude: uuidArray(readable.excludeDocumentIds),
+        },
+      );
+      return rows;
+    },
+
+    /** Of those chunks that the actor may read now and that are in their document's active generation. */
+    async findSignatures(actor: Actor, chunkIds: readonly string[]): Promise<Map<string, string>> {
+      if (chunkIds.length === 0) return new Map();
+      const rows: { id: string; signature: string }[] = await readableChunks(actor, chunkIds).select(
+        'c.id',
+        db.raw(signature),
+      );
+      return new Map(rows.map((row) => [row.id, row.signature]));
+    },
+
     /** The texts of those chunks that the actor may read now and that are in their document's active generation. */
     async loadReadable(actor: Actor, chunkIds: readonly string[]): Promise<Candidate[]> {
-      return readableChunks(actor, chunkIds).select({
-        chunkId: 'c.id',
-        documentId: 'c.documentId',
-        documentName: 'd.name',
-        pageNumber: 'c.pageNumber',
-        content: 'c.content',
-        tokenCount: 'c.tokenCount',
-        reranking: db.raw("d.rag_config -> 'reranking'"),
-      });
+      if (chunkIds.length === 0) return [];
+      return readableChunks(actor, chunkIds).select(
+        ...['c.id as chunkId', 'c.documentId', 'd.name as documentName', 'c.pageNumber', 'c.content', 'c.tokenCount'],
+        ...[
+          'd.activeEmbeddingModel as embeddingModel',
+          db.raw(signature),
+          db.raw("d.rag_config -> 'reranking' as reranking"),
+        ],
+      );
     },
 
     async readableChunkIds(actor: Actor, chunkIds: readonly string[]): Promise<Set<string>> {
@@ -38,4 +93,8 @@ export function createRetrievalRepository(db: Db) {
       return new Set(rows);
     },
   };
+}
+
+function uuidArray(ids: readonly string[] | undefined): string[] | null {
+  return ids === undefined ? null : [...ids];
 }

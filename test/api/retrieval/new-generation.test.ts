@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import pino from 'pino';
-import { createEmbedder } from '#src/adapters/models/embedder.ts';
+import { createEmbedders } from '#src/adapters/models/embedder.ts';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
 import { createRetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
@@ -39,12 +39,7 @@ describe('a question that is asked while a document comes to another generation'
     const retrieval = createRetrievalService({
       db,
       vectors: overtaken,
-      embedder: createEmbedder({
-        ...config.models,
-        model: config.models.embeddingModel,
-        dimensions: config.models.embeddingDimensions,
-        estimateTokens: (words) => words.length,
-      }),
+      embedders: createEmbedders({ ...config.models, estimateTokens: (words) => words.length }),
       analyze: createTextAnalyzer(),
       rank: async (_type, { passages }) => [...passages],
       models: { reranker: async () => null, queryPrefix: async () => '' },

@@ -1,40 +1,59 @@
 import { expect } from 'chai';
 import type { RagConfig } from '#src/domain/rag-config.ts';
-import { byRanking, byScore, keepTopK, planReranking } from '#src/domain/reranking.ts';
+import { byRanking, byScore, keepTopK, planReranking, type RerankingWish } from '#src/domain/reranking.ts';
 
 type Reranking = RagConfig['reranking'];
 const on: Reranking = { enabled: true, rerankerType: 'cross_encoder', topK: 2 };
 const off: Reranking = { ...on, enabled: false };
 const llm: Reranking = { ...on, rerankerType: 'llm', topK: 1 };
 const noWish = { isEnabled: null, type: null };
+/** Hits, each of a document of its own group. */
+const hits = (...settings: Reranking[]) =>
+  settings.map((reranking, index) => ({ index, reranking, signature: `group ${index}` }));
+const plan = (settings: Reranking[], wish: RerankingWish) => planReranking(hits(...settings), wish);
 
 describe('planReranking', () => {
   it('follows the documents when the chat says nothing', () => {
-    expect(planReranking([off, off], noWish)).equal(null);
-    expect(planReranking([off, on], noWish)).equal('cross_encoder');
-    expect(planReranking([llm, llm, on], noWish)).equal('llm');
-    expect(planReranking([llm, on], noWish)).equal('cross_encoder');
+    expect(plan([], noWish)).equal(null);
+    expect(plan([off, off], noWish)).equal(null);
+    expect(plan([off, on], noWish)).equal('cross_encoder');
+    expect(plan([llm, llm, on], noWish)).equal('llm');
+    expect(plan([llm, on], noWish)).equal('cross_encoder');
+  });
+
+  it('counts groups, and not the documents or the hits in them', () => {
+    const one = [on, on, on].map((reranking) => ({ reranking, signature: 'one' }));
+    const others = ['two', 'three'].map((signature) => ({ reranking: llm, signature }));
+    expect(planReranking([...one, ...others], noWish)).equal('llm');
   });
 
   it('follows the chat when it says something', () => {
-    expect(planReranking([on], { isEnabled: false, type: null })).equal(null);
-    expect(planReranking([off], { isEnabled: true, type: null })).equal('cross_encoder');
-    expect(planReranking([on], { isEnabled: null, type: 'llm' })).equal('llm');
+    expect(plan([on], { isEnabled: false, type: null })).equal(null);
+    expect(plan([off], { isEnabled: true, type: null })).equal('cross_encoder');
+    expect(plan([on], { isEnabled: null, type: 'llm' })).equal('llm');
+  });
+
+  it('asks all groups for the kind when the chat wants them all reranked', () => {
+    const llmIfAsked = { ...llm, enabled: false };
+    expect(plan([on, llmIfAsked, llmIfAsked], noWish)).equal('cross_encoder');
+    expect(plan([on, llmIfAsked, llmIfAsked], { isEnabled: true, type: null })).equal('llm');
   });
 });
 
 describe('keepTopK', () => {
-  const chunks = (...settings: Reranking[]) => settings.map((reranking, index) => ({ index, reranking }));
-  const kept = (settings: Reranking[], isEnabled: boolean | null = null) =>
-    keepTopK(chunks(...settings), { isEnabled }).map(({ index }) => index);
+  const kept = (signatures: string, settings: Reranking[], isEnabled: boolean | null = null) => {
+    const ranked = settings.map((reranking, index) => ({ index, reranking, signature: signatures[index] ?? '' }));
+    return keepTopK(ranked, { isEnabled }).map(({ index }) => index);
+  };
 
   it('leaves each group its best', () => {
-    expect(kept([on, llm, on, llm, on])).deep.equal([0, 1, 2]);
+    expect(kept('aaaaa', [on, llm, on, llm, on])).deep.equal([0, 1, 2]);
+    expect(kept('aabba', [on, on, on, on, on])).deep.equal([0, 1, 2, 3]);
   });
 
   it('leaves groups alone that do not rerank, unless the chat says so', () => {
-    expect(kept([off, off, off, on])).deep.equal([0, 1, 2, 3]);
-    expect(kept([off, off, off, on], true)).deep.equal([0, 1, 3]);
+    expect(kept('aaaa', [off, off, off, on])).deep.equal([0, 1, 2, 3]);
+    expect(kept('aaaa', [off, off, off, on], true)).deep.equal([0, 1, 3]);
   });
 });
 

@@ -1,0 +1,139 @@
+import { type LegHit, mergeGroups, type RetrievalGroup } from '#src/domain/merge-groups.ts';
+import { type Actor, keysOf } from '#src/domain/visibility.ts';
+import { appError } from '#src/errors.ts';
+import type { ReadableDocuments } from '#src/ports/vector-store.ts';
+import { inParallel } from './in-parallel.ts';
+import { createLegSearch, type Leg, type LegSearchDeps } from './leg-search.ts';
+import type { Candidate, DocumentGroup, RetrievalDegradation } from './retrieval.model.ts';
+import { createRetrievalRepository } from './retrieval.repository.ts';
+
+/** A query leaves connections for the others. */
+const searchesAtOnce = 8;
+/** How many merged hits are loaded, for a reranker and for the final choice. */
+const candidateCount = 50;
+/** How many times its limit a vector search is asked for, as long as too many of the hits are of the past. */
+const depths = [1, 8, 64];
+const deepestSearch = 4_000;
+
+export type GroupQuery = {
+  query: string;
+  includeDocumentIds?: readonly string[] | undefined;
+  excludeDocumentIds?: readonly string[] | undefined;
+  signal: AbortSignal;
+};
+
+/** What a leg found, and what of that Postgres confirms: readable now, active, and of the settings searched by. */
+type Answer = Leg & { found: readonly LegHit[]; confirmed: readonly LegHit[] };
+
+export type GroupSearch = ReturnType<typeof createGroupSearch>;
+
+/** Searches documents of mixed configurations, each group of them by its own settings, into one order. */
+export function createGroupSearch(deps: LegSearchDeps) {
+  const repository = createRetrievalRepository(deps.db);
+  const startLegs = createLegSearch(deps);
+
+  /**
+   * The best hits of all groups, best first. A leg that cannot answer is left out, and the reason given; when none
+   * can, this throws `service_unavailable`.
+   */
+  return async (
+    actor: Actor,
+    query: GroupQuery,
+  ): Promise<{ candidates: Candidate[]; degradations: RetrievalDegradation[] }> => {
+    const documents = readableDocuments(actor, query);
+    const legs = startLegs(documents, query);
+
+    async function searchLegs(groups: readonly DocumentGroup[], depth: number): Promise<Answer[]> {
+      const asked = await inParallel(searchesAtOnce, legsOf(groups, depth), async (leg) => {
+        return { ...leg, found: await legs.search(leg) };
+      });
+      if (asked.length > 0 && asked.every(({ found }) => found === null)) throw nothingAnswers(legs.degradations());
+      const ids = new Set(asked.flatMap(({ found }) => found?.map(({ id }) => id) ?? []));
+      const signatures = await repository.findSignatures(actor, [...ids]);
+      return asked.map((leg) => {
+        const found = leg.found ?? [];
+        const confirmed = found.filter(({ id }) => signatures.get(id) === leg.group.signature);
+        return { ...leg, found, confirmed: confirmed.slice(0, ownLimit(leg)) };
+      });
+    }
+
+    async function search(depth: number): Promise<{ candidates: Candidate[]; lacksSome: boolean }> {
+      const answers = await searchLegs(await repository.listGroups(documents), depth);
+      const merged = mergeGroups(groupsOf(answers), candidateCount);
+      const ids = merged.map(({ id }) => id);
+      const loaded = new Map((await repository.loadReadable(actor, ids)).map((chunk) => [chunk.chunkId, chunk]));
+      return {
+        candidates: ids.flatMap((id) => loaded.get(id) ?? []),
+        // A document that has just come to another generation or other settings is there again, and found by these.
+        lacksSome: depth === 1 ? loaded.size < ids.length || answers.some(hasLostSome) : answers.some(couldHaveMore),
+      };
+    }
+
+    let candidates: Candidate[] = [];
+    for (const depth of depths) {
+      const found = await search(depth);
+      candidates = found.candidates;
+      if (!found.lacksSome) break;
+    }
+    return { candidates, degradations: legs.degradations() };
+  };
+}
+
+function readableDocuments(actor: Actor, { includeDocumentIds, excludeDocumentIds }: GroupQuery): ReadableDocuments {
+  return {
+    orgId: actor.orgId,
+    acl: keysOf(actor),
+    ...(includeDocumentIds && { includeDocumentIds }),
+    ...(excludeDocumentIds && { excludeDocumentIds }),
+  };
+}
+
+/** Words first: they need not wait for an embedding. */
+function legsOf(groups: readonly DocumentGroup[], depth: number): Leg[] {
+  const words = groups.filter(({ settings }) => settings.mode !== 'vector');
+  const meaning = groups.filter(({ settings }) => settings.mode !== 'word_match');
+  return [
+    ...words.map((group): Leg => ({ group, kind: 'words', limit: group.settings.wordMatchLimit })),
+    ...meaning.map((group): Leg => {
+      const limit = Math.min(depth * group.settings.vectorLimit, deepestSearch);
+      return { group, kind: 'vectors', limit };
+    }),
+  ];
+}
+
+/** Scores of words are of one index, similarities of one model: these are the legs that groups share. */
+function groupsOf(answers: readonly Answer[]): RetrievalGroup[] {
+  return Array.from(
+    Map.groupBy(answers, ({ group }) => group),
+    ([{ settings }, legs]) => ({
+      rrfK: settings.rrfK,
+      legs: new Map(
+        legs.map(({ group, kind, confirmed }) => [
+          kind === 'words' ? kind : `${kind} ${group.embeddingModel}`,
+          confirmed,
+        ]),
+      ),
+    }),
+  );
+}
+
+function ownLimit({ group, kind }: Leg): number {
+  return kind === 'words' ? group.settings.wordMatchLimit : group.settings.vectorLimit;
+}
+
+function hasLostSome({ found, confirmed }: Answer): boolean {
+  return confirmed.length < found.length;
+}
+
+function couldHaveMore({ group, kind, limit, found, confirmed }: Answer): boolean {
+  if (kind === 'words' || limit === deepestSearch) return false;
+  return found.length === limit && confirmed.length < ownLimit({ group, kind, limit });
+}
+
+function nothingAnswers(degradations: readonly RetrievalDegradation[]) {
+  const isEmbedder = degradations.some(({ reason }) => reason === 'embedder_unavailable');
+  const missing = isEmbedder ? 'the embedding service' : 'the vector store';
+  return appError('service_unavailable', {
+    detail: `The documents are set to be found by their vectors only, and ${missing} does not answer. Ask again in a moment.`,
+  });
+}

@@ -1,0 +1,91 @@
+import type { Logger } from 'pino';
+import type { LegHit } from '#src/domain/merge-groups.ts';
+import { type AnalyzeText, contentStems } from '#src/domain/text-analysis.ts';
+import { AppError, appError } from '#src/errors.ts';
+import type { ModelsService } from '#src/modules/models/models.service.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { Embedders } from '#src/ports/embedder.ts';
+import type { ReadableDocuments, VectorStore } from '#src/ports/vector-store.ts';
+import type { DocumentGroup, RetrievalDegradation } from './retrieval.model.ts';
+import { createWordSearchRepository } from './word-search.repository.ts';
+
+/** A person waits for the answer: rather words alone than a slow embedder, or a slow store. */
+const patienceMs = 10_000;
+
+/** One search of one group. */
+export type Leg = { group: DocumentGroup; kind: 'words' | 'vectors'; limit: number };
+
+export type LegSearchDeps = {
+  db: Db;
+  vectors: Pick<VectorStore, 'search'>;
+  embedders: Embedders;
+  analyze: AnalyzeText;
+  models: Pick<ModelsService, 'queryPrefix'>;
+  logger: Pick<Logger, 'warn'>;
+};
+
+/** Searches the legs of one query, which is embedded once for each model that they need. */
+export function createLegSearch(deps: LegSearchDeps) {
+  const { db, vectors, embedders, analyze, models, logger } = deps;
+  const { searchWords } = createWordSearchRepository(db);
+
+  return (documents: ReadableDocuments, { query, signal }: { query: string; signal: AbortSignal }) => {
+    const terms = [...new Set(contentStems(analyze(query)))];
+    const queryVectors = new Map<string, Promise<Float32Array | null>>();
+    const degradations = new Set<RetrievalDegradation['reason']>();
+    const patience = () => AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]);
+
+    function goOnWithout(reason: RetrievalDegradation['reason'], error: unknown): null {
+      signal.throwIfAborted();
+      logger.warn({ err: error, reason }, 'retrieval goes on with less');
+      degradations.add(reason);
+      return null;
+    }
+
+    async function embedQuery(model: string): Promise<Float32Array | null> {
+      try {
+        const text = `${await models.queryPrefix(model)}${query}`;
+        const [vector] = await embedders.of(model).embed([text], { signal: patience() });
+        if (vector === undefined) throw appError('model_response_invalid', { detail: 'A vector is missing.' });
+        return vector;
+      } catch (error) {
+        return goOnWithout('embedder_unavailable', error);
+      }
+    }
+
+    function queryVector(model: string): Promise<Float32Array | null> {
+      const vector = queryVectors.get(model) ?? embedQuery(model);
+      queryVectors.set(model, vector);
+      return vector;
+    }
+
+    async function byWords({ group, limit }: Leg): Promise<LegHit[]> {
+      const readable = { ...documents, retrievalSettings: group.retrievalSettings };
+      const hits = await searchWords({ readable, model: group.embeddingModel, terms, limit });
+      return hits.map(({ chunkId, score }) => ({ id: chunkId, score }));
+    }
+
+    async function byVectors({ group, limit }: Leg): Promise<LegHit[] | null> {
+      const { retrievalSettings, embeddingModel: model, settings } = group;
+      const vector = await queryVector(model);
+      if (vector === null) return null;
+      const readable = { ...documents, retrievalSettings };
+      const minSimilarity = settings.minVectorSimilarity;
+      const waiting = patience();
+      try {
+        const hits = await vectors.search({ readable, model, vector, limit, minSimilarity, signal: waiting });
+        return hits.map(({ chunkId, similarity }) => ({ id: chunkId, score: similarity }));
+      } catch (error) {
+        if (!(error instanceof AppError) && !waiting.aborted) throw error;
+        return goOnWithout('vector_store_unavailable', error);
+      }
+    }
+
+    return {
+      /** Best first; null when the leg cannot answer, which `degradations` then gives a reason for. */
+      search: (leg: Leg): Promise<LegHit[] | null> => (leg.kind === 'words' ? byWords(leg) : byVectors(leg)),
+      /** Each reason once. */
+      degradations: (): RetrievalDegradation[] => Array.from(degradations, (reason) => ({ reason })),
+    };
+  };
+}
