@@ -53,7 +53,7 @@ export function createGroupSearch(deps: LegSearchDeps) {
       return asked.map((leg) => {
         const found = leg.found ?? [];
         const confirmed = found.filter(({ id }) => signatures.get(id) === leg.group.signature);
-        return { ...leg, found, confirmed: confirmed.slice(0, ownLimit(leg)) };
+        return { ...leg, found, confirmed: confirmed.slice(0, leg.limit) };
       });
     }
 
@@ -93,41 +93,36 @@ function legsOf(groups: readonly DocumentGroup[], depth: number): Leg[] {
   const words = groups.filter(({ settings }) => settings.mode !== 'vector');
   const meaning = groups.filter(({ settings }) => settings.mode !== 'word_match');
   return [
-    ...words.map((group): Leg => ({ group, kind: 'words', limit: group.settings.wordMatchLimit })),
+    ...words.map((group): Leg => {
+      const limit = group.settings.wordMatchLimit;
+      return { group, kind: 'words', limit, asked: limit };
+    }),
     ...meaning.map((group): Leg => {
-      const limit = Math.min(depth * group.settings.vectorLimit, deepestSearch);
-      return { group, kind: 'vectors', limit };
+      const limit = group.settings.vectorLimit;
+      return { group, kind: 'vectors', limit, asked: Math.min(depth * limit, deepestSearch) };
     }),
   ];
 }
 
-/** Scores of words are of one index, similarities of one model: these are the legs that groups share. */
 function groupsOf(answers: readonly Answer[]): RetrievalGroup[] {
-  return Array.from(
-    Map.groupBy(answers, ({ group }) => group),
-    ([{ settings }, legs]) => ({
-      rrfK: settings.rrfK,
-      legs: new Map(
-        legs.map(({ group, kind, confirmed }) => [
-          kind === 'words' ? kind : `${kind} ${group.embeddingModel}`,
-          confirmed,
-        ]),
-      ),
-    }),
-  );
+  const byGroup = Map.groupBy(answers, ({ group }) => group);
+  return Array.from(byGroup, ([{ settings }, legs]) => ({
+    rrfK: settings.rrfK,
+    legs: new Map(legs.map((leg) => [nameOf(leg), leg.confirmed])),
+  }));
 }
 
-function ownLimit({ group, kind }: Leg): number {
-  return kind === 'words' ? group.settings.wordMatchLimit : group.settings.vectorLimit;
+/** Scores of words are of one index, similarities of one model: these are the legs that groups share. */
+function nameOf({ group, kind }: Leg): string {
+  return kind === 'words' ? kind : `${kind} of ${group.embeddingModel}`;
 }
 
 function hasLostSome({ found, confirmed }: Answer): boolean {
   return confirmed.length < found.length;
 }
 
-function couldHaveMore({ group, kind, limit, found, confirmed }: Answer): boolean {
-  if (kind === 'words' || limit === deepestSearch) return false;
-  return found.length === limit && confirmed.length < ownLimit({ group, kind, limit });
+function couldHaveMore({ kind, limit, asked, found, confirmed }: Answer): boolean {
+  return kind === 'vectors' && asked < deepestSearch && found.length === asked && confirmed.length < limit;
 }
 
 function nothingAnswers(degradations: readonly RetrievalDegradation[]) {

@@ -12,8 +12,8 @@ import { createWordSearchRepository } from './word-search.repository.ts';
 /** A person waits for the answer: rather words alone than a slow embedder, or a slow store. */
 const patienceMs = 10_000;
 
-/** One search of one group. */
-export type Leg = { group: DocumentGroup; kind: 'words' | 'vectors'; limit: number };
+/** A search of one group for `asked` hits, of which `limit` count. */
+export type Leg = { group: DocumentGroup; kind: 'words' | 'vectors'; limit: number; asked: number };
 
 export type LegSearchDeps = {
   db: Db;
@@ -59,13 +59,13 @@ export function createLegSearch(deps: LegSearchDeps) {
       return vector;
     }
 
-    async function byWords({ group, limit }: Leg): Promise<LegHit[]> {
+    async function byWords({ group, asked: limit }: Leg): Promise<LegHit[]> {
       const readable = { ...documents, retrievalSettings: group.retrievalSettings };
       const hits = await searchWords({ readable, model: group.embeddingModel, terms, limit });
       return hits.map(({ chunkId, score }) => ({ id: chunkId, score }));
     }
 
-    async function byVectors({ group, limit }: Leg): Promise<LegHit[] | null> {
+    async function byVectors({ group, asked: limit }: Leg): Promise<LegHit[] | null> {
       const { retrievalSettings, embeddingModel: model, settings } = group;
       const vector = await queryVector(model);
       if (vector === null) return null;

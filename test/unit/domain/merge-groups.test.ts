@@ -1,0 +1,126 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { byScoreThenId, fuse } from '#src/domain/fusion.ts';
+import { type LegHit, mergeGroups, type RetrievalGroup } from '#src/domain/merge-groups.ts';
+
+const ids = 'abcdefghijklmnop'.split('');
+const modes: string[][] = [['words'], ['model-a'], ['model-b'], ['words', 'model-a'], ['words', 'model-b']];
+
+/** Few different scores, so that there are ties. */
+const hitsOf = (names: readonly string[]): fc.Arbitrary<LegHit[]> =>
+  fc
+    .shuffledSubarray([...names])
+    .chain((found) => fc.tuple(...found.map((id) => fc.integer({ min: 0, max: 6 }).map((score) => ({ id, score })))));
+
+const groupOf = (names: readonly string[]): fc.Arbitrary<RetrievalGroup> =>
+  fc.tuple(fc.integer({ min: 1, max: 100 }), fc.constantFrom(...modes)).chain(([rrfK, legs]) =>
+    fc.tuple(...legs.map((leg) => hitsOf(names).map((hits) => [leg, hits] as const))).map((found) => {
+      return { rrfK, legs: new Map(found) };
+    }),
+  );
+
+const threeGroups = fc.tuple(groupOf(ids.slice(0, 5)), groupOf(ids.slice(5, 10)), groupOf(ids.slice(10)));
+const order = (hits: readonly { id: string }[]) => hits.map(({ id }) => id);
+
+/** The rule by its words, without a thought of speed: the rank of a hit among all hits of its leg. */
+function rankIn(leg: string, id: string, groups: readonly RetrievalGroup[]): number {
+  const all = groups.flatMap((group) => group.legs.get(leg) ?? []);
+  return order([...all].sort(byScoreThenId)).indexOf(id) + 1;
+}
+
+function reciprocalRanks(group: RetrievalGroup, rrfK: number, groups: readonly RetrievalGroup[]) {
+  const found = new Set([...group.legs.values()].flatMap(order));
+  const score = (id: string) =>
+    [...group.legs].reduce(
+      (sum, [leg, hits]) => sum + (order(hits).includes(id) ? 1 / (rrfK + rankIn(leg, id, groups)) : 0),
+      0,
+    );
+  return Array.from(found, (id) => ({ id, score: score(id) })).sort(byScoreThenId);
+}
+
+describe('merging groups of different settings', () => {
+  it('gives the i-th hit of each own order the i-th largest score of its group', () => {
+    fc.assert(
+      fc.property(threeGroups, (groups) => {
+        const scores = new Map(mergeGroups(groups).map(({ id, score }) => [id, score]));
+        for (const group of groups) {
+          const own = reciprocalRanks(group, group.rrfK, groups);
+          const normalized = reciprocalRanks(group, 60, groups).map(({ score }) => (61 / group.legs.size) * score);
+          for (const [index, { id }] of own.entries()) {
+            expect(scores.get(id)).closeTo(normalized[index] ?? Number.NaN, 1e-12);
+          }
+        }
+      }),
+    );
+  });
+
+  it('puts the best first and keeps each own order', () => {
+    fc.assert(
+      fc.property(threeGroups, (groups) => {
+        const merged = mergeGroups(groups);
+        expect(merged).deep.equal([...merged].sort((a, b) => b.score - a.score));
+        for (const group of groups) {
+          const own = order(reciprocalRanks(group, group.rrfK, groups));
+          expect(order(merged).filter((id) => own.includes(id))).deep.equal(own);
+        }
+      }),
+    );
+  });
+
+  it('is plain fusion when there is one group', () => {
+    fc.assert(
+      fc.property(groupOf(ids), (only) => {
+        const legs = [...only.legs.values()].map((leg) => order([...leg].sort(byScoreThenId)));
+        expect(order(mergeGroups([only]))).deep.equal(order(fuse(legs, only.rrfK)));
+      }),
+    );
+  });
+
+  it('gives the first of all legs that a group has the same score, be it one or two', () => {
+    const hit = (id: string) => [{ id, score: 1 }];
+    const groups = [
+      { rrfK: 1, legs: new Map([['words', hit('a')]]) },
+      { rrfK: 60, legs: new Map([['model-a', hit('b')]]) },
+    ];
+    expect(mergeGroups(groups)).deep.equal([
+      { id: 'a', score: 1 },
+      { id: 'b', score: 1 },
+    ]);
+    const both = new Map(['words', 'model-a'].map((leg) => [leg, hit('c')]));
+    expect(mergeGroups([{ rrfK: 9, legs: both }])[0]?.score).closeTo(1, 1e-12);
+  });
+
+  it('does not depend on the order in which groups come', () => {
+    fc.assert(
+      fc.property(threeGroups, ([a, b, c]) => {
+        expect(mergeGroups([c, a, b])).deep.equal(mergeGroups([a, b, c]));
+      }),
+    );
+  });
+
+  it("keeps the other groups' order when one document gets another rrf_k", () => {
+    const rrfK = fc.integer({ min: 1, max: 100 });
+    fc.assert(
+      fc.property(threeGroups, fc.constantFrom(...ids.slice(0, 5)), rrfK, ([a, b, c], moved, other) => {
+        const split = (isMoved: boolean) =>
+          new Map([...a.legs].map(([leg, hits]) => [leg, hits.filter(({ id }) => (id === moved) === isMoved)]));
+        const after = [{ ...a, legs: split(false) }, { rrfK: other, legs: split(true) }, b, c];
+        const others = (groups: RetrievalGroup[]) => order(mergeGroups(groups)).filter((id) => id >= 'f');
+        expect(others(after)).deep.equal(others([a, b, c]));
+      }),
+    );
+  });
+
+  it('gives a small group no first rank of its own', () => {
+    const words = (...hits: [string, number][]) => new Map([['words', hits.map(([id, score]) => ({ id, score }))]]);
+    const large = { rrfK: 60, legs: words(['a', 9], ['b', 8]) };
+    const small = { rrfK: 60, legs: words(['z', 1]) };
+    expect(order(mergeGroups([small, large]))).deep.equal(['a', 'b', 'z']);
+  });
+
+  it('keeps the best fifty', () => {
+    const many = Array.from({ length: 120 }, (_, index) => ({ id: `${index}`.padStart(3, '0'), score: -index }));
+    const halves = [many.slice(0, 60), many.slice(60)].map((hits) => ({ rrfK: 60, legs: new Map([['words', hits]]) }));
+    expect(order(mergeGroups(halves))).deep.equal(order(many.slice(0, 50)));
+  });
+});
