@@ -1,5 +1,6 @@
 import { modelServerUrl } from './launchers/model-server.ts';
 import { postgresUrl } from './launchers/postgres.ts';
+import { qdrantUrl } from './launchers/qdrant.ts';
 import type { Secrets } from './secrets.ts';
 import type { StartSettings } from './settings.ts';
 
@@ -7,7 +8,8 @@ export const DATABASE = 'agent_conversation_service';
 
 // Where a service runs is the business of these scripts: API and worker get addresses, and cannot tell the modes apart.
 const NOT_FOR_THE_APPLICATION = new Set([
-  ...['POSTGRES_PORT', 'TEMPORAL_PORT', 'TEMPORAL_UI_PORT', 'MODEL_SERVER_PORT', 'MODEL_DIR', 'LLM_THREADS'],
+  ...['POSTGRES_PORT', 'TEMPORAL_PORT', 'TEMPORAL_UI_PORT', 'MODEL_SERVER_PORT', 'QDRANT_PORT'],
+  ...['MODEL_DIR', 'LLM_THREADS'],
   ...['INIT_CWD', 'COLOR', 'EDITOR', 'NODE', 'NODE_CHANNEL_FD'],
 ]);
 
@@ -18,7 +20,7 @@ export function applicationEnvironment(options: {
   secrets: Secrets;
 }): Record<string, string> {
   const { user, settings, secrets } = options;
-  const { postgres, temporal, modelServer, provider, alignmentBaseUrl, chatModel } = settings;
+  const { postgres, temporal, qdrant, modelServer, provider, alignmentBaseUrl, chatModel } = settings;
   const localModels = modelServer && modelServerUrl(modelServer.port);
   const env: Record<string, string | null | undefined> = {
     ...Object.fromEntries(Object.entries(user).filter(([name]) => isForTheApplication(name))),
@@ -33,6 +35,7 @@ export function applicationEnvironment(options: {
         : postgresUrl({ port: postgres.port, password: secrets.postgresPassword, database: DATABASE }),
     TEMPORAL_ADDRESS: temporal.kind === 'external' ? temporal.address : `127.0.0.1:${temporal.port}`,
     TEMPORAL_UI_URL: temporal.kind === 'external' ? temporal.uiUrl : `http://127.0.0.1:${temporal.uiPort}`,
+    QDRANT_URL: qdrant?.kind === 'embedded' ? qdrantUrl(qdrant.port) : qdrant?.url,
     OPENAI_BASE_URL: provider?.baseUrl ?? localModels,
     OPENAI_API_KEY: provider?.apiKey,
     CHAT_MODEL: chatModel,

@@ -7,6 +7,7 @@ import { applicationEnvironment, DATABASE } from './application-environment.ts';
 import { application, untilServing } from './launchers/application.ts';
 import { modelServer } from './launchers/model-server.ts';
 import { ensureDatabase, postgresUrl, preparePostgres } from './launchers/postgres.ts';
+import { qdrantFacade } from './launchers/qdrant.ts';
 import { temporalServer } from './launchers/temporal.ts';
 import { openSecrets, type Secrets } from './secrets.ts';
 import type { StartSettings } from './settings.ts';
@@ -48,7 +49,7 @@ function checkConfig(env: Record<string, string>) {
   }
 }
 
-function chosenPorts({ host, port, postgres, temporal, modelServer }: StartSettings): ChosenPort[] {
+function chosenPorts({ host, port, postgres, temporal, qdrant, modelServer }: StartSettings): ChosenPort[] {
   const local = { host: '127.0.0.1' };
   return [
     { setting: 'PORT', host, port },
@@ -59,12 +60,13 @@ function chosenPorts({ host, port, postgres, temporal, modelServer }: StartSetti
           { setting: 'TEMPORAL_UI_PORT', ...local, port: temporal.uiPort },
         ]
       : []),
+    ...(qdrant?.kind === 'embedded' ? [{ setting: 'QDRANT_PORT', ...local, port: qdrant.port }] : []),
     ...(modelServer ? [{ setting: 'MODEL_SERVER_PORT', ...local, port: modelServer.port }] : []),
   ];
 }
 
 async function embeddedServices(settings: StartSettings, secrets: Secrets): Promise<ChildSpec[]> {
-  const { toolsDir, dataDir, postgres, temporal } = settings;
+  const { toolsDir, dataDir, postgres, temporal, qdrant } = settings;
   const specs: ChildSpec[] = [];
   if (postgres.kind === 'embedded') {
     const { port } = postgres;
@@ -72,6 +74,9 @@ async function embeddedServices(settings: StartSettings, secrets: Secrets): Prom
   }
   if (temporal.kind === 'embedded') {
     specs.push(temporalServer({ toolsDir, dataDir, port: temporal.port, uiPort: temporal.uiPort }));
+  }
+  if (qdrant?.kind === 'embedded') {
+    specs.push(qdrantFacade({ toolsDir, dataDir, port: qdrant.port, apiKey: qdrant.apiKey }));
   }
   if (settings.modelServer) {
     const { modelDir, chatModel } = settings;

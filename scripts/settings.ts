@@ -14,6 +14,10 @@ const startSettings = z.object({
   TEMPORAL_PORT: port.default(7233),
   TEMPORAL_UI_PORT: port.default(8233),
   MODEL_SERVER_PORT: port.default(3010),
+  QDRANT_PORT: port.default(63_330),
+  VECTOR_STORE: z.enum(['pgvector', 'qdrant']).optional(),
+  QDRANT_URL: z.string().optional(),
+  QDRANT_API_KEY: z.string().optional(),
   DATABASE_URL: z.string().optional(),
   TEMPORAL_ADDRESS: z.string().optional(),
   TEMPORAL_UI_URL: z.string().optional(),
@@ -37,6 +41,8 @@ export type StartSettings = {
   temporal:
     | { kind: 'embedded'; port: number; uiPort: number }
     | { kind: 'external'; address: string; uiUrl: string | null };
+  /** Null: the vectors are in Postgres. */
+  qdrant: { kind: 'embedded'; port: number; apiKey: string | null } | { kind: 'external'; url: string } | null;
   /** Null when neither the models nor alignment need it. */
   modelServer: { port: number } | null;
   /** Who serves chat, judging and embeddings; null: the local model server. */
@@ -66,12 +72,19 @@ export function readStartSettings(env: Record<string, string | undefined>): Star
     temporal: s.TEMPORAL_ADDRESS
       ? { kind: 'external', address: s.TEMPORAL_ADDRESS, uiUrl: s.TEMPORAL_UI_URL ?? null }
       : { kind: 'embedded', port: s.TEMPORAL_PORT, uiPort: s.TEMPORAL_UI_PORT },
+    qdrant: chosenQdrant(s),
     modelServer: provider !== null && alignmentBaseUrl !== null ? null : { port: s.MODEL_SERVER_PORT },
     provider,
     alignmentBaseUrl,
     chatModel: s.CHAT_MODEL ?? null,
     modelDir: s.MODEL_DIR ? resolve(s.MODEL_DIR) : null,
   };
+}
+
+function chosenQdrant(s: z.infer<typeof startSettings>): StartSettings['qdrant'] {
+  if (s.VECTOR_STORE === 'pgvector') return null;
+  if (s.QDRANT_URL) return { kind: 'external', url: s.QDRANT_URL };
+  return s.VECTOR_STORE ? { kind: 'embedded', port: s.QDRANT_PORT, apiKey: s.QDRANT_API_KEY ?? null } : null;
 }
 
 const modelFolders = z.object({
@@ -92,6 +105,7 @@ const testServiceSettings = z.object({
   TEMPORAL_PORT: port.optional(),
   TEMPORAL_UI_PORT: port.optional(),
   MODEL_SERVER_PORT: port.optional(),
+  QDRANT_PORT: port.optional(),
 });
 
 /** Settings of the services that only tests use: every port is free to choose. */
@@ -105,6 +119,7 @@ export function readTestServiceSettings(env: Record<string, string | undefined>)
       temporal: s.TEMPORAL_PORT,
       temporalUi: s.TEMPORAL_UI_PORT,
       modelServer: s.MODEL_SERVER_PORT,
+      qdrant: s.QDRANT_PORT,
     },
   };
 }

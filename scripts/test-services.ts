@@ -1,6 +1,7 @@
 import { migrate } from '#src/adapters/postgres/migrate.ts';
 import { modelServer, modelServerUrl } from './launchers/model-server.ts';
 import { ensureDatabase, postgresUrl, preparePostgres } from './launchers/postgres.ts';
+import { qdrantFacade, qdrantUrl } from './launchers/qdrant.ts';
 import { temporalServer } from './launchers/temporal.ts';
 import { findFreePorts } from './supervisor/ports.ts';
 import type { Supervisor } from './supervisor/supervisor.ts';
@@ -9,12 +10,12 @@ import type { Supervisor } from './supervisor/supervisor.ts';
 const PASSWORD = 'test';
 const DATABASE = 'test';
 
-export type TestPorts = { postgres: number; temporal: number; temporalUi: number; modelServer: number };
+export type TestPorts = { postgres: number; temporal: number; temporalUi: number; modelServer: number; qdrant: number };
 
 /** One for each service, free at this moment. */
 export async function findTestPorts(): Promise<TestPorts> {
-  const [postgres = 0, temporal = 0, temporalUi = 0, modelServer = 0] = await findFreePorts(4);
-  return { postgres, temporal, temporalUi, modelServer };
+  const [postgres = 0, temporal = 0, temporalUi = 0, modelServer = 0, qdrant = 0] = await findFreePorts(5);
+  return { postgres, temporal, temporalUi, modelServer, qdrant };
 }
 
 /**
@@ -33,6 +34,7 @@ export async function startTestServices(options: {
     await preparePostgres({ toolsDir, dataDir, ...database, durable: false }),
     temporalServer({ toolsDir, dataDir, port: ports.temporal, uiPort: ports.temporalUi }),
     modelServer({ toolsDir, port: ports.modelServer }),
+    qdrantFacade({ toolsDir, dataDir, port: ports.qdrant }),
   ]);
   const adminUrl = postgresUrl(database);
   const databaseUrl = postgresUrl({ ...database, database: DATABASE });
@@ -44,5 +46,6 @@ export async function startTestServices(options: {
     TEST_DATABASE_URL: databaseUrl,
     TEST_TEMPORAL_ADDRESS: `127.0.0.1:${ports.temporal}`,
     TEST_MODEL_BASE_URL: modelServerUrl(ports.modelServer),
+    TEST_QDRANT_URL: qdrantUrl(ports.qdrant),
   };
 }

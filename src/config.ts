@@ -10,7 +10,7 @@ const port = z.coerce.number().int().min(0).max(65_535);
 const seconds = z.coerce.number().int().positive();
 const url = z.url({ protocol: /^https?$/, error: 'must be an http(s):// address' });
 // Errors quote addresses, and a path is put behind them.
-const modelUrl = url.refine(
+const keylessUrl = url.refine(
   (text) => !/[?#]|\/\/[^/]*@/.test(text),
   'must have no user, password, query or fragment: keys have settings of their own',
 );
@@ -94,18 +94,26 @@ const settings = z.object({
   TEMPORAL_NAMESPACE: z.string().min(1).default('default'),
   TEMPORAL_UI_URL: url.optional(),
 
-  OPENAI_BASE_URL: modelUrl,
+  VECTOR_STORE: z.enum(['pgvector', 'qdrant']).optional(),
+  QDRANT_URL: keylessUrl.optional(),
+  QDRANT_API_KEY: apiKey.optional(),
+  QDRANT_COLLECTION_PREFIX: z
+    .string()
+    .regex(/^[a-z0-9-]{1,40}$/, 'must be up to 40 lower-case letters, digits and hyphens')
+    .default('acs'),
+
+  OPENAI_BASE_URL: keylessUrl,
   OPENAI_API_KEY: apiKey.default('local'),
   CHAT_MODEL: z.string().min(1).default('extractive-1'),
   EMBEDDING_MODEL: z.string().min(1).default('all-minilm-l6-v2-int8-r2'),
   EMBEDDING_DIMENSIONS: z.coerce.number().int().min(1).max(16_000).optional(),
   RERANK_MODEL: z.string().min(1).optional(),
-  RERANK_BASE_URL: modelUrl.optional(),
+  RERANK_BASE_URL: keylessUrl.optional(),
   RERANK_API_KEY: apiKey.optional(),
   MODEL_PRICES: json
     .pipe(z.record(z.string(), z.strictObject({ input: price, cached_input: price, output: price })))
     .optional(),
-  ALIGNMENT_EMBEDDING_BASE_URL: modelUrl.optional(),
+  ALIGNMENT_EMBEDDING_BASE_URL: keylessUrl.optional(),
   ALIGNMENT_EMBEDDING_MODEL: z
     .enum(calibratedModels, `alignment is calibrated for ${calibratedModels.join(', ')} only`)
     .default('all-minilm-l6-v2-int8-r2'),
@@ -139,6 +147,7 @@ export type Config = Readonly<{
   toolsDir: string | null;
   database: { url: string; poolSize: number };
   temporal: { address: string; namespace: string; uiUrl: string | null };
+  vectors: { store: 'pgvector' } | { store: 'qdrant'; url: string; apiKey: string | null; collectionPrefix: string };
   models: {
     baseUrl: string;
     apiKey: string;
@@ -190,6 +199,7 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
     toolsDir: s.TOOLS_DIR ?? null,
     database: { url: s.DATABASE_URL, poolSize: s.DATABASE_POOL_SIZE },
     temporal: { address: s.TEMPORAL_ADDRESS, namespace: s.TEMPORAL_NAMESPACE, uiUrl: s.TEMPORAL_UI_URL ?? null },
+    vectors: vectorStore(s),
     models: {
       baseUrl: s.OPENAI_BASE_URL,
       apiKey: s.OPENAI_API_KEY,
@@ -234,6 +244,18 @@ function readPrivateKey(s: {
     const reason = error instanceof Error ? error.message : 'not readable';
     throw new ConfigError(`wrong setting JWT_PRIVATE_KEY_FILE: ${reason}`);
   }
+}
+
+function vectorStore(s: z.infer<typeof settings>): Config['vectors'] {
+  const store = s.VECTOR_STORE ?? (s.QDRANT_URL === undefined ? 'pgvector' : 'qdrant');
+  if (store === 'pgvector') return { store };
+  if (s.QDRANT_URL === undefined) throw new ConfigError('wrong setting QDRANT_URL: VECTOR_STORE=qdrant needs it');
+  return {
+    store,
+    url: s.QDRANT_URL,
+    apiKey: s.QDRANT_API_KEY ?? null,
+    collectionPrefix: s.QDRANT_COLLECTION_PREFIX,
+  };
 }
 
 function modelPrices(

@@ -14,6 +14,7 @@ import { createTextAnalyzer } from './adapters/text/text-analyzer.ts';
 import { createTokenCounter } from './adapters/text/token-counter.ts';
 import { createRs256AccessTokens } from './adapters/tokens/rs256-access-tokens.ts';
 import { createPgVectorStore } from './adapters/vectors/pgvector.ts';
+import { createQdrantVectorStore } from './adapters/vectors/qdrant.ts';
 import type { Config } from './config.ts';
 import { embeddingSpace } from './domain/embedding-space.ts';
 import { defaultRagConfig } from './domain/rag-config.ts';
@@ -116,7 +117,8 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const estimateTokens = (text: string) => tokens.count(text);
   const embedders = createEmbedders({ ...config.models, estimateTokens });
   const embeddingModel = embeddingSpace(config.models.embeddingModel, config.models.embeddingDimensions);
-  const vectors = createPgVectorStore(db);
+  const vectors =
+    config.vectors.store === 'qdrant' ? createQdrantVectorStore(config.vectors) : createPgVectorStore(db);
 
   const models = createModelsService({
     catalog: createModelCatalog(config.models),

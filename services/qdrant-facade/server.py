@@ -70,7 +70,7 @@ def serve(host: str, port: int, collections: CollectionsFolder, api_key: str | N
 
         def answer(self) -> None:
             began = time.perf_counter()
-            path = unquote(urlsplit(self.path).path)
+            path = urlsplit(self.path).path
             body = self.read_body()
             if path in HEALTH:
                 return self.send(200, HEALTH[path].encode(), "text/plain")
@@ -101,7 +101,7 @@ def serve(host: str, port: int, collections: CollectionsFolder, api_key: str | N
             found = [(method, match, handle) for method, pattern, handle in table if (match := pattern.fullmatch(path))]
             for method, match, handle in found:
                 if method == self.command:
-                    return handle(json.loads(body) if body else {}, *match.groups())
+                    return handle(json.loads(body) if body else {}, *map(unquote, match.groups()))
             raise Problem(405, "Method not allowed") if found else Problem(404, f"Not found: {path}")
 
         def read_body(self) -> bytes | None:

@@ -13,7 +13,6 @@ INDEXES: dict[str, Callable[..., object]] = {
     "keyword": engine.KeywordIndexParams,
     "integer": engine.IntegerIndexParams,
     "float": engine.FloatIndexParams,
-    "bool": engine.BoolIndexParams,
     "uuid": engine.UuidIndexParams,
     "datetime": engine.DatetimeIndexParams,
 }
@@ -58,6 +57,8 @@ def query_filter(body: Json | None) -> engine.Filter | None:
 
 
 def condition(body: Json) -> object:
+    if "is_empty" in body:
+        return engine.IsEmptyCondition(body["is_empty"]["key"])
     if "has_id" in body:
         return engine.HasIdCondition({point_id(one) for one in body["has_id"]})
     if "key" in body:
@@ -74,6 +75,9 @@ def condition(body: Json) -> object:
 
 def match(body: Json) -> object:
     if "value" in body:
+        # The engine's Python side takes a truth value for a number.
+        if isinstance(body["value"], bool):
+            raise unsupported("matching truth values")
         return engine.MatchValue(value=body["value"])
     if "any" in body:
         return engine.MatchAny(any=body["any"])
@@ -87,7 +91,10 @@ def filtered_keys(body: Json | None) -> set[str]:
     keys: set[str] = set()
     for clause in (body or {}).values():
         for one in as_list(clause or []):
-            keys |= {one["key"]} if "key" in one else filtered_keys(None if "has_id" in one else one)
+            if "key" in one or "is_empty" in one:
+                keys.add(one.get("key") or one["is_empty"]["key"])
+            elif "has_id" not in one:
+                keys |= filtered_keys(one)
     return keys
 
 

@@ -29,6 +29,11 @@ export function testServices(): TestServices {
   };
 }
 
+/** A Qdrant server that tests share, each with a prefix of its own. */
+export function testQdrantUrl(): string {
+  return required('TEST_QDRANT_URL');
+}
+
 function required(name: string): string {
   const value = process.env[name];
   if (value) return value;

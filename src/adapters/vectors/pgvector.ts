@@ -28,7 +28,8 @@ export function createPgVectorStore(db: Db): VectorStore {
     // Searches join the documents, which say it all.
     async publish() {},
 
-    async search({ readable, model, vector, limit, minSimilarity }) {
+    async search({ readable, model, vector, limit, minSimilarity, signal }) {
+      signal?.throwIfAborted();
       // The distance is computed after the filter on model and size: vectors of two sizes cannot be compared at all.
       const { rows } = await db.raw<{ rows: VectorHit[] }>(
         `select chunk_id, 1 - distance as similarity

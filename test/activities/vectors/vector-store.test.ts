@@ -1,190 +1,254 @@
 import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
-import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
-import { defaultRagConfig } from '#src/domain/rag-config.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
-import { createTestDatabase } from '#test/support/services.ts';
+import { openQdrant } from '#test/support/qdrant.ts';
+import { testQdrantUrl } from '#test/support/services.ts';
+import {
+  createVectorFixture,
+  testModel as model,
+  type NewDocument,
+  type StoredDocument,
+  type VectorFixture,
+} from '#test/support/vector-fixture.ts';
 
-const model = 'test-model';
+type Opened = { vectors: VectorStore; close?: () => Promise<void> };
 
-describe('the vector store in Postgres', () => {
-  let database: Awaited<ReturnType<typeof createTestDatabase>>;
-  let db: Db;
-  let vectors: VectorStore;
-  let orgId: string;
-  const userId = uuidv7();
+const stores: Record<string, (db: Db) => Opened> = {
+  'in Postgres': (db) => ({ vectors: createPgVectorStore(db) }),
+  "on Qdrant's engine": () => openQdrant({ url: testQdrantUrl(), apiKey: null }),
+};
+const { QDRANT_URL: url, QDRANT_API_KEY: apiKey = null } = process.env;
+if (url) stores['on a Qdrant server'] = () => openQdrant({ url, apiKey });
+else console.log('  QDRANT_URL is not set: the vector store is not tested on a Qdrant server.');
 
-  before(async () => {
-    database = await createTestDatabase();
-    db = createDatabase({ url: database.url, maxConnections: 5, applicationName: 'test' });
-    vectors = createPgVectorStore(db);
-    await db('users').insert({ id: userId, email: 'ada@example.com', displayName: 'Ada' });
-  });
-  after(async () => {
-    await db.destroy();
-    await database.drop();
-  });
-  beforeEach(async () => {
-    orgId = await addOrganization();
-  });
+for (const [place, open] of Object.entries(stores)) {
+  describe(`the vector store ${place}`, () => {
+    let fixture: VectorFixture;
+    let vectors: VectorStore;
+    let closeStore: Opened['close'];
+    let orgId: string;
 
-  async function addOrganization(): Promise<string> {
-    const id = uuidv7();
-    await db('organizations').insert({ id, name: 'Org' });
-    return id;
-  }
-
-  /** A document in its generation 1, with one chunk for each angle (in degrees from the first axis). */
-  async function addDocument(
-    angles: number[],
-    options: { acl?: string[]; org?: string; generation?: number; model?: string } = {},
-  ): Promise<{ documentId: string; chunkIds: string[] }> {
-    const org = options.org ?? orgId;
-    const documentId = uuidv7();
-    await db('documents').insert({
-      id: documentId,
-      orgId: org,
-      name: 'Doc',
-      fileName: 'doc.txt',
-      sizeBytes: 1,
-      contentSha256: 'x',
-      blobKey: 'x',
-      generation: 1,
-      activeGeneration: 1,
-      ragConfig: JSON.stringify(defaultRagConfig({ embeddingModel: model, hasReranker: false })),
-      acl: options.acl ?? ['user:ada'],
-      createdBy: userId,
-      updatedBy: userId,
+    before(async () => {
+      fixture = await createVectorFixture();
+      ({ vectors, close: closeStore } = open(fixture.db));
     });
-    const points = angles.map((angle) => ({
-      id: uuidv7(),
-      documentId,
-      generation: options.generation ?? 1,
-      vector: at(angle),
-    }));
-    await vectors.upsert({ orgId: org, model: options.model ?? model, points });
-    return { documentId, chunkIds: points.map((point) => point.id) };
-  }
-
-  const at = (degrees: number) =>
-    Float32Array.of(Math.cos((degrees * Math.PI) / 180), Math.sin((degrees * Math.PI) / 180), 0);
-
-  const search = (readable: { acl?: string[]; includeDocumentIds?: string[]; excludeDocumentIds?: string[] } = {}) =>
-    vectors.search({
-      readable: { orgId, acl: ['user:ada'], ...readable },
-      model,
-      vector: at(0),
-      limit: 10,
-      minSimilarity: -1,
+    after(async () => {
+      await closeStore?.();
+      await fixture.close();
     });
-  const idsOf = (hits: { chunkId: string }[]) => hits.map((hit) => hit.chunkId);
+    beforeEach(async () => {
+      orgId = await fixture.addOrganization();
+    });
 
-  it('finds the nearest first, with their cosine similarity', async () => {
-    const { chunkIds } = await addDocument([60, 0, 180]);
-    const hits = await search();
-    expect(idsOf(hits)).deep.equal([chunkIds[1], chunkIds[0], chunkIds[2]]);
-    for (const [index, similarity] of [1, 0.5, -1].entries()) {
-      expect(hits[index]?.similarity).closeTo(similarity, 1e-6);
-    }
-  });
+    const at = (degrees: number) =>
+      Float32Array.of(Math.cos((degrees * Math.PI) / 180), Math.sin((degrees * Math.PI) / 180), 0);
 
-  it('stops at the limit and at the least similarity', async () => {
-    await addDocument([0, 30, 60, 90]);
-    const query = { readable: { orgId, acl: ['user:ada'] }, model, vector: at(0) };
-    expect(await vectors.search({ ...query, limit: 2, minSimilarity: -1 })).length(2);
-    expect(await vectors.search({ ...query, limit: 10, minSimilarity: 0.7 })).length(2);
-  });
+    /** One chunk for each angle, in degrees from the first axis. */
+    const addDocument = (angles: number[], options: Partial<NewDocument> = {}): Promise<StoredDocument> =>
+      fixture.addDocument(vectors, { orgId, vectors: angles.map(at), ...options });
 
-  it('shows only what one of the keys opens, and what may not be read takes no place', async () => {
-    const far = await addDocument([80], { acl: ['team:red', 'user:ada'] });
-    for (let count = 0; count < 20; count++) await addDocument([1], { acl: ['user:grace'] });
-    expect(idsOf(await search())).deep.equal(far.chunkIds);
-    expect(idsOf(await search({ acl: ['team:red'] }))).deep.equal(far.chunkIds);
-    expect(await search({ acl: ['team:blue'] })).deep.equal([]);
-    expect(await search({ acl: [] })).deep.equal([]);
-  });
-
-  it('never shows another organization, not even for the same keys', async () => {
-    await addDocument([0], { org: await addOrganization() });
-    expect(await search()).deep.equal([]);
-  });
-
-  it('shows the active generation only', async () => {
-    await addDocument([0], { generation: 2 });
-    expect(await search()).deep.equal([]);
-  });
-
-  it('includes and excludes documents', async () => {
-    const [one, two] = [await addDocument([0]), await addDocument([10])];
-    expect(idsOf(await search({ includeDocumentIds: [two.documentId] }))).deep.equal(two.chunkIds);
-    expect(idsOf(await search({ excludeDocumentIds: [two.documentId] }))).deep.equal(one.chunkIds);
-    expect(await search({ includeDocumentIds: [] })).deep.equal([]);
-  });
-
-  it('keeps models apart, also when their vectors have other sizes', async () => {
-    const { documentId } = await addDocument([0], { model: 'other-model' });
-    const wide = { id: uuidv7(), documentId, generation: 1, vector: Float32Array.of(1, 0, 0, 0) };
-    await vectors.upsert({ orgId, model: 'wide-model', points: [wide] });
-    expect(await search()).deep.equal([]);
-  });
-
-  it('gives vectors back as they were written, and the newer when a point is written twice', async () => {
-    const { documentId, chunkIds } = await addDocument([20, 40]);
-    const [first = ''] = chunkIds;
-    await vectors.upsert({ orgId, model, points: [{ id: first, documentId, generation: 1, vector: at(70) }] });
-    const stored = await vectors.fetch({ orgId, model, chunkIds: [...chunkIds, uuidv7()] });
-    expect(stored.size).equal(2);
-    expect(stored.get(first)).deep.equal(at(70));
-    expect(await vectors.countGenerations([{ orgId, documentId, generation: 1 }])).deep.equal([2]);
-  });
-
-  it('deletes the older generations of a document, or all', async () => {
-    const { documentId } = await addDocument([0]);
-    const newer = [2, 3].map((generation) => ({ id: uuidv7(), documentId, generation, vector: at(0) }));
-    await vectors.upsert({ orgId, model, points: newer });
-    const counts = () => vectors.countGenerations([1, 2, 3].map((generation) => ({ orgId, documentId, generation })));
-
-    await vectors.deleteGenerations({ orgId, documentId, before: 2 });
-    expect(await counts()).deep.equal([0, 1, 1]);
-    await vectors.deleteGenerations({ orgId, documentId, before: null });
-    expect(await counts()).deep.equal([0, 0, 0]);
-  });
-
-  it('deletes one generation between others', async () => {
-    const { documentId } = await addDocument([0]);
-    const newer = [2, 3].map((generation) => ({ id: uuidv7(), documentId, generation, vector: at(0) }));
-    await vectors.upsert({ orgId, model, points: newer });
-    await vectors.deleteGenerations({ orgId, documentId, from: 2, before: 3 });
-    const generations = [1, 2, 3].map((generation) => ({ orgId, documentId, generation }));
-    expect(await vectors.countGenerations(generations)).deep.equal([1, 0, 1]);
-  });
-
-  it('lists every generation, page by page', async () => {
-    const stored = new Set<string>();
-    for (const org of [orgId, await addOrganization()]) {
-      for (const generation of [1, 3]) {
-        const { documentId } = await addDocument([0, 10], { org, generation });
-        stored.add(`${org} ${documentId} ${generation}`);
-      }
-    }
-    const listed = new Set<string>();
-    for (let after: string | null | undefined; after !== null; ) {
-      const page: Awaited<ReturnType<VectorStore['listGenerations']>> = await vectors.listGenerations({
-        after: after ?? null,
-        limit: 1,
+    type Readable = Parameters<VectorStore['search']>[0]['readable'];
+    const search = (readable: Partial<Readable> = {}) =>
+      vectors.search({
+        readable: { orgId, acl: ['user:ada'], ...readable },
+        ...{ model, vector: at(0), limit: 10, minSimilarity: -1 },
       });
-      for (const of of page.generations) listed.add(`${of.orgId} ${of.documentId} ${of.generation}`);
-      after = page.next;
-    }
-    expect([...listed]).include.members([...stored]);
-  });
+    const idsOf = (hits: { chunkId: string }[]) => hits.map((hit) => hit.chunkId);
+    const rewrite = ({ documentId, generation }: StoredDocument, id: string, degrees: number) =>
+      vectors.upsert({ orgId, model, points: [{ id, documentId, generation, vector: at(degrees) }] });
 
-  it('tells which chunks have a vector, within the organization', async () => {
-    const { chunkIds } = await addDocument([0, 10]);
-    const [known = ''] = chunkIds;
-    expect(await vectors.findExisting({ orgId, chunkIds: [known, uuidv7()] })).deep.equal(new Set([known]));
-    expect(await vectors.findExisting({ orgId: await addOrganization(), chunkIds })).deep.equal(new Set());
+    describe('searching', () => {
+      it('finds the nearest first, with their cosine similarity', async () => {
+        const { chunkIds } = await addDocument([60, 0, 180]);
+        const hits = await search();
+        expect(idsOf(hits)).deep.equal([chunkIds[1], chunkIds[0], chunkIds[2]]);
+        for (const [index, similarity] of [1, 0.5, -1].entries()) {
+          expect(hits[index]?.similarity).closeTo(similarity, 1e-6);
+        }
+      });
+
+      it('puts equals in the order of their ids', async () => {
+        const { chunkIds } = await addDocument([30, 30, 30, 30]);
+        expect(idsOf(await search())).deep.equal([...chunkIds].sort());
+      });
+
+      it('stops at the limit and at the least similarity', async () => {
+        await addDocument([0, 30, 60, 90]);
+        const query = { readable: { orgId, acl: ['user:ada'] }, model, vector: at(0) };
+        expect(await vectors.search({ ...query, limit: 2, minSimilarity: -1 })).length(2);
+        expect(await vectors.search({ ...query, limit: 10, minSimilarity: 0.7 })).length(2);
+      });
+
+      it('shows only what one of the keys opens, and what may not be read takes no place', async () => {
+        const far = await addDocument([80], { acl: ['team:red', 'user:ada'] });
+        await addDocument(new Array(20).fill(1), { acl: ['user:grace'] });
+        expect(idsOf(await search())).deep.equal(far.chunkIds);
+        expect(idsOf(await search({ acl: ['team:red'] }))).deep.equal(far.chunkIds);
+        expect(await search({ acl: ['team:blue'] })).deep.equal([]);
+        expect(await search({ acl: [] })).deep.equal([]);
+      });
+
+      it('includes and excludes documents', async () => {
+        const [one, two] = [await addDocument([0]), await addDocument([10])];
+        expect(idsOf(await search({ includeDocumentIds: [two.documentId] }))).deep.equal(two.chunkIds);
+        expect(idsOf(await search({ excludeDocumentIds: [two.documentId] }))).deep.equal(one.chunkIds);
+        expect(idsOf(await search({ excludeDocumentIds: [] }))).deep.equal([...one.chunkIds, ...two.chunkIds]);
+        expect(await search({ includeDocumentIds: [] })).deep.equal([]);
+      });
+
+      it('keeps to documents with given settings', async () => {
+        const [one, two] = [await addDocument([0]), await addDocument([10], { rrfK: 10 })];
+        expect(idsOf(await search({ retrievalSettings: one.retrievalSettings }))).deep.equal(one.chunkIds);
+        expect(idsOf(await search({ retrievalSettings: two.retrievalSettings }))).deep.equal(two.chunkIds);
+      });
+
+      it('keeps models apart, also those with alike names and those with vectors of other sizes', async () => {
+        for (const name of ['Test-Model', 'test/model', 'test model', `${model}@2`]) {
+          await addDocument([0], { model: name });
+        }
+        await addDocument([], { model: 'wide', vectors: [Float32Array.of(1, 0, 0, 0)] });
+        expect(await search()).deep.equal([]);
+        const { chunkIds } = await addDocument([0]);
+        expect(idsOf(await search())).deep.equal(chunkIds);
+      });
+
+      it('gives up when its caller does', async () => {
+        await addDocument([0]);
+        const readable = { orgId, acl: ['user:ada'] };
+        const signal = AbortSignal.abort(new Error('gone'));
+        const query = { readable, model, vector: at(0), limit: 1, minSimilarity: -1, signal };
+        expect(await vectors.search(query).catch((error: Error) => error.message)).equal('gone');
+      });
+    });
+
+    describe('publishing', () => {
+      it('hides points until their generation is published', async () => {
+        const newer = await addDocument([0], { generation: 2, isPublished: false });
+        expect(await search()).deep.equal([]);
+        expect(await vectors.countGenerations([newer])).deep.equal([1]);
+      });
+
+      it('may be done twice', async () => {
+        const document = await addDocument([0]);
+        await vectors.publish(document);
+        expect(idsOf(await search())).deep.equal(document.chunkIds);
+      });
+
+      it('shows a document to those who may read it now', async () => {
+        const document = await addDocument([0, 10]);
+        await fixture.change(vectors, document, { acl: ['team:red'] });
+        expect(await search()).deep.equal([]);
+        expect(await search({ acl: ['team:red'] })).length(2);
+        await fixture.change(vectors, document, { acl: [] });
+        expect(await search({ acl: ['team:red', 'user:ada'] })).deep.equal([]);
+      });
+
+      it('follows changed settings', async () => {
+        const before = await addDocument([0]);
+        const after = await fixture.change(vectors, before, { rrfK: 10 });
+        expect(await search({ retrievalSettings: before.retrievalSettings })).deep.equal([]);
+        expect(await search({ retrievalSettings: after.retrievalSettings })).length(1);
+      });
+
+      it('is not undone by a batch that was under way for too long', async () => {
+        const document = await addDocument([20]);
+        await rewrite(document, document.chunkIds[0] ?? '', 20);
+        expect(idsOf(await search())).deep.equal(document.chunkIds);
+      });
+    });
+
+    describe('keeping', () => {
+      it('gives vectors back as they were written, and the newer when a point is written twice', async () => {
+        const document = await addDocument([20, 40], { isPublished: false });
+        const [first = '', second = ''] = document.chunkIds;
+        await rewrite(document, first, 70);
+        const stored = await vectors.fetch({ orgId, model, chunkIds: [...document.chunkIds, uuidv7()] });
+        expect([...stored.keys()]).members([first, second]);
+        for (const [index, number] of at(70).entries()) expect(stored.get(first)?.[index]).closeTo(number, 1e-6);
+        expect(await vectors.countGenerations([document])).deep.equal([2]);
+      });
+
+      it('takes more at once than a request should hold', async () => {
+        const wide = Array.from({ length: 60 }, (_, index) => new Float32Array(4_000).fill(0.1, 0, index + 1));
+        const document = await addDocument([], { model: 'very-wide', vectors: wide });
+        expect(await vectors.countGenerations([document])).deep.equal([60]);
+      });
+
+      it('deletes the older generations of a document, or all', async () => {
+        const { documentId } = await addDocument([0]);
+        const newer = [2, 3].map((generation) => ({ id: uuidv7(), documentId, generation, vector: at(0) }));
+        await vectors.upsert({ orgId, model, points: newer });
+        const counts = () =>
+          vectors.countGenerations([1, 2, 3].map((generation) => ({ orgId, documentId, generation })));
+
+        await vectors.deleteGenerations({ orgId, documentId, before: 2 });
+        expect(await counts()).deep.equal([0, 1, 1]);
+        await vectors.deleteGenerations({ orgId, documentId, before: null });
+        expect(await counts()).deep.equal([0, 0, 0]);
+      });
+
+      it('deletes one generation between others, and those of every model', async () => {
+        const { documentId } = await addDocument([0]);
+        const newer = [2, 3].map((generation) => ({ id: uuidv7(), documentId, generation, vector: at(0) }));
+        await vectors.upsert({ orgId, model: 'older-model', points: newer });
+        await vectors.deleteGenerations({ orgId, documentId, from: 2, before: 3 });
+        const generations = [1, 2, 3].map((generation) => ({ orgId, documentId, generation }));
+        expect(await vectors.countGenerations(generations)).deep.equal([1, 0, 1]);
+      });
+
+      it('lists every generation, page by page', async () => {
+        const stored = new Set<string>();
+        for (const org of [orgId, await fixture.addOrganization()]) {
+          for (const generation of [1, 3]) {
+            const { documentId } = await addDocument([0, 10], { orgId: org, generation });
+            stored.add(`${org} ${documentId} ${generation}`);
+          }
+        }
+        const listed = new Set<string>();
+        for (let after: string | null | undefined; after !== null; ) {
+          const page: Awaited<ReturnType<VectorStore['listGenerations']>> = await vectors.listGenerations({
+            after: after ?? null,
+            limit: 1,
+          });
+          for (const of of page.generations) listed.add(`${of.orgId} ${of.documentId} ${of.generation}`);
+          after = page.next;
+        }
+        expect([...listed]).include.members([...stored]);
+      });
+
+      it('tells which chunks have a vector, of whatever model', async () => {
+        const [{ chunkIds }, other] = [await addDocument([0, 10]), await addDocument([0], { model: 'other-model' })];
+        const known = [chunkIds[0] ?? '', ...other.chunkIds];
+        expect(await vectors.findExisting({ orgId, chunkIds: [...known, uuidv7()] })).deep.equal(new Set(known));
+      });
+
+      it('answers for a model and for chunks that it has never heard of', async () => {
+        const of = { orgId, documentId: uuidv7(), generation: 1 };
+        expect(await vectors.countGenerations([])).deep.equal([]);
+        expect(await vectors.countGenerations([of])).deep.equal([0]);
+        expect(await vectors.fetch({ orgId, model: 'unheard-of', chunkIds: [uuidv7()] })).property('size', 0);
+        expect(await vectors.findExisting({ orgId, chunkIds: [] })).property('size', 0);
+        await vectors.upsert({ orgId, model: 'unheard-of', points: [] });
+        await vectors.publish({ ...of, model: 'unheard-of', acl: [], retrievalSettings: '' });
+        await vectors.deleteGenerations({ orgId, documentId: of.documentId, before: null });
+        await vectors.maintain();
+      });
+    });
+
+    it('never lets an organization find, read, publish or delete what is of another', async () => {
+      const foreign = await addDocument([0], { orgId: await fixture.addOrganization() });
+      const { documentId, chunkIds } = foreign;
+      expect(await search()).deep.equal([]);
+      expect(await search({ includeDocumentIds: [documentId] })).deep.equal([]);
+      expect(await vectors.fetch({ orgId, model, chunkIds })).property('size', 0);
+      expect(await vectors.findExisting({ orgId, chunkIds })).property('size', 0);
+      expect(await vectors.countGenerations([{ ...foreign, orgId }])).deep.equal([0]);
+      await vectors.publish({ ...foreign, orgId, acl: ['user:eve'] });
+      await vectors.deleteGenerations({ orgId, documentId, before: null });
+      expect(idsOf(await search({ orgId: foreign.orgId }))).deep.equal(chunkIds);
+      expect(await search({ orgId: foreign.orgId, acl: ['user:eve'] })).deep.equal([]);
+    });
   });
-});
+}

@@ -1,0 +1,209 @@
+import type { Schemas } from '@qdrant/js-client-rest';
+import { createQdrantApi, isMissing, type QdrantServer } from './qdrant-call.ts';
+
+export type Condition = Schemas['Condition'];
+
+/** Points of one organization that also meet these. Every field that a filter names has an index. */
+export type Selection = { orgId: string; must?: Condition[]; mustNot?: Condition[] };
+
+export type StoredPoint = Schemas['Record'];
+
+/** Somebody waits for an answer to a search; words alone serve him better than a slow store. */
+const searchTimeoutMs = 5_000;
+const readTimeoutMs = 30_000;
+/** Also deletions of whole documents, and the first index over a collection that has points already. */
+const writeTimeoutMs = 120_000;
+
+const indexes = {
+  org_id: { type: 'keyword', is_tenant: true },
+  acl: 'keyword',
+  document_id: 'keyword',
+  generation: 'integer',
+  retrieval_settings: 'keyword',
+} as const satisfies Record<string, Schemas['PayloadFieldSchema']>;
+
+/**
+ * The only door to the server: no call gets past it without an organization, except the audit's list. Collections that
+ * do not begin with our prefix are never touched, and one that is missing is empty.
+ */
+export function createQdrantPoints(server: QdrantServer & { collectionPrefix: string }) {
+  const { api, call } = createQdrantApi(server);
+  const ours = `${server.collectionPrefix}_`;
+  const ready = new Set<string>();
+
+  /** The indexes come before the first point: the graph of each tenant is built along them. */
+  async function prepare(collection: string, size: number): Promise<void> {
+    if (ready.has(collection)) return;
+    const limits = { timeoutMs: writeTimeoutMs };
+    const { exists } = await call(api.collectionExists, { collection_name: collection }, limits);
+    if (!exists) {
+      const creation = call(
+        api.createCollection,
+        {
+          collection_name: collection,
+          vectors: { size, distance: 'Cosine' },
+          // One graph for each organization, none across: every search names one.
+          hnsw_config: { m: 0, payload_m: 16 },
+          strict_mode_config: { enabled: true, unindexed_filtering_retrieve: false, unindexed_filtering_update: false },
+        },
+        limits,
+      );
+      await creation.catch(async (error: unknown) => {
+        // Another process was faster.
+        const again = await call(api.collectionExists, { collection_name: collection }, limits);
+        if (!again.exists) throw error;
+      });
+    }
+    for (const [field_name, field_schema] of Object.entries(indexes)) {
+      await call(api.createFieldIndex, { collection_name: collection, wait: true, field_name, field_schema }, limits);
+    }
+    ready.add(collection);
+  }
+
+  async function orNothing<Result>(work: Promise<Result>, nothing: Result): Promise<Result> {
+    return work.catch((error: unknown) => {
+      if (isMissing(error)) return nothing;
+      throw error;
+    });
+  }
+
+  return {
+    collectionOf: (model: string) => `${ours}${model}`,
+
+    /** All of ours, in the order of their names. */
+    async collections(): Promise<string[]> {
+      const { collections } = await call(api.getCollections, {}, { timeoutMs: readTimeoutMs });
+      const names = collections.map(({ name }) => name);
+      return names.filter((name) => name.startsWith(ours)).sort();
+    },
+
+    /** Points that are there already, and do not meet `onlyIf`, stay as they are. */
+    async upsert(
+      collection: string,
+      { points, onlyIf }: { points: Schemas['PointStruct'][]; onlyIf: Condition },
+      size: number,
+    ): Promise<void> {
+      const write = () =>
+        call(
+          api.upsertPoints,
+          { collection_name: collection, wait: true, points, update_filter: { must: [onlyIf] } },
+          { timeoutMs: writeTimeoutMs },
+        );
+      await prepare(collection, size);
+      await write().catch(async (error: unknown) => {
+        if (!isMissing(error)) throw error;
+        // Somebody has deleted it since.
+        ready.delete(collection);
+        await prepare(collection, size);
+        await write();
+      });
+    },
+
+    async query(
+      collection: string,
+      selection: Selection,
+      nearest: { vector: number[]; limit: number; scoreThreshold: number; signal?: AbortSignal | undefined },
+    ): Promise<Schemas['ScoredPoint'][]> {
+      const { vector, limit, scoreThreshold, signal } = nearest;
+      const { points } = await orNothing(
+        call(
+          api.queryPoints,
+          {
+            ...{ collection_name: collection, query: vector, filter: filterOf(selection), limit },
+            ...{ score_threshold: scoreThreshold, with_payload: false },
+          },
+          { timeoutMs: searchTimeoutMs, signal },
+        ),
+        { points: [] },
+      );
+      return points;
+    },
+
+    async read(collection: string, selection: Selection, page: { limit: number; withVector: boolean }) {
+      const { points } = await orNothing(
+        call(
+          api.scrollPoints,
+          {
+            ...{ collection_name: collection, filter: filterOf(selection), limit: page.limit },
+            ...{ with_payload: false, with_vector: page.withVector },
+          },
+          { timeoutMs: readTimeoutMs },
+        ),
+        { points: [] },
+      );
+      return points;
+    },
+
+    async count(collection: string, selection: Selection): Promise<number> {
+      const filter = filterOf(selection);
+      const { count } = await orNothing(
+        call(
+          api.countPoints,
+          { collection_name: collection, filter, exact: true },
+          {
+            timeoutMs: readTimeoutMs,
+          },
+        ),
+        { count: 0 },
+      );
+      return count;
+    },
+
+    async setPayload(collection: string, selection: Selection, payload: Record<string, unknown>): Promise<void> {
+      await orNothing<unknown>(
+        call(
+          api.setPayload,
+          { collection_name: collection, wait: true, filter: filterOf(selection), payload },
+          { timeoutMs: writeTimeoutMs },
+        ),
+        null,
+      );
+    },
+
+    async delete(collection: string, selection: Selection): Promise<void> {
+      await orNothing<unknown>(
+        call(
+          api.deletePoints,
+          { collection_name: collection, wait: true, filter: filterOf(selection) },
+          { timeoutMs: writeTimeoutMs },
+        ),
+        null,
+      );
+    },
+
+    /** For the audit: what points of whatever organization say of themselves, and no more. */
+    async list(collection: string, page: { offset: string | undefined; limit: number }) {
+      const { points, next_page_offset } = await orNothing(
+        call(
+          api.scrollPoints,
+          {
+            ...{ collection_name: collection, limit: page.limit, with_vector: false },
+            with_payload: ['org_id', 'document_id', 'generation'],
+            ...(page.offset !== undefined && { offset: page.offset }),
+          },
+          { timeoutMs: readTimeoutMs },
+        ),
+        { points: [] },
+      );
+      return { points, next: typeof next_page_offset === 'string' ? next_page_offset : null };
+    },
+  };
+}
+
+export function hasValue(key: keyof typeof indexes, value: string | number): Condition {
+  return { key, match: { value } };
+}
+
+export function hasAny(key: keyof typeof indexes, values: readonly string[]): Condition {
+  return { key, match: { any: [...values] } };
+}
+
+export function hasNone(key: keyof typeof indexes): Condition {
+  return { is_empty: { key } };
+}
+
+function filterOf({ orgId, must = [], mustNot = [] }: Selection): Schemas['Filter'] {
+  // What would be sent without one is a query over all organizations.
+  if (orgId === '') throw new TypeError('a query of the vector store needs an organization');
+  return { must: [hasValue('org_id', orgId), ...must], must_not: mustNot };
+}

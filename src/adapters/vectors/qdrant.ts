@@ -1,0 +1,160 @@
+import { createHash } from 'node:crypto';
+import { appError } from '#src/errors.ts';
+import type { GenerationKey, ReadableDocuments, VectorPoint, VectorStore } from '#src/ports/vector-store.ts';
+import { createGate } from '../gate.ts';
+import { isWrongSize, type QdrantServer } from './qdrant-call.ts';
+import { createQdrantPoints, hasAny, hasNone, hasValue, type Selection, type StoredPoint } from './qdrant-points.ts';
+
+/** About 2 MB of JSON: the server refuses bodies of 32 MB, and a smaller one is sooner tried again. */
+const numbersInBody = 100_000;
+
+/** Of the server's similarities: opposite vectors can have one just below −1. */
+const roundingError = 1e-6;
+
+/** How many generations are counted at once. */
+const countsAtOnce = 8;
+
+/**
+ * Chunk vectors in a Qdrant server: one collection for each embedding model, the organization as its tenant. A point
+ * says itself who may read it, so that the filter works before the ranking. It says so once it is published: without
+ * keys nobody finds it.
+ */
+export function createQdrantVectorStore(server: QdrantServer & { collectionPrefix: string }): VectorStore {
+  const points = createQdrantPoints(server);
+  const countInTurn = createGate(countsAtOnce);
+  const collectionOf = (model: string) => points.collectionOf(nameOf(model));
+
+  async function count(collections: readonly string[], of: GenerationKey): Promise<number> {
+    const counts = collections.map((collection) => points.count(collection, generationOf(of)));
+    return (await Promise.all(counts)).reduce((sum, each) => sum + each, 0);
+  }
+
+  return {
+    async upsert({ orgId, model, points: written }) {
+      const size = written[0]?.vector.length;
+      if (size === undefined) return;
+      for (const batch of batchesOf(written, Math.max(1, Math.floor(numbersInBody / size)))) {
+        const body = batch.map(({ id, documentId, generation, vector }) => ({
+          id,
+          vector: [...vector],
+          payload: { org_id: orgId, document_id: documentId, generation },
+        }));
+        // A batch of a worker that was taken for dead can arrive after the generation was published.
+        const onlyIf = hasNone('acl');
+        await sized(points.upsert(collectionOf(model), { points: body, onlyIf }, size));
+      }
+    },
+
+    async publish({ model, acl, retrievalSettings, ...generation }) {
+      const payload = { acl, retrieval_settings: retrievalSettings };
+      await points.setPayload(collectionOf(model), generationOf(generation), payload);
+    },
+
+    async search({ readable, model, vector, limit, minSimilarity, signal }) {
+      const { acl, includeDocumentIds } = readable;
+      if (acl.length === 0 || includeDocumentIds?.length === 0) return [];
+      const nearest = { vector: [...vector], limit, scoreThreshold: minSimilarity - roundingError, signal };
+      const found = await sized(points.query(collectionOf(model), readableBy(readable), nearest));
+      return found
+        .map(({ id, score }) => ({ chunkId: String(id), similarity: score }))
+        .sort((one, other) => other.similarity - one.similarity || (one.chunkId < other.chunkId ? -1 : 1));
+    },
+
+    async fetch({ orgId, model, chunkIds }) {
+      const limit = chunkIds.length;
+      if (limit === 0) return new Map();
+      const stored = await points.read(collectionOf(model), withIds(orgId, chunkIds), { limit, withVector: true });
+      return new Map(stored.map(({ id, vector }) => [String(id), toVector(vector)]));
+    },
+
+    async findExisting({ orgId, chunkIds }) {
+      const limit = chunkIds.length;
+      if (limit === 0) return new Set();
+      const stored = (await points.collections()).map((collection) =>
+        points.read(collection, withIds(orgId, chunkIds), { limit, withVector: false }),
+      );
+      return new Set((await Promise.all(stored)).flat().map(({ id }) => String(id)));
+    },
+
+    async countGenerations(generations) {
+      const collections = await points.collections();
+      return Promise.all(generations.map((of) => countInTurn(() => count(collections, of))));
+    },
+
+    async listGenerations({ after, limit }) {
+      const [last = '', offset] = after?.split(' ') ?? [];
+      const [collection, following] = (await points.collections()).filter((name) => name >= last);
+      if (collection === undefined) return { generations: [], next: null };
+      const page = await points.list(collection, { offset: collection === last ? offset : undefined, limit });
+      const nextCollection = following ?? null;
+      return {
+        generations: distinct(page.points.map(toKey)),
+        next: page.next === null ? nextCollection : `${collection} ${page.next}`,
+      };
+    },
+
+    async deleteGenerations({ orgId, documentId, from, before }) {
+      const range = { ...(from !== undefined && { gte: from }), ...(before !== null && { lt: before }) };
+      const must = [hasValue('document_id', documentId), { key: 'generation', range }];
+      if (from === undefined && before === null) must.pop();
+      for (const collection of await points.collections()) await points.delete(collection, { orgId, must });
+    },
+
+    // The server keeps its indexes itself.
+    async maintain() {},
+  };
+}
+
+/**
+ * What may stand in the name of a collection: readable for a person in front of the server, and with the sum behind
+ * it, models whose names differ in the other signs only stay apart.
+ */
+function nameOf(model: string): string {
+  const readable = model.replaceAll(/[^a-zA-Z0-9.-]+/g, '-').slice(0, 80);
+  return `${readable}_${createHash('sha256').update(model).digest('hex').slice(0, 12)}`;
+}
+
+function generationOf({ orgId, documentId, generation }: GenerationKey): Selection {
+  return { orgId, must: [hasValue('document_id', documentId), hasValue('generation', generation)] };
+}
+
+function withIds(orgId: string, chunkIds: readonly string[]): Selection {
+  return { orgId, must: [{ has_id: [...chunkIds] }] };
+}
+
+function readableBy(readable: ReadableDocuments): Selection {
+  const { orgId, acl, includeDocumentIds, excludeDocumentIds = [], retrievalSettings } = readable;
+  return {
+    orgId,
+    must: [
+      hasAny('acl', acl),
+      ...(retrievalSettings === undefined ? [] : [hasValue('retrieval_settings', retrievalSettings)]),
+      ...(includeDocumentIds === undefined ? [] : [hasAny('document_id', includeDocumentIds)]),
+    ],
+    mustNot: excludeDocumentIds.length === 0 ? [] : [hasAny('document_id', excludeDocumentIds)],
+  };
+}
+
+/** A collection takes vectors of the size that it was made for. */
+async function sized<Result>(work: Promise<Result>): Promise<Result> {
+  return work.catch((error: unknown) => {
+    throw isWrongSize(error) ? appError('embedding_model_changed', { cause: error }) : error;
+  });
+}
+
+function toKey({ payload }: StoredPoint): GenerationKey {
+  const { org_id, document_id, generation } = payload ?? {};
+  return { orgId: String(org_id), documentId: String(document_id), generation: Number(generation) };
+}
+
+function toVector(vector: StoredPoint['vector']): Float32Array {
+  return Float32Array.from(Array.isArray(vector) ? vector : [], Number);
+}
+
+function distinct(keys: GenerationKey[]): GenerationKey[] {
+  return [...new Map(keys.map((key) => [Object.values(key).join('/'), key])).values()];
+}
+
+function* batchesOf(written: readonly VectorPoint[], size: number): Generator<readonly VectorPoint[]> {
+  for (let start = 0; start < written.length; start += size) yield written.slice(start, start + size);
+}
