@@ -6,6 +6,7 @@ import type {
   ParseResult,
   RecordIngestionEndInput,
   RecordIngestionFailureInput,
+  SituateResult,
 } from '#src/contracts/ingestion.ts';
 import type { IngestionService } from '#src/modules/ingestion/ingestion.service.ts';
 import { heartbeating } from './heartbeating.ts';
@@ -19,6 +20,9 @@ export function createIngestionActivities({ ingestion }: { ingestion: IngestionS
 
     convertDocument: (input: IngestDocumentInput): Promise<ConvertResult> =>
       heartbeating((step) => ingestion.convert(input, step)),
+
+    situateChunks: (input: IngestDocumentInput): Promise<SituateResult> =>
+      heartbeating((step) => ingestion.situate(input, step)),
 
     chunkDocument: (input: IngestDocumentInput): Promise<ChunkResult> =>
       heartbeating((step) => ingestion.chunk(input, step)),

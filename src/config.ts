@@ -105,6 +105,7 @@ const settings = z.object({
   OPENAI_BASE_URL: keylessUrl,
   OPENAI_API_KEY: apiKey.default('local'),
   CHAT_MODEL: z.string().min(1).default('extractive-1'),
+  CONTEXTUAL_MODEL: z.string().min(1).optional(),
   EMBEDDING_MODEL: z.string().min(1).default('all-minilm-l6-v2-int8-r2'),
   EMBEDDING_DIMENSIONS: z.coerce.number().int().min(1).max(16_000).optional(),
   RERANK_MODEL: z.string().min(1).optional(),
@@ -152,6 +153,8 @@ export type Config = Readonly<{
     baseUrl: string;
     apiKey: string;
     chatModel: string;
+    /** Says where chunks stand in their documents; null where their headings do. */
+    contextualModel: string | null;
     embeddingModel: string;
     /** Asked of the provider where set; otherwise the model's own. */
     embeddingDimensions: number | null;
@@ -204,6 +207,7 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
       baseUrl: s.OPENAI_BASE_URL,
       apiKey: s.OPENAI_API_KEY,
       chatModel: s.CHAT_MODEL,
+      contextualModel: s.CONTEXTUAL_MODEL ?? null,
       embeddingModel: s.EMBEDDING_MODEL,
       embeddingDimensions: s.EMBEDDING_DIMENSIONS ?? null,
       reranker: {

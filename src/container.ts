@@ -33,6 +33,7 @@ import { createDocumentsService, type DocumentsService } from './modules/documen
 import { createDraftsService, type DraftsService } from './modules/drafts/drafts.service.ts';
 import { createEmbeddingsService, type EmbeddingsService } from './modules/embeddings/embeddings.service.ts';
 import { createFoldersService, type FoldersService } from './modules/folders/folders.service.ts';
+import { type ChunkContextsService, createChunkContextsService } from './modules/ingestion/chunk-contexts.service.ts';
 import { createGenerationsService } from './modules/ingestion/generations.service.ts';
 import { createIngestionService, type IngestionService } from './modules/ingestion/ingestion.service.ts';
 import { createJobMovesService, type JobMovesService } from './modules/jobs/job-moves.service.ts';
@@ -78,6 +79,7 @@ export type Container = {
   drafts: DraftsService;
   agents: AgentsService;
   embeddings: EmbeddingsService;
+  contexts: ChunkContextsService;
   ingestion: IngestionService;
   deletion: DeletionService;
   alignment: AlignmentService;
@@ -117,8 +119,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const estimateTokens = (text: string) => tokens.count(text);
   const embedders = createEmbedders({ ...config.models, estimateTokens });
   const embeddingModel = embeddingSpace(config.models.embeddingModel, config.models.embeddingDimensions);
-  const vectors =
-    config.vectors.store === 'qdrant' ? createQdrantVectorStore(config.vectors) : createPgVectorStore(db);
+  const vectors = config.vectors.store === 'qdrant' ? createQdrantVectorStore(config.vectors) : createPgVectorStore(db);
 
   const models = createModelsService({
     catalog: createModelCatalog(config.models),
@@ -151,12 +152,21 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   });
   const drafts = createDraftsService({ db, limits, teams, models });
   const agents = createAgentsService({ db, drafts, limits, teams, models });
+  const chatModel = createChatModel(config.models);
+  const contexts = createChunkContextsService({
+    db,
+    chatModel,
+    models,
+    tokens,
+    model: config.models.contextualModel,
+  });
   const ingestion = createIngestionService({
     db,
     blobs,
     converter,
     chunker,
     embeddings,
+    contexts,
     vectors,
     jobs,
     orchestrator,
@@ -166,12 +176,12 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const chunkPreviews = createChunkPreviewsService({
     documents,
     chunker,
+    contexts,
     embedders,
     models,
     defaultConfig,
   });
 
-  const chatModel = createChatModel(config.models);
   const alignment = createAlignmentService({
     db,
     scoreRound: createRoundScorer({
@@ -245,6 +255,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     drafts,
     agents,
     embeddings,
+    contexts,
     ingestion,
     deletion,
     alignment,

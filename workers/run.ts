@@ -47,7 +47,8 @@ export function startWorkers(container: Container): RunningWorkers {
 }
 
 async function run(container: Container, stop: AbortSignal, onPolling: () => void): Promise<void> {
-  const { jobs, chat, alignment, sessions, blobs, documents, embeddings, ingestion, vectors, logger } = container;
+  const { jobs, chat, alignment, sessions, blobs, documents, embeddings, contexts, ingestion, vectors, logger } =
+    container;
   const stopSweeper = startSweeper(
     [
       { name: 'close expired rounds', run: chat.closeExpiredRounds },
@@ -58,6 +59,7 @@ async function run(container: Container, stop: AbortSignal, onPolling: () => voi
       { name: 'forget expired sessions', run: daily(sessions.deleteExpired) },
       { name: 'delete stray uploads', run: daily(blobs.deleteStrays) },
       { name: 'forget unused embeddings', run: dailyInParts(embeddings.sweepUnused) },
+      { name: 'forget unused contexts', run: dailyInParts(contexts.sweepUnused) },
       { name: 'forget unused conversions', run: dailyInParts(ingestion.sweepUnusedConversions) },
       { name: 'maintain the vector store', run: aside(daily(vectors.maintain)) },
     ],

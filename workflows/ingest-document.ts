@@ -13,8 +13,8 @@ import { bulk, model, modelSlice, quick } from './policies.ts';
 import { showStage } from './visibility.ts';
 
 const { parseDocument, convertDocument } = proxyActivities<IngestionActivities>(bulk);
-// Chunking by meaning asks the model about every sentence.
-const { chunkDocument } = proxyActivities<IngestionActivities>(model);
+// Chunking by meaning asks the model about every sentence; so does the first look at where chunks stand.
+const { situateChunks, chunkDocument } = proxyActivities<IngestionActivities>(model);
 const { embedChunks } = proxyActivities<IngestionActivities>(modelSlice);
 const { activateGeneration, recordParked, recordResumed, recordFailure, recordCancellation } =
   proxyActivities<IngestionActivities>(quick);
@@ -39,10 +39,10 @@ export async function ingestDocument(input: IngestDocumentInput): Promise<Ingest
     showStage(stage, details);
   }
 
-  /** In slices, so that between two of them it is the turn of others who wait. */
-  async function embed(): Promise<void> {
+  /** So that between two slices it is the turn of others who wait. */
+  async function inSlices(step: () => Promise<{ chunksLeft?: number }>): Promise<void> {
     for (;;) {
-      const { chunksLeft = 0 } = await orPark(() => embedChunks(input));
+      const { chunksLeft = 0 } = await orPark(step);
       if (chunksLeft === 0) return;
     }
   }
@@ -50,7 +50,7 @@ export async function ingestDocument(input: IngestDocumentInput): Promise<Ingest
   async function embedAndActivate(chunksTotal: number): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       enter('embed', `Embedding ${chunksTotal} chunks; the job's progress says how many are done.`);
-      await embed();
+      await inSlices(() => embedChunks(input));
 
       enter('activate', `Making generation ${input.generation} with ${chunksTotal} chunks the one that readers see.`);
       try {
@@ -66,7 +66,12 @@ export async function ingestDocument(input: IngestDocumentInput): Promise<Ingest
     const { sourceFormat, sizeBytes } = await orPark(() => parseDocument(input));
 
     enter('convert', `Converting ${sizeBytes} bytes of ${sourceFormat} to Markdown.`);
-    const { charCount, pageCount } = await orPark(() => convertDocument(input));
+    const { charCount, pageCount, needsContexts } = await orPark(() => convertDocument(input));
+
+    if (needsContexts) {
+      enter('situate', "Asking a model where each chunk stands; the job's progress says how many are done.");
+      await inSlices(() => situateChunks(input));
+    }
 
     enter('chunk', `Cutting ${charCount} characters${pageCount === null ? '' : ` on ${pageCount} pages`} into chunks.`);
     const { chunksTotal } = await orPark(() => chunkDocument(input));

@@ -1,5 +1,5 @@
-/** In order. The last makes the generation the one that readers see. */
-export const ingestionStages = ['parse', 'convert', 'chunk', 'embed', 'activate'] as const;
+/** In order; `situate` is left out without a model for it. The last makes the generation the one that readers see. */
+export const ingestionStages = ['parse', 'convert', 'situate', 'chunk', 'embed', 'activate'] as const;
 
 export type IngestionStage = (typeof ingestionStages)[number];
 
@@ -7,7 +7,10 @@ export type IngestionStage = (typeof ingestionStages)[number];
 export type IngestDocumentInput = { orgId: string; documentId: string; generation: number };
 
 export type ParseResult = { sourceFormat: string; sizeBytes: number };
-export type ConvertResult = { charCount: number; pageCount: number | null; reused: boolean };
+/** `needsContexts` is absent, and stands for no, in histories from before there were contexts by a model. */
+export type ConvertResult = { charCount: number; pageCount: number | null; reused: boolean; needsContexts?: boolean };
+/** One slice of the work; counts different texts. */
+export type SituateResult = { chunksSituated: number; chunksLeft: number };
 export type ChunkResult = { chunksTotal: number };
 /** One slice of the work; `chunksLeft` is absent, and stands for 0, in histories from before there were slices. */
 export type EmbedResult = { chunksEmbedded: number; chunksLeft?: number };

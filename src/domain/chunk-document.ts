@@ -6,12 +6,16 @@ import { chunkSemantically } from './semantic-chunking.ts';
 import { type AnalyzeText, contentStems } from './text-analysis.ts';
 import type { TokenCounter } from './tokens.ts';
 
-/** `pageMap` holds the offset of each page in the body; null for a format without pages. */
+/**
+ * `pageMap` holds the offset of each page in the body; null for a format without pages. `situations` are what a model
+ * says of each chunk, in order; empty where it says nothing.
+ */
 export type ChunkSource = {
   documentName: string;
   body: string;
   pageMap: number[] | null;
   chunking: RagConfig['chunking'];
+  situations?: readonly string[];
 };
 
 /** A chunk with all that is stored of it. `terms` says how often each stem occurs in context and content. */
@@ -36,7 +40,7 @@ export function* chunkDocument(
   distances: readonly number[],
   deps: { tokens: TokenCounter; analyze: AnalyzeText },
 ): Generator<IndexedChunk> {
-  const { body, documentName, pageMap } = source;
+  const { body, documentName, pageMap, situations = [] } = source;
   const { method, ...size } = source.chunking;
   const chunks =
     method === 'semantic'
@@ -44,7 +48,12 @@ export function* chunkDocument(
       : chunkBody(body, { method, ...size }, deps);
   for (const chunk of chunks) {
     const pageNumber = pageNumberAt(pageMap, chunk.contentOffset);
-    const context = contextualText({ documentName, headingPath: chunk.headingPath, pageNumber });
+    const context = contextualText({
+      documentName,
+      headingPath: chunk.headingPath,
+      pageNumber,
+      situation: situations[chunk.index],
+    });
     const stems = contentStems(deps.analyze(indexedText({ contextualText: context, content: chunk.content })));
     yield { ...chunk, contextualText: context, pageNumber, terms: countEach(stems), termCount: stems.length };
   }

@@ -21,7 +21,7 @@ type Outcome = { digest: string | null; texts: string[]; slowestResumeMs: number
 
 /** Drives a scenario while its worker dies at each of these points in turn, and another takes its place at once. */
 async function runCase(step: string, scenario: Scenario, deaths: readonly string[]): Promise<Outcome> {
-  const own = await startFaultCase();
+  const own = await startFaultCase(scenario.settings);
   try {
     const { orchestrator, db } = own.stack.container;
     const startWorker = (death?: string) => {

@@ -64,6 +64,8 @@ function parkedIngestion(): typeof ingestion & Pick<Recording, 'activities'> {
 const untilParked = (run: WorkflowHandle) =>
   until('the run is parked', async () => (await attributeOf(run, 'ErrorCode')) !== undefined);
 
+let situatedSlices = 0;
+
 const recordings: Record<string, Recording> = {
   'ingest-document-succeeded': { ...ingestion, activities: stubIngestion().activities },
   'ingest-document-failed': {
@@ -94,6 +96,16 @@ const recordings: Record<string, Recording> = {
       await untilParked(run);
       await run.cancel();
     },
+  },
+  'ingest-document-situated': {
+    ...ingestion,
+    activities: stubIngestion({
+      convertDocument: async () => ({ charCount: 12, pageCount: null, reused: false, needsContexts: true }),
+      situateChunks: async () => {
+        situatedSlices += 1;
+        return { chunksSituated: situatedSlices, chunksLeft: 2 - situatedSlices };
+      },
+    }).activities,
   },
   'delete-document-succeeded': { ...deletion, activities: stubDeletion().activities },
   'delete-document-failed': {

@@ -11,6 +11,8 @@ export const CASE_TIMEOUT_MS = 240_000;
 
 /** A way through the service: what a user does, whatever dies meanwhile. */
 export type Scenario = {
+  /** Of the service that it takes place in. */
+  settings?: Record<string, string>;
   /** What leads to the steps that it is about. */
   faults?: string;
   /** @returns the last job, and the document that can be read at the end */
@@ -55,6 +57,21 @@ export const ingest: Scenario = {
     const { documentId, jobId } = await uploadLongText(own);
     await untilEnd(own, jobId, 'succeeded');
     return { documentId, jobId };
+  },
+};
+
+/** A model says where each chunk stands, and is asked about none of them twice. */
+const situate: Scenario = {
+  settings: { CONTEXTUAL_MODEL: 'scripted' },
+  drive: async (own) => {
+    const { documentId, jobId } = await uploadLongText(own);
+    await untilEnd(own, jobId, 'succeeded');
+    const questions = own.model.requests.map(({ messages }) => messages.at(-1)?.content);
+    expect(questions).length.above(100);
+    expect(new Set(questions).size).equal(questions.length);
+    const chunks = await own.stack.container.db('chunks').where({ documentId }).select('contextualText');
+    for (const { contextualText } of chunks) expect(contextualText).match(/\nA scripted answer\.$/);
+    return { documentId: null, jobId };
   },
 };
 
@@ -122,6 +139,7 @@ const deletion = Object.keys(createDeletionActivities({ deletion: noDeps }));
 
 /** Steps that a sound document does not take. */
 const detours: Record<string, Scenario> = {
+  situateChunks: situate,
   recordFailure: fail,
   recordCancellation: cancel,
   recordParked: park,

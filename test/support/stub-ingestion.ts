@@ -17,6 +17,7 @@ export function stubIngestion(replaced: Partial<IngestionActivities> = {}): {
   const all: IngestionActivities = {
     parseDocument: async () => ({ sourceFormat: 'text', sizeBytes: 12 }),
     convertDocument: async () => ({ charCount: 12, pageCount: null, reused: false }),
+    situateChunks: async () => ({ chunksSituated: 3, chunksLeft: 0 }),
     chunkDocument: async () => ({ chunksTotal: 3 }),
     embedChunks: async () => ({ chunksEmbedded: 3 }),
     activateGeneration: async () => undefined,
@@ -31,6 +32,7 @@ export function stubIngestion(replaced: Partial<IngestionActivities> = {}): {
     activities: {
       parseDocument: recorded('parseDocument', all.parseDocument),
       convertDocument: recorded('convertDocument', all.convertDocument),
+      situateChunks: recorded('situateChunks', all.situateChunks),
       chunkDocument: recorded('chunkDocument', all.chunkDocument),
       embedChunks: recorded('embedChunks', all.embedChunks),
       activateGeneration: recorded('activateGeneration', all.activateGeneration),

@@ -55,6 +55,28 @@ describe('ingestDocument', function () {
     });
   });
 
+  it('has chunks situated slice by slice before they are stored, where a model is there for it', async () => {
+    let chunksLeft = 3;
+    const { activities, calls } = stubIngestion({
+      convertDocument: async () => ({ charCount: 12, pageCount: null, reused: false, needsContexts: true }),
+      situateChunks: async () => {
+        if (Context.current().info.attempt === 1 && chunksLeft === 2) throw appError('model_unavailable');
+        chunksLeft -= 1;
+        return { chunksSituated: 3 - chunksLeft, chunksLeft };
+      },
+    });
+    await ingest(activities, async (run) => {
+      expect(await run.result()).deep.equal({ chunks: 3 });
+      const [, , ...others] = calls;
+      expect(others).deep.equal([
+        ...Array(4).fill('situateChunks'),
+        'chunkDocument',
+        'embedChunks',
+        'activateGeneration',
+      ]);
+    });
+  });
+
   it('repeats a step whose service is down, and only that step', async () => {
     const { activities, calls } = stubIngestion({
       embedChunks: async () => {

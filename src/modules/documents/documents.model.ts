@@ -49,7 +49,11 @@ export type DocumentView = DocumentRow & {
 export type FullDocument = DocumentView & { content: string };
 
 /** `pageMap` holds the offset of each page in the body; null for a format without pages. */
-export type ConvertedDocument = Pick<DocumentRow, 'name' | 'ragConfig'> & { body: string; pageMap: number[] | null };
+export type ConvertedDocument = Pick<DocumentRow, 'orgId' | 'name' | 'ragConfig'> & {
+  conversionId: string;
+  body: string;
+  pageMap: number[] | null;
+};
 
 export type ChunkRow = {
   id: string;

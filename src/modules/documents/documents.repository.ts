@@ -87,12 +87,12 @@ export function createDocumentsRepository(db: Db) {
       orgId,
       id,
       contentSha256,
-    }: DocumentRow): Promise<{ body: string; pageMap: number[] | null } | undefined> {
+    }: DocumentRow): Promise<{ conversionId: string; body: string; pageMap: number[] | null } | undefined> {
       return db('documentGenerations as g')
         .join('conversions as c', { 'c.orgId': 'g.orgId', 'c.id': 'g.conversionId' })
         .where({ 'g.orgId': orgId, 'g.documentId': id, 'g.contentSha256': contentSha256 })
         .orderBy('g.generation', 'desc')
-        .first('c.body', 'c.pageMap');
+        .first('c.id as conversionId', 'c.body', 'c.pageMap');
     },
 
     async findRow(actor: Actor, id: string): Promise<DocumentRow | undefined> {

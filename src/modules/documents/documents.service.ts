@@ -119,8 +119,8 @@ export function createDocumentsService(deps: DocumentsDeps) {
       if (document === undefined) throw appError('document_not_found');
       const conversion = await documents.findConversion(document);
       if (conversion === undefined) throw appError('document_not_converted');
-      const { name, ragConfig } = document;
-      return { name, ragConfig, ...conversion };
+      const { orgId, name, ragConfig } = document;
+      return { orgId, name, ragConfig, ...conversion };
     },
 
     get,

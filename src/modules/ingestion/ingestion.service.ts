@@ -8,10 +8,10 @@ import type {
   ParseResult,
   RecordIngestionEndInput,
   RecordIngestionFailureInput,
+  SituateResult,
 } from '#src/contracts/ingestion.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { indexedText } from '#src/domain/chunk-document.ts';
-import { subjectDistance } from '#src/domain/semantic-chunking.ts';
 import { appError } from '#src/errors.ts';
 import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -21,7 +21,9 @@ import type { Converter } from '#src/ports/converter.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
+import type { ChunkContextsService } from './chunk-contexts.service.ts';
 import { chunkId } from './chunk-id.ts';
+import { type CutSource, createDocumentCutter } from './document-cutter.ts';
 import { createGenerationChunksRepository } from './generation-chunks.repository.ts';
 import type { ChunkText, GenerationRange, IngestionTarget, Publication } from './ingestion.model.ts';
 import { createIngestionRepository } from './ingestion.repository.ts';
@@ -50,13 +52,15 @@ export function createIngestionService(deps: {
   converter: Converter;
   chunker: Chunker;
   embeddings: Pick<EmbeddingsService, 'embed' | 'hash'>;
+  contexts: Pick<ChunkContextsService, 'isOn' | 'find' | 'situate'>;
   vectors: Pick<VectorStore, 'upsert' | 'publish' | 'fetch' | 'countGenerations' | 'deleteGenerations'>;
   jobs: Pick<JobsService, 'advance'>;
   orchestrator: Pick<Orchestrator, 'cancel'>;
 }) {
-  const { db, blobs, converter, chunker, embeddings, vectors, jobs, orchestrator } = deps;
+  const { db, blobs, converter, embeddings, contexts, vectors, jobs, orchestrator } = deps;
   const repository = createIngestionRepository(db);
   const chunks = createGenerationChunksRepository(db);
+  const cutter = createDocumentCutter(deps);
   const jobIdOf = (of: IngestDocumentInput) => ingestWorkflowId(of.documentId, of.generation);
   const documentDeleted = () => appError('document_not_found', { detail: 'The document was deleted.' });
 
@@ -133,22 +137,13 @@ export function createIngestionService(deps: {
     }
   }
 
-  /** Of each window to the next. A run that is interrupted finds those that it had in the organization's cache. */
-  async function distancesBetween(
-    space: { orgId: string; model: string },
-    windows: readonly string[],
-    { signal, report }: Step,
-  ): Promise<number[]> {
-    const distances: number[] = [];
-    let before: Float32Array | undefined;
-    for (let start = 0; start < windows.length; start += BATCH_SIZE) {
-      for (const vector of await embeddings.embed(space, windows.slice(start, start + BATCH_SIZE), { signal })) {
-        if (before !== undefined) distances.push(subjectDistance(before, vector));
-        before = vector;
-      }
-      report({ windowsEmbedded: Math.min(start + BATCH_SIZE, windows.length), windowsTotal: windows.length });
+  async function readSource(of: IngestDocumentInput, target: IngestionTarget): Promise<CutSource> {
+    const { conversionId, documentName, ragConfig } = target;
+    const converted = conversionId === null ? undefined : await repository.readBody(of.orgId, conversionId);
+    if (conversionId === null || converted === undefined) {
+      throw appError('internal_error', { detail: 'The document was not converted yet.' });
     }
-    return distances;
+    return { orgId: of.orgId, conversionId, documentName, ragConfig, ...converted };
   }
 
   /** What a newer generation, or a deletion, took over did not fail: it was given up. */
@@ -198,19 +193,30 @@ export function createIngestionService(deps: {
       const conversion = known ?? (await repository.findConversion(key));
       if (conversion === undefined) throw appError('internal_error', { detail: 'The conversion was not stored.' });
       await repository.setConversion(of, conversion.id);
-      return { charCount: conversion.charCount, pageCount: conversion.pageCount, reused: known !== undefined };
+      const { charCount, pageCount } = conversion;
+      return { charCount, pageCount, reused: known !== undefined, ...(contexts.isOn && { needsContexts: true }) };
+    },
+
+    /** Lets a model say of a slice of the chunks where they stand in the document, before they are stored with it. */
+    async situate(of: IngestDocumentInput, step: Step): Promise<SituateResult> {
+      const target = await enter(of, 'situate');
+      if (target.chunksTotal !== null) return { chunksSituated: target.chunksTotal, chunksLeft: 0 };
+      const source = await readSource(of, target);
+      const { total, left } = await contexts.situate(source, await cutter.cut(source, step), {
+        signal: step.signal,
+        report: async (done, total) => {
+          await jobs.advance(jobIdOf(of), { progress: { done, total, unit: 'chunks' } });
+          step.report({ chunksSituated: done });
+        },
+      });
+      return { chunksSituated: total - left, chunksLeft: left };
     },
 
     /** Cuts the body into chunks and indexes their words; all of it in one transaction. */
     async chunk(of: IngestDocumentInput, step: Step): Promise<ChunkResult> {
-      const { documentName, ragConfig, conversionId, chunksTotal } = await enter(of, 'chunk');
-      if (chunksTotal !== null) return { chunksTotal };
-      const converted = conversionId === null ? undefined : await repository.readBody(of.orgId, conversionId);
-      if (converted === undefined) throw appError('internal_error', { detail: 'The document was not converted yet.' });
-      const source = { ...converted, documentName, chunking: ragConfig.chunking };
-      const windows = await chunker.windows(source, step.signal);
-      const distances = await distancesBetween({ orgId: of.orgId, ...ragConfig.embedding }, windows, step);
-      const cut = await chunker.chunk(source, distances, step.signal);
+      const target = await enter(of, 'chunk');
+      if (target.chunksTotal !== null) return { chunksTotal: target.chunksTotal };
+      const cut = await cutter.cutSituated(await readSource(of, target), step);
       const made = cut.map((chunk) => ({
         ...chunk,
         id: chunkId(of, chunk.index),

@@ -1,9 +1,11 @@
+import type { ChunkSource } from '#src/domain/chunk-document.ts';
 import type { Chunk } from '#src/domain/chunking.ts';
 import { type ChunkingWishes, isOverlapBelowTarget, type RagConfig, withChunking } from '#src/domain/rag-config.ts';
 import { subjectDistance } from '#src/domain/semantic-chunking.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { appError, fieldError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
+import type { ChunkContextsService } from '#src/modules/ingestion/chunk-contexts.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { Chunker } from '#src/ports/chunker.ts';
 import type { Embedders } from '#src/ports/embedder.ts';
@@ -25,12 +27,13 @@ export type ChunkPreviewsService = ReturnType<typeof createChunkPreviewsService>
 export function createChunkPreviewsService(deps: {
   documents: Pick<DocumentsService, 'getConverted'>;
   chunker: Chunker;
+  contexts: Pick<ChunkContextsService, 'isOn' | 'find'>;
   /** Asked past the organization's cache: a text that somebody plays with is not one of its texts. */
   embedders: Embedders;
   models: Pick<ModelsService, 'refusalOf'>;
   defaultConfig: () => Promise<RagConfig>;
 }) {
-  const { documents, chunker, embedders, models, defaultConfig } = deps;
+  const { documents, chunker, contexts, embedders, models, defaultConfig } = deps;
 
   /** Throws `preview_too_large`. */
   async function distancesBetween(windows: readonly string[], model: string, signal: AbortSignal): Promise<number[]> {
@@ -47,14 +50,8 @@ export function createChunkPreviewsService(deps: {
     });
   }
 
-  async function cut(
-    source: { documentName: string; body: string; pageMap: number[] | null; config: RagConfig },
-    signal: AbortSignal,
-  ): Promise<(ChunkPreview & { contextualText: string })[]> {
-    const { config, ...text } = source;
-    const toCut = { ...text, chunking: config.chunking };
-    const distances = await distancesBetween(await chunker.windows(toCut, signal), config.embedding.model, signal);
-    return chunker.chunk(toCut, distances, signal);
+  async function distancesOf(source: ChunkSource, model: string, signal: AbortSignal): Promise<number[]> {
+    return distancesBetween(await chunker.windows(source, signal), model, signal);
   }
 
   return {
@@ -67,21 +64,34 @@ export function createChunkPreviewsService(deps: {
         if (refusal !== null) throw refusal;
         config.embedding = { model: embeddingModel };
       }
-      const chunks = await cut({ documentName: '', body: content, pageMap: null, config }, signal);
+      const source = { documentName: '', body: content, pageMap: null, chunking: config.chunking };
+      const distances = await distancesOf(source, config.embedding.model, signal);
+      const chunks = await chunker.chunk(source, distances, signal);
       return chunks.map((chunk) => ({ ...chunk, contextualText: null }));
     },
 
-    /** Of what the document is now. Throws `document_not_found` and `document_not_converted`. */
+    /**
+     * Of what the document is now. No model is asked where a chunk stands: one that it was not asked about before has no
+     * contextual text. Throws `document_not_found` and `document_not_converted`.
+     */
     async ofDocument(
       actor: Actor,
       documentId: string,
       chunking: ChunkingWishes,
       signal: AbortSignal,
     ): Promise<ChunkPreview[]> {
-      const { name, body, pageMap, ragConfig } = await documents.getConverted(actor, documentId);
-      const config = withChunking(ragConfig, chunking);
+      const document = await documents.getConverted(actor, documentId);
+      const config = withChunking(document.ragConfig, chunking);
       requireOverlapBelowTarget(config, 'overlap_tokens');
-      return cut({ documentName: name, body, pageMap, config }, signal);
+      const { name: documentName, body, pageMap } = document;
+      const source = { documentName, body, pageMap, chunking: config.chunking };
+      const distances = await distancesOf(source, config.embedding.model, signal);
+      const chunks = await chunker.chunk(source, distances, signal);
+      if (!contexts.isOn) return chunks;
+      const found = await contexts.find(document, chunks);
+      const situations = found.map((situation) => situation ?? '');
+      const situated = await chunker.chunk({ ...source, situations }, distances, signal);
+      return situated.map((chunk, index) => ({ ...chunk, ...(found[index] === null && { contextualText: null }) }));
     },
   };
 }

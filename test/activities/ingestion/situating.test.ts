@@ -1,0 +1,189 @@
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { DefaultLogger } from '@temporalio/worker';
+import { expect } from 'chai';
+import { createIngestionActivities, type IngestionActivities } from '#activities/ingestion.ts';
+import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
+import { chunkListSchema, fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { chunkPreviewsSchema } from '#src/modules/rag/rag.schema.ts';
+import type { Db } from '#src/ports/database.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import type { Member } from '#test/support/client.ts';
+import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
+
+const sections = ['Leave', 'Travel', 'Loans', 'Office'];
+const body = sections.map((name) => `# ${name}\n\n${`The rule of ${name} is short. `.repeat(3).trim()}`).join('\n\n');
+
+describe('chunks that a model situates', function () {
+  this.timeout(60_000);
+  let own: Stack;
+  let model: ScriptedModel;
+  let ada: Member;
+  let db: Db;
+  let activities: IngestionActivities;
+
+  before(async () => {
+    model = await startScriptedModel();
+    const settings = { OPENAI_BASE_URL: model.baseUrl, CONTEXTUAL_MODEL: 'scripted' };
+    own = await startStack(settings, { workers: false });
+    ada = await own.signUp();
+    db = own.container.db;
+    activities = createIngestionActivities(own.container);
+  });
+  after(async () => {
+    await own.close();
+    await model.close();
+  });
+
+  /** Says which passage it was asked about. */
+  const answer = (text: string) => `Of the handbook, on ${/passage>>\n# (\w+)/.exec(text)?.[1]}.`;
+  beforeEach(() => {
+    model.behave(({ messages }) => ({ kind: 'answer', text: answer(messages.at(-1)?.content ?? '') }));
+  });
+
+  async function upload(content: string, as = ada): Promise<IngestDocumentInput> {
+    const fields = { target_tokens: '30', overlap_tokens: '0' };
+    const { body } = await as.upload('/documents', { name: 'handbook.md', content }, 201, { fields });
+    return { orgId: as.orgId, documentId: fullDocumentSchema.parse(body).id, generation: 1 };
+  }
+
+  const run = <Name extends keyof IngestionActivities>(name: Name, of: IngestDocumentInput) =>
+    new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') }).run<
+      [IngestDocumentInput],
+      unknown,
+      (input: IngestDocumentInput) => Promise<unknown>
+    >(activities[name] as (input: IngestDocumentInput) => Promise<unknown>, of);
+
+  async function convert(of: IngestDocumentInput): Promise<void> {
+    await run('parseDocument', of);
+    expect(await run('convertDocument', of)).include({ needsContexts: true });
+  }
+  async function finish(of: IngestDocumentInput): Promise<void> {
+    for (const name of ['chunkDocument', 'embedChunks', 'activateGeneration'] as const) await run(name, of);
+  }
+  const chunksOf = async ({ documentId }: IngestDocumentInput) =>
+    chunkListSchema.parse((await ada.get(`/documents/${documentId}/chunks`, 200)).body).items;
+  const contextsOf = async (of: IngestDocumentInput) => (await chunksOf(of)).map((chunk) => chunk.contextual_text);
+  async function keptOf({ documentId }: IngestDocumentInput) {
+    const { conversionId } = await db('documentGenerations').where({ documentId }).first('conversionId');
+    return db('contextualTexts').where({ conversionId });
+  }
+  const expected = sections.map((name) => `handbook.md › ${name} (page 1)\nOf the handbook, on ${name}.`);
+
+  it('are embedded and found by what it said, and it is asked about each of them once', async () => {
+    const of = await upload(body);
+    await convert(of);
+    expect(await run('situateChunks', of)).deep.equal({ chunksSituated: 4, chunksLeft: 0 });
+    expect(model.requests).length(4);
+    const [system, user] = model.requests[0]?.messages ?? [];
+    expect(system?.role).equal('system');
+    expect(user?.content).include(body);
+
+    await run('situateChunks', of);
+    await finish(of);
+    expect(await contextsOf(of)).deep.equal(expected);
+    const embedded = model.calls.flatMap(({ path, body }) =>
+      path === '/embeddings' ? (body as { input: string[] }).input : [],
+    );
+    expect(embedded).include(`${expected[0]}\n${(await chunksOf(of))[0]?.content}`);
+
+    await ada.post(`/rag/ingest/${of.documentId}`, { redo: true }, 200);
+    const again = { ...of, generation: 2 };
+    await convert(again);
+    expect(await run('situateChunks', again)).deep.equal({ chunksSituated: 4, chunksLeft: 0 });
+    await finish(again);
+    expect(await contextsOf(again)).deep.equal(expected);
+    expect(model.requests).length(4);
+  });
+
+  it('are previewed with what it has said so far', async () => {
+    const of = await upload(`${body}\n\nAn end.`);
+    await convert(of);
+    const preview = async () => {
+      const { body } = await ada.post(`/rag/documents/${of.documentId}/chunks/preview`, {}, 200);
+      return chunkPreviewsSchema.parse(body).chunks.map((chunk) => chunk.contextual_text);
+    };
+    expect(new Set(await preview())).deep.equal(new Set([null]));
+    expect(model.requests).length(0);
+    await run('situateChunks', of);
+    await finish(of);
+    expect(await preview()).deep.equal(await contextsOf(of));
+  });
+
+  it('keep what was answered when one call fails, and ask for the rest only', async () => {
+    const of = await upload(`${body}\n\n# Pets\n\n${'The rule of Pets is short. '.repeat(3)}`);
+    await convert(of);
+    model.behave(({ messages }) => {
+      const text = messages.at(-1)?.content ?? '';
+      return text.includes('passage>>\n# Loans')
+        ? { kind: 'status', status: 503 }
+        : { kind: 'answer', text: answer(text) };
+    });
+    expect(await appErrorCode(run('situateChunks', of))).equal('model_unavailable');
+    expect(await keptOf(of)).length(4);
+    model.behave(() => ({ kind: 'answer', text: 'At last.' }));
+    expect(await run('situateChunks', of)).deep.equal({ chunksSituated: 5, chunksLeft: 0 });
+    expect(model.requests).length(1);
+    expect(model.requests[0]?.messages.at(-1)?.content).include('passage>>\n# Loans');
+  });
+
+  it('wait for a person when the model is not there', async () => {
+    const of = await upload('A short text.');
+    await convert(of);
+    model.behave(() => ({ kind: 'status', status: 401 }));
+    expect(await appErrorCode(run('situateChunks', of))).equal('model_not_configured');
+  });
+
+  it('have their headings alone where nobody was asked, or nothing was said', async () => {
+    const of = await upload('A text of a run that began before.');
+    await convert(of);
+    await finish(of);
+    expect(await contextsOf(of)).deep.equal(['handbook.md (page 1)']);
+    const silent = await upload('A text of which there is nothing to say.');
+    await convert(silent);
+    model.behave(() => ({ kind: 'answer', text: '" "' }));
+    await run('situateChunks', silent);
+    await finish(silent);
+    expect(await contextsOf(silent)).deep.equal(['handbook.md (page 1)']);
+  });
+
+  it('share nothing between organizations', async () => {
+    const eve = await own.signUp('Eve');
+    const of = await upload(body, eve);
+    await convert(of);
+    await run('situateChunks', of);
+    expect(model.requests).length(4);
+  });
+
+  it('are forgotten a day after the last chunk that they are of, and with their document at once', async () => {
+    const of = await upload('# Leave\n\nOne rule of its own.\n\n# Travel\n\nAnother rule of its own.');
+    await convert(of);
+    await run('situateChunks', of);
+    const kept = await keptOf(of);
+    expect(kept).length.above(0);
+    await db('contextualTexts').insert({ ...kept[0], chunkSha256: Buffer.alloc(32) });
+    const { conversionId } = kept[0];
+    await db('contextualTexts')
+      .where({ conversionId })
+      .update({ createdAt: db.raw(`now() - interval '25 hours'`) });
+    const sweep = async () => {
+      for (let after = null; ; ) {
+        after = await own.container.contexts.sweepUnused(after);
+        if (after === null) return;
+      }
+    };
+    await sweep();
+    expect(await keptOf(of), 'of a generation that has yet to be cut').length(kept.length + 1);
+    await finish(of);
+    await sweep();
+    expect(await keptOf(of), 'of its chunks').length(kept.length);
+
+    await ada.delete(`/documents/${of.documentId}`, 204);
+    const { deletion } = own.container;
+    await deletion.deleteVectors(of);
+    await deletion.deleteChunks(of, new AbortController().signal);
+    await deletion.deleteOriginal(of);
+    await deletion.forgetDocument(of);
+    expect(await db('contextualTexts').where({ conversionId })).length(0);
+  });
+});
