@@ -1,0 +1,202 @@
+import { expect } from 'chai';
+import type { Embedders } from '#src/ports/embedder.ts';
+import type { VectorStore } from '#src/ports/vector-store.ts';
+import {
+  adaOf,
+  createRetrievalFixture,
+  type NewDocument,
+  question,
+  type RetrievalFixture,
+  wordEmbedders,
+} from '#test/support/retrieval-fixture.ts';
+
+type VectorSearch = Parameters<VectorStore['search']>[0];
+
+describe('a question over documents of different configurations', () => {
+  let fixture: RetrievalFixture;
+  let organization: Awaited<ReturnType<RetrievalFixture['addOrganization']>>;
+  before(async () => {
+    fixture = await createRetrievalFixture();
+  });
+  after(() => fixture.close());
+  beforeEach(async () => {
+    organization = await fixture.addOrganization();
+  });
+
+  const add = (document: NewDocument) => fixture.addDocument(organization, document);
+
+  /** Asks, and notes what that costs. */
+  async function ask(query: string, documents: { includeDocumentIds?: string[]; excludeDocumentIds?: string[] } = {}) {
+    const cost = { vectorSearches: [] as VectorSearch[], atOnce: 0, wordSearches: 0, embedded: [] as string[] };
+    let running = 0;
+    const vectors: Pick<VectorStore, 'search'> = {
+      search: async (input) => {
+        cost.vectorSearches.push(input);
+        running += 1;
+        cost.atOnce = Math.max(cost.atOnce, running);
+        return fixture.vectors.search(input).finally(() => {
+          running -= 1;
+        });
+      },
+    };
+    const embedders: Embedders = {
+      of: (model) => ({
+        model,
+        embed: async (texts) => {
+          cost.embedded.push(...texts.map((text) => `${model}: ${text}`));
+          return wordEmbedders.of(model).embed(texts);
+        },
+      }),
+    };
+    const models = { reranker: async () => null, queryPrefix: async (model: string) => `${model} asks ` };
+    const countWordSearch = ({ sql }: { sql: string }) => {
+      if (/^with scored/.test(sql)) cost.wordSearches += 1;
+    };
+    fixture.db.on('query', countWordSearch);
+    try {
+      const retrieval = fixture.createRetrieval({ vectors, embedders, models });
+      const found = await retrieval.rankChunks(adaOf(organization.orgId), { ...question(query), ...documents });
+      expect(found.degradations).deep.equal([]);
+      return { ...cost, texts: found.ranked.map((chunk) => chunk.content), ranked: found.ranked };
+    } finally {
+      fixture.db.off('query', countWordSearch);
+    }
+  }
+
+  it('costs one search by vectors and one by words where all are the same', async () => {
+    for (let index = 0; index < 5; index += 1) await add({ texts: [`A loan of kind ${index}.`, 'The fee of a loan.'] });
+    const { vectorSearches, wordSearches, embedded, texts } = await ask('loan fee');
+    expect(vectorSearches).length(1);
+    expect(wordSearches).equal(1);
+    expect(embedded).deep.equal(['model-a: model-a asks loan fee']);
+    expect(texts).length(10);
+  });
+
+  it('costs nothing where there is nothing to read', async () => {
+    await add({ texts: ['The fee of a loan.'], acl: ['user:eve'] });
+    expect(await ask('loan fee')).deep.include({ vectorSearches: [], wordSearches: 0, embedded: [], texts: [] });
+  });
+
+  it('costs one search of a leg for each group, at most eight at once, and one embedding for each model', async () => {
+    for (let rrfK = 1; rrfK <= 12; rrfK += 1) {
+      for (const model of ['model-a', 'model-b']) {
+        await add({ texts: [`Loan ${rrfK} of ${model}.`], model, retrieval: { rrfK } });
+      }
+    }
+    await add({ texts: ['Loan by words.'], retrieval: { mode: 'word_match' } });
+    await add({ texts: ['Loan by meaning.'], model: 'model-b', retrieval: { mode: 'vector' } });
+    const { vectorSearches, wordSearches, embedded, texts, atOnce } = await ask('loan');
+    const groups = vectorSearches.map(({ readable, model }) => `${readable.retrievalSettings} ${model}`);
+    expect(new Set(groups)).length(25);
+    expect(groups).length(25);
+    expect(wordSearches).equal(25);
+    expect(atOnce).within(2, 8);
+    expect(embedded.sort()).deep.equal(['model-a: model-a asks loan', 'model-b: model-b asks loan']);
+    expect(texts).length(26);
+  });
+
+  it('is answered by each document in its own way', async () => {
+    await add({ texts: ['By both: mortgage.'] });
+    await add({ texts: ['By words: mortgage.'], retrieval: { mode: 'word_match' } });
+    await add({ texts: ['Only similar: mortgage.'], retrieval: { mode: 'vector', minVectorSimilarity: 0.9 } });
+    await add({ texts: ['Of another model: mortgage.'], model: 'model-b', retrieval: { mode: 'vector' } });
+    await add({
+      texts: ['One of two mortgage.', 'Two of two mortgage.'],
+      retrieval: { mode: 'vector', vectorLimit: 1 },
+    });
+    const { texts } = await ask('mortgage');
+    expect(texts).include.members(['By both: mortgage.', 'By words: mortgage.', 'Of another model: mortgage.']);
+    expect(texts).not.include('Only similar: mortgage.');
+    expect(texts.filter((text) => text.endsWith('of two mortgage.'))).length(1);
+  });
+
+  it('is answered by new settings at once, and by a new model only when its vectors are there', async () => {
+    const { documentId } = await add({ texts: ['The fee of a loan.'] });
+    const set = (path: string, value: string) =>
+      fixture
+        .db('documents')
+        .where({ id: documentId })
+        .update({
+          ragConfig: fixture.db.raw('jsonb_set(rag_config, ?, to_jsonb(?::text))', [path, value]),
+        });
+    await set('{embedding,model}', 'model-b');
+    expect(await ask('fee')).deep.include({ embedded: ['model-a: model-a asks fee'], texts: ['The fee of a loan.'] });
+    await set('{retrieval,mode}', 'word_match');
+    expect(await ask('fee')).deep.include({ embedded: [], texts: ['The fee of a loan.'] });
+    expect(await ask('charge')).deep.include({ embedded: [], texts: [] });
+  });
+
+  it('asks only the groups of the documents that are named, or not excluded', async () => {
+    const first = await add({ texts: ['Loan one.'] });
+    const second = await add({ texts: ['Loan two.'], model: 'model-b' });
+    const others = Array.from({ length: 998 }, () => crypto.randomUUID());
+    const included = await ask('loan', { includeDocumentIds: [...others, first.documentId] });
+    expect(included).deep.include({ embedded: ['model-a: model-a asks loan'], texts: ['Loan one.'] });
+    const excluded = await ask('loan', { excludeDocumentIds: [...others, first.documentId] });
+    expect(excluded).deep.include({ embedded: ['model-b: model-b asks loan'], texts: ['Loan two.'] });
+    const none = await ask('loan', { excludeDocumentIds: [first.documentId, second.documentId] });
+    expect(none).deep.include({ embedded: [], vectorSearches: [], wordSearches: 0, texts: [] });
+  });
+
+  it('may have no words that mean anything, or none at all', async () => {
+    await add({ texts: ['The fee of a loan.'] });
+    await add({ texts: ['By words only.'], retrieval: { mode: 'word_match' } });
+    expect(await ask('the of and')).deep.include({ wordSearches: 0, embedded: ['model-a: model-a asks the of and'] });
+    expect(await ask(' \n ')).deep.include({ wordSearches: 0, vectorSearches: [], embedded: [], texts: [] });
+  });
+
+  it('may be very long, and is then what it begins with', async () => {
+    await add({ texts: ['The fee of a loan.'] });
+    const words = Array.from({ length: 20_000 }, (_, index) => `w${index}`).join(' ');
+    const { embedded, texts } = await ask(`What is the loan fee? ${words}`.slice(0, 100_000));
+    expect(embedded[0]?.length).most(4_100);
+    expect(texts).deep.equal(['The fee of a loan.']);
+    // Cut between the halves of a character.
+    const { embedded: cut } = await ask(`${'loan '.repeat(799)}loan.${'😀'.repeat(9)}`.slice(1));
+    expect(cut[0]?.isWellFormed()).equal(true);
+  });
+
+  it('is reranked when a group wants that, in the way of most groups, and each group keeps as many as it says', async () => {
+    const texts = ['Loan one.', 'Loan two.', 'Loan three.'];
+    await add({ texts, reranking: { enabled: true, rerankerType: 'cross_encoder', topK: 2 } });
+    await add({ texts: ['Loan four.'], reranking: { enabled: true, rerankerType: 'llm', topK: 1 } });
+    await add({
+      texts: ['Loan five.'],
+      retrieval: { rrfK: 9 },
+      reranking: { enabled: true, rerankerType: 'llm', topK: 1 },
+    });
+    await add({ texts: ['Loan six.'], retrieval: { rrfK: 9 }, reranking: { enabled: false, topK: 1 } });
+    const asked: { type: string; passages: number }[] = [];
+    const retrieval = fixture.createRetrieval({
+      rank: async (type, { passages }) => {
+        asked.push({ type, passages: passages.length });
+        return [...passages].reverse();
+      },
+    });
+    const actor = adaOf(organization.orgId);
+    const { ranked } = await retrieval.rankChunks(actor, question('loan'));
+    expect(asked).deep.equal([{ type: 'llm', passages: 6 }]);
+    expect(ranked.map(({ content }) => content))
+      .length(5)
+      .include.members(['Loan four.', 'Loan five.', 'Loan six.']);
+    await retrieval.rankChunks(actor, { ...question('loan'), reranking: { isEnabled: false, type: null } });
+    expect(asked).length(1);
+  });
+
+  it('gets no text of a document that was taken away while passages were reranked', async () => {
+    const { documentId } = await add({ texts: ['Loan one.'], reranking: { enabled: true } });
+    await add({ texts: ['Loan two.'] });
+    const retrieval = fixture.createRetrieval({
+      models: { reranker: async () => ({ model: null }), queryPrefix: async () => '' },
+      rank: async (_type, { passages }) => {
+        await fixture
+          .db('documents')
+          .where({ id: documentId })
+          .update({ acl: ['user:eve'] });
+        return [...passages];
+      },
+    });
+    const { chunks } = await retrieval.retrieve(adaOf(organization.orgId), question('loan'));
+    expect(chunks.map(({ content }) => content)).deep.equal(['Loan two.']);
+  });
+});

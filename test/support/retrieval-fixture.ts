@@ -1,0 +1,112 @@
+import { createHash } from 'node:crypto';
+import pino from 'pino';
+import { createDatabase } from '#src/adapters/postgres/database.ts';
+import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
+import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
+import { toUnitLength } from '#src/domain/embedding-batches.ts';
+import { defaultRagConfig, type RagConfig } from '#src/domain/rag-config.ts';
+import { contentStems } from '#src/domain/text-analysis.ts';
+import type { Actor } from '#src/domain/visibility.ts';
+import { createRetrievalService, type RetrieveInput } from '#src/modules/retrieval/retrieval.service.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { Embedders } from '#src/ports/embedder.ts';
+import type { VectorStore } from '#src/ports/vector-store.ts';
+import { addIndexedDocument, addOrganization, type IndexedDocument } from './indexed-documents.ts';
+import { createTestDatabase } from './services.ts';
+
+type RetrievalDeps = Parameters<typeof createRetrievalService>[0];
+type Organization = Awaited<ReturnType<typeof addOrganization>>;
+
+export type NewDocument = {
+  texts: readonly string[];
+  acl?: string[];
+  model?: string;
+  retrieval?: Partial<RagConfig['retrieval']>;
+  reranking?: Partial<RagConfig['reranking']>;
+};
+
+/** Documents of any configuration on the real Postgres, with vectors that anybody can work out. */
+export type RetrievalFixture = {
+  db: Db;
+  vectors: VectorStore;
+  addOrganization(): Promise<Organization>;
+  /** Readable for Ada where it does not say for whom. */
+  addDocument(organization: Organization, document: NewDocument): Promise<IndexedDocument>;
+  /** The service on the fixture's stores; what is given takes their place. */
+  createRetrieval(parts?: Partial<RetrievalDeps>): ReturnType<typeof createRetrievalService>;
+  close(): Promise<void>;
+};
+
+const analyze = createTextAnalyzer();
+
+/** Texts with the same words are near each other, those of different models have nothing in common. */
+export const wordEmbedders: Embedders = {
+  of: (model) => ({ model, embed: async (texts) => texts.map((text) => wordVector(model, text)) }),
+};
+
+function wordVector(model: string, text: string): Float32Array {
+  const vector = new Float32Array(256);
+  for (const stem of ['any text', ...contentStems(analyze(text))]) {
+    const place = createHash('sha1').update(`${model} ${stem}`).digest()[0] ?? 0;
+    vector[place] = (vector[place] ?? 0) + 1;
+  }
+  return toUnitLength(vector);
+}
+
+export const adaOf = (orgId: string): Actor => {
+  return { userId: 'ada', orgId, isOrgAdmin: false, teamIds: [], teamAdminOf: [] };
+};
+
+export const question = (query: string): RetrieveInput => ({
+  query,
+  reranking: { isEnabled: null, type: null },
+  contextTokens: null,
+  signal: AbortSignal.timeout(30_000),
+});
+
+export async function createRetrievalFixture(): Promise<RetrievalFixture> {
+  const database = await createTestDatabase();
+  const db = createDatabase({ url: database.url, maxConnections: 10, applicationName: 'test' });
+  const vectors = createPgVectorStore(db);
+  return {
+    db,
+    vectors,
+    addOrganization: () => addOrganization(db),
+
+    async addDocument(organization, { texts, acl = ['user:ada'], model = 'model-a', ...settings }) {
+      const config = defaultRagConfig({ embeddingModel: model, hasReranker: false });
+      const ragConfig: RagConfig = {
+        ...config,
+        retrieval: { ...config.retrieval, ...settings.retrieval },
+        reranking: { ...config.reranking, ...settings.reranking },
+      };
+      const document = await addIndexedDocument(db, organization, texts, { acl });
+      const { orgId, documentId, generation, chunkIds } = document;
+      await db('documents')
+        .where({ id: documentId })
+        .update({ ragConfig: JSON.stringify(ragConfig), activeEmbeddingModel: model });
+      const points = chunkIds.map((id, index) => {
+        return { id, documentId, generation, vector: wordVector(model, texts[index] ?? '') };
+      });
+      await vectors.upsert({ orgId, model, points });
+      return document;
+    },
+
+    createRetrieval: (parts = {}) =>
+      createRetrievalService({
+        db,
+        vectors,
+        embedders: wordEmbedders,
+        analyze,
+        rank: async (_type, { passages }) => [...passages],
+        models: { reranker: async () => null, queryPrefix: async () => '' },
+        logger: pino({ level: 'silent' }),
+        ...parts,
+      }),
+
+    close: async () => {
+      await db.destroy();
+      await database.drop();
+    },
+  };
+}
