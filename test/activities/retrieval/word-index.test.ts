@@ -1,0 +1,120 @@
+import { expect } from 'chai';
+import { createDatabase } from '#src/adapters/postgres/database.ts';
+import { deleteGenerationsWith, deleteIndexedChunks } from '#src/adapters/postgres/word-index.ts';
+import type { Db } from '#src/ports/database.ts';
+import {
+  addIndexedChunks,
+  addIndexedDocument,
+  addOrganization,
+  type IndexedDocument,
+} from '#test/support/indexed-documents.ts';
+import { createTestDatabase } from '#test/support/services.ts';
+
+const vocabulary = Array.from({ length: 60 }, (_, index) => `word${index}`);
+
+describe('the statistics of words', () => {
+  let database: Awaited<ReturnType<typeof createTestDatabase>>;
+  let db: Db;
+  let owner: Awaited<ReturnType<typeof addOrganization>>;
+
+  before(async () => {
+    database = await createTestDatabase();
+    db = createDatabase({ url: database.url, maxConnections: 20, applicationName: 'test' });
+  });
+  after(async () => {
+    await db.destroy();
+    await database.drop();
+  });
+  beforeEach(async () => {
+    owner = await addOrganization(db);
+  });
+
+  async function statistics() {
+    const { orgId } = owner;
+    const terms: { term: string; chunkCount: number }[] = await db('termStatistics').where({ orgId });
+    const chunks = await db('chunkStatistics').where({ orgId }).first('chunkCount', 'termCount');
+    return { chunks, terms: Object.fromEntries(terms.map((row) => [row.term, row.chunkCount])) };
+  }
+
+  /** From the texts, with nothing of what is counted. */
+  async function recount() {
+    const contents: string[] = await db('chunks').where({ orgId: owner.orgId }).pluck('content');
+    const terms: Record<string, number> = {};
+    for (const content of contents) {
+      for (const word of new Set(content.split(' '))) terms[word] = (terms[word] ?? 0) + 1;
+    }
+    const termCount = contents.reduce((sum, content) => sum + content.split(' ').length, 0);
+    return { chunks: { chunkCount: contents.length, termCount }, terms };
+  }
+
+  /** Words in no order that another text has. */
+  function text(seed: number): string {
+    return Array.from({ length: 20 }, (_, place) => vocabulary[(seed * 17 + place * (seed + 7)) % 60]).join(' ');
+  }
+
+  const remove = ({ orgId, documentId }: IndexedDocument) =>
+    deleteGenerationsWith(db, { orgId, documentId, from: 0, before: null }, (trx) =>
+      trx('documentGenerations').where({ orgId, documentId }).delete(),
+    );
+
+  it('are exact after many came and went at the same time, none of which waited for another in a circle', async () => {
+    const texts = (seed: number) => Array.from({ length: 1 + (seed % 7) * 40 }, (_, index) => text(seed * 31 + index));
+    const early = await Promise.all([1, 2, 3, 4, 5, 6].map((seed) => addIndexedDocument(db, owner, texts(seed))));
+    await Promise.all([
+      ...early.map(remove),
+      ...Array.from({ length: 12 }, async (_, index) => {
+        const document = await addIndexedDocument(db, owner, texts(index + 7));
+        if (index % 2 === 0) await remove(document);
+      }),
+    ]);
+    expect(await statistics()).deep.equal(await recount());
+  });
+
+  it('keep no word that no chunk has any more', async () => {
+    const document = await addIndexedDocument(db, owner, [text(1), text(2)]);
+    await remove(document);
+    expect(await statistics()).deep.equal({ chunks: { chunkCount: 0, termCount: 0 }, terms: {} });
+    expect(await db('documentTerms').where({ orgId: owner.orgId })).deep.equal([]);
+  });
+
+  it('are exact between the parts of a deletion', async () => {
+    const document = await addIndexedDocument(
+      db,
+      owner,
+      Array.from({ length: 2_100 }, (_, index) => text(index)),
+    );
+    const range = { ...document, from: 0, before: null };
+    const parts: number[] = [];
+    for (let deleted = -1; deleted !== 0; parts.push(deleted)) {
+      deleted = (await db.transaction((trx) => deleteIndexedChunks(trx, range))).length;
+      expect(await statistics()).deep.equal(await recount());
+    }
+    expect(parts).deep.equal([2_048, 52, 0]);
+  });
+
+  it('are exact when a step that was cut off stores its chunks while its generation is deleted', async () => {
+    const document = await addIndexedDocument(db, owner, []);
+    let removed: Promise<void> | undefined;
+    await db.transaction(async (late) => {
+      await late('documentGenerations').where({ documentId: document.documentId }).forUpdate();
+      removed = remove(document);
+      await addIndexedChunks(late, document, [text(1)]);
+    });
+    await removed;
+    expect(await db('chunks').where({ orgId: owner.orgId })).deep.equal([]);
+    expect(await statistics()).deep.equal(await recount());
+  });
+
+  it('tell organizations apart', async () => {
+    await addIndexedDocument(db, owner, [text(1)]);
+    const before = await statistics();
+    await addIndexedDocument(db, await addOrganization(db), [text(1), text(2)]);
+    expect(await statistics()).deep.equal(before);
+  });
+
+  it('take a word of ten thousand letters in parts', async () => {
+    const { chunkIds } = await addIndexedDocument(db, owner, ['x'.repeat(10_000)]);
+    expect(chunkIds.length).equal(1);
+    expect((await statistics()).chunks?.termCount).equal(157);
+  });
+});

@@ -1,0 +1,75 @@
+import { v5 as uuidv5, v7 as uuidv7 } from 'uuid';
+import { indexWords } from '#src/adapters/postgres/word-index.ts';
+import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
+import { defaultRagConfig } from '#src/domain/rag-config.ts';
+import { contentStems } from '#src/domain/text-analysis.ts';
+import type { Db } from '#src/ports/database.ts';
+
+export const embeddingModel = 'test-model';
+
+const analyze = createTextAnalyzer();
+
+export type IndexedDocument = { orgId: string; documentId: string; generation: number; chunkIds: string[] };
+
+/** An organization, and somebody in whose name documents are stored. */
+export async function addOrganization(db: Db): Promise<{ orgId: string; userId: string }> {
+  const orgId = uuidv7();
+  const userId = uuidv7();
+  await db('organizations').insert({ id: orgId, name: 'Org' });
+  await db('users').insert({ id: userId, email: `${userId}@example.com`, displayName: 'Ada' });
+  return { orgId, userId };
+}
+
+/** A document in its active generation 1 with a chunk for each text, its words indexed as an ingestion does it. */
+export async function addIndexedDocument(
+  db: Db,
+  { orgId, userId }: { orgId: string; userId: string },
+  texts: readonly string[],
+  options: { acl?: string[]; documentId?: string } = {},
+): Promise<IndexedDocument> {
+  const { acl = ['user:ada'], documentId = uuidv7() } = options;
+  const ragConfig = JSON.stringify(defaultRagConfig({ embeddingModel, hasReranker: false }));
+  const original = { fileName: 'a.txt', sizeBytes: 1, contentSha256: documentId, blobKey: documentId };
+  const of = { orgId, documentId, generation: 1 };
+  await db('documents').insert({
+    ...{ id: documentId, orgId, name: 'A', generation: 1, activeGeneration: 1, ragConfig, acl, ...original },
+    ...{ activeEmbeddingModel: embeddingModel, createdBy: userId, updatedBy: userId },
+  });
+  await db('documentGenerations').insert({ ...of, jobId: 'job', documentName: 'A', ragConfig, ...original });
+  return { ...of, chunkIds: await addIndexedChunks(db, of, texts) };
+}
+
+/** The chunks of a generation that is there. @returns their ids */
+export async function addIndexedChunks(
+  db: Db,
+  { orgId, documentId, generation }: Omit<IndexedDocument, 'chunkIds'>,
+  texts: readonly string[],
+): Promise<string[]> {
+  const of = { orgId, documentId, generation };
+  const chunks = texts.map((content, index) => ({
+    id: uuidv5(`${of.generation}:${index}`, of.documentId),
+    content,
+    stems: contentStems(analyze(content)),
+  }));
+  const rest = { chunkKind: 'text', tokenCount: 1, contentOffset: 0, pageNumber: 1, textSha256: Buffer.alloc(32) };
+  await db.transaction(async (trx) => {
+    await trx.batchInsert(
+      'chunks',
+      chunks.map(({ id, content, stems }, chunkIndex) => ({
+        ...{ ...of, id, chunkIndex, content, termCount: stems.length, ...rest },
+      })),
+    );
+    await indexWords(
+      trx,
+      of,
+      chunks.map(({ stems }, index) => ({ index, terms: countEach(stems), termCount: stems.length })),
+    );
+  });
+  return chunks.map((chunk) => chunk.id);
+}
+
+function countEach(words: readonly string[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1);
+  return counts;
+}
