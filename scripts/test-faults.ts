@@ -21,6 +21,7 @@ const ROWS: Record<string, { file: string; seeds: number[] }> = {
   F2: { file: 'f2-workers-killed-in-turn.faults-test.ts', seeds: [1] },
   F3: { file: 'f3-api-killed.test.ts', seeds: [1] },
   F5: { file: 'f5-temporal-down.faults-test.ts', seeds: [1] },
+  F7: { file: 'f7-qdrant-down.test.ts', seeds: [1] },
   F8: { file: 'f8-lost-answers.test.ts', seeds: [1] },
   F11: { file: 'f11-duplicates.test.ts', seeds: [1] },
   F15: { file: 'f15-random-schedules.test.ts', seeds: [1, 2, 3] },
