@@ -37,6 +37,10 @@ const wrong: Record<string, string[]> = {
   DATABASE_POOL_SIZE: ['0', '1', '1000', 'many'],
   TEMPORAL_ADDRESS: ['localhost', 'http://localhost:7233'],
   TEMPORAL_UI_URL: ['localhost:8233', 'ftp://localhost'],
+  VECTOR_STORE: ['faiss'],
+  QDRANT_URL: ['localhost:6333', 'grpc://localhost:6334', ...addressesWithSecrets],
+  QDRANT_API_KEY: ['two words', 'line\nbreak'],
+  QDRANT_COLLECTION_PREFIX: ['with_another', 'Upper', '../up', 'x'.repeat(41)],
   OPENAI_BASE_URL: ['localhost', 'file:///v1', ...addressesWithSecrets],
   OPENAI_API_KEY: ['two words', 'line\nbreak'],
   EMBEDDING_DIMENSIONS: ['0', '1.5', 'many'],
@@ -103,6 +107,18 @@ describe('loadConfig', () => {
       }
     });
   }
+
+  it('keeps vectors in Postgres, in Qdrant where its address is given, or where it is told to', () => {
+    const QDRANT_URL = 'https://qdrant.example.com:6333';
+    const qdrant = { store: 'qdrant', url: QDRANT_URL, apiKey: null, collectionPrefix: 'acs' };
+    expect(loadConfig(required).vectors).to.deep.equal({ store: 'pgvector' });
+    expect(loadConfig({ ...required, QDRANT_URL }).vectors).to.deep.equal(qdrant);
+    expect(loadConfig({ ...required, QDRANT_URL, VECTOR_STORE: 'pgvector' }).vectors).to.include({ store: 'pgvector' });
+    expect(() => loadConfig({ ...required, VECTOR_STORE: 'qdrant' })).to.throw(
+      ConfigError,
+      /^wrong setting QDRANT_URL/,
+    );
+  });
 
   for (const name of Object.keys(required)) {
     it(`names ${name} when it is missing`, () => {

@@ -8,8 +8,12 @@ export type Selection = { orgId: string; must?: Condition[]; mustNot?: Condition
 
 export type StoredPoint = Schemas['Record'];
 
-/** Somebody waits for an answer to a search; words alone serve him better than a slow store. */
-const searchTimeoutMs = 5_000;
+export type QdrantOptions = QdrantServer & {
+  collectionPrefix: string;
+  /** Somebody waits for an answer to a search; words alone serve him better than a slow store. */
+  searchTimeoutMs?: number;
+};
+
 const readTimeoutMs = 30_000;
 /** Also deletions of whole documents, and the first index over a collection that has points already. */
 const writeTimeoutMs = 120_000;
@@ -26,9 +30,9 @@ const indexes = {
  * The only door to the server: no call gets past it without an organization, except the audit's list. Collections that
  * do not begin with our prefix are never touched, and one that is missing is empty.
  */
-export function createQdrantPoints(server: QdrantServer & { collectionPrefix: string }) {
+export function createQdrantPoints({ collectionPrefix, searchTimeoutMs = 5_000, ...server }: QdrantOptions) {
   const { api, call } = createQdrantApi(server);
-  const ours = `${server.collectionPrefix}_`;
+  const ours = `${collectionPrefix}_`;
   const ready = new Set<string>();
 
   /** The indexes come before the first point: the graph of each tenant is built along them. */

@@ -2,8 +2,16 @@ import { createHash } from 'node:crypto';
 import { appError } from '#src/errors.ts';
 import type { GenerationKey, ReadableDocuments, VectorPoint, VectorStore } from '#src/ports/vector-store.ts';
 import { createGate } from '../gate.ts';
-import { isWrongSize, type QdrantServer } from './qdrant-call.ts';
-import { createQdrantPoints, hasAny, hasNone, hasValue, type Selection, type StoredPoint } from './qdrant-points.ts';
+import { isWrongSize } from './qdrant-call.ts';
+import {
+  createQdrantPoints,
+  hasAny,
+  hasNone,
+  hasValue,
+  type QdrantOptions,
+  type Selection,
+  type StoredPoint,
+} from './qdrant-points.ts';
 
 /** About 2 MB of JSON: the server refuses bodies of 32 MB, and a smaller one is sooner tried again. */
 const numbersInBody = 100_000;
@@ -19,8 +27,8 @@ const countsAtOnce = 8;
  * says itself who may read it, so that the filter works before the ranking. It says so once it is published: without
  * keys nobody finds it.
  */
-export function createQdrantVectorStore(server: QdrantServer & { collectionPrefix: string }): VectorStore {
-  const points = createQdrantPoints(server);
+export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
+  const points = createQdrantPoints(options);
   const countInTurn = createGate(countsAtOnce);
   const collectionOf = (model: string) => points.collectionOf(nameOf(model));
 

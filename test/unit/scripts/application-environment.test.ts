@@ -38,6 +38,16 @@ describe('environment of API and worker', () => {
     expect(env).not.to.have.property('TEMPORAL_UI_URL');
   });
 
+  it('names the Qdrant that was started, or that the user gave', () => {
+    expect(environmentFor({})).not.to.have.property('QDRANT_URL');
+    const embedded = { VECTOR_STORE: 'qdrant', QDRANT_URL: 'http://127.0.0.1:63330' };
+    expect(environmentFor({ VECTOR_STORE: 'qdrant' }))
+      .to.include(embedded)
+      .and.not.to.have.property('QDRANT_PORT');
+    const own = { QDRANT_URL: 'http://qdrant:6333', QDRANT_API_KEY: 'key' };
+    expect(environmentFor(own)).to.include(own);
+  });
+
   it('passes on what the user set, and nothing that tells how the service was started', () => {
     const env = environmentFor({ LOG_LEVEL: 'debug', POSTGRES_PORT: '5555', npm_lifecycle_event: 'start' });
     expect(env).to.include({ LOG_LEVEL: 'debug' });

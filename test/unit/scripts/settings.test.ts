@@ -22,6 +22,16 @@ describe('settings of the embedded mode', () => {
     expect(settings.temporal).to.deep.equal({ kind: 'external', address: 'temporal:7233', uiUrl: null });
   });
 
+  it('starts Qdrant where it is chosen and nobody says where one is', () => {
+    const qdrantOf = (env: Record<string, string>) => readStartSettings({ TOOLS_DIR, ...env }).qdrant;
+    const QDRANT_URL = 'http://qdrant:6333';
+    expect(qdrantOf({})).to.equal(null);
+    expect(qdrantOf({ VECTOR_STORE: 'qdrant' })).to.deep.equal({ kind: 'embedded', port: 63_330, apiKey: null });
+    expect(qdrantOf({ QDRANT_URL })).to.deep.equal({ kind: 'external', url: QDRANT_URL });
+    expect(qdrantOf({ QDRANT_URL, VECTOR_STORE: 'qdrant' })).to.deep.equal({ kind: 'external', url: QDRANT_URL });
+    expect(qdrantOf({ QDRANT_URL, VECTOR_STORE: 'pgvector' })).to.equal(null);
+  });
+
   it('keeps the local models for alignment when another provider serves the rest', () => {
     const provider = { TOOLS_DIR, OPENAI_BASE_URL: 'https://models.example.com/v1', OPENAI_API_KEY: 'key' };
     expect(readStartSettings(provider).modelServer).to.deep.equal({ port: 3010 });
