@@ -39,12 +39,12 @@ export type RetrievalFixture = {
 
 const analyze = createTextAnalyzer();
 
-/** Texts with the same words are near each other, those of different models have nothing in common. */
 export const wordEmbedders: Embedders = {
   of: (model) => ({ model, embed: async (texts) => texts.map((text) => wordVector(model, text)) }),
 };
 
-function wordVector(model: string, text: string): Float32Array {
+/** Texts with the same words are near each other, those of different models have nothing in common. */
+export function wordVector(model: string, text: string): Float32Array {
   const vector = new Float32Array(256);
   for (const stem of ['any text', ...contentStems(analyze(text))]) {
     const place = createHash('sha1').update(`${model} ${stem}`).digest()[0] ?? 0;
