@@ -1,12 +1,96 @@
 import { NIL } from 'uuid';
 import type { Db } from '#src/ports/database.ts';
 import type { GenerationKey, VectorHit, VectorStore } from '#src/ports/vector-store.ts';
+import { indexedEmbedding, indexName, listVectorIndexes, maintainVectorIndexes } from './pgvector-index.ts';
+import { remembered } from './remembered.ts';
+
+type VectorQuery = Parameters<VectorStore['search']>[0];
+
+const isReadable = `d.org_id = :orgId and d.acl && :acl::text[]
+  and (:settings::text is null or d.retrieval_settings = :settings)
+  and (:include::uuid[] is null or d.id = any (:include::uuid[]))
+  and (:exclude::uuid[] is null or d.id <> all (:exclude::uuid[]))`;
+
+/** Up to here reading all that a caller may read takes no longer than finding it by an index. */
+const EXACT_LIMIT = 50_000;
+
+/** How long it is taken for known what there is to read, and to use: it changes the way of a search, not its results. */
+const KNOWN_FOR_MS = 60_000;
 
 /**
- * Chunk vectors beside the chunks, in Postgres with pgvector, searched by an exact scan of what the caller may read.
- * The access rule is a part of the query, so that a neighbour who may not be read never takes a place in the ranking.
+ * Chunk vectors beside the chunks, in Postgres with pgvector. The access rule is a part of the query, so that a
+ * neighbour who may not be read never takes a place in the ranking. What a caller may read is scanned, which is exact;
+ * where that is more than `exactLimit` chunks, their model's HNSW index is followed until enough of them are found.
  */
-export function createPgVectorStore(db: Db): VectorStore {
+export function createPgVectorStore(db: Db, { exactLimit = EXACT_LIMIT } = {}): VectorStore {
+  const indexes = remembered(KNOWN_FOR_MS, () => listVectorIndexes(db));
+  const areMany = remembered(KNOWN_FOR_MS, async (_key: string, query: VectorQuery) => {
+    const { rows } = await db.raw<{ rows: { count: number }[] }>(
+      `select count(*) from (
+         select from documents d
+         join chunk_vectors v on v.org_id = d.org_id and v.document_id = d.id and v.generation = d.active_generation
+         where ${isReadable} and v.model = :model
+         limit :bound
+       ) readable`,
+      { ...bindingsOf(query), bound: exactLimit + 1 },
+    );
+    return (rows[0]?.count ?? 0) > exactLimit;
+  });
+
+  /** Whether the index is worth following. Excluded documents are few: they are not counted. */
+  async function hasIndexFor(query: VectorQuery): Promise<boolean> {
+    if (!(await indexes('')).has(indexName(query.model, query.vector.length))) return false;
+    const { orgId, acl, includeDocumentIds, retrievalSettings } = query.readable;
+    const key = [orgId, query.model, retrievalSettings, ...acl, '', ...(includeDocumentIds ?? [])].join(' ');
+    return areMany(key, query);
+  }
+
+  async function scan(query: VectorQuery): Promise<VectorHit[]> {
+    // The distance is computed after the filter on model and size: vectors of two sizes cannot be compared at all.
+    const { rows } = await db.raw<{ rows: VectorHit[] }>(
+      `select v.chunk_id, 1 - (v.embedding <=> :query::vector) as similarity
+       from documents d
+       join chunk_vectors v on v.org_id = d.org_id and v.document_id = d.id and v.generation = d.active_generation
+       where ${isReadable} and v.model = :model and vector_dims(v.embedding) = :dimensions
+       order by v.embedding <=> :query::vector, v.chunk_id
+       limit :limit`,
+      bindingsOf(query),
+    );
+    return rows;
+  }
+
+  /** Nearest first by the index, each looked up in its document, until there are enough or it has gone on for long. */
+  async function followIndex(query: VectorQuery): Promise<VectorHit[]> {
+    const dimensions = query.vector.length;
+    return db.transaction(async (trx) => {
+      await trx.raw(
+        `set local hnsw.iterative_scan = strict_order;
+         set local hnsw.ef_search = ${Math.min(Math.max(query.limit, 200), 1_000)};
+         set local hnsw.max_scan_tuples = 40000;
+         set local enable_sort = off`,
+      );
+      const { rows } = await trx.raw<{ rows: VectorHit[] }>(
+        `select near.chunk_id, 1 - (near.embedding <=> :query::vector) as similarity
+         from (
+           select v.* from (
+             select * from chunk_vectors
+             where model = :model and vector_dims(embedding) = ${dimensions}
+             order by ${indexedEmbedding(dimensions)} <=> :query::halfvec(${dimensions})
+           ) v
+           cross join lateral (
+             select from documents d
+             where d.id = v.document_id and d.active_generation = v.generation and ${isReadable}
+             limit 1
+           ) d
+           limit :limit
+         ) near
+         order by near.embedding <=> :query::vector, near.chunk_id`,
+        bindingsOf(query),
+      );
+      return rows;
+    });
+  }
+
   return {
     async upsert({ orgId, model, points }) {
       await db.raw(
@@ -28,41 +112,11 @@ export function createPgVectorStore(db: Db): VectorStore {
     // Searches join the documents, which say it all.
     async publish() {},
 
-    async search({ readable, model, vector, limit, minSimilarity, signal }) {
-      signal?.throwIfAborted();
-      // The distance is computed after the filter on model and size: vectors of two sizes cannot be compared at all.
-      const { rows } = await db.raw<{ rows: VectorHit[] }>(
-        `select chunk_id, 1 - distance as similarity
-         from (
-           select v.chunk_id, v.embedding <=> :query::vector as distance
-           from documents d
-           join chunk_vectors v
-             on v.org_id = d.org_id and v.document_id = d.id and v.generation = d.active_generation
-           where d.org_id = :orgId and d.acl && :acl::text[] and v.model = :model
-             and vector_dims(v.embedding) = :dimensions
-             and (:settings::text is null or d.retrieval_settings = :settings)
-             and (:include::uuid[] is null or d.id = any (:include::uuid[]))
-             and (:exclude::uuid[] is null or d.id <> all (:exclude::uuid[]))
-           order by distance, v.chunk_id
-           limit :limit
-         ) nearest
-         where 1 - distance >= :minSimilarity
-         order by distance, chunk_id`,
-        {
-          // Not named vector: knex would take the cast for a parameter too.
-          query: toLiteral(vector),
-          orgId: readable.orgId,
-          acl: [...readable.acl],
-          model,
-          dimensions: vector.length,
-          settings: readable.retrievalSettings ?? null,
-          include: readable.includeDocumentIds === undefined ? null : [...readable.includeDocumentIds],
-          exclude: readable.excludeDocumentIds === undefined ? null : [...readable.excludeDocumentIds],
-          limit,
-          minSimilarity,
-        },
-      );
-      return rows;
+    async search(query) {
+      let hits = (await hasIndexFor(query)) ? await followIndex(query) : [];
+      // Where too little of what is near may be read, all that may be read is not much.
+      if (hits.length < query.limit) hits = await scan(query);
+      return hits.filter(({ similarity }) => similarity >= query.minSimilarity);
     },
 
     async fetch({ orgId, model, chunkIds }) {
@@ -120,8 +174,25 @@ export function createPgVectorStore(db: Db): VectorStore {
       );
     },
 
-    // No index is needed for an exact scan but that of the table.
-    async maintain() {},
+    async maintain() {
+      await maintainVectorIndexes(db, exactLimit);
+      indexes.forget();
+    },
+  };
+}
+
+function bindingsOf({ readable, model, vector, limit }: VectorQuery) {
+  return {
+    // Not named vector: knex would take the cast for a parameter too.
+    query: toLiteral(vector),
+    orgId: readable.orgId,
+    acl: [...readable.acl],
+    model,
+    dimensions: vector.length,
+    settings: readable.retrievalSettings ?? null,
+    include: readable.includeDocumentIds === undefined ? null : [...readable.includeDocumentIds],
+    exclude: readable.excludeDocumentIds === undefined ? null : [...readable.excludeDocumentIds],
+    limit,
   };
 }
 

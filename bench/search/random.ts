@@ -1,0 +1,24 @@
+/** The same numbers for the same seed (mulberry32), so that two runs measure the same corpus. */
+export type Random = {
+  /** 0 to 1. */
+  next(): number;
+  /** 0 to `count` − 1. */
+  below(count: number): number;
+  /** Mean 0, deviation 1. */
+  normal(): number;
+};
+
+export function seededRandom(seed: number): Random {
+  let state = seed;
+  const next = () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+  return {
+    next,
+    below: (count) => Math.floor(next() * count),
+    normal: () => Math.sqrt(-2 * Math.log(1 - next())) * Math.cos(2 * Math.PI * next()),
+  };
+}
