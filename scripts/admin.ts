@@ -1,49 +1,65 @@
-// `npm run admin -- verify | audit-stores [--repair]`: looks after an installation, running or not.
+// `npm run admin -- verify | audit-stores [--repair] | reembed …`: looks after an installation, running or not.
+import { type ReembedWish, readReembedWish } from './admin/reembed-wish.ts';
 import { exitAfter } from './supervisor/run-until-stopped.ts';
 
 const USAGE = `Use: npm run admin -- <command>
 
   verify                   checks what must hold at any time, and exits with 1 when something does not
-  audit-stores [--repair]  compares the database with the vectors and the originals, and mends what differs`;
+  audit-stores [--repair]  compares the database with the vectors and the originals, and mends what differs
+  reembed <organization id> --model <id>                  has all its documents embedded by another model
+  reembed <organization id> --pause | --resume | --status`;
 
 const WRONG_ARGUMENTS = 2;
 
 await exitAfter(async () => {
+  const [name, ...args] = process.argv.slice(2);
   const command = process.argv.slice(2).join(' ');
+  const wish = name === 'reembed' ? readReembedWish(args) : undefined;
+  if (wish !== undefined) return run({ command: 'reembed', wish });
   switch (command) {
     case '':
     case '--help':
       console.log(USAGE);
       return 0;
     case 'verify':
+      return run({ command });
     case 'audit-stores':
     case 'audit-stores --repair':
-      return run(command);
+      return run({ command: 'audit-stores', repair: command !== 'audit-stores' });
     default:
       console.error(`There is no command "${command}": npm run admin says what there is.`);
       return WRONG_ARGUMENTS;
   }
 });
 
+type Task =
+  | { command: 'verify' }
+  | { command: 'audit-stores'; repair: boolean }
+  | { command: 'reembed'; wish: ReembedWish };
+
 /** Loads the service only when there is something to do for it. */
-async function run(command: 'verify' | 'audit-stores' | 'audit-stores --repair'): Promise<number> {
-  const [{ createContainer }, { auditStores }, { readInstallation }, { verify }] = await Promise.all([
+async function run(task: Task): Promise<number> {
+  const [{ createContainer }, { auditStores }, { readInstallation }, { reembed }, { verify }] = await Promise.all([
     import('#src/container.ts'),
     import('./admin/audit-stores.ts'),
     import('./admin/installation.ts'),
+    import('./admin/reembed.ts'),
     import('./admin/verify.ts'),
   ]);
   const container = createContainer(await readInstallation(process.env), 'admin');
+  const say = { print: console.log, note: console.error };
+  const perform = (): Promise<boolean> => {
+    switch (task.command) {
+      case 'verify':
+        return verify(container.invariants, say.print);
+      case 'audit-stores':
+        return auditStores(container, task, say);
+      case 'reembed':
+        return reembed(container, task.wish, say.print);
+    }
+  };
   try {
-    const isWell =
-      command === 'verify'
-        ? await verify(container.invariants, console.log)
-        : await auditStores(
-            container,
-            { repair: command !== 'audit-stores' },
-            { print: console.log, note: console.error },
-          );
-    return isWell ? 0 : 1;
+    return (await perform()) ? 0 : 1;
   } finally {
     await container.close();
   }

@@ -43,6 +43,7 @@ import { createModelsService, type ModelsService } from './modules/models/models
 import { createTierLimitsService } from './modules/organization/tier-limits.service.ts';
 import { type ChunkPreviewsService, createChunkPreviewsService } from './modules/rag/chunk-previews.service.ts';
 import { createRagService, type RagService } from './modules/rag/rag.service.ts';
+import { createReembeddingService, type ReembeddingService } from './modules/reembedding/reembedding.service.ts';
 import { createPassageRanker } from './modules/retrieval/passage-ranker.ts';
 import { createRetrievalService, type RetrievalService } from './modules/retrieval/retrieval.service.ts';
 import { createInvariantChecks, type InvariantChecks } from './modules/store-audit/invariant-checks.ts';
@@ -81,6 +82,7 @@ export type Container = {
   embeddings: EmbeddingsService;
   contexts: ChunkContextsService;
   ingestion: IngestionService;
+  reembedding: ReembeddingService;
   deletion: DeletionService;
   alignment: AlignmentService;
   retrieval: RetrievalService;
@@ -171,6 +173,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     jobs,
     orchestrator,
   });
+  const reembedding = createReembeddingService({ db, generations, jobs, models, orchestrator });
   const rag = createRagService({ db, documents, generations, models });
 
   const chunkPreviews = createChunkPreviewsService({
@@ -257,6 +260,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     embeddings,
     contexts,
     ingestion,
+    reembedding,
     deletion,
     alignment,
     retrieval,

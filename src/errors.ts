@@ -83,6 +83,11 @@ const catalogue = {
   document_deleted: { status: 409, class: 'permanent', title: 'The document of this job was deleted' },
   job_finished: { status: 409, class: 'permanent', title: 'The job is over' },
   skipped: { status: 409, class: 'permanent', title: 'Somebody ended the parked job' },
+  reembedding_incomplete: {
+    status: 500,
+    class: 'permanent',
+    title: 'Some documents were not embedded by the new model',
+  },
   run_terminated: { status: 500, class: 'permanent', title: 'The run was ended from outside' },
 
   // Models

@@ -11,6 +11,7 @@ import { workflowBundle } from './bundle.ts';
 import { deletionWorker } from './deletion.ts';
 import { ingestionWorker } from './ingestion.ts';
 import type { QueueWorker } from './queue-worker.ts';
+import { reembeddingWorker } from './reembedding.ts';
 import { storeAuditWorker } from './store-audit.ts';
 import { aside, daily, dailyInParts, startSweeper } from './sweeper.ts';
 
@@ -105,6 +106,7 @@ async function createWorkers(container: Container, connection: NativeConnection)
       ingestionWorker(container),
       alignmentWorker(container),
       deletionWorker(container),
+      reembeddingWorker(container),
       storeAuditWorker(container),
     ].map(createWorker),
   );

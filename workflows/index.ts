@@ -1,4 +1,5 @@
 export { auditStores } from './audit-stores.ts';
 export { deleteDocument } from './delete-document.ts';
 export { ingestDocument } from './ingest-document.ts';
+export { reembedOrganization } from './reembed-organization.ts';
 export { scoreAlignment } from './score-alignment.ts';

@@ -1,8 +1,9 @@
 import type { ScoreAlignmentInput } from './alignment.ts';
 import type { DeleteDocumentInput } from './deletion.ts';
 import type { IngestDocumentInput } from './ingestion.ts';
+import type { ReembedOrganizationInput } from './reembedding.ts';
 
-export type JobKind = 'ingest' | 'alignment' | 'delete';
+export type JobKind = 'ingest' | 'alignment' | 'delete' | 'reembed';
 export type JobStatus = 'queued' | 'running' | 'parked' | 'succeeded' | 'failed' | 'cancelled';
 
 /**
@@ -13,6 +14,7 @@ export type WorkflowStart = { summary: string; bulk?: boolean } & (
   | { workflow: 'ingestDocument'; input: IngestDocumentInput }
   | { workflow: 'scoreAlignment'; input: ScoreAlignmentInput }
   | { workflow: 'deleteDocument'; input: DeleteDocumentInput }
+  | { workflow: 'reembedOrganization'; input: ReembedOrganizationInput }
 );
 
 /** Search attributes, all Keyword, set at the start and upserted by workflows (`Stage`, `ErrorCode`). */

@@ -3,6 +3,7 @@ export const taskQueues = {
   ingestion: 'ingestion',
   alignment: 'alignment',
   deletion: 'deletion',
+  reembedding: 'reembedding',
   storeAudit: 'store-audit',
 } as const;
 

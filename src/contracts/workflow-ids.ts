@@ -9,6 +9,8 @@ export const alignmentWorkflowId = (chatId: string): string => `alignment-${chat
 
 export const deletionWorkflowId = (documentId: string): string => `delete-${documentId}`;
 
+export const reembeddingWorkflowId = (orgId: string): string => `reembed-${orgId}`;
+
 /** Of an audit that somebody asks for; those of the schedule have their time behind it. */
 export const auditWorkflowId = 'audit-stores';
 

@@ -23,6 +23,8 @@ export type Orchestrator = {
   retryParked(workflowId: string): Promise<MoveResult>;
   /** Ends a parked run as failed with the code `skipped`. Throws as `retryParked` does. */
   skipParked(workflowId: string): Promise<MoveResult>;
+  /** Lets a run that can be paused begin with nothing new, or go on. Throws as `retryParked` does. */
+  setPaused(workflowId: string, isPaused: boolean): Promise<'done' | 'unchanged' | 'gone'>;
   /** How a run ended, or that it is open, or that the engine does not know it. */
   describe(workflowId: string): Promise<'open' | 'completed' | 'failed' | 'cancelled' | 'unknown'>;
   /** Where operators see the run; null when the deployment has no such page. */

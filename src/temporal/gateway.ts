@@ -9,6 +9,7 @@ import {
 import { nudgeSignalName } from '#src/contracts/alignment.ts';
 import type { JobKind } from '#src/contracts/jobs.ts';
 import { retryUpdateName, skipUpdateName } from '#src/contracts/messages.ts';
+import { pauseUpdateName, resumeUpdateName } from '#src/contracts/reembedding.ts';
 import { type TaskQueue, taskQueues } from '#src/contracts/task-queues.ts';
 import { appError } from '#src/errors.ts';
 import type { MoveResult, Orchestrator } from '#src/ports/orchestrator.ts';
@@ -19,7 +20,7 @@ import { searchAttributes } from './search-attributes.ts';
 const POLLER_SEEN_WITHIN_MS = 70_000;
 
 /** A worker has to answer, which may be busy; nobody asks a second time. */
-const SKIP_TIMEOUT_MS = 10_000;
+const UPDATE_TIMEOUT_MS = 10_000;
 
 /** Of five: what somebody waits for, and what runs in bulk. Activities inherit it. */
 const PRIORITIES = { interactive: 2, bulk: 4 };
@@ -119,6 +120,17 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
             }),
           );
           break;
+        case 'reembedOrganization':
+          await call(() =>
+            workflow.start(start.workflow, {
+              ...options,
+              taskQueue: taskQueues.reembedding,
+              workflowIdReusePolicy: 'ALLOW_DUPLICATE',
+              typedSearchAttributes: attributesOf('reembed'),
+              args: [start.input],
+            }),
+          );
+          break;
       }
       // A run tells its job that it failed just before it closes. An alignment is nudged, whose attempt it ever is.
       if (attempt === 1 || start.workflow === 'scoreAlignment') return 'started';
@@ -130,7 +142,13 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
     },
 
     retryParked: (workflowId) => move(workflowId, retryUpdateName),
-    skipParked: (workflowId) => move(workflowId, skipUpdateName, SKIP_TIMEOUT_MS),
+    skipParked: (workflowId) => move(workflowId, skipUpdateName, UPDATE_TIMEOUT_MS),
+
+    async setPaused(workflowId, isPaused) {
+      const moved = await move(workflowId, isPaused ? pauseUpdateName : resumeUpdateName, UPDATE_TIMEOUT_MS);
+      if (moved === 'gone') return 'gone';
+      return moved === 'moved' ? 'done' : 'unchanged';
+    },
 
     async describe(workflowId) {
       const run = await call(() => workflow.getHandle(workflowId).describe().catch(unless(WorkflowNotFoundError)));

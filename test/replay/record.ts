@@ -4,11 +4,13 @@ import { join } from 'node:path';
 import type { WorkflowHandle, WorkflowStartOptions } from '@temporalio/client';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { retryUpdateName, skipUpdateName } from '#src/contracts/messages.ts';
+import { pauseUpdateName, resumeUpdateName } from '#src/contracts/reembedding.ts';
 import { appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/search-attributes.ts';
 import { stubAlignment } from '#test/support/stub-alignment.ts';
 import { stubDeletion } from '#test/support/stub-deletion.ts';
 import { stubIngestion } from '#test/support/stub-ingestion.ts';
+import { stubReembedding } from '#test/support/stub-reembedding.ts';
 import { stubStoreAudit } from '#test/support/stub-store-audit.ts';
 import { testWorkers } from '#test/support/test-workers.ts';
 import { until } from '#test/support/until.ts';
@@ -43,6 +45,11 @@ const deletion = {
   workflow: 'deleteDocument',
   args: [{ orgId: 'org', documentId: 'document' }],
   typedSearchAttributes: searchAttributes({ OrgId: 'org', DocumentId: 'document', JobKind: 'delete' }),
+};
+const reembedding = {
+  workflow: 'reembedOrganization',
+  args: [{ orgId: 'org', model: 'new-model' }],
+  typedSearchAttributes: searchAttributes({ OrgId: 'org', JobKind: 'reembed' }),
 };
 const audit = {
   workflow: 'auditStores',
@@ -117,6 +124,15 @@ const recordings: Record<string, Recording> = {
     }).activities,
   },
   'audit-stores-succeeded': { ...audit, activities: stubStoreAudit(3).activities },
+  'reembed-organization-succeeded': { ...reembedding, activities: stubReembedding(30).activities },
+  'reembed-organization-paused': {
+    ...reembedding,
+    activities: stubReembedding(30).activities,
+    meanwhile: async (run) => {
+      await run.executeUpdate(pauseUpdateName);
+      await run.executeUpdate(resumeUpdateName);
+    },
+  },
   'score-alignment-succeeded': { ...alignment, activities: stubAlignment(3).activities },
   'score-alignment-named-beside': { ...alignment, activities: stubAlignment(3).activities },
   'score-alignment-failed': {

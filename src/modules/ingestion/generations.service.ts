@@ -68,17 +68,22 @@ export function createGenerationsService(deps: {
     open,
 
     /** Opens one only when the newest is of what the document was, or has come to nothing; a parked one goes on. */
-    async openIfNeeded(trx: Db, actor: RequestActor, document: IngestibleDocument): Promise<IngestionPlan> {
+    async openIfNeeded(
+      trx: Db,
+      actor: RequestActor,
+      document: IngestibleDocument,
+      how: { isBulk?: boolean } = {},
+    ): Promise<IngestionPlan> {
       const of = { orgId: actor.orgId, documentId: document.id };
       const newest = await createGenerationsRepository(trx).findNewest(of);
-      if (newest === undefined || staleness(newest, document).embedding) return open(trx, actor, document);
+      if (newest === undefined || staleness(newest, document).embedding) return open(trx, actor, document, how);
       const { jobId, jobStatus, cancelRequestedAt } = newest;
       const underWay: IngestionPlan = { jobId, isQueued: false, superseded: [] };
       if (document.activeGeneration === document.generation) return underWay;
-      if (cancelRequestedAt !== null) return open(trx, actor, document);
+      if (cancelRequestedAt !== null) return open(trx, actor, document, how);
       if (jobStatus === 'queued' || jobStatus === 'running') return underWay;
       if (jobStatus === 'parked') return { ...underWay, isQueued: await jobs.retry(trx, jobId) };
-      return open(trx, actor, document);
+      return open(trx, actor, document, how);
     },
 
     /**

@@ -89,6 +89,7 @@ export function createJobMovesService(deps: {
 }
 
 function mayMove(actor: Actor, { orgId, createdBy, acl, chatId, ...job }: MovableJob): boolean {
+  if (job.kind === 'reembed') return actor.isOrgAdmin;
   // Others who see a chat do not write to it.
   if (chatId !== null) return canWrite(actor, { orgId, createdBy: job.chatOwnerId ?? createdBy, acl: [] });
   return canWrite(actor, { orgId, createdBy: job.documentOwnerId ?? createdBy, acl: job.documentAcl ?? acl });

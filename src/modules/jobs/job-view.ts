@@ -28,6 +28,7 @@ export type JobView = Pick<
 const stagesOf: { readonly [kind in JobKind]?: readonly string[] } = {
   ingest: ingestionStages,
   delete: deletionStages,
+  reembed: [],
 };
 
 export function isOver({ status }: Pick<JobView, 'status'>): boolean {

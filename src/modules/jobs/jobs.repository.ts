@@ -163,6 +163,10 @@ export function createJobsRepository(db: Db) {
       return toPage(rows, page.limit);
     },
 
+    async find(id: string): Promise<Job | undefined> {
+      return jobs().where({ id }).first();
+    },
+
     async findReadable(actor: Actor, id: string): Promise<Job | undefined> {
       const [job] = await readableBy(jobs(), actor, 'jobs').where({ id }).limit(1);
       return job;

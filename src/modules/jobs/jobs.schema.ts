@@ -4,7 +4,7 @@ import { idField } from '#src/http/fields.ts';
 import type { StoredEvent } from '#src/ports/idempotency-store.ts';
 import { isOver, type JobView } from './job-view.ts';
 
-const kinds = ['ingest', 'alignment', 'delete'] as const satisfies JobKind[];
+const kinds = ['ingest', 'alignment', 'delete', 'reembed'] as const satisfies JobKind[];
 const statuses = ['queued', 'running', 'parked', 'succeeded', 'failed', 'cancelled'] as const satisfies JobStatus[];
 
 export const jobFilters = {

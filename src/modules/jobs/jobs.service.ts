@@ -20,6 +20,8 @@ const DISPATCH_BATCH = 50;
 const CHECK_AFTER_SECONDS = 30;
 const CHECK_BATCH = 20;
 
+export type { Job } from './jobs.model.ts';
+
 export type JobsService = ReturnType<typeof createJobsService>;
 
 /** Jobs are the truth about asynchronous work for clients, and the outbox of workflow starts. */
@@ -151,6 +153,11 @@ export function createJobsService(deps: {
     ): Promise<{ items: JobView[]; last: ListPosition | null }> {
       const { items, last } = await jobs.listReadable(actor, filters, page);
       return { items: items.map((job) => ({ ...job, temporalUiUrl: orchestrator.uiUrl(job.id) })), last };
+    },
+
+    /** For operators, whatever it works on. */
+    async find(jobId: string): Promise<Job | undefined> {
+      return jobs.find(jobId);
     },
 
     /** A job, or a part of one (`….chunk`). Throws `job_not_found`. */

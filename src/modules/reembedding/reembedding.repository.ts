@@ -1,0 +1,70 @@
+import type { JobStatus } from '#src/contracts/jobs.ts';
+import type { IngestibleDocument } from '#src/modules/ingestion/generations.service.ts';
+import type { Db } from '#src/ports/database.ts';
+
+/** A document whose vectors, or those of its next ingestion, are of another model. */
+export type OutdatedDocument = IngestibleDocument & { createdBy: string };
+
+export type EndedJob = { id: string; status: JobStatus; errorCode: string | null };
+
+export function createReembeddingRepository(db: Db) {
+  const outdated = ({ orgId, model }: { orgId: string; model: string }) =>
+    db('documents')
+      .where({ orgId })
+      .whereNull('deletedAt')
+      .whereRaw(
+        `(rag_config #>> '{embedding,model}' <> :model
+          or (active_generation is not null and active_embedding_model is distinct from :model))`,
+        { model },
+      );
+
+  return {
+    async organizationExists(id: string): Promise<boolean> {
+      return (await db('organizations').where({ id }).whereNull('deletedAt').first('id')) !== undefined;
+    },
+
+    /** Longest in office first. */
+    async listOrgAdminIds(orgId: string): Promise<string[]> {
+      return db('memberships').where({ orgId, isOrgAdmin: true }).orderBy(['addedAt', 'userId']).pluck('userId');
+    },
+
+    async countOutdated(of: { orgId: string; model: string }): Promise<number> {
+      const [row] = await outdated(of).count<{ count: number }[]>();
+      return row?.count ?? 0;
+    },
+
+    /** In the order of their ids. */
+    async listOutdatedIds(
+      of: { orgId: string; model: string },
+      page: { after: string | null; limit: number },
+    ): Promise<string[]> {
+      const query = outdated(of).orderBy('id').limit(page.limit);
+      if (page.after !== null) query.where('id', '>', page.after);
+      return query.pluck('id');
+    },
+
+    /** Held until the end of the transaction; undefined when it needs nothing any more. */
+    async lockOutdated(of: { orgId: string; model: string }, id: string): Promise<OutdatedDocument | undefined> {
+      return outdated(of).where({ id }).forNoKeyUpdate().first<OutdatedDocument | undefined>();
+    },
+
+    async setEmbeddingModel(id: string, model: string): Promise<void> {
+      await db('documents')
+        .where({ id })
+        .update({ ragConfig: db.raw(`jsonb_set(rag_config, '{embedding,model}', to_jsonb(?::text))`, [model]) });
+    },
+
+    /** Holds the job, if there is one. */
+    async isJobOpen(id: string): Promise<boolean> {
+      const job = await db('jobs')
+        .where({ id })
+        .forUpdate()
+        .first<{ finishedAt: Date | null } | undefined>('finishedAt');
+      return job?.finishedAt === null;
+    },
+
+    async listEnded(jobIds: readonly string[]): Promise<EndedJob[]> {
+      return db('jobs').whereIn('id', jobIds).whereNotNull('finishedAt').select('id', 'status', 'errorCode');
+    },
+  };
+}

@@ -1,0 +1,202 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type {
+  AwaitReembeddingsInput,
+  AwaitReembeddingsResult,
+  OpenReembeddingsInput,
+  OpenReembeddingsResult,
+  RecordReembeddingEndInput,
+  RecordReembeddingFailureInput,
+  RecordReembeddingInput,
+  RecordReembeddingPauseInput,
+  ReembeddingCounts,
+} from '#src/contracts/reembedding.ts';
+import { reembeddingWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { appError } from '#src/errors.ts';
+import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
+import type { Job, JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { ModelsService } from '#src/modules/models/models.service.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { Orchestrator } from '#src/ports/orchestrator.ts';
+import { createReembeddingRepository, type EndedJob } from './reembedding.repository.ts';
+
+const POLL_INTERVAL_MS = 500;
+/** So many ends are worth going on for at once; fewer are after `GATHER_MS`. */
+const WORTH_GOING_ON = 5;
+const GATHER_MS = 5_000;
+/** Then the run looks whether it was resumed meanwhile. */
+const MAX_WAIT_MS = 30_000;
+
+type Target = { orgId: string; model: string };
+
+export type ReembeddingService = ReturnType<typeof createReembeddingService>;
+
+/** The change of an organization's documents to another embedding model: what operators do, and the work of its run. */
+export function createReembeddingService(deps: {
+  db: Db;
+  generations: Pick<GenerationsService, 'openIfNeeded' | 'carryOut'>;
+  jobs: Pick<JobsService, 'enqueue' | 'dispatch' | 'advance' | 'noteFault' | 'openRunsOf' | 'find'>;
+  models: Pick<ModelsService, 'refusalOf'>;
+  orchestrator: Pick<Orchestrator, 'setPaused'>;
+}) {
+  const { db, generations, jobs, models, orchestrator } = deps;
+  const repository = createReembeddingRepository(db);
+  const jobIdOf = ({ orgId }: { orgId: string }) => reembeddingWorkflowId(orgId);
+
+  async function requireOffered(model: string): Promise<void> {
+    const refusal = await models.refusalOf('embedding', model);
+    if (refusal !== null) throw refusal;
+  }
+
+  /** @returns null when there is nothing to wait for */
+  async function open(target: Target, documentId: string): Promise<IngestionPlan | null> {
+    return db.transaction(async (trx) => {
+      const own = createReembeddingRepository(trx);
+      const document = await own.lockOutdated(target, documentId);
+      if (document === undefined) return null;
+      await own.setEmbeddingModel(document.id, target.model);
+      // Nobody finds it, and nobody works on that: whether it is ingested is up to its owner.
+      const isUnderWay = (await jobs.openRunsOf(trx, { documentId, kind: 'ingest' })).length > 0;
+      if (document.activeGeneration === null && !isUnderWay) return null;
+      const actor = {
+        ...{ userId: document.createdBy, orgId: target.orgId, requestId: jobIdOf(target) },
+        ...{ isOrgAdmin: false, teamIds: [], teamAdminOf: [] },
+      };
+      const ragConfig = { ...document.ragConfig, embedding: { model: target.model } };
+      return generations.openIfNeeded(trx, actor, { ...document, ragConfig }, { isBulk: true });
+    });
+  }
+
+  async function tellProgress(of: { orgId: string }, { done, failed, total }: ReembeddingCounts): Promise<void> {
+    await jobs.advance(jobIdOf(of), { progress: { done: done + failed, total, unit: 'documents' } });
+    if (failed === 0) return;
+    await jobs.noteFault(jobIdOf(of), {
+      code: 'reembedding_incomplete',
+      message: `${failed} documents were not embedded, and are found by their old vectors.`,
+    });
+  }
+
+  return {
+    /**
+     * Has all documents of an organization embedded by a model. Throws `unknown_model`, `not_found` for the
+     * organization, and `job_open` while it is under way. @returns the id of its job
+     */
+    async start({ orgId, model }: Target): Promise<string> {
+      await requireOffered(model);
+      if (!(await repository.organizationExists(orgId))) {
+        throw appError('not_found', { detail: `There is no organization ${orgId}.` });
+      }
+      const id = jobIdOf({ orgId });
+      await db.transaction(async (trx) => {
+        const own = createReembeddingRepository(trx);
+        if (await own.isJobOpen(id)) throw appError('job_open', { detail: `${id} is under way.` });
+        const admins = await own.listOrgAdminIds(orgId);
+        const [createdBy] = admins;
+        if (createdBy === undefined) throw appError('not_found', { detail: 'The organization has no admin.' });
+        await jobs.enqueue(trx, {
+          id,
+          kind: 'reembed',
+          orgId,
+          createdBy,
+          acl: admins.map((userId) => `user:${userId}`),
+          start: {
+            workflow: 'reembedOrganization',
+            input: { orgId, model },
+            summary: `Embed all documents by ${model}`,
+            bulk: true,
+          },
+          requestId: null,
+        });
+      });
+      await jobs.dispatch(id);
+      return id;
+    },
+
+    /** The job of the last one; undefined when there was none. */
+    findJob(of: { orgId: string }): Promise<Job | undefined> {
+      return jobs.find(jobIdOf(of));
+    },
+
+    /** What is under way goes on. Throws `service_unavailable` while the engine, or a worker, is away. */
+    setPaused(of: { orgId: string }, isPaused: boolean): Promise<'done' | 'unchanged' | 'gone'> {
+      return orchestrator.setPaused(jobIdOf(of), isPaused);
+    },
+
+    /** How many documents have to be embedded by the model. Throws `unknown_model`. */
+    async count(target: Target): Promise<{ total: number }> {
+      await requireOffered(target.model);
+      await jobs.advance(jobIdOf(target), { status: 'running', stage: 'reembed' });
+      const total = await repository.countOutdated(target);
+      await tellProgress(target, { done: 0, failed: 0, total });
+      return { total };
+    },
+
+    /** Begins with the next documents. Done again, it finds what it began with under way. */
+    async openSome(
+      { after, limit, ...target }: OpenReembeddingsInput,
+      signal: AbortSignal,
+    ): Promise<OpenReembeddingsResult> {
+      const ids = await repository.listOutdatedIds(target, { after, limit });
+      const jobIds: string[] = [];
+      for (const id of ids) {
+        signal.throwIfAborted();
+        const plan = await open(target, id);
+        if (plan === null) continue;
+        jobIds.push(plan.jobId);
+        await generations.carryOut(plan);
+      }
+      return { jobIds, settled: ids.length - jobIds.length, after: ids.length < limit ? null : (ids.at(-1) ?? null) };
+    },
+
+    /** Waits until some of these ingestions have ended, half a minute at most. */
+    async awaitSome(
+      { jobIds, counts, ...of }: AwaitReembeddingsInput,
+      signal: AbortSignal,
+    ): Promise<AwaitReembeddingsResult> {
+      const beganMs = performance.now();
+      for (;;) {
+        const ended = await repository.listEnded(jobIds);
+        const waitedMs = performance.now() - beganMs;
+        const isEnough = ended.length >= Math.min(WORTH_GOING_ON, jobIds.length);
+        if (isEnough || (ended.length > 0 && waitedMs > GATHER_MS) || waitedMs > MAX_WAIT_MS) {
+          const failed = ended.filter(hasFailed).map((job) => job.id);
+          const done = ended.filter((job) => !hasFailed(job)).map((job) => job.id);
+          const { total } = counts;
+          await tellProgress(of, { total, done: counts.done + done.length, failed: counts.failed + failed.length });
+          return { done, failed };
+        }
+        await delay(POLL_INTERVAL_MS, undefined, { signal });
+      }
+    },
+
+    async recordPause({ isPaused, ...of }: RecordReembeddingPauseInput): Promise<void> {
+      await jobs.advance(jobIdOf(of), { stage: isPaused ? 'paused' : 'reembed' });
+    },
+
+    async recordParked({ error, ...of }: RecordReembeddingFailureInput): Promise<void> {
+      await jobs.advance(jobIdOf(of), { status: 'parked', error });
+    },
+
+    async recordResumed(of: { orgId: string }): Promise<void> {
+      await jobs.advance(jobIdOf(of), { status: 'running' });
+    },
+
+    async recordSuccess({ attempt, counts, ...of }: RecordReembeddingInput): Promise<void> {
+      await tellProgress(of, counts);
+      await jobs.advance(jobIdOf(of), { status: 'succeeded' }, attempt);
+    },
+
+    async recordFailure({ error, attempt, ...of }: RecordReembeddingFailureInput): Promise<void> {
+      await jobs.advance(jobIdOf(of), { status: 'failed', error }, attempt);
+    },
+
+    async recordCancellation({ attempt, ...of }: RecordReembeddingEndInput): Promise<void> {
+      await jobs.advance(jobIdOf(of), { status: 'cancelled' }, attempt);
+    },
+  };
+}
+
+/** What a newer ingestion took over, or a deletion, is as its owner wants it. */
+function hasFailed({ status, errorCode }: EndedJob): boolean {
+  if (status === 'succeeded') return false;
+  return errorCode !== 'superseded' && errorCode !== 'document_not_found';
+}
