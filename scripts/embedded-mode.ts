@@ -106,7 +106,11 @@ function browsableHost(host: string): string {
 }
 
 /** The block that a person reads when everything is up; `state` is what the service does now. */
-export function readyText(state: string, { dataDir, provider }: StartSettings, addresses: EmbeddedAddresses): string {
+export function readyText(
+  state: string,
+  { dataDir, provider, qdrant }: StartSettings,
+  addresses: EmbeddedAddresses,
+): string {
   const { apiUrl, temporalUiUrl, models } = addresses;
   const folder = relative(process.cwd(), dataDir) || '.';
   return [
@@ -117,6 +121,9 @@ export function readyText(state: string, { dataDir, provider }: StartSettings, a
     `  API docs     ${apiUrl}/docs`,
     ...(temporalUiUrl ? [`  Temporal UI  ${temporalUiUrl}`] : []),
     `  Models       ${models.join(' and ')}, ${provider === null ? 'on this machine' : `of ${provider.baseUrl}`}`,
+    ...(qdrant
+      ? [`  Vectors      in Qdrant, ${qdrant.kind === 'embedded' ? 'on this machine' : `at ${qdrant.url}`}`]
+      : []),
     `  Data         ${folder}`,
     `  Logs         ${folder}/logs`,
     '',

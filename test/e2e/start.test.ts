@@ -13,14 +13,15 @@ describe('npm start', function () {
   });
   after(() => service.close());
 
-  it('serves on a fresh data folder, ends its whole tree on SIGTERM, and does so again on the same data', async () => {
+  it('serves on a fresh data folder, ends its whole tree on SIGTERM, and does so again on the same data with Qdrant', async () => {
     const apiUrl = `http://127.0.0.1:${service.ports.PORT}`;
-    for (const _ of ['cold', 'warm']) {
-      const { child, ended, ready } = service.start();
+    const starts = [{ processes: 5 }, { settings: { VECTOR_STORE: 'qdrant' }, processes: 6 }];
+    for (const { settings, processes } of starts) {
+      const { child, ended, ready } = service.start(settings);
       await ready;
       expect((await fetch(`${apiUrl}/readyz`)).status).to.equal(200);
       const tree = service.children();
-      expect(tree).to.have.length(5);
+      expect(tree).to.have.length(processes);
       child.kill('SIGTERM');
       const { code, output } = await ended;
       expect(output).to.include(`${apiUrl}/docs`);

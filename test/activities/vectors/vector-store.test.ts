@@ -4,6 +4,7 @@ import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { openQdrant } from '#test/support/qdrant.ts';
+import { seeded } from '#test/support/seeded.ts';
 import { testQdrantUrl } from '#test/support/services.ts';
 import {
   createVectorFixture,
@@ -237,6 +238,42 @@ for (const [place, open] of Object.entries(stores)) {
       });
     });
 
+    it('finds what an exact search finds, however little of it may be read', async function () {
+      this.timeout(60_000);
+      const random = seeded(7);
+      const randomVector = () => Float32Array.from({ length: 32 }, () => random.next() - 0.5);
+      const percentages = [1, 3, 10, 40, 100];
+      const stored: { percent: number; id: string; vector: Float32Array }[] = [];
+      for (let index = 0; index < 100; index++) {
+        const percent = percentages.find((each) => index < each) ?? 100;
+        const acl = percentages.filter((each) => index < each).map((each) => `user:${each}`);
+        const written = Array.from({ length: 30 }, randomVector);
+        const { chunkIds } = await addDocument([], { model: 'recall', vectors: written, acl });
+        for (const [at, id] of chunkIds.entries()) stored.push({ percent, id, vector: written[at] ?? randomVector() });
+      }
+      await vectors.maintain();
+
+      for (const percent of percentages) {
+        const readable = stored.filter((point) => point.percent <= percent);
+        let [found, expected] = [0, 0];
+        for (let round = 0; round < 10; round++) {
+          const vector = randomVector();
+          const nearest = readable
+            .map((point) => ({ id: point.id, similarity: cosine(vector, point.vector) }))
+            .sort((one, other) => other.similarity - one.similarity)
+            .slice(0, 10);
+          const hits = await vectors.search({
+            readable: { orgId, acl: [`user:${percent}`] },
+            ...{ model: 'recall', vector, limit: 10, minSimilarity: -1 },
+          });
+          const right = new Set(nearest.map(({ id }) => id));
+          found += hits.filter((hit) => right.has(hit.chunkId)).length;
+          expected += right.size;
+        }
+        expect(found / expected, `at ${percent} %`).at.least(0.99);
+      }
+    });
+
     it('never lets an organization find, read, publish or delete what is of another', async () => {
       const foreign = await addDocument([0], { orgId: await fixture.addOrganization() });
       const { documentId, chunkIds } = foreign;
@@ -251,4 +288,10 @@ for (const [place, open] of Object.entries(stores)) {
       expect(await search({ orgId: foreign.orgId, acl: ['user:eve'] })).deep.equal([]);
     });
   });
+}
+
+function cosine(one: Float32Array, other: Float32Array): number {
+  const dot = (left: Float32Array, right: Float32Array) =>
+    left.reduce((sum, number, at) => sum + number * (right[at] ?? 0), 0);
+  return dot(one, other) / Math.sqrt(dot(one, one) * dot(other, other));
 }
