@@ -7,6 +7,9 @@ import type { Candidate, DocumentGroup } from './retrieval.model.ts';
 /** Settings end with a brace, so that it is clear where the model begins. */
 const signature = 'd.retrieval_settings || d.active_embedding_model as signature';
 
+/** Of each group: who may read some of it mostly finds one of these, in a millisecond. */
+const documentsLookedAt = 500;
+
 export function createRetrievalRepository(db: Db) {
   const readableChunks = (actor: Actor, chunkIds: readonly string[]) =>
     readableBy(db('documents as d'), actor, 'd')
@@ -17,20 +20,27 @@ export function createRetrievalRepository(db: Db) {
 
   return {
     /**
-     * The groups in which there is anything to read. The index is followed from one signature to the next, so that this
-     * costs what there are groups, and not what there are documents.
+     * The groups in which there is anything to read. The index is followed from one signature to the next, and some
+     * documents of each are looked at, so that this costs what there are groups, and not what there are documents; only
+     * where none of those may be read, all are asked, by their group or by the caller's keys.
      */
     async listGroups(readable: ReadableDocuments): Promise<DocumentGroup[]> {
+      const isActive = 'org_id = :orgId and active_generation is not null and deleted_at is null';
+      const isOfGroup = `${isActive} and retrieval_settings = d.retrieval_settings
+               and active_embedding_model = d.active_embedding_model`;
+      const isReadable = `acl && :acl::text[]
+               and (:include::uuid[] is null or id = any (:include::uuid[]))
+               and (:exclude::uuid[] is null or id <> all (:exclude::uuid[]))`;
       const { rows } = await db.raw<{ rows: DocumentGroup[] }>(
         `with recursive signatures as (
            (select retrieval_settings, active_embedding_model from documents
-            where org_id = :orgId and active_generation is not null and deleted_at is null
+            where ${isActive}
             order by retrieval_settings, active_embedding_model
             limit 1)
            union all
            select next.* from signatures s cross join lateral (
              select retrieval_settings, active_embedding_model from documents
-             where org_id = :orgId and active_generation is not null and deleted_at is null
+             where ${isActive}
                and (retrieval_settings, active_embedding_model) > (s.retrieval_settings, s.active_embedding_model)
              order by retrieval_settings, active_embedding_model
              limit 1
@@ -40,13 +50,11 @@ export function createRetrievalRepository(db: Db) {
                 ${signature}
          from signatures d
          where exists (
-           select from documents
-           where org_id = :orgId and active_generation is not null and deleted_at is null
-             and retrieval_settings = d.retrieval_settings and active_embedding_model = d.active_embedding_model
-             and acl && :acl::text[]
-             and (:include::uuid[] is null or id = any (:include::uuid[]))
-             and (:exclude::uuid[] is null or id <> all (:exclude::uuid[]))
-         )`,
+             select from (select id, acl from documents where ${isOfGroup} limit ${documentsLookedAt}) sample
+             where ${isReadable}
+           )
+           -- Counted, because the planner would look for just one in the order of the group.
+           or (select count(*) from documents where ${isOfGroup} and ${isReadable}) > 0`,
         {
           orgId: readable.orgId,
           acl: [...readable.acl],
