@@ -99,6 +99,7 @@ export default {
 
     reserved('knex', 'node_modules/knex/', '^src/(adapters/postgres/|ports/database\\.ts)'),
     reserved('pg', 'node_modules/pg/', '^src/adapters/postgres/'),
+    reserved('qdrant', 'node_modules/@qdrant/', '^src/adapters/vectors/'),
     reserved('openai', 'node_modules/openai/', '^src/adapters/models/'),
     reserved('express', 'node_modules/express/', '^src/(http/|app\\.ts|server\\.ts)'),
     reserved('temporal-client', 'node_modules/@temporalio/client/', '^src/temporal/'),
