@@ -11,7 +11,7 @@ import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
-import { untilRun } from '#test/support/until-job.ts';
+import { untilJob, untilRun } from '#test/support/until-job.ts';
 import { startWorkers } from '#workers/run.ts';
 import { serviceEnvironment } from '../../scripts/launchers/service-environment.ts';
 
@@ -47,7 +47,7 @@ describe('npm run admin', function () {
     const { stdout, code } = await admin(own.settings);
     expect(stdout).include('verify').include('audit-stores [--repair]');
     expect(code).equal(0);
-    for (const args of [['delete'], ['verify', '--repair']]) {
+    for (const args of [['delete'], ['verify', '--repair'], ['reembed', 'acme', '--status']]) {
       const wrong = await admin(own.settings, ...args);
       expect(wrong).include({ stdout: '', code: 2 });
       expect(wrong.stderr).match(new RegExp(`^There is no command "${args.join(' ')}": [^\\n]+\\n$`));
@@ -110,6 +110,24 @@ describe('npm run admin', function () {
     const away = await admin(cut, 'verify');
     expect(away.stdout).match(/^I1 {3}\? {5}could not be checked \(.+\)/m);
     expect(away.code).equal(1);
+  });
+
+  it('changes the embedding model of an organization', async () => {
+    const { embeddingModel } = own.config.models;
+    const reembed = (...args: string[]) => admin(own.settings, 'reembed', ada.orgId, ...args);
+    expect(await reembed('--status')).include({ stdout: 'The organization was never re-embedded.\n', code: 1 });
+    const refused = await reembed('--model', 'nobody-offers-this');
+    expect(refused.stderr).match(/^This deployment does not offer the embedding model nobody-offers-this\. .+\n$/);
+    expect(refused).include({ stdout: '', code: 1 });
+
+    expect(await reembed('--model', embeddingModel)).include({
+      stdout: `Begun: the job reembed-${ada.orgId}.\n`,
+      stderr: '',
+      code: 0,
+    });
+    await untilJob(ada, `reembed-${ada.orgId}`, 'succeeded');
+    expect((await reembed('--status')).stdout).match(/^reembed-[\w-]+: succeeded, (\d+) of \1 documents\n$/);
+    expect(await reembed('--pause')).include({ stdout: 'It is not running.\n', code: 1 });
   });
 
   it('leaves the daily audit to a schedule, which is there once however many workers start', async () => {

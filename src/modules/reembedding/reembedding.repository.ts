@@ -25,7 +25,8 @@ export function createReembeddingRepository(db: Db) {
 
     /** Longest in office first. */
     async listOrgAdminIds(orgId: string): Promise<string[]> {
-      return db('memberships').where({ orgId, isOrgAdmin: true }).orderBy(['addedAt', 'userId']).pluck('userId');
+      const admins = db('memberships').where({ orgId, isOrgAdmin: true }).orderBy(['addedAt', 'userId']);
+      return (await admins.select<{ userId: string }[]>('userId')).map(({ userId }) => userId);
     },
 
     async countOutdated(of: { orgId: string; model: string }): Promise<number> {

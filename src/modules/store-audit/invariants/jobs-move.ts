@@ -12,7 +12,8 @@ const forgottenJobs = `
   where id > :after and finished_at is null and (
     (dispatched_at is null and greatest(updated_at, checked_at) < now() - make_interval(secs => :dispatchSeconds))
     or (
-      status in ('queued', 'running')
+      -- Somebody has paused it, and knows how long.
+      status in ('queued', 'running') and stage is distinct from 'paused'
       and greatest(updated_at, dispatched_at) < now() - make_interval(hours => :longestSilenceHours)
     )
   )`;
