@@ -32,6 +32,7 @@ const COMMANDS = {
   coverage: { run: ['node_modules/c8/bin/c8.js', '--include', PRODUCT, 'node', 'scripts/test.ts'], needsTools: true },
   'bench:embed': { run: ['bench/embed.ts'], needsTools: true },
   'bench:ingest': { run: ['bench/ingest.ts'], needsTools: true },
+  'bench:retrieval': { run: ['bench/retrieval.ts'], needsTools: true },
   check: { run: ['scripts/check.ts'] },
   docs: { run: ['scripts/generate-docs.ts'] },
   format: { run: ['node_modules/@biomejs/biome/bin/biome', 'check', '--write'], defaults: ['.'] },

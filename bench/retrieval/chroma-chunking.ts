@@ -1,0 +1,49 @@
+import { readDataset } from './datasets.ts';
+import type { Span } from './metrics.ts';
+
+/** `wanted` are the places in the corpus that answer it. */
+export type ChunkingQuestion = { text: string; corpus: string; wanted: Span[] };
+
+export type ChromaChunking = { corpora: ReadonlyMap<string, string>; questions: ChunkingQuestion[] };
+
+const corpusNames = ['finance', 'pubmed', 'wikitexts'];
+
+/** Three long texts and 340 questions (Smith and Troynikov, Chroma 2024), the texts as the product keeps them. */
+export function readChromaChunking(): ChromaChunking {
+  const kept = new Map(corpusNames.map((name) => [name, withoutBlanks(readDataset('chroma_chunking', `${name}.md`))]));
+  const questions = records(readDataset('chroma_chunking', 'questions.csv'))
+    .slice(1)
+    .map(([text = '', references = '', corpus = '']) => {
+      const spans: { start_index: number; end_index: number }[] = JSON.parse(references);
+      const at = (offset: number) => kept.get(corpus)?.place(offset) ?? 0;
+      return { text, corpus, wanted: spans.map((span) => ({ start: at(span.start_index), end: at(span.end_index) })) };
+    });
+  return { corpora: new Map([...kept].map(([name, { text }]) => [name, text])), questions };
+}
+
+/** A converter keeps no blanks at the ends of lines and no more than one empty line: spans have to move along. */
+function withoutBlanks(text: string): { text: string; place(offset: number): number } {
+  const removed: Span[] = [];
+  for (const pattern of [/[^\S\n]+$/gm, /(?<=\n[^\S\n]*\n)(?:[^\S\n]*\n)+/g, /^\n+/g, /\n+$/g]) {
+    for (const { index, 0: match } of text.matchAll(pattern)) removed.push({ start: index, end: index + match.length });
+  }
+  const isRemoved = new Uint8Array(text.length);
+  for (const { start, end } of removed) isRemoved.fill(1, start, end);
+  const before = new Uint32Array(text.length + 1);
+  let kept = '';
+  for (let offset = 0; offset < text.length; offset += 1) {
+    if (isRemoved[offset] === 0) kept += text.charAt(offset);
+    before[offset + 1] = kept.length;
+  }
+  return { text: kept, place: (offset) => before[offset] ?? kept.length };
+}
+
+/** CSV as RFC 4180 has it, for fields that may hold commas, quotes and line breaks. */
+function records(csv: string): string[][] {
+  const rows: string[][] = [[]];
+  for (const [, quoted, plain, end] of csv.matchAll(/(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/g)) {
+    rows.at(-1)?.push(quoted?.replaceAll('""', '"') ?? plain ?? '');
+    if (end !== ',' && end !== '') rows.push([]);
+  }
+  return rows.filter((row) => row.length > 1);
+}

@@ -1,0 +1,140 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { loadConfig } from '#src/config.ts';
+import { type Container, createContainer } from '#src/container.ts';
+import type { RagConfig, RerankerType } from '#src/domain/rag-config.ts';
+import type { RequestActor } from '#src/domain/visibility.ts';
+import { registerBody } from '#src/modules/auth/auth.schema.ts';
+import { newPassword } from '../../scripts/secrets.ts';
+import type { MeasuredProduct } from '../measured-product.ts';
+
+export type Source = { id: string; name: string; text: string };
+
+/** A chunk; `source` is the id of the text that it is of, `start` and `end` (exclusive) its place there. */
+export type Passage = { source: string; start: number; end: number };
+
+export type RagSettings = { [Part in keyof RagConfig]?: Partial<RagConfig[Part]> };
+
+/** Documents of an organization of their own, ingested by the product's workers and searched by its own service. */
+export type Library = {
+  /** Settles once all can be found. */
+  add(sources: readonly Source[]): Promise<void>;
+  /** Changes the settings of all documents, as their owner would. */
+  configure(settings: RagSettings): Promise<void>;
+  /** Ingests all documents again, by the settings that they have now. */
+  reingest(): Promise<void>;
+  /** All chunks that can be found. */
+  passages(): Promise<ReadonlyMap<string, Passage>>;
+  /** Ids of all chunks that the product ranks for a question, best first, before it chooses what fits into a prompt. */
+  rank(query: string, reranking: RerankerType | null): Promise<string[]>;
+  close(): Promise<void>;
+};
+
+const parallelWrites = 8;
+const pollIntervalMs = 200;
+const questionTimeoutMs = 120_000;
+/** On a machine that does something else too, a reranker may be too late for a person: that says nothing of its order. */
+const attempts = 5;
+
+export async function openLibrary(product: MeasuredProduct): Promise<Library> {
+  const container = createContainer(loadConfig({ ...product.environment }), 'test');
+  const { db } = container;
+  const owner = await signUp(container);
+  const sources = new Map<string, Source>();
+
+  /** An ingestion that fails is an error of the benchmark: it measures complete collections. */
+  async function untilIngested(): Promise<void> {
+    for (;;) {
+      const unfinished = db('jobs').where({ orgId: owner.orgId, kind: 'ingest' }).whereNot({ status: 'succeeded' });
+      const job: { errorCode: string | null; errorMessage: string | null } | undefined = await unfinished
+        .orderBy('errorCode')
+        .first();
+      if (job === undefined) return;
+      if (job.errorCode !== null) throw new Error(`An ingestion failed: ${job.errorCode}: ${job.errorMessage}`);
+      await delay(pollIntervalMs);
+    }
+  }
+
+  async function untilPublished(): Promise<void> {
+    const outdated = () => db('documents').where({ orgId: owner.orgId }).whereNotNull('pointsOutdatedAt').first();
+    while (await outdated()) await delay(pollIntervalMs);
+  }
+
+  return {
+    async add(texts) {
+      await forEach(texts, async (source) => {
+        const { name, text: content } = source;
+        const pasted = { name, content, sourceFormat: 'markdown', targetFolderId: undefined } as const;
+        sources.set((await container.documents.paste(owner, pasted)).id, source);
+      });
+      await untilIngested();
+    },
+
+    async configure(settings) {
+      await forEach([...sources.keys()], async (documentId) => {
+        const now = await container.rag.getConfig(owner, documentId);
+        await container.rag.setConfig(owner, documentId, {
+          chunking: { ...now.chunking, ...settings.chunking },
+          retrieval: { ...now.retrieval, ...settings.retrieval },
+          reranking: { ...now.reranking, ...settings.reranking },
+          embedding: { ...now.embedding, ...settings.embedding },
+        });
+      });
+      await untilPublished();
+    },
+
+    async reingest() {
+      await forEach([...sources.keys()], (documentId) => container.rag.ingest(owner, documentId, { redo: true }));
+      await untilIngested();
+    },
+
+    async passages() {
+      const chunks: { id: string; documentId: string; contentOffset: number; content: string }[] = await db(
+        'chunks as c',
+      )
+        .join('documents as d', { 'd.id': 'c.documentId', 'd.activeGeneration': 'c.generation' })
+        .where({ 'd.orgId': owner.orgId })
+        .select('c.id', 'c.documentId', 'c.contentOffset', 'c.content');
+      return new Map(
+        chunks.map(({ id, documentId, contentOffset: start, content }) => {
+          const source = sources.get(documentId);
+          const end = start + content.length;
+          if (source?.text.slice(start, end) !== content)
+            throw new Error(`A chunk of ${source?.name} is not where it says.`);
+          return [id, { source: source.id, start, end }];
+        }),
+      );
+    },
+
+    async rank(query, reranking) {
+      for (let attempt = 1; ; attempt += 1) {
+        const { ranked, degradations } = await container.retrieval.rankChunks(owner, {
+          query,
+          reranking: { isEnabled: reranking !== null, type: reranking },
+          contextTokens: null,
+          signal: AbortSignal.timeout(questionTimeoutMs),
+        });
+        if (degradations.length === 0) return ranked.map(({ chunkId }) => chunkId);
+        if (attempt === attempts) throw new Error(`"${query}" was answered with less: ${degradations[0]?.reason}`);
+      }
+    },
+
+    close: () => container.close(),
+  };
+}
+
+async function signUp({ auth }: Container): Promise<RequestActor> {
+  const requestId = 'bench';
+  const email = `bench-${process.hrtime.bigint()}@example.com`;
+  const { account } = await auth.register(registerBody.parse({ email, password: newPassword() }), requestId);
+  const actor = await auth.findActor(account.userId);
+  if (actor === null) throw new Error('The owner of the documents is gone.');
+  return { ...actor, requestId };
+}
+
+async function forEach<Item>(items: readonly Item[], run: (item: Item) => Promise<unknown>): Promise<void> {
+  const waiting = items.values();
+  const runner = async () => {
+    for (const item of waiting) await run(item);
+  };
+  await Promise.all(Array.from({ length: parallelWrites }, runner));
+}
