@@ -25,8 +25,6 @@ export type GroupQuery = {
 /** What a leg found, and what of that Postgres confirms: readable now, active, and of the settings searched by. */
 type Answer = Leg & { found: readonly LegHit[]; confirmed: readonly LegHit[] };
 
-export type GroupSearch = ReturnType<typeof createGroupSearch>;
-
 /** Searches documents of mixed configurations, each group of them by its own settings, into one order. */
 export function createGroupSearch(deps: LegSearchDeps) {
   const repository = createRetrievalRepository(deps.db);
