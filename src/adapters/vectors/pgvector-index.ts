@@ -16,14 +16,15 @@ export function indexName(model: string, dimensions: number): string {
   return `${PREFIX}${createHash('sha256').update(model).digest('hex').slice(0, 16)}_${dimensions}`;
 }
 
-/** @returns the names of the indexes that can be used now */
-export async function listVectorIndexes(db: Db): Promise<Set<string>> {
-  return new Set((await listIndexes(db)).filter((index) => index.isValid).map((index) => index.name));
+/** @returns about how many points each index has that can be used now, by its name */
+export async function listVectorIndexes(db: Db): Promise<Map<string, number>> {
+  const usable = (await listIndexes(db)).filter((index) => index.isValid);
+  return new Map(usable.map(({ name, points }) => [name, points]));
 }
 
-async function listIndexes(db: Db): Promise<{ name: string; isValid: boolean }[]> {
-  const { rows } = await db.raw<{ rows: { name: string; isValid: boolean }[] }>(
-    `select c.relname as name, i.indisvalid as is_valid
+async function listIndexes(db: Db): Promise<{ name: string; isValid: boolean; points: number }[]> {
+  const { rows } = await db.raw<{ rows: { name: string; isValid: boolean; points: number }[] }>(
+    `select c.relname as name, i.indisvalid as is_valid, c.reltuples as points
      from pg_index i join pg_class c on c.oid = i.indexrelid
      where i.indrelid = 'chunk_vectors'::regclass and starts_with(c.relname, ?)`,
     [PREFIX],

@@ -8,13 +8,13 @@ type WeightedTerm = { term: string; chunkCount: number; weight: number };
 
 /** How much a search reads at most; what more would cost, and bring, is in docs/benchmarks.md. */
 export type WordSearchEffort = {
-  /** Of the rare terms together. The rarest one is read up to ten times as far. */
+  /** Of the rare terms together. The rarest one is read up to twenty times as far. */
   postings: number;
   /** Hits that are scored on the common terms too, for each that is asked for. */
   candidatesPerHit: number;
 };
 
-export const usualEffort: WordSearchEffort = { postings: 10_000, candidatesPerHit: 4 };
+export const usualEffort: WordSearchEffort = { postings: 5_000, candidatesPerHit: 4 };
 
 /** What a posting adds to its chunk's score, as `bm25TermScore` has it; `p` is a row of postings taken apart. */
 const termScore = `p.weight * p.frequency * (:k1::float8 + 1)
@@ -22,6 +22,22 @@ const termScore = `p.weight * p.frequency * (:k1::float8 + 1)
 
 /** src/domain/postings.ts packs them. */
 const unpacked = 'posting >> 24 as place, (posting >> 14) & 1023 as frequency, posting & 16383 as length';
+
+/** Adds what the common terms say to the score that the rare ones gave. */
+const withCommonTerms = (candidates: string, condition = 'true') => `
+  select candidate.*, candidate.score + coalesce(common.score, 0) as total
+  from ${candidates} candidate
+  cross join lateral (
+    select sum(${termScore}) as score
+    from unnest(:commonTerms::text[], :commonWeights::float8[]) as q (term, weight)
+    join document_terms t
+      on t.org_id = :orgId and t.term = q.term and t.document_id = candidate.document_id
+      and t.generation = candidate.generation and t.block = candidate.block
+    cross join lateral unnest(t.postings) as posting
+    cross join lateral (select q.weight, ${unpacked}) p
+    where p.place = candidate.place
+  ) common
+  where ${condition}`;
 
 export function createWordSearchRepository(db: Db, effort: WordSearchEffort = usualEffort) {
   async function weigh(
@@ -113,27 +129,23 @@ export function createWordSearchRepository(db: Db, effort: WordSearchEffort = us
            order by s.score desc
            fetch first :candidates rows with ties
          ),
-         promising as (
-           select * from best
-           where score >= coalesce((select score from best order by score desc offset :limit::integer - 1 limit 1), 0)
-                          - :reachable::float8
+         first as (${withCommonTerms('(select * from best order by score desc, document_id, block, place limit :limit)')}),
+         ranked as (
+           select * from first
+           union all
+           (${withCommonTerms(
+             `(select * from best order by score desc, document_id, block, place offset :limit)`,
+             'candidate.score + :reachable::float8 >= (select min(total) from first)',
+           )})
+           order by total desc
+           fetch first :limit rows with ties
          )
-         select c.id as chunk_id, promising.score + coalesce(more.score, 0) as score
-         from promising
-         cross join lateral (
-           select sum(${termScore}) as score
-           from unnest(:commonTerms::text[], :commonWeights::float8[]) as q (term, weight)
-           join document_terms t
-             on t.org_id = :orgId and t.term = q.term and t.document_id = promising.document_id
-             and t.generation = promising.generation and t.block = promising.block
-           cross join lateral unnest(t.postings) as posting
-           cross join lateral (select q.weight, ${unpacked}) p
-           where p.place = promising.place
-         ) more
+         select c.id as chunk_id, ranked.total as score
+         from ranked
          join chunks c
-           on c.document_id = promising.document_id and c.generation = promising.generation
-           and c.chunk_index = promising.block * ${CHUNKS_PER_BLOCK} + promising.place
-         order by score desc, c.id
+           on c.document_id = ranked.document_id and c.generation = ranked.generation
+           and c.chunk_index = ranked.block * ${CHUNKS_PER_BLOCK} + ranked.place
+         order by ranked.total desc, c.id
          limit :limit`,
         {
           orgId: readable.orgId,
@@ -148,7 +160,7 @@ export function createWordSearchRepository(db: Db, effort: WordSearchEffort = us
           commonWeights: common.map(({ weight }) => weight),
           // However often a term is repeated, it adds less than this.
           reachable: common.reduce((sum, { weight }) => sum + weight * (BM25_K1 + 1), 0),
-          rowLimit: effort.postings * 10,
+          rowLimit: effort.postings * 20,
           candidates: limit * effort.candidatesPerHit,
           limit,
           averageLength,
