@@ -14,13 +14,7 @@ import {
   rerankers,
 } from './model-manifest.ts';
 import { modelNotFound } from './openai-error.ts';
-
-/** Scores passages for a question, in their order; `tokens` is what was read for it. */
-export type Reranker = (
-  question: string,
-  passages: string[],
-  signal: AbortSignal,
-) => Promise<{ scores: number[]; tokens: number }>;
+import { lateInteraction, type Reranker } from './reranking/late-interaction.ts';
 
 type ServedReranker = {
   kind: 'reranker';
@@ -118,15 +112,5 @@ export function createServedModels(settings: ServedModelsSettings): ServedModels
     async close() {
       await Promise.all([packaged.close(), better?.close(), chat?.close()]);
     },
-  };
-}
-
-function lateInteraction(embedder: Embedder): Reranker {
-  return async (question, passages, signal) => {
-    const matches = await embedder.match(question, passages, signal);
-    return {
-      scores: matches.map(({ score }) => score),
-      tokens: matches.reduce((total, { tokens }) => total + tokens, 0),
-    };
   };
 }

@@ -13,14 +13,17 @@ export type Embedding = {
   tokens: number;
 };
 
+/** `closeness`: the mean over the query's tokens of the best cosine that a token of the text has, sharpened. */
+export type Match = Embedding & { closeness: number };
+
 /** Requests may come before the model is loaded: they wait. A signal drops what has not begun. */
 export type Embedder = {
   /** In the order of `texts`. */
   embed(texts: string[], signal: AbortSignal): Promise<Embedding[]>;
   /** Tokens of each text in the embedding model's tokenizer, without special ones. */
   countTokens(texts: string[], signal: AbortSignal): Promise<number[]>;
-  /** How well each text fits a query by late interaction: the mean over the query's tokens of the best cosine. */
-  match(query: string, texts: string[], signal: AbortSignal): Promise<{ score: number; tokens: number }[]>;
+  /** The embeddings of texts, and how close each is to a query by late interaction. */
+  match(query: string, texts: string[], signal: AbortSignal): Promise<Match[]>;
   /** Fails what waits and ends the workers. */
   close(): Promise<void>;
 };
@@ -41,6 +44,9 @@ export type EmbedderSettings = {
 const MAX_TASK_CHARACTERS = 4_000;
 /** A question with its candidate sentences is below it, a batch of chunks to index above. */
 const MAX_INTERACTIVE_CHARACTERS = 16_000;
+
+/** The power to which cosines are raised: a token that is there says more than several that only come near. */
+const SHARPNESS = 6;
 
 type Job = {
   task: WorkerTask;
@@ -128,15 +134,15 @@ export function createEmbedder({ model, folders, threads, log, onFailure }: Embe
     return Promise.all(embeddings);
   }
 
-  async function match(query: string, texts: string[], signal: AbortSignal) {
-    const scores = texts.map(async (text) => {
+  async function match(query: string, texts: string[], signal: AbortSignal): Promise<Match[]> {
+    const matches = texts.map(async (text) => {
       const pieces = splitAtSpaces(text, MAX_TASK_CHARACTERS);
-      return bestOf(
-        await Promise.all(pieces.map((piece) => enqueue(interactive, { kind: 'match', query, text: piece }, signal))),
-      );
+      const tasks = pieces.map((piece) => enqueue(interactive, { kind: 'match', query, text: piece }, signal));
+      const replies = await Promise.all(tasks);
+      return { ...pool(replies, model.dimensions), closeness: closenessOf(replies) };
     });
     startNext();
-    return Promise.all(scores);
+    return Promise.all(matches);
   }
 
   async function countTokens(texts: string[], signal: AbortSignal): Promise<number[]> {
@@ -162,7 +168,7 @@ function pool(replies: WorkerReply[], dimensions: number): Embedding {
   const sum = new Float32Array(dimensions);
   let tokens = 0;
   for (const reply of replies) {
-    if (reply.kind !== 'embedded') continue;
+    if (!('sum' in reply)) continue;
     reply.sum.forEach((value, dimension) => {
       sum[dimension] = (sum[dimension] ?? 0) + value;
     });
@@ -173,15 +179,15 @@ function pool(replies: WorkerReply[], dimensions: number): Embedding {
 }
 
 /** A long text fits a token of the query as well as the best of its pieces does. */
-function bestOf(replies: WorkerReply[]): { score: number; tokens: number } {
+function closenessOf(replies: WorkerReply[]): number {
   const matched = replies.filter((reply) => reply.kind === 'matched');
   const queryTokens = matched[0]?.closeness.length ?? 0;
   let sum = 0;
   for (let token = 0; token < queryTokens; token += 1) {
-    sum += Math.max(...matched.map(({ closeness }) => closeness[token] ?? -1));
+    const best = Math.max(0, ...matched.map(({ closeness }) => closeness[token] ?? 0));
+    sum += best ** SHARPNESS;
   }
-  const tokens = matched.reduce((total, reply) => total + reply.tokens, 0);
-  return { score: queryTokens > 0 ? sum / queryTokens : 0, tokens };
+  return queryTokens > 0 ? sum / queryTokens : 0;
 }
 
 function abortedError(): Error {

@@ -19,7 +19,7 @@ export type WorkerReply =
   | { kind: 'embedded'; sum: Float32Array<ArrayBuffer>; tokens: number }
   | { kind: 'counted'; tokens: number[] }
   /** `closeness`: for each token of the query the best cosine that a token of the text has with it. */
-  | { kind: 'matched'; closeness: Float32Array<ArrayBuffer>; tokens: number }
+  | { kind: 'matched'; closeness: Float32Array<ArrayBuffer>; sum: Float32Array<ArrayBuffer>; tokens: number }
   | { kind: 'failed'; message: string };
 
 const SPECIAL_TOKENS = 2;
@@ -82,19 +82,21 @@ function addScaled(sum: Float32Array, vector: Float32Array, factor: number): voi
 /** Late interaction as in ColBERT (Khattab and Zaharia 2020), over the token vectors of a model not trained for it. */
 async function match(query: string, text: string): Promise<WorkerReply> {
   if (lastQuery?.text !== query) lastQuery = { text: query, vectors: (await tokenVectors(query)).vectors };
-  const { vectors, tokens } = await tokenVectors(text);
+  const { vectors, sum, tokens } = await tokenVectors(text);
   const closeness = Float32Array.from(lastQuery.vectors, (ofQuery) =>
     vectors.reduce((best, ofText) => Math.max(best, dot(ofQuery, ofText)), -1),
   );
-  return { kind: 'matched', closeness, tokens };
+  return { kind: 'matched', closeness, sum, tokens };
 }
 
-/** The unit vector of each token in its context, without those of the special tokens, which say nothing. */
-async function tokenVectors(text: string): Promise<{ vectors: Float32Array[]; tokens: number }> {
+/** `vectors`: the unit vector of each token in its context, without those of the special tokens, which say nothing. */
+async function tokenVectors(text: string) {
   const vectors: Float32Array[] = [];
+  const sum = new Float32Array(model.dimensions);
   let tokens = 0;
   for (const window of windowsOf(tokenIds(text))) {
     const hidden = await run(window);
+    addTokens(sum, hidden);
     tokens += window.length + SPECIAL_TOKENS;
     for (let token = 1; token <= window.length; token += 1) {
       const vector = hidden.subarray(token * model.dimensions, (token + 1) * model.dimensions);
@@ -102,7 +104,7 @@ async function tokenVectors(text: string): Promise<{ vectors: Float32Array[]; to
       vectors.push(vector.map((value) => value / length));
     }
   }
-  return { vectors, tokens };
+  return { vectors, sum, tokens };
 }
 
 function dot(a: Float32Array, b: Float32Array): number {

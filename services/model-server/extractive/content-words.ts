@@ -11,6 +11,11 @@ const STOP_WORDS = new Set(
 
 /** The stems of the words that carry meaning, each once. */
 export function contentWords(text: string): Set<string> {
+  return new Set(contentStems(text));
+}
+
+/** As `contentWords`, in order and with repetitions. */
+export function contentStems(text: string): string[] {
   const words = text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
-  return new Set(words.filter((word) => !STOP_WORDS.has(word)).map((word) => stemmer(word)));
+  return words.filter((word) => !STOP_WORDS.has(word)).map((word) => stemmer(word));
 }

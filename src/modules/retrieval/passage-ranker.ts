@@ -14,8 +14,8 @@ const timeoutMs = { cross_encoder: 10_000, llm: 30_000 } as const;
 const listwiseWindow = 32_000;
 /** For a model with a smaller window, and for one that takes a second a passage. */
 const fewPassages = 10;
-/** Rerankers read some hundred tokens of a passage, and many refuse longer ones. */
-const passageCharacters = 1_000;
+/** Cross-encoders read up to 512 tokens; half of a passage hides the answer too often. A language model takes its time. */
+const passageCharacters = { cross_encoder: 2_000, llm: 1_000 } as const;
 
 const rankingSchema = z.strictObject({ ranking: z.array(z.int()) });
 
@@ -40,7 +40,7 @@ export function createPassageRanker(deps: {
 
   async function byCrossEncoder<Passage extends RankablePassage>({ query, passages, signal }: Query<Passage>) {
     const model = (await models.reranker('cross_encoder'))?.model ?? null;
-    const documents = passages.map(rankedText);
+    const documents = passages.map((passage) => rankedText(passage, passageCharacters.cross_encoder));
     return byScore(passages, await rerankers.crossEncoder.rerank({ model, query, documents, signal }));
   }
 
@@ -48,7 +48,7 @@ export function createPassageRanker(deps: {
     const { query, passages, signal } = of;
     const judge = await models.reranker('llm');
     if (judge !== null) {
-      const documents = passages.slice(0, fewPassages).map(rankedText);
+      const documents = passages.slice(0, fewPassages).map((passage) => rankedText(passage, passageCharacters.llm));
       return byScore(passages, await rerankers.chatProvider.rerank({ ...judge, query, documents, signal }));
     }
     const { default: model } = await models.chatModels();
@@ -64,7 +64,7 @@ export function createPassageRanker(deps: {
   ): Promise<Passage[]> {
     const nonce = randomBytes(8).toString('hex');
     const numbered = passages.map(({ documentName, pageNumber, content }, index) => {
-      return { number: index + 1, documentName, pageNumber, text: content.slice(0, passageCharacters) };
+      return { number: index + 1, documentName, pageNumber, text: content.slice(0, passageCharacters.llm) };
     });
     const { text } = await chatModel.complete({
       model,
@@ -91,8 +91,8 @@ export function createPassageRanker(deps: {
   };
 }
 
-function rankedText({ documentName, content }: RankablePassage): string {
-  return `${documentName}\n${content.slice(0, passageCharacters)}`;
+function rankedText({ documentName, content }: RankablePassage, characters: number): string {
+  return `${documentName}\n${content.slice(0, characters)}`;
 }
 
 function readRanking(text: string): number[] {
