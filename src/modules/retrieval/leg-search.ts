@@ -9,11 +9,14 @@ import type { ReadableDocuments, VectorStore } from '#src/ports/vector-store.ts'
 import type { DocumentGroup, RetrievalDegradation } from './retrieval.model.ts';
 import { createWordSearchRepository } from './word-search.repository.ts';
 
-/** A person waits for the answer: rather words alone than a slow embedder, or a slow store. */
-const patienceMs = 10_000;
-
-/** A search of one group for `asked` hits, of which `limit` count. */
-export type Leg = { group: DocumentGroup; kind: 'words' | 'vectors'; limit: number; asked: number };
+/** A search of one group, or of some documents of it, for `asked` hits, of which `limit` count. */
+export type Leg = {
+  group: DocumentGroup;
+  kind: 'words' | 'vectors';
+  limit: number;
+  asked: number;
+  onlyDocumentIds?: readonly string[] | undefined;
+};
 
 export type LegSearchDeps = {
   db: Db;
@@ -22,11 +25,13 @@ export type LegSearchDeps = {
   analyze: AnalyzeText;
   models: Pick<ModelsService, 'queryPrefix'>;
   logger: Pick<Logger, 'warn'>;
+  /** A person waits for the answer: rather words alone than a slow embedder, or a slow store. */
+  patienceMs?: number;
 };
 
 /** Searches the legs of one query, which is embedded once for each model that they need. */
 export function createLegSearch(deps: LegSearchDeps) {
-  const { db, vectors, embedders, analyze, models, logger } = deps;
+  const { db, vectors, embedders, analyze, models, logger, patienceMs = 10_000 } = deps;
   const { searchWords } = createWordSearchRepository(db);
 
   return (documents: ReadableDocuments, { query, signal }: { query: string; signal: AbortSignal }) => {
@@ -59,17 +64,25 @@ export function createLegSearch(deps: LegSearchDeps) {
       return vector;
     }
 
-    async function byWords({ group, asked: limit }: Leg): Promise<LegHit[]> {
-      const readable = { ...documents, retrievalSettings: group.retrievalSettings };
+    const readableOf = ({ group, onlyDocumentIds }: Leg): ReadableDocuments => ({
+      ...documents,
+      retrievalSettings: group.retrievalSettings,
+      ...(onlyDocumentIds && { includeDocumentIds: onlyDocumentIds }),
+    });
+
+    async function byWords(leg: Leg): Promise<LegHit[]> {
+      const { group, asked: limit } = leg;
+      const readable = readableOf(leg);
       const hits = await searchWords({ readable, model: group.embeddingModel, terms, limit });
       return hits.map(({ chunkId, score }) => ({ id: chunkId, score }));
     }
 
-    async function byVectors({ group, asked: limit }: Leg): Promise<LegHit[] | null> {
-      const { retrievalSettings, embeddingModel: model, settings } = group;
+    async function byVectors(leg: Leg): Promise<LegHit[] | null> {
+      const { group, asked: limit } = leg;
+      const { embeddingModel: model, settings } = group;
       const vector = await queryVector(model);
       if (vector === null) return null;
-      const readable = { ...documents, retrievalSettings };
+      const readable = readableOf(leg);
       const minSimilarity = settings.minVectorSimilarity;
       const waiting = patience();
       try {

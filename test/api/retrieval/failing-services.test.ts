@@ -89,6 +89,27 @@ describe('a question while a service is down', () => {
     );
   });
 
+  it('waits for a slow one as long as a person would, and no longer', async () => {
+    await add({ texts: ['Loan.'] });
+    const untilStopped = (signal: AbortSignal | undefined) =>
+      new Promise<never>((_resolve, reject) => {
+        signal?.addEventListener('abort', () => reject(signal.reason), { once: true });
+      });
+    const slowStore: Pick<VectorStore, 'search'> = { search: ({ signal }) => untilStopped(signal) };
+    const slowEmbedders: Embedders = {
+      of: (model) => ({ model, embed: (_texts, options) => untilStopped(options?.signal) }),
+    };
+    const patienceMs = 50;
+    expect(await found({ vectors: slowStore, patienceMs })).deep.equal({
+      texts: ['Loan.'],
+      reasons: ['vector_store_unavailable'],
+    });
+    expect(await found({ embedders: slowEmbedders, patienceMs })).deep.equal({
+      texts: ['Loan.'],
+      reasons: ['embedder_unavailable'],
+    });
+  });
+
   it('hears nothing of documents that it may not find', async () => {
     await add({ texts: ['Loan.'], retrieval: { mode: 'word_match' } });
     await add({ texts: ['Loan.'], acl: ['user:eve'] });
