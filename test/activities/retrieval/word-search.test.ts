@@ -1,0 +1,176 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { createDatabase } from '#src/adapters/postgres/database.ts';
+import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
+import { bm25TermScore } from '#src/domain/bm25.ts';
+import { contentStems } from '#src/domain/text-analysis.ts';
+import { createWordSearchRepository, type WordSearchEffort } from '#src/modules/retrieval/word-search.repository.ts';
+import type { Db } from '#src/ports/database.ts';
+import { addIndexedDocument, addOrganization, embeddingModel } from '#test/support/indexed-documents.ts';
+import { createTestDatabase } from '#test/support/services.ts';
+import { readCranfield } from '../../../bench/retrieval/cranfield.ts';
+import { seededRandom } from '../../../bench/search/random.ts';
+
+const acl = ['user:ada'];
+const analyze = createTextAnalyzer();
+const stemsOf = (text: string) => contentStems(analyze(text));
+const datasets = process.env.DATASETS_DIR ?? join(import.meta.dirname, '..', '..', '..', '..', 'shared', 'datasets');
+
+type Hit = { chunkId: string; score: number };
+
+/** Every text scored on every term by the formula, best first. */
+function scoreAll(texts: ReadonlyMap<string, readonly string[]>, terms: readonly string[]): Hit[] {
+  const averageLength = [...texts.values()].reduce((sum, stems) => sum + stems.length, 0) / texts.size;
+  const scores = new Map<string, number>();
+  for (const term of new Set(terms)) {
+    const having = [...texts].filter(([, stems]) => stems.includes(term));
+    for (const [id, stems] of having) {
+      const frequency = stems.filter((stem) => stem === term).length;
+      const score = bm25TermScore(frequency, having.length, texts.size, stems.length, averageLength);
+      scores.set(id, (scores.get(id) ?? 0) + score);
+    }
+  }
+  const hits = Array.from(scores, ([chunkId, score]) => ({ chunkId, score }));
+  return hits.sort((a, b) => b.score - a.score || (a.chunkId < b.chunkId ? -1 : 1));
+}
+
+describe('the search by words over many chunks', function () {
+  this.timeout(60_000);
+  let database: Awaited<ReturnType<typeof createTestDatabase>>;
+  let db: Db;
+  let owner: Awaited<ReturnType<typeof addOrganization>>;
+
+  before(async () => {
+    database = await createTestDatabase();
+    db = createDatabase({ url: database.url, maxConnections: 5, applicationName: 'test' });
+  });
+  after(async () => {
+    await db.destroy();
+    await database.drop();
+  });
+  beforeEach(async () => {
+    owner = await addOrganization(db);
+  });
+
+  const search = (terms: readonly string[], limit = 10, effort?: WordSearchEffort) =>
+    createWordSearchRepository(db, effort).searchWords({ readable: { orgId: owner.orgId, acl }, terms, limit });
+
+  async function add(texts: readonly string[], chunksEach = 5): Promise<Map<string, string[]>> {
+    const stored = new Map<string, string[]>();
+    for (let start = 0; start < texts.length; start += chunksEach) {
+      const part = texts.slice(start, start + chunksEach);
+      const { chunkIds } = await addIndexedDocument(db, owner, part);
+      for (const [index, id] of chunkIds.entries()) stored.set(id, stemsOf(part[index] ?? ''));
+    }
+    return stored;
+  }
+
+  function expectSame(found: readonly Hit[], right: readonly Hit[]): void {
+    expect(found.map((hit) => hit.chunkId)).deep.equal(right.map((hit) => hit.chunkId));
+    for (const [index, hit] of found.entries()) expect(hit.score).closeTo(right[index]?.score ?? 0, 1e-9);
+  }
+
+  /** Words that are the rarer the higher their number (Zipf). */
+  function zipfTexts(count: number): string[] {
+    const random = seededRandom(3);
+    const text = () =>
+      Array.from({ length: 5 + random.below(40) }, () => `w${Math.floor(500 ** random.next())}`).join(' ');
+    return Array.from({ length: count }, text);
+  }
+
+  it('gives what scoring everything gives, also where it looks at the rare words first', async () => {
+    const texts = await add(zipfTexts(600), 150);
+    const random = seededRandom(5);
+    for (let round = 0; round < 25; round += 1) {
+      const terms = Array.from({ length: 2 + random.below(6) }, () => `w${Math.floor(500 ** random.next())}`);
+      const right = scoreAll(texts, terms).slice(0, 10);
+      expectSame(await search(terms), right);
+      // Half of these terms are common ones now. What it finds is scored in full, and nearly always the best.
+      const hits = await search(terms, 10, { postings: 150, candidatesPerHit: 20 });
+      const scores = new Map(scoreAll(texts, terms).map((hit) => [hit.chunkId, hit.score]));
+      for (const hit of hits) expect(hit.score).closeTo(scores.get(hit.chunkId) ?? 0, 1e-9);
+      expect(hits[0]?.chunkId).equal(right[0]?.chunkId);
+    }
+  });
+
+  it('orders equal scores by chunk id, and cuts them there', async () => {
+    const texts = await add(
+      Array.from({ length: 40 }, () => 'these blue words'),
+      8,
+    );
+    const right = [...texts.keys()].sort();
+    expect((await search(['blue'], 7)).map((hit) => hit.chunkId)).deep.equal(right.slice(0, 7));
+    const hits = await search(['blue', 'word'], 7, { postings: 1, candidatesPerHit: 1 });
+    expect(hits.map((hit) => hit.chunkId)).deep.equal(right.slice(0, 7));
+  });
+
+  it('counts a repeated term once, and those that nobody has not at all', async () => {
+    const texts = await add(zipfTexts(50));
+    expectSame(await search(['w3', 'w3', 'nobody', 'w40', 'w3']), scoreAll(texts, ['w3', 'w40']).slice(0, 10));
+    expect(await search(['nobody', 'none'])).deep.equal([]);
+    expect(await search([])).deep.equal([]);
+  });
+
+  it('answers a query of hundreds of words', async () => {
+    const texts = await add(zipfTexts(300));
+    const terms = Array.from({ length: 700 }, (_, index) => `w${index}`);
+    expectSame(
+      await search(terms, 50, { postings: 100_000, candidatesPerHit: 4 }),
+      scoreAll(texts, terms).slice(0, 50),
+    );
+    expect(await search(terms, 50, { postings: 500, candidatesPerHit: 4 })).length(50);
+  });
+
+  it('finds only what is readable, active, of the model and the settings, and in the documents asked for', async () => {
+    const { searchWords } = createWordSearchRepository(db, { postings: 1, candidatesPerHit: 1 });
+    const own = await addIndexedDocument(db, owner, ['apple pie']);
+    const other = await addIndexedDocument(db, owner, ['apple pie']);
+    await addIndexedDocument(db, owner, ['apple pie'], { acl: ['user:bob'] });
+    await addIndexedDocument(db, await addOrganization(db), ['apple pie']);
+    const old = await addIndexedDocument(db, owner, ['apple pie']);
+    await db('documents').where({ id: old.documentId }).update({ activeGeneration: 2 });
+
+    const found = async (extra: { model?: string } & Partial<Parameters<typeof searchWords>[0]['readable']> = {}) => {
+      const { model = embeddingModel, ...rest } = extra;
+      const readable = { orgId: owner.orgId, acl, ...rest };
+      const hits = await searchWords({ readable, model, terms: ['appl', 'pie'], limit: 5 });
+      return hits.map((hit) => hit.chunkId).sort();
+    };
+    const [both, ownOnly] = [[...own.chunkIds, ...other.chunkIds].sort(), own.chunkIds];
+    const { retrievalSettings } = await db('documents').where({ id: own.documentId }).first('retrievalSettings');
+
+    expect(await found()).deep.equal(both);
+    expect(await found({ includeDocumentIds: [own.documentId, old.documentId] })).deep.equal(ownOnly);
+    expect(await found({ includeDocumentIds: [] })).deep.equal([]);
+    expect(await found({ excludeDocumentIds: [other.documentId] })).deep.equal(ownOnly);
+    expect(await found({ retrievalSettings })).deep.equal(both);
+    expect(await found({ retrievalSettings: '{}' })).deep.equal([]);
+    expect(await found({ model: 'another' })).deep.equal([]);
+    expect(await found({ acl: ['user:eve'] })).deep.equal([]);
+  });
+
+  it('gives on Cranfield what scoring everything gives', async function () {
+    if (!existsSync(join(datasets, 'cranfield'))) {
+      console.log(`      ${join(datasets, 'cranfield')} is not there: skipped.`);
+      return this.skip();
+    }
+    const { documents, queries } = readCranfield();
+    const texts = await add(
+      documents.map((document) => `${document.title}\n${document.text}`),
+      100,
+    );
+    let same = 0;
+    const asked = queries.filter((_, index) => index % 3 === 0);
+    for (const { text } of asked) {
+      const terms = stemsOf(text);
+      const right = scoreAll(texts, terms).slice(0, 50);
+      expectSame(await search(terms, 50), right);
+      const hits = await search(terms, 50, { postings: 500, candidatesPerHit: 4 });
+      const ids = new Set(right.slice(0, 10).map((hit) => hit.chunkId));
+      same += hits.slice(0, 10).filter((hit) => ids.has(hit.chunkId)).length / ids.size;
+    }
+    // With a tenth of the usual effort.
+    expect(same / asked.length).at.least(0.95);
+  });
+});
