@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 
 const A_VECTOR = { size: 3, distance: 'Cosine' };
+const JSON_BODY = { 'content-type': 'application/json' };
 const STRICT = { enabled: true, unindexed_filtering_retrieve: false, unindexed_filtering_update: false };
 
 describe('the Qdrant facade', () => {
@@ -42,7 +43,8 @@ describe('the Qdrant facade', () => {
     while (!log().includes('"listening"')) await Promise.race([once(child.stdout, 'data'), exited.then(failWith(log))]);
     const url = /"url": "([^"]+)"/.exec(log())?.[1] ?? '';
     const ask = async (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) => {
-      const response = await fetch(url + path, { method, headers, ...(body ? { body: JSON.stringify(body) } : {}) });
+      const json = body === undefined ? {} : { body: JSON.stringify(body) };
+      const response = await fetch(url + path, { method, headers: { ...JSON_BODY, ...headers }, ...json });
       const answer = (await response.json()) as { result?: unknown; status: unknown };
       return { code: response.status, ...answer };
     };
@@ -94,6 +96,7 @@ describe('the Qdrant facade', () => {
       [400, 'Index required', ask('POST', '/collections/one/points/scroll', unindexed)],
       [400, 'Index required', ask('POST', '/collections/one/points/delete', unindexed)],
       [400, 'Format error', ask('PUT', '/collections/one/points', {})],
+      [400, 'Content type', ask('POST', '/collections/one/points/delete', {}, { 'content-type': 'text/plain' })],
       [400, 'does not know', ask('POST', '/collections/one/points/query', { query: { fusion: 'rrf' } })],
       [400, 'no name of a collection', ask('PUT', '/collections/..%2Fup', { vectors: A_VECTOR })],
     ];

@@ -79,6 +79,9 @@ def serve(host: str, port: int, collections: CollectionsFolder, api_key: str | N
                     raise Problem(401, "Must provide an API key or an Authorization bearer token")
                 if body is None:
                     raise Problem(413, "Payload error: the body is too large")
+                # Otherwise any page in a browser on this machine could send one.
+                if body and self.headers.get_content_type() != "application/json":
+                    raise Problem(400, "Format error in JSON body: Content type error")
                 result = self.result(path, body)
                 if path == "/":
                     return self.send_json(200, {"title": "qdrant-facade", "version": SERVER_VERSION})

@@ -3,14 +3,19 @@ import { type AppError, appError } from '#src/errors.ts';
 
 export type QdrantServer = { url: string; apiKey: string | null };
 
-export type QdrantApi = ReturnType<QdrantClient['api']>;
+type QdrantApi = ReturnType<QdrantClient['api']>;
 
-type Operation<Params, Result> = (params: Params, init?: RequestInit) => Promise<{ data: { result?: Result } }>;
-
-export type QdrantCall = <Params, Result>(
-  operation: Operation<Params, Result>,
+export type QdrantOperation<Params, Result> = (
   params: Params,
-  limits: { timeoutMs: number; signal?: AbortSignal | undefined },
+  init?: RequestInit,
+) => Promise<{ data: { result?: Result } }>;
+
+export type QdrantLimits = { timeoutMs: number; signal?: AbortSignal | undefined };
+
+type QdrantCall = <Params, Result>(
+  operation: QdrantOperation<Params, Result>,
+  params: Params,
+  limits: QdrantLimits,
 ) => Promise<Result>;
 
 /** Nothing connects before the first call. */

@@ -1,5 +1,11 @@
 import type { Schemas } from '@qdrant/js-client-rest';
-import { createQdrantApi, isMissing, type QdrantServer } from './qdrant-call.ts';
+import {
+  createQdrantApi,
+  isMissing,
+  type QdrantLimits,
+  type QdrantOperation,
+  type QdrantServer,
+} from './qdrant-call.ts';
 
 export type Condition = Schemas['Condition'];
 
@@ -14,6 +20,8 @@ export type QdrantOptions = QdrantServer & {
   searchTimeoutMs?: number;
 };
 
+/** A connection of the database waits for it, and perhaps a person. What takes longer is done by the sweep. */
+const publishTimeoutMs = 10_000;
 const readTimeoutMs = 30_000;
 /** Also deletions of whole documents, and the first index over a collection that has points already. */
 const writeTimeoutMs = 120_000;
@@ -64,8 +72,14 @@ export function createQdrantPoints({ collectionPrefix, searchTimeoutMs = 5_000, 
     ready.add(collection);
   }
 
-  async function orNothing<Result>(work: Promise<Result>, nothing: Result): Promise<Result> {
-    return work.catch((error: unknown) => {
+  /** A collection that is missing holds nothing. */
+  async function ask<Params, Result, Nothing>(
+    operation: QdrantOperation<Params, Result>,
+    params: Params,
+    nothing: Nothing,
+    limits: QdrantLimits = { timeoutMs: readTimeoutMs },
+  ): Promise<Result | Nothing> {
+    return call(operation, params, limits).catch((error: unknown) => {
       if (isMissing(error)) return nothing;
       throw error;
     });
@@ -103,93 +117,59 @@ export function createQdrantPoints({ collectionPrefix, searchTimeoutMs = 5_000, 
       });
     },
 
+    /** Nearest first; which of equals come under the limit is up to the server. */
     async query(
       collection: string,
       selection: Selection,
       nearest: { vector: number[]; limit: number; scoreThreshold: number; signal?: AbortSignal | undefined },
     ): Promise<Schemas['ScoredPoint'][]> {
       const { vector, limit, scoreThreshold, signal } = nearest;
-      const { points } = await orNothing(
-        call(
-          api.queryPoints,
-          {
-            ...{ collection_name: collection, query: vector, filter: filterOf(selection), limit },
-            ...{ score_threshold: scoreThreshold, with_payload: false },
-          },
-          { timeoutMs: searchTimeoutMs, signal },
-        ),
+      const search = { collection_name: collection, query: vector, filter: filterOf(selection), limit };
+      const answer = await ask(
+        api.queryPoints,
+        { ...search, score_threshold: scoreThreshold, with_payload: false },
         { points: [] },
+        { timeoutMs: searchTimeoutMs, signal },
       );
-      return points;
+      return answer.points;
     },
 
-    async read(collection: string, selection: Selection, page: { limit: number; withVector: boolean }) {
-      const { points } = await orNothing(
-        call(
-          api.scrollPoints,
-          {
-            ...{ collection_name: collection, filter: filterOf(selection), limit: page.limit },
-            ...{ with_payload: false, with_vector: page.withVector },
-          },
-          { timeoutMs: readTimeoutMs },
-        ),
-        { points: [] },
-      );
-      return points;
+    async read(
+      collection: string,
+      selection: Selection,
+      page: { limit: number; withVector: boolean },
+    ): Promise<StoredPoint[]> {
+      const wanted = { limit: page.limit, with_payload: false, with_vector: page.withVector };
+      const filter = filterOf(selection);
+      const answer = await ask(api.scrollPoints, { collection_name: collection, filter, ...wanted }, { points: [] });
+      return answer.points;
     },
 
     async count(collection: string, selection: Selection): Promise<number> {
-      const filter = filterOf(selection);
-      const { count } = await orNothing(
-        call(
-          api.countPoints,
-          { collection_name: collection, filter, exact: true },
-          {
-            timeoutMs: readTimeoutMs,
-          },
-        ),
-        { count: 0 },
-      );
-      return count;
+      const asked = { collection_name: collection, filter: filterOf(selection), exact: true };
+      return (await ask(api.countPoints, asked, { count: 0 })).count;
     },
 
     async setPayload(collection: string, selection: Selection, payload: Record<string, unknown>): Promise<void> {
-      await orNothing<unknown>(
-        call(
-          api.setPayload,
-          { collection_name: collection, wait: true, filter: filterOf(selection), payload },
-          { timeoutMs: writeTimeoutMs },
-        ),
-        null,
-      );
+      const change = { collection_name: collection, wait: true, filter: filterOf(selection), payload };
+      await ask(api.setPayload, change, null, { timeoutMs: publishTimeoutMs });
     },
 
     async delete(collection: string, selection: Selection): Promise<void> {
-      await orNothing<unknown>(
-        call(
-          api.deletePoints,
-          { collection_name: collection, wait: true, filter: filterOf(selection) },
-          { timeoutMs: writeTimeoutMs },
-        ),
-        null,
-      );
+      const deletion = { collection_name: collection, wait: true, filter: filterOf(selection) };
+      await ask(api.deletePoints, deletion, null, { timeoutMs: writeTimeoutMs });
     },
 
     /** For the audit: what points of whatever organization say of themselves, and no more. */
-    async list(collection: string, page: { offset: string | undefined; limit: number }) {
-      const { points, next_page_offset } = await orNothing(
-        call(
-          api.scrollPoints,
-          {
-            ...{ collection_name: collection, limit: page.limit, with_vector: false },
-            with_payload: ['org_id', 'document_id', 'generation'],
-            ...(page.offset !== undefined && { offset: page.offset }),
-          },
-          { timeoutMs: readTimeoutMs },
-        ),
-        { points: [] },
-      );
-      return { points, next: typeof next_page_offset === 'string' ? next_page_offset : null };
+    async list(
+      collection: string,
+      page: { offset: string | undefined; limit: number },
+    ): Promise<{ points: StoredPoint[]; next: string | null }> {
+      const from = { collection_name: collection, ...(page.offset !== undefined && { offset: page.offset }) };
+      const wanted = { limit: page.limit, with_payload: ['org_id', 'document_id', 'generation'], with_vector: false };
+      const nothing = { points: [], next_page_offset: null };
+      const { points, next_page_offset: next } = await ask(api.scrollPoints, { ...from, ...wanted }, nothing);
+      return { points, next: typeof next === 'string' ? next : null };
     },
   };
 }
