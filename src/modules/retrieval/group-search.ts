@@ -14,6 +14,8 @@ const candidateCount = 50;
 /** How many times its limit a vector search is asked for, as long as too many of the hits are of the past. */
 const depths = [1, 8, 64];
 const deepestSearch = 4_000;
+/** More than the transaction takes that brings a document to another group: it counts from its beginning. */
+const changeSeconds = 1;
 
 export type GroupQuery = {
   query: string;
@@ -41,11 +43,17 @@ export function createGroupSearch(deps: LegSearchDeps) {
     const documents = readableDocuments(actor, query);
     const legs = startLegs(documents, query);
 
-    async function searchLegs(groups: readonly DocumentGroup[], depth: number): Promise<Answer[]> {
-      const asked = await inParallel(searchesAtOnce, legsOf(groups, depth), async (leg) => {
-        return { ...leg, found: await legs.search(leg) };
+    async function searchLegs(depth: number, onlyDocumentIds?: readonly string[]): Promise<Answer[]> {
+      const groups = await repository.listGroups({
+        ...documents,
+        ...(onlyDocumentIds && { includeDocumentIds: onlyDocumentIds }),
       });
-      if (asked.length > 0 && asked.every(({ found }) => found === null)) throw nothingAnswers(legs.degradations());
+      const asked = await inParallel(searchesAtOnce, legsOf(groups, depth), async (leg) => {
+        return { ...leg, found: await legs.search({ ...leg, onlyDocumentIds }) };
+      });
+      if (asked.length > 0 && asked.every(({ found }) => found === null) && onlyDocumentIds === undefined) {
+        throw nothingAnswers(legs.degradations());
+      }
       const ids = new Set(asked.flatMap(({ found }) => found?.map(({ id }) => id) ?? []));
       const signatures = await repository.findSignatures(actor, [...ids]);
       return asked.map((leg) => {
@@ -56,14 +64,19 @@ export function createGroupSearch(deps: LegSearchDeps) {
     }
 
     async function search(depth: number): Promise<{ candidates: Candidate[]; lacksSome: boolean }> {
-      const answers = await searchLegs(await repository.listGroups(documents), depth);
-      const merged = mergeGroups(groupsOf(answers), candidateCount);
-      const ids = merged.map(({ id }) => id);
+      const beganMs = performance.now();
+      const answers = await searchLegs(depth);
+      // One that went from a group to another between their searches was found in neither.
+      const changed = await repository.listChanged(documents, (performance.now() - beganMs) / 1_000 + changeSeconds);
+      const again = changed.length === 0 ? [] : await searchLegs(depth, changed);
+      const isFirstLook = depth === 1 && changed.length === 0;
+      const merged = mergeGroups(groupsOf(joined([...answers, ...again])), candidateCount);
+      const ids = [...new Set(merged.map(({ id }) => id))];
       const loaded = new Map((await repository.loadReadable(actor, ids)).map((chunk) => [chunk.chunkId, chunk]));
       return {
         candidates: ids.flatMap((id) => loaded.get(id) ?? []),
-        // A document that has just come to another generation or other settings is there again, and found by these.
-        lacksSome: depth === 1 ? loaded.size < ids.length || answers.some(hasLostSome) : answers.some(couldHaveMore),
+        // What was taken away since it was confirmed, or what a store that is behind gave, may have kept others out.
+        lacksSome: loaded.size < ids.length || answers.some(isFirstLook ? hasLostSome : couldHaveMore),
       };
     }
 
@@ -100,6 +113,17 @@ function legsOf(groups: readonly DocumentGroup[], depth: number): Leg[] {
       return { group, kind: 'vectors', limit, asked: Math.min(depth * limit, deepestSearch) };
     }),
   ];
+}
+
+/** What a second look found stands beside what the first one did, each hit once. */
+function joined(answers: readonly Answer[]): Answer[] {
+  const byLeg = Map.groupBy(answers, ({ group, kind }) => `${kind} ${group.signature}`);
+  return Array.from(byLeg.values()).flatMap(([first, second]) => {
+    if (first === undefined || second === undefined) return first ?? [];
+    const hits = new Map([...first.confirmed, ...second.confirmed].map((hit) => [hit.id, hit]));
+    const inOrder = [...hits.values()].sort((a, b) => b.score - a.score || (a.id < b.id ? -1 : 1));
+    return { ...first, confirmed: inOrder.slice(0, first.limit) };
+  });
 }
 
 function groupsOf(answers: readonly Answer[]): RetrievalGroup[] {

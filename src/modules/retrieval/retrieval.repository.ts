@@ -65,6 +65,19 @@ export function createRetrievalRepository(db: Db) {
       return rows;
     },
 
+    /** Those that were changed within the last seconds: they may have come to another group meanwhile. */
+    async listChanged(readable: ReadableDocuments, withinSeconds: number): Promise<string[]> {
+      const query = db('documents')
+        .where({ orgId: readable.orgId })
+        .whereNull('deletedAt')
+        .whereNotNull('activeGeneration')
+        .whereRaw('updated_at >= now() - make_interval(secs => ?) and updated_at > created_at', [withinSeconds])
+        .whereRaw('acl && ?::text[]', [[...readable.acl]]);
+      if (readable.includeDocumentIds) query.whereRaw('id = any (?::uuid[])', [[...readable.includeDocumentIds]]);
+      if (readable.excludeDocumentIds) query.whereRaw('id <> all (?::uuid[])', [[...readable.excludeDocumentIds]]);
+      return query.pluck('id');
+    },
+
     /** Of those chunks that the actor may read now and that are in their document's active generation. */
     async findSignatures(actor: Actor, chunkIds: readonly string[]): Promise<Map<string, string>> {
       if (chunkIds.length === 0) return new Map();
