@@ -33,6 +33,7 @@ const COMMANDS = {
   'bench:embed': { run: ['bench/embed.ts'], needsTools: true },
   'bench:ingest': { run: ['bench/ingest.ts'], needsTools: true },
   'bench:retrieval': { run: ['bench/retrieval.ts'], needsTools: true },
+  'bench:search': { run: ['bench/search.ts'], needsTools: true },
   check: { run: ['scripts/check.ts'] },
   docs: { run: ['scripts/generate-docs.ts'] },
   format: { run: ['node_modules/@biomejs/biome/bin/biome', 'check', '--write'], defaults: ['.'] },

@@ -39,6 +39,20 @@ const withCommonTerms = (candidates: string, condition = 'true') => `
   ) common
   where ${condition}`;
 
+/** The likeliest hits, then those that could still come before the last of them. */
+const bestOnAllTerms = `
+  select * from (
+    with placed as (select *, row_number() over (order by score desc) as nth from best),
+    first as (${withCommonTerms('placed', 'candidate.nth <= :limit')})
+    select * from first
+    union all
+    (${withCommonTerms(
+      'placed',
+      `candidate.nth > :limit
+       and candidate.score + :reachable::float8 >= (select min(total) from first)`,
+    )})
+  ) completed`;
+
 export function createWordSearchRepository(db: Db, effort: WordSearchEffort = usualEffort) {
   async function weigh(
     orgId: string,
@@ -129,14 +143,8 @@ export function createWordSearchRepository(db: Db, effort: WordSearchEffort = us
            order by s.score desc
            fetch first :candidates rows with ties
          ),
-         first as (${withCommonTerms('(select * from best order by score desc, document_id, block, place limit :limit)')}),
          ranked as (
-           select * from first
-           union all
-           (${withCommonTerms(
-             `(select * from best order by score desc, document_id, block, place offset :limit)`,
-             'candidate.score + :reachable::float8 >= (select min(total) from first)',
-           )})
+           ${common.length === 0 ? 'select *, score as total from best' : bestOnAllTerms}
            order by total desc
            fetch first :limit rows with ties
          )
@@ -161,7 +169,7 @@ export function createWordSearchRepository(db: Db, effort: WordSearchEffort = us
           // However often a term is repeated, it adds less than this.
           reachable: common.reduce((sum, { weight }) => sum + weight * (BM25_K1 + 1), 0),
           rowLimit: effort.postings * 20,
-          candidates: limit * effort.candidatesPerHit,
+          candidates: common.length === 0 ? limit : limit * effort.candidatesPerHit,
           limit,
           averageLength,
           k1: BM25_K1,

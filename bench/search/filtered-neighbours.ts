@@ -1,0 +1,50 @@
+import { median } from '../median.ts';
+import { keyOf, selectivities } from './corpus.ts';
+import { model } from './load.ts';
+import type { SearchSubject } from './subject.ts';
+
+const limit = 10;
+const rounds = 5;
+
+/** P5: what may be read is found, however little of it there is, and as fast as if all might be read. */
+export async function measureFilteredNeighbours(subject: SearchSubject): Promise<string[]> {
+  const { vectors, exactVectors, queries, orgId, storeName } = subject;
+  const ask = (store: typeof vectors, percent: number, vector: Float32Array) =>
+    store.search({ readable: { orgId, acl: [keyOf(percent)] }, model, vector, limit, minSimilarity: -1 });
+
+  const found = new Map<number, number>();
+  for (const percent of selectivities) {
+    let hits = 0;
+    let right = 0;
+    for (const { vector } of queries) {
+      const exact = new Set((await ask(exactVectors, percent, vector)).map((hit) => hit.chunkId));
+      hits += (await ask(vectors, percent, vector)).filter((hit) => exact.has(hit.chunkId)).length;
+      right += exact.size;
+    }
+    found.set(percent, hits / right);
+  }
+  const times = new Map<number, number[]>(selectivities.map((percent) => [percent, []]));
+  for (let round = 0; round < rounds; round += 1) {
+    for (const { vector } of queries) {
+      for (const percent of selectivities) {
+        const start = performance.now();
+        await ask(vectors, percent, vector);
+        times.get(percent)?.push(performance.now() - start);
+      }
+    }
+  }
+  const unfiltered = median(times.get(100) ?? []);
+  return [
+    `P5 on ${storeName}: ${limit} nearest of ${subject.chunkCount} chunks, ${queries.length} queries, ${rounds} rounds, medians`,
+    '',
+    '| readable | recall@10 | ms | of the time for all |',
+    '|---|---|---|---|',
+    ...selectivities.map((percent) => {
+      const ms = median(times.get(percent) ?? []);
+      const recall = (found.get(percent) ?? 0).toFixed(4);
+      return `| ${percent} % | ${recall} | ${ms.toFixed(1)} | ${(ms / unfiltered).toFixed(2)} |`;
+    }),
+    '',
+    'Goals: recall at least 0.99, time at most 1.5 of that for all.',
+  ];
+}

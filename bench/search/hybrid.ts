@@ -1,0 +1,98 @@
+import type { Actor } from '#src/domain/visibility.ts';
+import { createGroupSearch } from '#src/modules/retrieval/group-search.ts';
+import { createWordSearchRepository } from '#src/modules/retrieval/word-search.repository.ts';
+import type { Db } from '#src/ports/database.ts';
+import { median } from '../median.ts';
+import { type CorpusQuery, keyOf } from './corpus.ts';
+import { model } from './load.ts';
+import type { SearchSubject } from './subject.ts';
+
+const limit = 50;
+const rounds = 5;
+const goals = { timesVectors: 2.5, timesFaster: 8 };
+
+type Way = 'vectors' | 'words' | 'hybrid' | 'rankCd';
+
+/**
+ * P6: what the second leg, the fusion and the texts cost beside the bare vector query, and what a search of any of the
+ * words in the order of `ts_rank_cd` takes alone.
+ */
+export async function measureHybrid(subject: SearchSubject): Promise<string[]> {
+  const { db, orgId, queries, vectors } = subject;
+  const acl = [keyOf(100)];
+  const actor: Actor = { userId: '100', orgId, teamIds: [], teamAdminOf: [], isOrgAdmin: false };
+  const { searchWords } = createWordSearchRepository(db);
+  await indexLexemes(db);
+
+  const ways: Record<Way, (query: CorpusQuery) => Promise<unknown>> = {
+    vectors: ({ vector }) => vectors.search({ readable: { orgId, acl }, model, vector, limit, minSimilarity: 0.25 }),
+    words: ({ terms }) => searchWords({ readable: { orgId, acl }, terms, limit }),
+    hybrid: (query) => searchOf(subject, query)(actor, { query: '', signal: new AbortController().signal }),
+    rankCd: ({ terms }) => searchByRankCd(db, { orgId, acl, terms }),
+  };
+  const times: Record<Way, number[]> = { vectors: [], words: [], hybrid: [], rankCd: [] };
+  for (let round = 0; round < rounds; round += 1) {
+    for (const query of queries) {
+      for (const way of ['vectors', 'words', 'hybrid', 'rankCd'] as const) {
+        // It is an order of magnitude slower: one round says it.
+        if (way === 'rankCd' && round > 0) continue;
+        const start = performance.now();
+        await ways[way](query);
+        times[way].push(performance.now() - start);
+      }
+    }
+  }
+  const ms = (way: Way) => median(times[way]);
+  const row = (name: string, way: Way) =>
+    `| ${name} | ${ms(way).toFixed(1)} | ${(ms(way) / ms('vectors')).toFixed(2)} |`;
+  return [
+    `P6 on ${subject.storeName}: ${subject.chunkCount} chunks, ${queries.length} queries, ${rounds} rounds, medians`,
+    '',
+    '| | ms | of the vector query |',
+    '|---|---|---|',
+    row(`vector query, ${limit} hits`, 'vectors'),
+    row(`words, ${limit} hits`, 'words'),
+    row('hybrid: both, merged, checked, with texts', 'hybrid'),
+    row(`any of the words by ts_rank_cd, ${limit} hits`, 'rankCd'),
+    '',
+    `Hybrid is ${(ms('rankCd') / ms('hybrid')).toFixed(1)} times faster than ts_rank_cd.`,
+    `Goals: at most ${goals.timesVectors} of the vector query, at least ${goals.timesFaster} times faster.`,
+  ];
+}
+
+/** The product's search, with an analyzer and an embedder that know the answer. */
+function searchOf({ db, vectors }: SearchSubject, { terms, vector }: CorpusQuery) {
+  return createGroupSearch({
+    db,
+    vectors,
+    embedders: { of: () => ({ model, embed: async () => [vector] }) },
+    analyze: () => terms.map((stem) => ({ stem, isStopWord: false })),
+    models: { queryPrefix: async () => '' },
+    logger: { warn: console.warn },
+  });
+}
+
+/** The same words, where Postgres' own search finds them. */
+async function indexLexemes(db: Db): Promise<void> {
+  await db.raw(
+    `create table if not exists lexemes as
+     select id as chunk_id, org_id, document_id, generation, to_tsvector('simple', content) as words from chunks`,
+  );
+  await db.raw('create index if not exists lexemes_words_idx on lexemes using gin (words)');
+  await db.raw('vacuum analyze lexemes');
+}
+
+async function searchByRankCd(
+  db: Db,
+  { orgId, acl, terms }: { orgId: string; acl: string[]; terms: readonly string[] },
+): Promise<unknown> {
+  return db.raw(
+    `select l.chunk_id
+     from lexemes l
+     join documents d on d.org_id = l.org_id and d.id = l.document_id and d.active_generation = l.generation
+     where l.org_id = :orgId and d.acl && :acl::text[] and l.words @@ :any::tsquery
+     order by ts_rank_cd(l.words, :any::tsquery) desc, l.chunk_id
+     limit ${limit}`,
+    { orgId, acl, any: terms.map((term) => `'${term}'`).join(' | ') },
+  );
+}
