@@ -2,13 +2,9 @@ import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { O200K_TOKEN_SPLIT_REGEX } from 'gpt-tokenizer/encodingParams/constants';
 import type { TokenCounter, TokenRuler } from '#src/domain/tokens.ts';
 
-// User text may contain "<|endoftext|>": it is text, never a control token, and must not throw.
-const plainText = { allowedSpecial: new Set<string>(), disallowedSpecial: new Set<string>() };
-
 /** Byte-pair merging is quadratic in the length of one word, so an unbroken run is counted in pieces of this length. */
 const maxWordLength = 512;
-const maxMemoizedTexts = 50_000;
-const maxEdgeLength = 32;
+const maxMemoizedWords = 50_000;
 
 /**
  * Counts o200k_base tokens. The text is cut into words by the tokenizer's own pattern and each distinct word is
@@ -17,31 +13,36 @@ const maxEdgeLength = 32;
 export function createTokenCounter(): TokenCounter {
   const memo = new Map<string, number>();
 
-  function countOnce(text: string): number {
-    const known = memo.get(text);
+  /** Of one word of the pattern. None holds a control token like "<|endoftext|>" whole: all of them are text here. */
+  function countOnce(word: string): number {
+    const known = memo.get(word);
     if (known !== undefined) return known;
-    const tokens = countTokens(text, plainText);
-    if (memo.size >= maxMemoizedTexts) memo.clear();
-    memo.set(text, tokens);
+    const tokens = countTokens(word);
+    if (memo.size >= maxMemoizedWords) memo.clear();
+    memo.set(word, tokens);
     return tokens;
   }
 
   function count(text: string): number {
     let total = 0;
-    for (const [, , tokens] of words(text)) total += tokens;
+    eachWord(text, (_end, _isCut, tokens) => {
+      total += tokens;
+    });
     return total;
   }
 
-  const countEdge = (text: string) => (text === '' ? 0 : text.length <= maxEdgeLength ? countOnce(text) : count(text));
-
-  function* words(text: string): Generator<readonly [end: number, isCut: boolean, tokens: number]> {
-    for (const match of text.matchAll(O200K_TOKEN_SPLIT_REGEX)) {
-      const word = match[0];
+  /** The pattern's matches follow each other without gaps. */
+  function eachWord(text: string, visit: (end: number, isCut: boolean, tokens: number) => void): void {
+    if (text === '') return;
+    const pattern = new RegExp(O200K_TOKEN_SPLIT_REGEX);
+    for (let start = 0; pattern.test(text); start = pattern.lastIndex) {
+      const end = pattern.lastIndex;
+      const word = text.slice(start, end);
       if (word.length <= maxWordLength) {
-        yield [match.index + word.length, false, countOnce(word)];
+        visit(end, false, countOnce(word));
       } else {
         for (const piece of pieces(word)) {
-          yield [match.index + piece.end, true, countTokens(word.slice(piece.start, piece.end), plainText)];
+          visit(start + piece.end, true, countTokens(word.slice(piece.start, piece.end)));
         }
       }
     }
@@ -55,13 +56,13 @@ export function createTokenCounter(): TokenCounter {
     const places: number[] = [0];
     const tokensBefore: number[] = [0];
     let total = 0;
-    for (const [end, isCut, tokens] of words(text)) {
+    eachWord(text, (end, isCut, tokens) => {
       total += tokens;
       if (isCut || end === text.length || alwaysStartsWord(text, end)) {
         places.push(end);
         tokensBefore.push(total);
       }
-    }
+    });
     return (start, end) => {
       const first = firstAtOrAfter(places, start);
       const last = firstAtOrAfter(places, end + 1) - 1;
@@ -69,7 +70,7 @@ export function createTokenCounter(): TokenCounter {
       const to = places[last];
       if (from === undefined || to === undefined || from >= to) return count(text.slice(start, end));
       const inner = (tokensBefore[last] ?? 0) - (tokensBefore[first] ?? 0);
-      return countEdge(text.slice(start, from)) + inner + countEdge(text.slice(to, end));
+      return count(text.slice(start, from)) + inner + count(text.slice(to, end));
     };
   }
 
@@ -86,23 +87,27 @@ function* pieces(word: string): Generator<{ start: number; end: number }> {
   }
 }
 
-const letterOrDigit = /^[\p{L}\p{N}]$/u;
-const continuesWord = /^[\p{L}\p{N}\p{M}\p{Cs}'’]$/u;
+const [space, lineBreak, slash] = [0x20, 0x0a, 0x2f];
+const isLetterOrDigit = characterTest(/[\p{L}\p{N}]/u);
+const continuesWord = characterTest(/[\p{L}\p{N}\p{M}\p{Cs}'’]/u);
+const isVisible = characterTest(/\S/);
 
 /**
  * A word of the pattern never runs on over these places: a letter or digit before anything that is neither; a single
  * space between two visible characters; the line break before a visible character (a slash may follow it in a word).
  */
 function alwaysStartsWord(text: string, offset: number): boolean {
-  const before = text.charAt(offset - 1);
-  const after = text.charAt(offset);
-  if (after === ' ' && !isSpace(before) && !isSpace(text.charAt(offset + 1))) return true;
-  if (before === '\n') return after !== '/' && !isSpace(after);
-  return letterOrDigit.test(before) && !continuesWord.test(after);
+  const before = text.charCodeAt(offset - 1);
+  const after = text.charCodeAt(offset);
+  if (after === space && isVisible(before) && isVisible(text.charCodeAt(offset + 1))) return true;
+  if (before === lineBreak) return after !== slash && isVisible(after);
+  return isLetterOrDigit(before) && !continuesWord(after);
 }
 
-function isSpace(character: string): boolean {
-  return character === '' || character.trim() === '';
+/** Tests UTF-16 units against a pattern of one character; those of ASCII, which are most, by a table. */
+function characterTest(pattern: RegExp): (unit: number) => boolean {
+  const ascii = Array.from({ length: 128 }, (_, unit) => pattern.test(String.fromCharCode(unit)));
+  return (unit) => ascii[unit] ?? (!Number.isNaN(unit) && pattern.test(String.fromCharCode(unit)));
 }
 
 function firstAtOrAfter(sorted: readonly number[], value: number): number {
