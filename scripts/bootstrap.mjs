@@ -32,6 +32,7 @@ const COMMANDS = {
   coverage: { run: ['node_modules/c8/bin/c8.js', '--include', PRODUCT, 'node', 'scripts/test.ts'], needsTools: true },
   'bench:embed': { run: ['bench/embed.ts'], needsTools: true },
   'bench:ingest': { run: ['bench/ingest.ts'], needsTools: true },
+  'bench:chunking': { run: ['bench/chunking.ts'] },
   'bench:retrieval': { run: ['bench/retrieval.ts'], needsTools: true },
   'bench:search': { run: ['bench/search.ts'], needsTools: true },
   check: { run: ['scripts/check.ts'] },
