@@ -75,7 +75,7 @@ export function createPgVectorStore(db: Db, { exactLimit = EXACT_LIMIT } = {}): 
     return db.transaction(async (trx) => {
       await trx.raw(
         `set local hnsw.iterative_scan = strict_order;
-         set local hnsw.ef_search = ${Math.min(Math.max(query.limit, 200), 1_000)};
+         set local hnsw.ef_search = ${Math.min(Math.max(query.limit, 100), 1_000)};
          set local hnsw.max_scan_tuples = 40000;
          set local enable_sort = off`,
       );
