@@ -81,7 +81,8 @@ export function createLegSearch(deps: LegSearchDeps) {
       const { group, asked: limit } = leg;
       const { embeddingModel: model, settings } = group;
       const vector = await queryVector(model);
-      if (vector === null) return null;
+      // A second look at a store that has not answered would double the wait.
+      if (vector === null || degradations.has('vector_store_unavailable')) return null;
       const readable = readableOf(leg);
       const minSimilarity = settings.minVectorSimilarity;
       const waiting = patience();
