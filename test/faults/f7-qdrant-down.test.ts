@@ -105,4 +105,19 @@ describe('F7: a vector store that is away', function () {
     await expectInvariants(stack);
     await expectStoresMatch(stack);
   });
+
+  it('a store that is silent is not waited for longer than a person would wait', async () => {
+    const ada = await stack.signUp();
+    const terms = await ingestText(ada, 'Terms', 'Early repayment of the loan costs a fee of one percent.');
+    const agent = await publishAgent(ada);
+    process.kill(server.pid, 'SIGSTOP');
+    try {
+      const answer = await ask(ada, { agent_id: agent, message: question }, 201);
+      expect(answer.citations.map((citation) => citation.document_id)).include(terms);
+      expect(await degradations(answer)).deep.equal(['vector_store_unavailable']);
+    } finally {
+      process.kill(server.pid, 'SIGCONT');
+    }
+    expect(await degradations(await ask(ada, { agent_id: agent, message: question }, 201))).deep.equal([]);
+  });
 });

@@ -16,7 +16,7 @@ export type StoredPoint = Schemas['Record'];
 
 export type QdrantOptions = QdrantServer & {
   collectionPrefix: string;
-  /** Somebody waits for an answer to a search; words alone serve him better than a slow store. */
+  /** Of searches and of single points: somebody waits, and words alone serve him better than a slow store. */
   searchTimeoutMs?: number;
 };
 
@@ -141,8 +141,8 @@ export function createQdrantPoints({ collectionPrefix, searchTimeoutMs = 5_000, 
     ): Promise<StoredPoint[]> {
       const wanted = { limit: page.limit, with_payload: false, with_vector: page.withVector };
       const filter = filterOf(selection);
-      const answer = await ask(api.scrollPoints, { collection_name: collection, filter, ...wanted }, { points: [] });
-      return answer.points;
+      const asked = { collection_name: collection, filter, ...wanted };
+      return (await ask(api.scrollPoints, asked, { points: [] }, { timeoutMs: searchTimeoutMs })).points;
     },
 
     async count(collection: string, selection: Selection): Promise<number> {
