@@ -13,8 +13,6 @@ export type CutSource = ConvertedBody & Pick<ChunkSource, 'documentName' | 'page
 
 type Step = { signal: AbortSignal; report: (details: unknown) => void };
 
-export type DocumentCutter = ReturnType<typeof createDocumentCutter>;
-
 /** Cuts documents; the same source gives the same chunks. */
 export function createDocumentCutter(deps: {
   chunker: Chunker;
