@@ -73,8 +73,8 @@ class Collection:
     def upsert(self, body: Json) -> Json:
         translate.refuse_others(body, {"points", "update_filter"}, "upserts")
         points = [translate.point(one) for one in body["points"]]
-        for one in points:
-            self.require_size(one.vector)
+        for one in body["points"]:
+            self.require_size(one["vector"])
         return self.update(Update.upsert_points(points, condition=self.filter(body.get("update_filter"), "update")))
 
     def set_payload(self, body: Json) -> Json:

@@ -93,6 +93,7 @@ describe('the Qdrant facade', () => {
       [409, 'already exists', create()],
       [400, 'expected dim: 3, got 2', ask('PUT', '/collections/one/points', { points: [{ id: 1, vector: [1, 0] }] })],
       [400, 'expected dim: 3, got 2', ask('POST', '/collections/one/points/query', { query: [1, 0] })],
+      [400, 'Format error', ask('PUT', '/collections/one/points', { points: [{ id: 1, vector: [1, 'a', 0] }] })],
       [400, 'Index required', ask('POST', '/collections/one/points/scroll', unindexed)],
       [400, 'Index required', ask('POST', '/collections/one/points/delete', unindexed)],
       [400, 'Format error', ask('PUT', '/collections/one/points', {})],
