@@ -211,7 +211,7 @@ for (const [place, open] of Object.entries(stores)) {
         for (let after: string | null | undefined; after !== null; ) {
           const page: Awaited<ReturnType<VectorStore['listGenerations']>> = await vectors.listGenerations({
             after: after ?? null,
-            limit: 1,
+            limit: 20,
           });
           for (const of of page.generations) listed.add(`${of.orgId} ${of.documentId} ${of.generation}`);
           after = page.next;
