@@ -14,7 +14,7 @@ export type WordSearchEffort = {
   candidatesPerHit: number;
 };
 
-export const usualEffort: WordSearchEffort = { postings: 5_000, candidatesPerHit: 4 };
+export const usualEffort: WordSearchEffort = { postings: 5_000, candidatesPerHit: 8 };
 
 /** What a posting adds to its chunk's score, as `bm25TermScore` has it; `p` is a row of postings taken apart. */
 const termScore = `p.weight * p.frequency * (:k1::float8 + 1)
@@ -23,35 +23,22 @@ const termScore = `p.weight * p.frequency * (:k1::float8 + 1)
 /** src/domain/postings.ts packs them. */
 const unpacked = 'posting >> 24 as place, (posting >> 14) & 1023 as frequency, posting & 16383 as length';
 
-/** Adds what the common terms say to the score that the rare ones gave. */
-const withCommonTerms = (candidates: string, condition = 'true') => `
-  select candidate.*, candidate.score + coalesce(common.score, 0) as total
-  from ${candidates} candidate
-  cross join lateral (
-    select sum(${termScore}) as score
-    from unnest(:commonTerms::text[], :commonWeights::float8[]) as q (term, weight)
-    join document_terms t
-      on t.org_id = :orgId and t.term = q.term and t.document_id = candidate.document_id
-      and t.generation = candidate.generation and t.block = candidate.block
-    cross join lateral unnest(t.postings) as posting
-    cross join lateral (select q.weight, ${unpacked}) p
-    where p.place = candidate.place
-  ) common
-  where ${condition}`;
-
-/** The likeliest hits, then those that could still come before the last of them. */
-const bestOnAllTerms = `
-  select * from (
-    with placed as (select *, row_number() over (order by score desc) as nth from best),
-    first as (${withCommonTerms('placed', 'candidate.nth <= :limit')})
-    select * from first
-    union all
-    (${withCommonTerms(
-      'placed',
-      `candidate.nth > :limit
-       and candidate.score + :reachable::float8 >= (select min(total) from first)`,
-    )})
-  ) completed`;
+/** The likely hits, scored on the common terms too. Those of one document are looked up together. */
+const scoredOnAllTerms = `
+  select l.document_id, l.generation, l.block, l.place, l.score + coalesce(sum(${termScore}), 0) as total
+  from likely l
+  left join (
+    select packed.*, ${unpacked}
+    from (
+      select t.document_id, t.generation, t.block, q.weight, unnest(t.postings) as posting
+      from (select distinct document_id, generation, block from likely) l
+      cross join unnest(:commonTerms::text[], :commonWeights::float8[]) as q (term, weight)
+      join document_terms t
+        on t.org_id = :orgId and t.term = q.term
+        and t.document_id = l.document_id and t.generation = l.generation and t.block = l.block
+    ) packed
+  ) p using (document_id, generation, block, place)
+  group by l.document_id, l.generation, l.block, l.place, l.score`;
 
 export function createWordSearchRepository(db: Db, effort: WordSearchEffort = usualEffort) {
   async function weigh(
@@ -143,8 +130,13 @@ export function createWordSearchRepository(db: Db, effort: WordSearchEffort = us
            order by s.score desc
            fetch first :candidates rows with ties
          ),
+         likely as (
+           select * from best
+           where score + :reachable::float8
+                 >= coalesce((select score from best order by score desc offset :limit::integer - 1 limit 1), 0)
+         ),
          ranked as (
-           ${common.length === 0 ? 'select *, score as total from best' : bestOnAllTerms}
+           ${common.length === 0 ? 'select *, score as total from best' : scoredOnAllTerms}
            order by total desc
            fetch first :limit rows with ties
          )
