@@ -7,7 +7,14 @@ import { findFreePorts } from '../../scripts/supervisor/ports.ts';
 import { testServices } from './services.ts';
 
 const START = join(import.meta.dirname, '..', '..', 'scripts', 'start.ts');
-const PORTS = ['PORT', 'POSTGRES_PORT', 'TEMPORAL_PORT', 'TEMPORAL_UI_PORT', 'MODEL_SERVER_PORT', 'QDRANT_PORT'] as const;
+const PORTS = [
+  'PORT',
+  'POSTGRES_PORT',
+  'TEMPORAL_PORT',
+  'TEMPORAL_UI_PORT',
+  'MODEL_SERVER_PORT',
+  'QDRANT_PORT',
+] as const;
 
 /** What `npm start` runs, on a data folder and ports of its own that every start uses again. */
 export type EmbeddedService = {
