@@ -3,6 +3,9 @@ import { createDeletionActivities } from '#activities/deletion.ts';
 import { createIngestionActivities } from '#activities/ingestion.ts';
 import { deletionWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { type FaultCase, uploadText } from './fault-case.ts';
+import { isFullRun } from './fault-run.ts';
+import { wordVector } from './retrieval-fixture.ts';
+import { answerEmbeddings } from './scripted-server.ts';
 import { runSeed, seeded } from './seeded.ts';
 import { until } from './until.ts';
 import { type JobView, untilJob } from './until-job.ts';
@@ -75,6 +78,26 @@ const situate: Scenario = {
   },
 };
 
+/** The organization comes to another model, whose vectors are other ones. */
+const reembed: Scenario = {
+  settings: { EMBEDDING_MODEL: 'old' },
+  drive: async (own) => {
+    const { model, member, stack } = own;
+    model.offer(['old', 'new'].map((id) => ({ id, kind: 'embedding' })));
+    model.behaveEmbedding((response, body: { model: string; input: string[] }) => {
+      answerEmbeddings((text) => [...wordVector(body.model, text)], body.model)(response, body as never);
+    });
+    const { documentId, jobId } = await uploadLongText(own);
+    await untilEnd(own, jobId, 'succeeded');
+    model.calls.length = 0;
+    const reembedding = await stack.container.reembedding.start({ orgId: member.orgId, model: 'new' });
+    await untilEnd(own, reembedding, 'succeeded');
+    const document = await stack.container.db('documents').where({ id: documentId }).first();
+    expect(document).include({ generation: 2, activeGeneration: 2, activeEmbeddingModel: 'new' });
+    return { documentId: null, jobId: reembedding };
+  },
+};
+
 const fail: Scenario = {
   drive: async (own) => {
     const { jobId } = await uploadText(own.member, ' \n ');
@@ -135,6 +158,7 @@ const failDeletion: Scenario = {
 
 const noDeps = null as never;
 const ingestion = Object.keys(createIngestionActivities({ ingestion: noDeps }));
+const reembedding = ['countReembeddings', 'openReembeddings', 'awaitReembeddings', 'recordReembedding'];
 const deletion = Object.keys(createDeletionActivities({ deletion: noDeps }));
 
 /** Steps that a sound document does not take. */
@@ -152,5 +176,7 @@ const detours: Record<string, Scenario> = {
 /** Every step that there is, and a scenario that takes it: a new step is here by itself, and fails until it is reached. */
 export const steps: readonly { step: string; scenario: Scenario }[] = [
   ...ingestion.map((step) => ({ step, scenario: detours[step] ?? ingest })),
+  // The everyday run leaves them out: each case takes workers a minute.
+  ...(isFullRun ? reembedding.map((step) => ({ step, scenario: reembed })) : []),
   ...deletion.map((step) => ({ step, scenario: detours[step] ?? remove })),
 ];
