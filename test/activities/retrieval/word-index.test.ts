@@ -9,6 +9,7 @@ import {
   type IndexedDocument,
 } from '#test/support/indexed-documents.ts';
 import { createTestDatabase } from '#test/support/services.ts';
+import { down, up } from '../../../migrations/20261122000500_word_index.ts';
 
 const vocabulary = Array.from({ length: 60 }, (_, index) => `word${index}`);
 
@@ -116,5 +117,21 @@ describe('the statistics of words', () => {
     const { chunkIds } = await addIndexedDocument(db, owner, ['x'.repeat(10_000)]);
     expect(chunkIds.length).equal(1);
     expect((await statistics()).chunks?.termCount).equal(157);
+  });
+
+  it('and the index are what they were after the migration was taken back and made again', async () => {
+    await addIndexedDocument(
+      db,
+      owner,
+      Array.from({ length: 300 }, (_, index) => `${text(index)} ${text(index)}`),
+    );
+    const stored = async () => [
+      await statistics(),
+      await db('documentTerms').where({ orgId: owner.orgId }).orderBy(['term', 'block']),
+    ];
+    const before = await stored();
+    await db.transaction(down);
+    await db.transaction(up);
+    expect(await stored()).deep.equal(before);
   });
 });
