@@ -14,7 +14,8 @@ const { values, positionals } = parseArgs({ options: { store: { type: 'string' }
 const isWanted = (name: string) => positionals.length === 0 || positionals.includes(name);
 const withLlm = qwenCoder.files.every(({ name }) => existsSync(join(process.env.MODEL_DIR ?? '', name)));
 
-for (const store of values.store === undefined ? stores : [values.store]) {
+const wantedStores = values.store === undefined ? stores : [values.store];
+for (const store of wantedStores) {
   const product = await startProduct({
     VECTOR_STORE: store,
     // The chat model is here for reranking only; nobody has to wait until it is loaded.
@@ -34,11 +35,11 @@ for (const store of values.store === undefined ? stores : [values.store]) {
       await withLibrary(async (library) => [
         `Cranfield, ${store}`,
         '',
-        ...reportRanking(await measureRanking(library, { withLlm })),
+        ...reportRanking(await measureRanking(library, { withLlm: withLlm && store === wantedStores[0] })),
       ]);
     }
-    // The same vectors and words, whatever the store: one of them tells enough about chunks.
-    if (isWanted('chunking') && store !== 'qdrant') {
+    // How texts are cut matters on one store as on the other.
+    if (isWanted('chunking') && store === wantedStores[0]) {
       await withLibrary(async (library) => [
         'Chroma chunking set',
         '',
