@@ -10,6 +10,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { FailureDetails } from '#src/contracts/failure-details.ts';
+import type { AttemptOfJob } from '#src/contracts/jobs.ts';
 import { showFailure } from './visibility.ts';
 
 /** Why a step failed: a code of the error catalogue, and words for the person who reads them. */
@@ -48,9 +49,12 @@ function isOperators(details: unknown): boolean {
  * Which attempt of its job started the run, as its memo says. What is recorded of its end belongs to that one: a worker
  * that was cut off may record it once more when the job is queued again.
  */
-export function attemptOfJob(): { attempt?: number } {
-  const attempt = workflowInfo().memo?.attempt;
-  return typeof attempt === 'number' ? { attempt } : {};
+export function attemptOfJob(): AttemptOfJob {
+  const { attempt, startId } = workflowInfo().memo ?? {};
+  return {
+    ...(typeof attempt === 'number' && { attempt }),
+    ...(typeof startId === 'string' && { startId }),
+  };
 }
 
 /**

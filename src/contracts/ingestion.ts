@@ -1,3 +1,5 @@
+import type { AttemptOfJob } from './jobs.ts';
+
 /** In order; `situate` is left out without a model for it. The last makes the generation the one that readers see. */
 export const ingestionStages = ['parse', 'convert', 'situate', 'chunk', 'embed', 'activate'] as const;
 
@@ -16,8 +18,7 @@ export type ChunkResult = { chunksTotal: number };
 export type EmbedResult = { chunksEmbedded: number; chunksLeft?: number };
 export type IngestDocumentResult = { chunks: number };
 
-/** `attempt` is that of the job by which the run was started; absent where nobody told it. */
-export type RecordIngestionEndInput = IngestDocumentInput & { attempt?: number };
+export type RecordIngestionEndInput = IngestDocumentInput & AttemptOfJob;
 
 /** `error` has a code of the error catalogue. */
 export type RecordIngestionFailureInput = RecordIngestionEndInput & { error: { code: string; message: string } };

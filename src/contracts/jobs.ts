@@ -17,6 +17,9 @@ export type WorkflowStart = { summary: string; bulk?: boolean } & (
   | { workflow: 'reembedOrganization'; input: ReembedOrganizationInput }
 );
 
+/** Which attempt of its job started a run; absent in runs that nobody told. */
+export type AttemptOfJob = { attempt?: number | undefined; startId?: string | undefined };
+
 /** Search attributes, all Keyword, set at the start and upserted by workflows (`Stage`, `ErrorCode`). */
 export const searchAttributeNames = [
   'OrgId',

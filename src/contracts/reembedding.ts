@@ -1,3 +1,5 @@
+import type { AttemptOfJob } from './jobs.ts';
+
 /**
  * The argument of `reembedOrganization`: every document of the organization gets vectors of this model. `progress` is
  * there when a run goes on in a new history.
@@ -27,8 +29,7 @@ export type AwaitReembeddingsInput = { orgId: string; jobIds: string[]; counts: 
 export type AwaitReembeddingsResult = { done: string[]; failed: string[] };
 
 export type RecordReembeddingPauseInput = { orgId: string; isPaused: boolean };
-/** `attempt` is that of the job by which the run was started; absent where nobody told it. */
-export type RecordReembeddingEndInput = { orgId: string; attempt?: number };
+export type RecordReembeddingEndInput = { orgId: string } & AttemptOfJob;
 export type RecordReembeddingInput = RecordReembeddingEndInput & { counts: ReembeddingCounts };
 /** `error` has a code of the error catalogue. */
 export type RecordReembeddingFailureInput = RecordReembeddingEndInput & { error: { code: string; message: string } };

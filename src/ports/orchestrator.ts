@@ -6,13 +6,15 @@ export type MoveResult = 'moved' | 'not_parked' | 'gone';
 /** Starts durable work. The only thing that services know of the workflow engine. */
 export type Orchestrator = {
   /**
-   * Starts the workflow under this id, or leaves the one that runs under it alone. An alignment workflow is nudged by
-   * signal-with-start. Throws when the engine is not reachable: the caller leaves the job undispatched.
-   * @returns `closing` when the run of an earlier attempt has not closed yet: to be started again in a moment
+   * Starts the workflow under this id, or leaves the one alone that this `startId` has started. One that another start
+   * left open is stopped: it ends as its attempt did, or belongs to a database that was replaced by an older one. An
+   * alignment workflow is nudged by signal-with-start. Throws when the engine is not reachable: the caller leaves the job undispatched.
+   * @returns `closing` when another run has not closed yet: to be started again in a moment
    */
   start(input: {
     workflowId: string;
     start: WorkflowStart;
+    startId: string;
     attempt: number;
     attributes: { orgId: string; documentId?: string; agentId?: string; chatId?: string };
     requestId: string | null;

@@ -22,6 +22,8 @@ const POLLER_SEEN_WITHIN_MS = 70_000;
 /** A worker has to answer, which may be busy; nobody asks a second time. */
 const UPDATE_TIMEOUT_MS = 10_000;
 
+type Start = Parameters<Orchestrator['start']>[0];
+
 /** Of five: what somebody waits for, and what runs in bulk. Activities inherit it. */
 const PRIORITIES = { interactive: 2, bulk: 4 };
 
@@ -40,10 +42,18 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
     return (pollers ?? []).some((poller) => Number(poller.lastAccessTime?.seconds ?? 0) >= oldest);
   }
 
-  /** False also when the run of the last attempt, which stood in the way of the start, has closed since. */
-  async function isFrom(workflowId: string, attempt: number): Promise<boolean> {
-    const { status, memo } = await call(() => workflow.getHandle(workflowId).describe());
-    return memo?.attempt === attempt || status.name === 'COMPLETED';
+  /** Of the run that stood in the way of a start: it is what was to be started, or has to go first. */
+  async function makeWay({ workflowId, start, startId, attempt }: Start): Promise<'started' | 'closing'> {
+    const run = workflow.getHandle(workflowId);
+    const { runId, status, memo } = await call(() => run.describe());
+    // Those that began before there were ids know the number of their attempt.
+    if (memo?.startId === undefined ? memo?.attempt === attempt : memo.startId === startId) return 'started';
+    if (status.name !== 'RUNNING') return 'closing';
+    const other = workflow.getHandle(workflowId, runId);
+    const reason = 'Its job has been started anew.';
+    const stop = () => (start.workflow === 'deleteDocument' ? other.terminate(reason) : other.cancel());
+    await call(() => stop().catch(unless(WorkflowNotFoundError)));
+    return 'closing';
   }
 
   async function move(workflowId: string, update: string, timeoutMs?: number): Promise<MoveResult> {
@@ -61,12 +71,14 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
   }
 
   return {
-    async start({ workflowId, start, attempt, attributes, requestId }) {
+    async start(job) {
+      const { workflowId, start, startId, attempt, attributes, requestId } = job;
       const options = {
         workflowId,
-        workflowIdConflictPolicy: 'USE_EXISTING',
+        // What a run finds done it does not do again; what an older database lacks has to be done, whatever has run.
+        workflowIdReusePolicy: 'ALLOW_DUPLICATE',
         staticSummary: start.summary,
-        memo: { requestId, attempt },
+        memo: { requestId, attempt, startId },
         priority: {
           priorityKey: start.bulk ? PRIORITIES.bulk : PRIORITIES.interactive,
           // Nobody's backlog keeps others waiting: a queue serves organizations in turn.
@@ -82,59 +94,56 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
           JobKind: kind,
         });
 
-      switch (start.workflow) {
-        case 'ingestDocument':
-          await call(() =>
-            workflow
-              .start(start.workflow, {
+      try {
+        switch (start.workflow) {
+          case 'ingestDocument':
+            await call(() =>
+              workflow.start(start.workflow, {
                 ...options,
                 taskQueue: taskQueues.ingestion,
-                workflowIdReusePolicy: 'ALLOW_DUPLICATE_FAILED_ONLY',
                 typedSearchAttributes: attributesOf('ingest'),
                 args: [start.input],
-              })
-              .catch(unless(WorkflowExecutionAlreadyStartedError)),
-          );
-          break;
-        case 'scoreAlignment':
-          await call(() =>
-            workflow.signalWithStart(start.workflow, {
-              ...options,
-              taskQueue: taskQueues.alignment,
-              workflowIdReusePolicy: 'ALLOW_DUPLICATE',
-              typedSearchAttributes: attributesOf('alignment'),
-              args: [start.input],
-              signal: nudgeSignalName,
-            }),
-          );
-          break;
-        case 'deleteDocument':
-          await call(() =>
-            workflow.start(start.workflow, {
-              ...options,
-              taskQueue: taskQueues.deletion,
-              // A document that a backup has brought back is deleted again; where nothing is left it does nothing.
-              workflowIdReusePolicy: 'ALLOW_DUPLICATE',
-              typedSearchAttributes: attributesOf('delete'),
-              args: [start.input],
-            }),
-          );
-          break;
-        case 'reembedOrganization':
-          await call(() =>
-            workflow.start(start.workflow, {
-              ...options,
-              taskQueue: taskQueues.reembedding,
-              workflowIdReusePolicy: 'ALLOW_DUPLICATE',
-              typedSearchAttributes: attributesOf('reembed'),
-              args: [start.input],
-            }),
-          );
-          break;
+              }),
+            );
+            break;
+          case 'scoreAlignment':
+            await call(() =>
+              workflow.signalWithStart(start.workflow, {
+                ...options,
+                workflowIdConflictPolicy: 'USE_EXISTING',
+                taskQueue: taskQueues.alignment,
+                typedSearchAttributes: attributesOf('alignment'),
+                args: [start.input],
+                signal: nudgeSignalName,
+              }),
+            );
+            break;
+          case 'deleteDocument':
+            await call(() =>
+              workflow.start(start.workflow, {
+                ...options,
+                taskQueue: taskQueues.deletion,
+                typedSearchAttributes: attributesOf('delete'),
+                args: [start.input],
+              }),
+            );
+            break;
+          case 'reembedOrganization':
+            await call(() =>
+              workflow.start(start.workflow, {
+                ...options,
+                taskQueue: taskQueues.reembedding,
+                typedSearchAttributes: attributesOf('reembed'),
+                args: [start.input],
+              }),
+            );
+            break;
+        }
+        return 'started';
+      } catch (error) {
+        if (error instanceof WorkflowExecutionAlreadyStartedError) return makeWay(job);
+        throw error;
       }
-      // A run tells its job that it failed just before it closes. An alignment is nudged, whose attempt it ever is.
-      if (attempt === 1 || start.workflow === 'scoreAlignment') return 'started';
-      return (await isFrom(workflowId, attempt)) ? 'started' : 'closing';
     },
 
     async cancel(workflowId) {

@@ -39,6 +39,7 @@ describe('a queue of ingestions', function () {
     await createOrchestrator(temporal, { uiUrl: null }).start({
       workflowId: `ingest-${documentId}-1`,
       start: { workflow: 'ingestDocument', input: { orgId, documentId, generation: 1 }, summary: 'A note', bulk },
+      startId: documentId,
       attempt: 1,
       attributes: { orgId, documentId },
       requestId: null,

@@ -41,28 +41,34 @@ describe('the gateway to Temporal', function () {
     input: { orgId: 'org', documentId: 'document' },
     summary: 'Delete a document',
   };
-  const start = (workflowId: string, work: WorkflowStart, attempt = 1) =>
+  /** What a queued job asks for, once for each attempt. */
+  const startIds = [uuidv7(), uuidv7()];
+  const start = (workflowId: string, work: WorkflowStart, attempt = 1, startId = startIds[attempt - 1] ?? '') =>
     orchestrator.start({
       workflowId,
       start: work,
+      startId,
       attempt,
       attributes: { orgId: 'org', documentId: 'document' },
       requestId: 'request-1',
     });
   const runOf = (workflowId: string) => temporal.client.workflow.getHandle(workflowId);
 
-  /** As a worker does that has nothing to do. */
-  async function complete(taskQueue: TaskQueue): Promise<void> {
+  /** As a worker does that has nothing to do: this run, and those that were queued before it. */
+  async function complete(workflowId: string, taskQueue: TaskQueue): Promise<void> {
     const { client, namespace, call } = temporal;
     const identity = 'test';
     const poll = { namespace, identity, taskQueue: { name: taskQueue } };
-    const { taskToken } = await call(() => client.workflowService.pollWorkflowTaskQueue(poll), 20_000);
-    await client.workflowService.respondWorkflowTaskCompleted({
-      namespace,
-      identity,
-      taskToken,
-      commands: [{ commandType: COMPLETE, completeWorkflowExecutionCommandAttributes: {} }],
-    });
+    for (let last = ''; last !== workflowId; ) {
+      const task = await call(() => client.workflowService.pollWorkflowTaskQueue(poll), 20_000);
+      await client.workflowService.respondWorkflowTaskCompleted({
+        namespace,
+        identity,
+        taskToken: task.taskToken,
+        commands: [{ commandType: COMPLETE, completeWorkflowExecutionCommandAttributes: {} }],
+      });
+      last = task.workflowExecution?.workflowId ?? '';
+    }
   }
 
   it('starts a run once, with what operators need to find and read it', async () => {
@@ -71,7 +77,7 @@ describe('the gateway to Temporal', function () {
     const { runId, memo, typedSearchAttributes, staticSummary } = await runOf(id).describe();
     await start(id, ingest);
     expect((await runOf(id).describe()).runId).equal(runId);
-    expect(memo).deep.equal({ requestId: 'request-1', attempt: 1 });
+    expect(memo).deep.equal({ requestId: 'request-1', attempt: 1, startId: startIds[0] });
     expect(await staticSummary()).equal('Ingest a note');
     const attributes = typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]);
     expect(Object.fromEntries(attributes)).include({ OrgId: 'org', DocumentId: 'document', JobKind: 'ingest' });
@@ -93,13 +99,37 @@ describe('the gateway to Temporal', function () {
     await runOf(id).terminate();
     expect(await start(id, ingest, 2)).equal('started');
     expect(await start(id, ingest, 2)).equal('started');
-    expect((await runOf(id).describe()).memo).deep.equal({ requestId: 'request-1', attempt: 2 });
+    expect((await runOf(id).describe()).memo).deep.include({ attempt: 2, startId: startIds[1] });
+  });
+
+  it('starts an ingestion again that has completed: the database may be older than its run', async () => {
+    const id = `ingest-${uuidv7()}-1`;
+    await start(id, ingest);
+    await complete(id, taskQueues.ingestion);
+    expect(await orchestrator.describe(id)).equal('completed');
+    expect(await start(id, ingest)).equal('started');
+    expect(await orchestrator.describe(id)).equal('open');
+  });
+
+  it('stops a run that a job of this attempt did not start, and waits for its end', async () => {
+    const id = `ingest-${uuidv7()}-1`;
+    await start(id, ingest, 1, uuidv7());
+    expect(await start(id, ingest)).equal('closing');
+    const { events } = await runOf(id).fetchHistory();
+    expect(events?.some((event) => event.workflowExecutionCancelRequestedEventAttributes)).equal(true);
+  });
+
+  it('ends a deletion that its job did not start, since it cannot be cancelled', async () => {
+    const id = `delete-${uuidv7()}`;
+    await start(id, remove, 1, uuidv7());
+    expect(await start(id, remove)).equal('closing');
+    expect(await start(id, remove)).equal('started');
   });
 
   it('starts a deletion again although the run of the last attempt has completed', async () => {
     const id = `delete-${uuidv7()}`;
     await start(id, remove);
-    await complete(taskQueues.deletion);
+    await complete(id, taskQueues.deletion);
     expect(await orchestrator.describe(id)).equal('completed');
     expect(await start(id, remove, 2)).equal('started');
     expect(await orchestrator.describe(id)).equal('open');

@@ -108,8 +108,8 @@ export function createDeletionService(deps: {
       await jobs.advance(deletionWorkflowId(of.documentId), { status: 'running' });
     },
 
-    async recordFailure({ error, attempt, ...of }: RecordDeletionFailureInput): Promise<void> {
-      await jobs.advance(deletionWorkflowId(of.documentId), { status: 'failed', error }, attempt);
+    async recordFailure({ error, attempt, startId, ...of }: RecordDeletionFailureInput): Promise<void> {
+      await jobs.advance(deletionWorkflowId(of.documentId), { status: 'failed', error }, { attempt, startId });
     },
   };
 }

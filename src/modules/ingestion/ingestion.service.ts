@@ -301,13 +301,15 @@ export function createIngestionService(deps: {
       await jobs.advance(jobIdOf(of), { status: 'running' });
     },
 
-    async recordFailure({ error, attempt, ...of }: RecordIngestionFailureInput): Promise<void> {
-      await jobs.advance(jobIdOf(of), (await endFromOutside(of)) ?? { status: 'failed', error }, attempt);
+    async recordFailure({ error, attempt, startId, ...of }: RecordIngestionFailureInput): Promise<void> {
+      const end = (await endFromOutside(of)) ?? ({ status: 'failed', error } as const);
+      await jobs.advance(jobIdOf(of), end, { attempt, startId });
       await collectUnneeded(of);
     },
 
-    async recordCancellation({ attempt, ...of }: RecordIngestionEndInput): Promise<void> {
-      await jobs.advance(jobIdOf(of), (await endFromOutside(of)) ?? { status: 'cancelled' }, attempt);
+    async recordCancellation({ attempt, startId, ...of }: RecordIngestionEndInput): Promise<void> {
+      const end = (await endFromOutside(of)) ?? ({ status: 'cancelled' } as const);
+      await jobs.advance(jobIdOf(of), end, { attempt, startId });
       await collectUnneeded(of);
     },
 

@@ -59,7 +59,7 @@ export function createJobMovesRepository(db: Db) {
       );
       const { rows: closed } = await db.raw<{ rows: unknown[] }>(
         `update jobs set
-           status = 'queued', stage = null, attempt = attempt + 1, error_code = null, error_message = null,
+           status = 'queued', stage = null, attempt = attempt + 1, start_id = gen_random_uuid(), error_code = null, error_message = null,
            start = start || jsonb_build_object('bulk', :bulk::boolean),
            dispatched_at = null, dispatch_after = now() + make_interval(secs => :graceSeconds),
            cancel_requested_at = null, checked_at = null, started_at = null, finished_at = null, updated_at = now()
@@ -71,8 +71,8 @@ export function createJobMovesRepository(db: Db) {
     },
 
     /** Of the present attempt: nobody counts on it any more. */
-    async noteCancellation({ id, attempt }: Pick<Job, 'id' | 'attempt'>): Promise<void> {
-      await db('jobs').where({ id, attempt }).update({ cancelRequestedAt: db.fn.now() });
+    async noteCancellation({ id, startId }: Pick<Job, 'id' | 'startId'>): Promise<void> {
+      await db('jobs').where({ id, startId }).update({ cancelRequestedAt: db.fn.now() });
     },
 
     /** Closes a job that the engine has not heard of. */

@@ -11,6 +11,8 @@ export type Job = {
   progressUnit: string | null;
   /** Counts the starts asked for, not the attempts of single steps. */
   attempt: number;
+  /** Names the present attempt: its number may come again after a database was restored. */
+  startId: string;
   errorCode: string | null;
   errorMessage: string | null;
   start: WorkflowStart;

@@ -1,12 +1,12 @@
 import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
-import type { JobKind } from '#src/contracts/jobs.ts';
+import type { AttemptOfJob, JobKind } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Job, JobChange, JobError, JobFilters, NewJob } from './jobs.model.ts';
 
-type Run = Pick<Job, 'id' | 'attempt'>;
+type Run = Pick<Job, 'id' | 'startId'>;
 
 /** Those that match and that the caller may read. */
 export function readableJobs(db: Db, actor: Actor, { folderId, ...columns }: JobFilters) {
@@ -36,8 +36,8 @@ export function createJobsRepository(db: Db) {
          values (:id, :orgId, :kind, 'queued', :start, :acl, :documentId, :chatId, :agentId, :requestId, :createdBy,
                  now() + make_interval(secs => :graceSeconds))
          on conflict (id) do update set
-           status = 'queued', stage = null, attempt = jobs.attempt + 1, error_code = null, error_message = null,
-           start = excluded.start, acl = excluded.acl, request_id = excluded.request_id,
+           status = 'queued', stage = null, attempt = jobs.attempt + 1, start_id = gen_random_uuid(),
+           error_code = null, error_message = null, start = excluded.start, acl = excluded.acl, request_id = excluded.request_id,
            dispatch_after = excluded.dispatch_after, dispatched_at = null, cancel_requested_at = null, checked_at = null, started_at = null,
            finished_at = null, updated_at = now()
          where jobs.org_id = excluded.org_id`,
@@ -71,8 +71,8 @@ export function createJobsRepository(db: Db) {
       return rows;
     },
 
-    async markDispatched({ id, attempt }: Run): Promise<void> {
-      await jobs().where({ id, attempt }).update({ dispatchedAt: db.fn.now(), checkedAt: db.fn.now() });
+    async markDispatched({ id, startId }: Run): Promise<void> {
+      await jobs().where({ id, startId }).update({ dispatchedAt: db.fn.now(), checkedAt: db.fn.now() });
     },
 
     /** Takes open jobs that nobody looked after for `olderThanSeconds`. */
@@ -85,7 +85,7 @@ export function createJobsRepository(db: Db) {
              and checked_at < now() - make_interval(secs => :olderThanSeconds)
            order by checked_at limit :limit for update skip locked
          )
-         returning id, attempt`,
+         returning id, start_id`,
         { limit, olderThanSeconds },
       );
       return rows;
@@ -104,12 +104,29 @@ export function createJobsRepository(db: Db) {
     },
 
     /** Of an attempt that is still open: its run is gone, so that it has to be started again. */
-    async requeue({ id, attempt }: Run): Promise<void> {
-      await jobs().where({ id, attempt }).whereNull('finishedAt').update({ status: 'queued', dispatchedAt: null });
+    async requeue({ id, startId }: Run): Promise<void> {
+      await jobs().where({ id, startId }).whereNull('finishedAt').update({ status: 'queued', dispatchedAt: null });
+    },
+
+    /** False for one whose run did its work on another database, of which an older one was restored since. */
+    async isDone({ id }: Run): Promise<boolean> {
+      const { rows } = await db.raw<{ rows: unknown[] }>(
+        `select from jobs j
+         where j.id = :id and not (
+           (j.kind = 'delete' and exists (select from documents d where d.id = j.document_id))
+           or (j.kind = 'ingest' and not exists (
+             select from document_generations g
+             join documents d on d.org_id = g.org_id and d.id = g.document_id
+             where g.document_id = j.document_id and g.job_id = j.id and d.active_generation >= g.generation
+           ))
+         )`,
+        { id },
+      );
+      return rows.length > 0;
     },
 
     /** A closed job only opens again with a new status: progress that comes late changes nothing. */
-    async advance(id: string, change: JobChange, ofAttempt?: number): Promise<void> {
+    async advance(id: string, change: JobChange, of: AttemptOfJob = {}): Promise<void> {
       const { status, stage, progress, error } = change;
       const now = db.fn.now();
       const isEnd = status === 'succeeded' || status === 'failed' || status === 'cancelled';
@@ -138,7 +155,9 @@ export function createJobsRepository(db: Db) {
           }),
         });
       if (status === undefined) query.whereNull('finishedAt');
-      if (ofAttempt !== undefined) query.where({ attempt: ofAttempt }).whereNull('finishedAt');
+      const { attempt, startId } = of;
+      if (startId !== undefined) query.where({ startId }).whereNull('finishedAt');
+      else if (attempt !== undefined) query.where({ attempt }).whereNull('finishedAt');
       await query;
     },
 

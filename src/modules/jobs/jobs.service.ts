@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { JobKind } from '#src/contracts/jobs.ts';
+import type { AttemptOfJob, JobKind } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
 import type { Actor } from '#src/domain/visibility.ts';
@@ -38,6 +38,7 @@ export function createJobsService(deps: {
     const answer = await orchestrator.start({
       workflowId: job.id,
       start: job.start,
+      startId: job.startId,
       attempt: job.attempt,
       attributes: {
         orgId: job.orgId,
@@ -59,7 +60,8 @@ export function createJobsService(deps: {
   }
 
   /** Brings a job in line with a run that was closed, or lost, behind our back. */
-  async function reconcile(job: Pick<Job, 'id' | 'attempt'>): Promise<void> {
+  async function reconcile(job: Pick<Job, 'id' | 'startId'>): Promise<void> {
+    const { startId } = job;
     const run = await orchestrator.describe(job.id);
     switch (run) {
       case 'open':
@@ -67,12 +69,13 @@ export function createJobsService(deps: {
       case 'unknown':
         return jobs.requeue(job);
       case 'completed':
-        return jobs.advance(job.id, { status: 'succeeded' }, job.attempt);
+        if (!(await jobs.isDone(job))) return jobs.requeue(job);
+        return jobs.advance(job.id, { status: 'succeeded' }, { startId });
       case 'cancelled':
-        return jobs.advance(job.id, { status: 'cancelled' }, job.attempt);
+        return jobs.advance(job.id, { status: 'cancelled' }, { startId });
       case 'failed': {
         const { code, message } = appError('run_terminated');
-        return jobs.advance(job.id, { status: 'failed', error: { code, message } }, job.attempt);
+        return jobs.advance(job.id, { status: 'failed', error: { code, message } }, { startId });
       }
     }
   }
@@ -129,10 +132,10 @@ export function createJobsService(deps: {
 
     /**
      * What a step of the work says about its job. Repeating it changes nothing.
-     * @param ofAttempt where given, a job that is closed or on its next attempt stays as it is
+     * @param of where it says so, a job that is closed or on its next attempt stays as it is
      */
-    async advance(jobId: string, change: JobChange, ofAttempt?: number): Promise<void> {
-      await jobs.advance(jobId, change, ofAttempt);
+    async advance(jobId: string, change: JobChange, of?: AttemptOfJob): Promise<void> {
+      await jobs.advance(jobId, change, of);
     },
 
     /** Says in a job why its step is being tried again. It is forgotten when the job gets on. */

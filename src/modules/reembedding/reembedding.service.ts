@@ -180,17 +180,17 @@ export function createReembeddingService(deps: {
       await jobs.advance(jobIdOf(of), { status: 'running' });
     },
 
-    async recordSuccess({ attempt, counts, ...of }: RecordReembeddingInput): Promise<void> {
+    async recordSuccess({ attempt, startId, counts, ...of }: RecordReembeddingInput): Promise<void> {
       await tellProgress(of, counts);
-      await jobs.advance(jobIdOf(of), { status: 'succeeded' }, attempt);
+      await jobs.advance(jobIdOf(of), { status: 'succeeded' }, { attempt, startId });
     },
 
-    async recordFailure({ error, attempt, ...of }: RecordReembeddingFailureInput): Promise<void> {
-      await jobs.advance(jobIdOf(of), { status: 'failed', error }, attempt);
+    async recordFailure({ error, attempt, startId, ...of }: RecordReembeddingFailureInput): Promise<void> {
+      await jobs.advance(jobIdOf(of), { status: 'failed', error }, { attempt, startId });
     },
 
-    async recordCancellation({ attempt, ...of }: RecordReembeddingEndInput): Promise<void> {
-      await jobs.advance(jobIdOf(of), { status: 'cancelled' }, attempt);
+    async recordCancellation({ attempt, startId, ...of }: RecordReembeddingEndInput): Promise<void> {
+      await jobs.advance(jobIdOf(of), { status: 'cancelled' }, { attempt, startId });
     },
   };
 }

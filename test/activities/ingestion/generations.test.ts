@@ -192,9 +192,12 @@ describe('generations of a document', function () {
     for (const end of ['recordFailure', 'recordCancellation'] as const) {
       const of = await upload(sentences(`${end} late`, 3));
       const jobId = ingestWorkflowId(of.documentId, 1);
-      await recordEnd(end, { ...of, attempt: 1 });
+      const { startId } = await db('jobs').where({ id: jobId }).first('startId');
+      await recordEnd(end, { ...of, attempt: 1, startId });
       expect(await own.container.jobs.retry(db, jobId)).equal(true);
       await recordEnd(end, { ...of, attempt: 1 });
+      // The engine may know more attempts than a database that was restored.
+      await recordEnd(end, { ...of, attempt: 2, startId });
       expect(await db('jobs').where({ id: jobId }).first(), end).include({ status: 'queued', finishedAt: null });
       await recordEnd(end, { ...of, attempt: 2 });
       expect((await db('jobs').where({ id: jobId }).first()).status, end).oneOf(['failed', 'cancelled']);

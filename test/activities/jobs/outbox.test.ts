@@ -65,7 +65,11 @@ describe('the jobs table as an outbox', () => {
     return { engine, jobs };
   }
 
-  async function enqueue(jobs: ReturnType<typeof setUp>['jobs'], id = `ingest-${uuidv7()}-1`): Promise<string> {
+  async function enqueue(
+    jobs: ReturnType<typeof setUp>['jobs'],
+    id = `ingest-${uuidv7()}-1`,
+    documentId = uuidv7(),
+  ): Promise<string> {
     await db.transaction((trx) =>
       jobs.enqueue(trx, {
         id,
@@ -73,9 +77,10 @@ describe('the jobs table as an outbox', () => {
         orgId,
         createdBy,
         acl: [`user:${createdBy}`],
+        documentId,
         start: {
           workflow: 'ingestDocument',
-          input: { orgId, documentId: uuidv7(), generation: 1 },
+          input: { orgId, documentId, generation: 1 },
           summary: 'Ingest a note',
         },
         requestId: null,
@@ -239,7 +244,6 @@ describe('the jobs table as an outbox', () => {
 
   const endings = [
     { run: 'open', status: 'running', errorCode: null },
-    { run: 'completed', status: 'succeeded', errorCode: null },
     { run: 'cancelled', status: 'cancelled', errorCode: null },
     { run: 'failed', status: 'failed', errorCode: 'run_terminated' },
     { run: 'unknown', status: 'queued', errorCode: null },
@@ -258,6 +262,76 @@ describe('the jobs table as an outbox', () => {
       expect(await jobOf(id)).include({ status, errorCode });
     });
   }
+
+  async function ingestionOf(jobs: ReturnType<typeof setUp>['jobs'], activeGeneration: number | null): Promise<string> {
+    const id = uuidv7();
+    const source = {
+      fileName: 'a',
+      sizeBytes: 1,
+      contentSha256: '',
+      blobKey: '',
+      ragConfig: { retrieval: {}, embedding: { model: 'model' } },
+    };
+    const by = { acl: [], createdBy, updatedBy: createdBy };
+    await db('documents').insert({
+      ...source,
+      ...by,
+
+      id,
+      orgId,
+      name: 'a',
+      generation: 1,
+      activeGeneration,
+    });
+    const jobId = await enqueue(jobs, `ingest-${id}-1`, id);
+    await db('documentGenerations').insert({
+      ...source,
+      orgId,
+      documentId: id,
+      generation: 1,
+      jobId,
+      documentName: 'a',
+    });
+    await jobs.dispatch(jobId);
+    return jobId;
+  }
+
+  it('an ingestion whose run is completed has succeeded once readers see what it made', async () => {
+    const { engine, jobs } = setUp();
+    const id = await ingestionOf(jobs, 1);
+    engine.runs.set(id, 'completed');
+    await age('checkedAt');
+    await jobs.reconcileOpen();
+    expect(await jobOf(id)).include({ status: 'succeeded' });
+  });
+
+  it('an ingestion whose run knows of a database that is gone is done again', async () => {
+    const { engine, jobs } = setUp();
+    const id = await ingestionOf(jobs, null);
+    engine.runs.set(id, 'completed');
+    await age('checkedAt');
+    await jobs.reconcileOpen();
+    expect(await jobOf(id)).include({ status: 'queued', dispatchedAt: null, finishedAt: null });
+  });
+
+  it('a deletion whose run is completed is done again while its document is there', async () => {
+    const { engine, jobs } = setUp();
+    const { documentId } = await jobOf(await ingestionOf(jobs, 1));
+    const id = `delete-${documentId}`;
+    const start = { workflow: 'deleteDocument', input: { orgId, documentId }, summary: 'Delete' } as const;
+    await jobs.enqueue(db, { id, kind: 'delete', orgId, createdBy, acl: [], documentId, start, requestId: null });
+    await jobs.dispatch(id);
+    engine.runs.set(id, 'completed');
+    await age('checkedAt');
+    await jobs.reconcileOpen();
+    expect(await jobOf(id)).include({ status: 'queued' });
+    await db('documentGenerations').where({ documentId }).delete();
+    await db('documents').where({ id: documentId }).delete();
+    await jobs.dispatch(id);
+    await age('checkedAt');
+    await jobs.reconcileOpen();
+    expect(await jobOf(id)).include({ status: 'succeeded' });
+  });
 
   it('a job whose run the engine lost is started again', async () => {
     const { engine, jobs } = setUp();

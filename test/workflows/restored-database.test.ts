@@ -1,0 +1,63 @@
+import { expect } from 'chai';
+import { deleteGenerationsWith } from '#src/adapters/postgres/word-index.ts';
+import { chunkListSchema, fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import type { Member } from '#test/support/client.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
+import { until } from '#test/support/until.ts';
+import { untilJob } from '#test/support/until-job.ts';
+
+describe('an ingestion that an older database has restored', function () {
+  this.timeout(60_000);
+  let shared: Stack;
+  let ada: Member;
+
+  before(async () => {
+    shared = await stack();
+    ada = await shared.signUp();
+  });
+
+  async function upload(name: string): Promise<{ id: string; jobId: string }> {
+    const { body } = await ada.upload('/documents', { name, content: 'The fox is quick.' }, 201);
+    const { id } = fullDocumentSchema.parse(body);
+    const jobId = `ingest-${id}-1`;
+    await untilJob(ada, jobId, 'succeeded');
+    const { orchestrator } = shared.container;
+    await until('its run is closed', async () => (await orchestrator.describe(jobId)) === 'completed');
+    return { id, jobId };
+  }
+
+  /** As the database was before any step, while the engine goes on from what it knows. */
+  async function restore(id: string, job: Record<string, unknown>): Promise<void> {
+    const { db } = shared.container;
+    const range = { orgId: ada.orgId, documentId: id, from: 1, before: 2 };
+    await db('documents').where({ id }).update({ activeGeneration: null });
+    await db('chunkVectors').where({ documentId: id }).delete();
+    await deleteGenerationsWith(db, range, async (trx) =>
+      trx('documentGenerations')
+        .where({ documentId: id })
+        .update({ sourceFormat: null, conversionId: null, chunksTotal: null, chunksEmbedded: 0, activatedAt: null }),
+    );
+    await db('jobs')
+      .where({ documentId: id })
+      .update({ stage: null, startedAt: null, finishedAt: null, ...job });
+  }
+
+  async function expectReadable(id: string): Promise<void> {
+    const { items } = chunkListSchema.parse((await ada.get(`/documents/${id}/chunks`, 200)).body);
+    expect(items.map((chunk) => chunk.content)).deep.equal(['The fox is quick.']);
+  }
+
+  it('is done again when it waited to be started', async () => {
+    const { id, jobId } = await upload('queued.txt');
+    await restore(id, { status: 'queued', dispatchedAt: null });
+    await untilJob(ada, jobId, 'succeeded');
+    await expectReadable(id);
+  });
+
+  it('is done again when it ran', async () => {
+    const { id, jobId } = await upload('running.txt');
+    await restore(id, { status: 'running', stage: 'embed', checkedAt: new Date(0) });
+    await untilJob(ada, jobId, 'succeeded');
+    await expectReadable(id);
+  });
+});
