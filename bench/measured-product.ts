@@ -47,7 +47,14 @@ export async function startProduct(chosenSettings: Record<string, string> = {}):
   Object.assign(process.env, chosen, { DATA_DIR: dataDir, LOG_LEVEL: 'warn' }, chosenSettings);
   const settings = readStartSettings(process.env);
   const supervisor = await openSupervisor({ dataDir, log: (line) => console.error(line) });
-  const { apiUrl } = await startEmbedded(settings, supervisor);
+  const stopEmbedded = async () => {
+    await supervisor.stop();
+    await rm(dataDir, { recursive: true, force: true });
+  };
+  const { apiUrl } = await startEmbedded(settings, supervisor).catch(async (error: unknown) => {
+    await stopEmbedded();
+    throw error;
+  });
   const secrets = await openSecrets(dataDir, process.env);
   const connection = await Connection.connect({ address: `127.0.0.1:${chosen.TEMPORAL_PORT}` });
   const temporal = new Client({ connection });
@@ -103,8 +110,7 @@ export async function startProduct(chosenSettings: Record<string, string> = {}):
     },
     stop: async () => {
       await connection.close();
-      await supervisor.stop();
-      await rm(dataDir, { recursive: true, force: true });
+      await stopEmbedded();
     },
   };
 }
