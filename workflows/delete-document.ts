@@ -4,15 +4,14 @@ import type { DeleteDocumentInput, DeletionProgress, DeletionStage } from '#src/
 import { stageQueryName } from '#src/contracts/messages.ts';
 import { attemptOfJob, endOfRun } from './failure.ts';
 import { parking } from './parking.ts';
-import { bulk, quick } from './policies.ts';
+import { bulk, quick, record } from './policies.ts';
 import { showStage } from './visibility.ts';
 
 // A run that is stopped may be in a parser, which ends within its own minute.
 const { stopIngestion } = proxyActivities<DeletionActivities>(bulk);
-const { deleteVectors, deleteChunks, deleteOriginal, forgetDocument, recordDeletion } =
-  proxyActivities<DeletionActivities>(quick);
-const { recordParkedDeletion, recordResumedDeletion, recordDeletionFailure } =
-  proxyActivities<DeletionActivities>(quick);
+const { deleteVectors, deleteChunks, deleteOriginal, forgetDocument } = proxyActivities<DeletionActivities>(quick);
+const { recordDeletion, recordParkedDeletion, recordResumedDeletion, recordDeletionFailure } =
+  proxyActivities<DeletionActivities>(record);
 
 const stageQuery = defineQuery<DeletionProgress>(stageQueryName);
 

@@ -9,15 +9,15 @@ import type {
 import { stageQueryName } from '#src/contracts/messages.ts';
 import { attemptOfJob, endOfRun, failureOf } from './failure.ts';
 import { parking } from './parking.ts';
-import { bulk, model, modelSlice, quick } from './policies.ts';
+import { bulk, model, modelSlice, quick, record } from './policies.ts';
 import { showStage } from './visibility.ts';
 
 const { parseDocument, convertDocument } = proxyActivities<IngestionActivities>(bulk);
 // Chunking by meaning asks the model about every sentence; so does the first look at where chunks stand.
 const { situateChunks, chunkDocument } = proxyActivities<IngestionActivities>(model);
 const { embedChunks } = proxyActivities<IngestionActivities>(modelSlice);
-const { activateGeneration, recordParked, recordResumed, recordFailure, recordCancellation } =
-  proxyActivities<IngestionActivities>(quick);
+const { activateGeneration } = proxyActivities<IngestionActivities>(quick);
+const { recordParked, recordResumed, recordFailure, recordCancellation } = proxyActivities<IngestionActivities>(record);
 
 const stageQuery = defineQuery<IngestionProgress>(stageQueryName);
 

@@ -29,6 +29,9 @@ export const quick: ActivityOptions = {
   startToCloseTimeout: '2 minutes',
 };
 
+/** What a run says of its end, or of its waiting for a person: before all work, since others may count on it. */
+export const record: ActivityOptions = { ...quick, priority: { priorityKey: 1 } };
+
 /** A thousand things that two stores have in common, and mending those that differ. */
 export const comparison: ActivityOptions = {
   ...untilHealed,

@@ -20,20 +20,18 @@ import {
 } from '#src/contracts/reembedding.ts';
 import { attemptOfJob, endOfRun } from './failure.ts';
 import { parking } from './parking.ts';
-import { quick } from './policies.ts';
+import { quick, record } from './policies.ts';
 import { showStage } from './visibility.ts';
 
+const { countReembeddings, openReembeddings, awaitReembeddings } = proxyActivities<ReembeddingActivities>(quick);
 const {
-  countReembeddings,
-  openReembeddings,
-  awaitReembeddings,
   recordReembeddingPause,
   recordReembedding,
   recordParkedReembedding,
   recordResumedReembedding,
   recordReembeddingFailure,
   recordReembeddingCancellation,
-} = proxyActivities<ReembeddingActivities>(quick);
+} = proxyActivities<ReembeddingActivities>(record);
 
 const stageQuery = defineQuery<ReembeddingProgress>(stageQueryName);
 const pauseUpdate = defineUpdate(pauseUpdateName);

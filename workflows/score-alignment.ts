@@ -12,11 +12,12 @@ import type { AlignmentActivities } from '#activities/alignment.ts';
 import { type AlignmentProgress, nudgeSignalName, type ScoreAlignmentInput } from '#src/contracts/alignment.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
 import { endOfRun, failureOf } from './failure.ts';
-import { optional, quick } from './policies.ts';
+import { optional, quick, record } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-const { scoreNextRound, recordAlignmentSuccess, recordAlignmentFailure, recordAlignmentCancellation } =
-  proxyActivities<AlignmentActivities>(quick);
+const { scoreNextRound } = proxyActivities<AlignmentActivities>(quick);
+const { recordAlignmentSuccess, recordAlignmentFailure, recordAlignmentCancellation } =
+  proxyActivities<AlignmentActivities>(record);
 const { nameChat } = proxyActivities<AlignmentActivities>(optional);
 
 const stageQuery = defineQuery<AlignmentProgress>(stageQueryName);

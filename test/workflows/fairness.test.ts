@@ -1,7 +1,9 @@
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { expect } from 'chai';
 import type { IngestionActivities } from '#activities/ingestion.ts';
+import { mapErrors } from '#activities/interceptors/error-mapping.ts';
 import { taskQueues } from '#src/contracts/task-queues.ts';
+import { appError } from '#src/errors.ts';
 import { createTemporalConnection, type TemporalConnection } from '#src/temporal/connection.ts';
 import { createOrchestrator } from '#src/temporal/gateway.ts';
 import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
@@ -9,6 +11,7 @@ import { testServices } from '#test/support/services.ts';
 import { stubIngestion } from '#test/support/stub-ingestion.ts';
 import { createTestNamespace } from '#test/support/temporal-namespace.ts';
 import { installRuntimeOnce } from '#test/support/temporal-runtime.ts';
+import { until } from '#test/support/until.ts';
 import { workflowBundle } from '#workers/bundle.ts';
 
 const QUEUED = 40;
@@ -69,6 +72,7 @@ describe('a queue of ingestions', function () {
       workflowBundle: await workflowBundle(),
       activities,
       maxConcurrentActivityTaskExecutions: 1,
+      interceptors: { activity: [mapErrors] },
     });
   }
 
@@ -78,6 +82,25 @@ describe('a queue of ingestions', function () {
   it('serves organizations in turn: a single upload does not wait for the backlog of another', async () => {
     const backlog = documents({ orgId: 'large' });
     expect(await countFinishedBefore({ orgId: 'small', documentId: 'single' }, backlog)).below(AT_ONCE);
+  });
+
+  it('writes down how one ended before it begins with others', async () => {
+    const begun: string[] = [];
+    let begunBefore: number | undefined;
+    const { activities } = stubIngestion({
+      parseDocument: async ({ documentId }) => {
+        begun.push(documentId);
+        if (documentId === 'broken') throw appError('corrupt_document');
+        return { sourceFormat: 'text', sizeBytes: 12 };
+      },
+      recordFailure: async () => {
+        begunBefore = begun.length - begun.indexOf('broken') - 1;
+      },
+    });
+    for (const of of [{ orgId: 'org', documentId: 'broken' }, ...documents({ orgId: 'org' })]) await queue(of);
+    const worker = await createWorker(activities);
+    await worker.runUntil(until('its end is recorded', async () => begunBefore !== undefined));
+    expect(begunBefore).below(AT_ONCE);
   });
 
   it('serves what somebody waits for before what runs in bulk', async () => {
