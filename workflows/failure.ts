@@ -31,12 +31,13 @@ export function failureOf(error: unknown): Failure | undefined {
   return { code: 'service_unavailable', message: `No worker finished ${step} within its time.` };
 }
 
-/** True for a step that waiting did not mend: its fault is one for an operator, or its time to be retried is over. */
+/** True for a step that waiting did not mend: its fault is one for an operator, or it was tried for a day. */
 export function needsPerson(error: unknown): boolean {
   if (!(error instanceof ActivityFailure)) return false;
   const { cause, retryState } = error;
-  // Steps are retried without a count limit: one that timed out for good has used up its time.
-  if (retryState === 'TIMEOUT' || cause instanceof TimeoutFailure) return true;
+  // Runs that began when a step had a day, whether it was tried or not, end their patience by time.
+  if (retryState === 'MAXIMUM_ATTEMPTS_REACHED' || retryState === 'TIMEOUT' || cause instanceof TimeoutFailure)
+    return true;
   return cause instanceof ApplicationFailure && isOperators(cause.details?.[0]);
 }
 

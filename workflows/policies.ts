@@ -11,14 +11,14 @@ const untilHealed = {
   cancellationType: 'WAIT_CANCELLATION_COMPLETED',
   // A step that begins on the worker where the last one ended would pass by all that wait in the queue.
   allowEagerDispatch: false,
-  // An outage of a working day and a night may pass unattended; what still fails then waits for a person.
-  scheduleToCloseTimeout: '24 hours',
   retry: {
     initialInterval: '1 second',
     backoffCoefficient: 2,
     // A service that is back is used within a minute, and one that is down is not hammered.
     maximumInterval: '1 minute',
-    // No count limit: permanent faults are marked by their code, all others heal with time.
+    // An outage of a working day and a night may pass unattended; what still fails then waits for a person. Attempts
+    // are counted, and not hours: what waits for a worker, or for its turn, has not failed.
+    maximumAttempts: 24 * 60,
   },
 } satisfies ActivityOptions;
 

@@ -163,10 +163,24 @@ describe('an ingestion that needs a person', function () {
     });
   });
 
-  it('waits as well when the time in which its step is retried is over', async () => {
-    // The next attempt would come after the end of the day that the step has.
-    const { activities, parked } = stuckIngestion(appError('model_unavailable', { retryAfterSeconds: 25 * 60 * 60 }));
+  it('waits as well when its step has used up its attempts, however long the first had to wait', async () => {
+    const { activities, calls, parked } = stuckIngestion(
+      ...Array.from({ length: 2 }, () => appError('model_unavailable')),
+    );
     await ingest(activities, async (run) => {
+      await until('the step has failed', async () => calls.includes('embedChunks'));
+      const { events } = await run.fetchHistory();
+      const [step] = events?.flatMap((event) => event.activityTaskScheduledEventAttributes ?? []).slice(-1) ?? [];
+      expect(Number(step?.scheduleToCloseTimeout?.seconds ?? 0)).equal(0);
+      expect(step?.retryPolicy?.maximumAttempts).equal(1_440);
+      // A day has no place in a test.
+      await temporal.client.workflowService.updateActivityOptions({
+        namespace: temporal.client.options.namespace,
+        execution: { workflowId: run.workflowId },
+        type: 'embedChunks',
+        activityOptions: { retryPolicy: { maximumAttempts: 2 } },
+        updateMask: { paths: ['retry_policy.maximum_attempts'] },
+      });
       await untilParked(run, parked);
       expect(parked).deep.equal([
         { code: 'model_unavailable', message: 'The model service is not reachable or overloaded' },

@@ -1,7 +1,7 @@
 import type { InvariantCheck } from '../invariants.model.ts';
 import { countRows, pagesOf } from './rows.ts';
 
-/** A step fails, or parks its run, after a day at the latest: a run has something to say within twice that. */
+/** Each attempt at a step shows in its job: only what nobody tries is silent for so long, and wants looking after. */
 const LONGEST_SILENCE_HOURS = 48;
 
 type Row = { id: string; orgId: string; documentId: string | null; isWaiting: boolean };
