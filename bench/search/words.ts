@@ -19,7 +19,7 @@ const rounds = 3;
 export async function measureWords(subject: SearchSubject): Promise<string[]> {
   const { db, orgId, chunkCount, queries } = subject;
   const { searchWords } = createWordSearchRepository(db);
-  const exact = createWordSearchRepository(db, { postings: 100_000_000, candidatesPerHit: 1_000 });
+  const exact = createWordSearchRepository(db, { postings: 100_000_000, candidatesPerHit: 1_000, documents: 0 });
   const chunks = await readChunks(db, orgId);
   const qdrant = await startQdrantWords(chunks, averageLength(chunks));
   const rows: string[] = [];

@@ -12,9 +12,21 @@ export type WordSearchEffort = {
   postings: number;
   /** Hits that are scored on the common terms too, for each that is asked for. */
   candidatesPerHit: number;
+  /** So many readable documents are searched by themselves, for all terms. */
+  documents: number;
 };
 
-export const usualEffort: WordSearchEffort = { postings: 5_000, candidatesPerHit: 8 };
+export const usualEffort: WordSearchEffort = { postings: 5_000, candidatesPerHit: 8, documents: 300 };
+
+type WordQuery = { readable: ReadableDocuments; model?: string; terms: readonly string[]; limit: number };
+
+/** How a search goes about it; `documentIds` are the only ones that it looks at, where they are known. */
+type Plan = {
+  rare: readonly WeightedTerm[];
+  common: readonly WeightedTerm[];
+  averageLength: number;
+  documentIds: readonly string[] | null;
+};
 
 /** What a posting adds to its chunk's score, as `bm25TermScore` has it; `p` is a row of postings taken apart. */
 const termScore = `p.weight * p.frequency * (:k1::float8 + 1)
@@ -77,98 +89,122 @@ export function createWordSearchRepository(db: Db, effort: WordSearchEffort = us
     return count;
   }
 
+  /** Null when there are more of them than are searched by themselves. */
+  async function listFewReadable({ readable, model }: WordQuery): Promise<string[] | null> {
+    const { rows } = await db.raw<{ rows: { id: string }[] }>(
+      `select d.id from documents d where d.org_id = :orgId and ${isReadable} limit :documents::integer + 1`,
+      { ...readableValues(readable, model), documents: effort.documents },
+    );
+    return rows.length > effort.documents ? null : rows.map((row) => row.id);
+  }
+
+  async function find({ readable, model, limit }: WordQuery, plan: Plan): Promise<WordHit[]> {
+    const { rare, common, averageLength, documentIds } = plan;
+    const { rows } = await db.raw<{ rows: WordHit[] }>(
+      `with scored as (
+         select document_id, generation, block, place, sum(${termScore}) as score
+         from (
+           select t.document_id, t.generation, t.block, q.weight, unnest(t.postings) as posting
+           from unnest(:rareTerms::text[], :rareWeights::float8[]) as q (term, weight)
+           cross join lateral (
+             select * from document_terms t
+             where t.org_id = :orgId and t.term = q.term
+               ${documentIds === null ? '' : 'and t.document_id = any (:documentIds::uuid[])'}
+             limit :rowLimit
+           ) t
+         ) packed
+         cross join lateral (select weight, ${unpacked}) p
+         group by document_id, generation, block, place
+       ),
+       best as (
+         select s.* from (select * from scored order by score desc) s
+         cross join lateral (
+           select from documents d
+           where d.org_id = :orgId and d.id = s.document_id and d.active_generation = s.generation and ${isReadable}
+           limit 1
+         ) readable
+         order by s.score desc
+         fetch first :candidates rows with ties
+       ),
+       likely as (
+         select * from best
+         where score + :reachable::float8
+               >= coalesce((select score from best order by score desc offset :limit::integer - 1 limit 1), 0)
+       ),
+       ranked as (
+         ${common.length === 0 ? 'select *, score as total from best' : scoredOnAllTerms}
+         order by total desc
+         fetch first :limit rows with ties
+       )
+       select c.id as chunk_id, ranked.total as score
+       from ranked
+       join chunks c
+         on c.document_id = ranked.document_id and c.generation = ranked.generation
+         and c.chunk_index = ranked.block * ${CHUNKS_PER_BLOCK} + ranked.place
+       order by ranked.total desc, c.id
+       limit :limit`,
+      {
+        ...readableValues(readable, model),
+        documentIds: [...(documentIds ?? [])],
+        rareTerms: rare.map(({ term }) => term),
+        rareWeights: rare.map(({ weight }) => weight),
+        commonTerms: common.map(({ term }) => term),
+        commonWeights: common.map(({ weight }) => weight),
+        // However often a term is repeated, it adds less than this.
+        reachable: common.reduce((sum, { weight }) => sum + weight * (BM25_K1 + 1), 0),
+        rowLimit: effort.postings * 20,
+        candidates: common.length === 0 ? limit : limit * effort.candidatesPerHit,
+        limit,
+        averageLength,
+        k1: BM25_K1,
+        b: BM25_B,
+      },
+    );
+    return rows;
+  }
+
   return {
     /**
      * BM25 (Robertson and Zaragoza 2009) over active chunks, best first, ties by chunk id. The statistics are the
      * organization's, so that a score does not depend on who asks; what comes back is only what `readable` opens.
      *
-     * Candidates are the chunks that have one of the query's rarest terms. Of them only those are scored on the common
-     * terms too which could still come among the best, would they have these terms as often as can be. A chunk with
-     * common terms alone is found when no term is rare; so is all of it in documents that are named.
-     * @param input.terms repeated ones count once
+     * Where the query's terms have few postings, and in few documents, everything is scored. Else candidates are the
+     * chunks that have one of the rarest terms, and of them only those are scored on the common terms too which could
+     * still come among the best, would they have these terms as often as can be. When that gives fewer hits than are
+     * asked for, because most of these chunks are not to be read, the common terms are searched as well.
+     * @param query.terms repeated ones count once
      */
-    async searchWords(input: {
-      readable: ReadableDocuments;
-      model?: string;
-      terms: readonly string[];
-      limit: number;
-    }): Promise<WordHit[]> {
-      const { readable, limit } = input;
-      if (input.terms.length === 0) return [];
-      const { weighted, averageLength } = await weigh(readable.orgId, input.terms);
+    async searchWords(query: WordQuery): Promise<WordHit[]> {
+      const { readable, terms, limit } = query;
+      if (terms.length === 0) return [];
+      const { weighted, averageLength } = await weigh(readable.orgId, terms);
       if (weighted.length === 0) return [];
-      const rareCount = readable.includeDocumentIds === undefined ? takeRare(weighted) : weighted.length;
-      const rare = weighted.slice(0, rareCount);
-      const common = weighted.slice(rareCount);
-      const { rows } = await db.raw<{ rows: WordHit[] }>(
-        `with scored as (
-           select document_id, generation, block, place, sum(${termScore}) as score
-           from (
-             select t.document_id, t.generation, t.block, q.weight, unnest(t.postings) as posting
-             from unnest(:rareTerms::text[], :rareWeights::float8[]) as q (term, weight)
-             cross join lateral (
-               select * from document_terms t
-               where t.org_id = :orgId and t.term = q.term
-                 ${readable.includeDocumentIds === undefined ? '' : 'and t.document_id = any (:include::uuid[])'}
-               limit :rowLimit
-             ) t
-           ) packed
-           cross join lateral (select weight, ${unpacked}) p
-           group by document_id, generation, block, place
-         ),
-         best as (
-           select s.* from (select * from scored order by score desc) s
-           cross join lateral (
-             select from documents d
-             where d.org_id = :orgId and d.id = s.document_id and d.active_generation = s.generation
-               and d.acl && :acl::text[]
-               and (:model::text is null or d.active_embedding_model = :model)
-               and (:settings::text is null or d.retrieval_settings = :settings)
-               and (:exclude::uuid[] is null or d.id <> all (:exclude::uuid[]))
-             limit 1
-           ) readable
-           order by s.score desc
-           fetch first :candidates rows with ties
-         ),
-         likely as (
-           select * from best
-           where score + :reachable::float8
-                 >= coalesce((select score from best order by score desc offset :limit::integer - 1 limit 1), 0)
-         ),
-         ranked as (
-           ${common.length === 0 ? 'select *, score as total from best' : scoredOnAllTerms}
-           order by total desc
-           fetch first :limit rows with ties
-         )
-         select c.id as chunk_id, ranked.total as score
-         from ranked
-         join chunks c
-           on c.document_id = ranked.document_id and c.generation = ranked.generation
-           and c.chunk_index = ranked.block * ${CHUNKS_PER_BLOCK} + ranked.place
-         order by ranked.total desc, c.id
-         limit :limit`,
-        {
-          orgId: readable.orgId,
-          acl: [...readable.acl],
-          model: input.model ?? null,
-          settings: readable.retrievalSettings ?? null,
-          include: [...(readable.includeDocumentIds ?? [])],
-          exclude: readable.excludeDocumentIds === undefined ? null : [...readable.excludeDocumentIds],
-          rareTerms: rare.map(({ term }) => term),
-          rareWeights: rare.map(({ weight }) => weight),
-          commonTerms: common.map(({ term }) => term),
-          commonWeights: common.map(({ weight }) => weight),
-          // However often a term is repeated, it adds less than this.
-          reachable: common.reduce((sum, { weight }) => sum + weight * (BM25_K1 + 1), 0),
-          rowLimit: effort.postings * 20,
-          candidates: common.length === 0 ? limit : limit * effort.candidatesPerHit,
-          limit,
-          averageLength,
-          k1: BM25_K1,
-          b: BM25_B,
-        },
-      );
-      return rows;
+      const all = { rare: weighted, common: [], averageLength, documentIds: readable.includeDocumentIds ?? null };
+      if (all.documentIds !== null) return find(query, all);
+
+      const rareCount = takeRare(weighted);
+      if (rareCount === weighted.length) return find(query, all);
+      const documentIds = await listFewReadable(query);
+      if (documentIds !== null) return find(query, { ...all, documentIds });
+      const rareFirst = { ...all, rare: weighted.slice(0, rareCount), common: weighted.slice(rareCount) };
+      const hits = await find(query, rareFirst);
+      return hits.length < limit ? find(query, all) : hits;
     },
+  };
+}
+
+/** What a query says of documents besides their names. */
+const isReadable = `d.active_generation is not null and d.acl && :acl::text[]
+           and (:model::text is null or d.active_embedding_model = :model)
+           and (:settings::text is null or d.retrieval_settings = :settings)
+           and (:exclude::uuid[] is null or d.id <> all (:exclude::uuid[]))`;
+
+function readableValues({ orgId, acl, retrievalSettings, excludeDocumentIds }: ReadableDocuments, model?: string) {
+  return {
+    orgId,
+    acl: [...acl],
+    model: model ?? null,
+    settings: retrievalSettings ?? null,
+    exclude: excludeDocumentIds === undefined ? null : [...excludeDocumentIds],
   };
 }

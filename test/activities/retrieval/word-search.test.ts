@@ -87,7 +87,7 @@ describe('the search by words over many chunks', function () {
       const right = scoreAll(texts, terms).slice(0, 10);
       expectSame(await search(terms), right);
       // Half of these terms are common ones now. What it finds is scored in full, and nearly always the best.
-      const hits = await search(terms, 10, { postings: 150, candidatesPerHit: 20 });
+      const hits = await search(terms, 10, { postings: 150, candidatesPerHit: 20, documents: 0 });
       const scores = new Map(scoreAll(texts, terms).map((hit) => [hit.chunkId, hit.score]));
       for (const hit of hits) expect(hit.score).closeTo(scores.get(hit.chunkId) ?? 0, 1e-9);
       expect(hits[0]?.chunkId).equal(right[0]?.chunkId);
@@ -101,7 +101,7 @@ describe('the search by words over many chunks', function () {
     );
     const right = [...texts.keys()].sort();
     expect((await search(['blue'], 7)).map((hit) => hit.chunkId)).deep.equal(right.slice(0, 7));
-    const hits = await search(['blue', 'word'], 7, { postings: 1, candidatesPerHit: 1 });
+    const hits = await search(['blue', 'word'], 7, { postings: 1, candidatesPerHit: 1, documents: 0 });
     expect(hits.map((hit) => hit.chunkId)).deep.equal(right.slice(0, 7));
   });
 
@@ -116,14 +116,14 @@ describe('the search by words over many chunks', function () {
     const texts = await add(zipfTexts(300));
     const terms = Array.from({ length: 700 }, (_, index) => `w${index}`);
     expectSame(
-      await search(terms, 50, { postings: 100_000, candidatesPerHit: 4 }),
+      await search(terms, 50, { postings: 100_000, candidatesPerHit: 4, documents: 0 }),
       scoreAll(texts, terms).slice(0, 50),
     );
-    expect(await search(terms, 50, { postings: 500, candidatesPerHit: 4 })).length(50);
+    expect(await search(terms, 50, { postings: 500, candidatesPerHit: 4, documents: 0 })).length(50);
   });
 
   it('finds only what is readable, active, of the model and the settings, and in the documents asked for', async () => {
-    const { searchWords } = createWordSearchRepository(db, { postings: 1, candidatesPerHit: 1 });
+    const { searchWords } = createWordSearchRepository(db, { postings: 1, candidatesPerHit: 1, documents: 0 });
     const own = await addIndexedDocument(db, owner, ['apple pie']);
     const other = await addIndexedDocument(db, owner, ['apple pie']);
     await addIndexedDocument(db, owner, ['apple pie'], { acl: ['user:bob'] });
@@ -150,6 +150,16 @@ describe('the search by words over many chunks', function () {
     expect(await found({ acl: ['user:eve'] })).deep.equal([]);
   });
 
+  it('gives a reader of few documents all that is in them, however much of the rare words others have', async () => {
+    const mine = await addIndexedDocument(db, owner, ['a blue apple', 'a red apple']);
+    const apples = Array.from({ length: 30 }, () => 'some apple and apple');
+    await addIndexedDocument(db, owner, [...apples, 'blue paint', 'blue sky'], { acl: ['user:bob'] });
+    for (const documents of [0, 300]) {
+      const hits = await search(['blue', 'appl'], 10, { postings: 3, candidatesPerHit: 1, documents });
+      expect(hits.map((hit) => hit.chunkId)).deep.equal(mine.chunkIds);
+    }
+  });
+
   it('gives on Cranfield what scoring everything gives', async function () {
     if (!existsSync(join(datasets, 'cranfield'))) {
       console.log(`      ${join(datasets, 'cranfield')} is not there: skipped.`);
@@ -166,7 +176,7 @@ describe('the search by words over many chunks', function () {
       const terms = stemsOf(text);
       const right = scoreAll(texts, terms).slice(0, 50);
       expectSame(await search(terms, 50), right);
-      const hits = await search(terms, 50, { postings: 500, candidatesPerHit: 4 });
+      const hits = await search(terms, 50, { postings: 500, candidatesPerHit: 4, documents: 0 });
       const ids = new Set(right.slice(0, 10).map((hit) => hit.chunkId));
       same += hits.slice(0, 10).filter((hit) => ids.has(hit.chunkId)).length / ids.size;
     }
