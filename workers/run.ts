@@ -4,6 +4,7 @@ import { mapErrors } from '#activities/interceptors/error-mapping.ts';
 import { noteFaults } from '#activities/interceptors/fault-notes.ts';
 import { injectFaults } from '#activities/interceptors/faults.ts';
 import type { Container } from '#src/container.ts';
+import type { TemporalConnection } from '#src/temporal/connection.ts';
 import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
 import { scheduleStoreAudits } from '#src/temporal/store-audits.ts';
 import { alignmentWorker } from './alignment.ts';
@@ -13,7 +14,7 @@ import { ingestionWorker } from './ingestion.ts';
 import type { QueueWorker } from './queue-worker.ts';
 import { reembeddingWorker } from './reembedding.ts';
 import { storeAuditWorker } from './store-audit.ts';
-import { aside, daily, dailyInParts, startSweeper } from './sweeper.ts';
+import { aside, daily, dailyInParts, everyMinute, startSweeper } from './sweeper.ts';
 
 const CONNECT_INTERVAL_MS = 1_000;
 
@@ -48,12 +49,13 @@ export function startWorkers(container: Container): RunningWorkers {
 }
 
 async function run(container: Container, stop: AbortSignal, onPolling: () => void): Promise<void> {
-  const { jobs, chat, alignment, sessions, blobs, documents, embeddings, contexts, ingestion, vectors, logger } =
-    container;
+  const { jobs, chat, alignment, sessions, blobs, documents, embeddings, contexts, ingestion, vectors } = container;
+  const { temporal, logger } = container;
   const stopSweeper = startSweeper(
     [
       { name: 'close expired rounds', run: chat.closeExpiredRounds },
       { name: 'requeue overdue chats', run: alignment.requeueOverdue },
+      { name: 'set up the engine', run: aside(everyMinute(engineSetUp(temporal))) },
       { name: 'dispatch jobs', run: jobs.dispatchPending },
       { name: 'reconcile jobs', run: jobs.reconcileOpen },
       { name: 'publish changed documents', run: documents.publishOutdated },
@@ -81,6 +83,16 @@ async function run(container: Container, stop: AbortSignal, onPolling: () => voi
   } finally {
     await stopSweeper();
   }
+}
+
+/** Again and again: an engine that comes back without its data refuses every start until it knows what we search by. */
+function engineSetUp(temporal: TemporalConnection): () => Promise<void> {
+  let isUpToDate = false;
+  return async () => {
+    await registerSearchAttributes(temporal);
+    await scheduleStoreAudits(temporal, { isUpToDate });
+    isUpToDate = true;
+  };
 }
 
 async function createWorkers(container: Container, connection: NativeConnection): Promise<Worker[]> {
@@ -129,7 +141,6 @@ async function connect({ config, logger, temporal }: Container, stop: AbortSigna
   while (!stop.aborted) {
     try {
       await registerSearchAttributes(temporal);
-      await scheduleStoreAudits(temporal);
       return await NativeConnection.connect({ address: config.temporal.address });
     } catch (error) {
       logger.warn({ err: error }, 'waiting for Temporal');

@@ -1,7 +1,8 @@
 import type { Logger } from 'pino';
 
 const INTERVAL_MS = 1_000;
-const DAY_MS = 24 * 60 * 60_000;
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
 
 export type Sweep = { name: string; run: () => Promise<void> };
 
@@ -38,23 +39,29 @@ export function startSweeper(sweeps: readonly Sweep[], logger: Logger): () => Pr
 
 /** At the start of the process, and once a day from then on. */
 export function daily(run: Sweep['run']): Sweep['run'] {
-  return dailyInParts(async () => {
-    await run();
-    return null;
-  });
+  return inParts(DAY_MS, () => run().then(() => null));
+}
+
+/** At the start of the process, and once a minute from then on. */
+export function everyMinute(run: Sweep['run']): Sweep['run'] {
+  return inParts(MINUTE_MS, () => run().then(() => null));
 }
 
 /**
- * The same for work that takes long, a part each round so that other sweeps have their turn. `run` gets what it gave
+ * Once a day, for work that takes long: a part each round so that other sweeps have their turn. `run` gets what it gave
  * for the part before, and gives null after the last.
  */
 export function dailyInParts<Place>(run: (after: Place | null) => Promise<Place | null>): Sweep['run'] {
+  return inParts(DAY_MS, run);
+}
+
+function inParts<Place>(pauseMs: number, run: (after: Place | null) => Promise<Place | null>): Sweep['run'] {
   let next = 0;
   let place: Place | null = null;
   return async () => {
     if (place === null) {
       if (Date.now() < next) return;
-      next = Date.now() + DAY_MS;
+      next = Date.now() + pauseMs;
     }
     const after: Place | null = place;
     place = null;

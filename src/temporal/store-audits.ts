@@ -18,8 +18,12 @@ export const auditScheduleId = auditWorkflowId;
 /**
  * Makes the schedule of the daily audit where there is none, and else brings what it starts up to date: when it does,
  * and whether it is paused, is its operator's.
+ * @param isUpToDate where there is one, it is of this version
  */
-export async function scheduleStoreAudits({ client, call }: TemporalConnection): Promise<void> {
+export async function scheduleStoreAudits(
+  { client, call }: TemporalConnection,
+  { isUpToDate = false } = {},
+): Promise<void> {
   const input: AuditStoresInput = { repair: true, graceSeconds: auditGraceSeconds };
   const action = {
     type: 'startWorkflow',
@@ -43,6 +47,7 @@ export async function scheduleStoreAudits({ client, call }: TemporalConnection):
     );
   } catch (error) {
     if (!(error instanceof ScheduleAlreadyRunning)) throw error;
+    if (isUpToDate) return;
     const schedule = client.schedule.getHandle(auditScheduleId);
     await call(() => schedule.update((previous) => ({ ...previous, action, policies })));
   }

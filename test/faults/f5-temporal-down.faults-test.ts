@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
+import { auditScheduleId } from '#src/temporal/store-audits.ts';
 import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
 import { expectInvariants, type FaultCase, startFaultCase, uploadText } from '#test/support/fault-case.ts';
 import { measured } from '#test/support/fault-run.ts';
@@ -78,6 +79,22 @@ describe('F5: Temporal that is away for half a minute', function () {
     for (const { jobId } of [...inFlight, ...uploaded]) await untilJob(member, jobId, 'succeeded', 120_000);
     measured('backlog done after', performance.now() - healedMs, 60_000);
     await until('the round is scored', async () => !(await pending()), 60_000);
+    await until('every run is closed', async () => (await db('jobs').whereNull('finishedAt')).length === 0, 60_000);
+    await expectInvariants(stack);
+  });
+
+  it('what it has lost with its data is made again, and what was under way is done', async () => {
+    const { member, stack } = own;
+    const { db, temporal } = stack.container;
+    process.kill(server.pid, 'SIGKILL');
+    await server.ended;
+    const uploaded = await uploadText(member, 'Uploaded before the engine has lost its data.');
+    for (const end of ['', '-wal', '-shm']) rmSync(join(dataDir, `temporal.db${end}`), { force: true });
+    await startServer();
+    const emptyMs = performance.now();
+    await untilJob(member, uploaded.jobId, 'succeeded', 120_000);
+    measured('work goes on after', performance.now() - emptyMs, 90_000);
+    await temporal.client.schedule.getHandle(auditScheduleId).describe();
     await until('every run is closed', async () => (await db('jobs').whereNull('finishedAt')).length === 0, 60_000);
     await expectInvariants(stack);
   });
