@@ -1,11 +1,12 @@
-// `npm run admin -- verify | audit-stores [--repair] | reembed …`: looks after an installation, running or not.
+// `npm run admin -- verify | audit-stores [--repair [--force]] | reembed …`: looks after an installation, running or not.
 import { type ReembedWish, readReembedWish } from './admin/reembed-wish.ts';
 import { exitAfter } from './supervisor/run-until-stopped.ts';
 
 const USAGE = `Use: npm run admin -- <command>
 
   verify                   checks what must hold at any time, and exits with 1 when something does not
-  audit-stores [--repair]  compares the database with the vectors and the originals, and mends what differs
+  audit-stores [--repair]  compares the database with the vectors and the originals, and mends what differs;
+                           with --force also where that deletes many vectors or originals
   reembed <organization id> --model <id>                  has all its documents embedded by another model
   reembed <organization id> --pause | --resume | --status`;
 
@@ -25,7 +26,8 @@ await exitAfter(async () => {
       return run({ command });
     case 'audit-stores':
     case 'audit-stores --repair':
-      return run({ command: 'audit-stores', repair: command !== 'audit-stores' });
+    case 'audit-stores --repair --force':
+      return run({ command: 'audit-stores', repair: args.includes('--repair'), force: args.includes('--force') });
     default:
       console.error(`There is no command "${command}": npm run admin says what there is.`);
       return WRONG_ARGUMENTS;
@@ -34,7 +36,7 @@ await exitAfter(async () => {
 
 type Task =
   | { command: 'verify' }
-  | { command: 'audit-stores'; repair: boolean }
+  | { command: 'audit-stores'; repair: boolean; force: boolean }
   | { command: 'reembed'; wish: ReembedWish };
 
 /** Loads the service only when there is something to do for it. */

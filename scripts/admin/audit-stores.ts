@@ -13,10 +13,10 @@ import { reasonOf } from './reason-of.ts';
  */
 export async function auditStores(
   container: Pick<Container, 'orchestrator' | 'storeAudit' | 'temporal'>,
-  { repair }: { repair: boolean },
+  wish: { repair: boolean; force: boolean },
   say: { print: (line: string) => void; note: (line: string) => void },
 ): Promise<boolean> {
-  const input = { repair, graceSeconds: auditGraceSeconds };
+  const input = { ...wish, graceSeconds: auditGraceSeconds };
   const hasWorker = await container.orchestrator.hasPollers().catch(() => false);
   if (!hasWorker) say.note('No worker answers: this process compares the stores itself.');
   const report = await (hasWorker ? runStoreAudit(container.temporal, input) : auditHere(container, input)).catch(
@@ -46,9 +46,11 @@ function linesOf(report: AuditReport): string[] {
   const kinds = findingKinds.flatMap((kind) => {
     const summary = report.findings[kind];
     if (summary === undefined) return [];
-    const { found, repaired, first } = summary;
+    const { found, repaired, heldBack = 0, first } = summary;
     const more = found > first.length ? [`  and ${found - first.length} more`] : [];
-    return [`${kind}: ${found} found, ${repaired} repaired`, ...first.map((id) => `  ${id}`), ...more];
+    const held =
+      heldBack > 0 ? [`  ${heldBack} are held back: if the database is the right one, --repair --force`] : [];
+    return [`${kind}: ${found} found, ${repaired} repaired`, ...held, ...first.map((id) => `  ${id}`), ...more];
   });
   return [auditSummary(report), ...kinds];
 }

@@ -22,8 +22,16 @@ export const findingKinds = [
 
 export type FindingKind = (typeof findingKinds)[number];
 
-/** `first`: ids of documents, or keys of originals. */
-export type FindingSummary = { found: number; repaired: number; first: string[] };
+/**
+ * `first`: ids of documents, or keys of originals. `heldBack`: not repaired, since so many at once say that the database
+ * is older than the other stores, or another one; absent when there are none.
+ */
+export type FindingSummary = { found: number; repaired: number; heldBack?: number; first: string[] };
+
+/** Of a page: what may be deleted without an operator's word. A deletion that got lost leaves a few; more is a disaster. */
+export function maxDeletions(checked: number): number {
+  return Math.max(20, checked / 20);
+}
 
 export type AuditReport = {
   /** How many of each were looked at. */
@@ -61,12 +69,14 @@ export function auditAfter({ report }: AuditProgress, pass: AuditPass, page: Aud
 export function withFinding(
   findings: AuditReport['findings'],
   kind: FindingKind,
-  { found, repaired, first }: FindingSummary,
+  { found, repaired, heldBack = 0, first }: FindingSummary,
 ): AuditReport['findings'] {
-  const before = findings[kind] ?? { found: 0, repaired: 0, first: [] };
+  const before: FindingSummary = findings[kind] ?? { found: 0, repaired: 0, first: [] };
+  const allHeldBack = (before.heldBack ?? 0) + heldBack;
   const summary = {
     found: before.found + found,
     repaired: before.repaired + repaired,
+    ...(allHeldBack > 0 && { heldBack: allHeldBack }),
     first: [...before.first, ...first].slice(0, IDS_SHOWN),
   };
   return { ...findings, [kind]: summary };
@@ -76,7 +86,10 @@ export function withFinding(
 export function auditSummary({ checked, findings }: AuditReport): string {
   const found = findingKinds.flatMap((kind) => {
     const summary = findings[kind];
-    return summary === undefined ? [] : [`${summary.found} ${kind} (${summary.repaired} repaired)`];
+    if (summary === undefined) return [];
+    const { heldBack, repaired } = summary;
+    const rest = heldBack === undefined ? '' : `, ${heldBack} held back: too many to be deleted unasked`;
+    return [`${summary.found} ${kind} (${repaired} repaired${rest})`];
   });
   const { documents, points, blobs } = checked;
   const compared = `${documents} documents, ${points} generations of vectors and ${blobs} originals compared`;

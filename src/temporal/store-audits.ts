@@ -34,7 +34,8 @@ export async function scheduleStoreAudits(
     typedSearchAttributes: searchAttributes({ JobKind: 'audit' }),
     staticSummary: summary,
   } as const;
-  const policies = { overlap: ScheduleOverlapPolicy.SKIP } as const;
+  // One that was missed waits for the next night: after an outage there are others who look after the stores first.
+  const policies = { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '10 minutes' } as const;
   try {
     await call(() =>
       client.schedule.create({

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { AuditPageInput } from '#src/contracts/store-audit.ts';
 import { auditWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { type AuditPage, withFinding } from '#src/domain/audit-report.ts';
+import { type AuditPage, type FindingKind, maxDeletions, withFinding } from '#src/domain/audit-report.ts';
 import type { DeletionService } from '#src/modules/deletion/deletion.service.ts';
 import type { GenerationsService } from '#src/modules/ingestion/generations.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -19,6 +19,9 @@ type DocumentKey = { orgId: string; id: string };
 /** In whose name repairs are made, beside the one who changed the document last. */
 const nobody = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], requestId: auditWorkflowId };
 
+/** What they stand for is in no other store: where the database is wrong, deleting them loses it for good. */
+const orphans: readonly FindingKind[] = ['orphan_points', 'orphan_blob'];
+
 /** Compares Postgres with the vector store and the blob store, and mends what differs. */
 export function createStoreAuditService(deps: {
   db: Db;
@@ -27,7 +30,7 @@ export function createStoreAuditService(deps: {
   deletion: Pick<DeletionService, 'enqueue'>;
   jobs: Pick<JobsService, 'dispatch'>;
   generations: Pick<GenerationsService, 'open' | 'carryOut'>;
-  logger: Pick<Logger, 'warn'>;
+  logger: Pick<Logger, 'warn' | 'error'>;
 }) {
   const { db, vectors, blobs, deletion, jobs, generations, logger } = deps;
   const repository = createStoreAuditRepository(db);
@@ -77,15 +80,19 @@ export function createStoreAuditService(deps: {
 
   return {
     /** One page of one pass. Repeating it finds what is left. */
-    async auditPage({ pass, after, graceSeconds, ...input }: AuditPageInput): Promise<AuditPage> {
+    async auditPage({ pass, after, graceSeconds, force = false, ...input }: AuditPageInput): Promise<AuditPage> {
       const { checked, findings, next } = await inspector.inspect(pass, after, graceSeconds);
       const withoutOriginal = new Set(findings.filter(({ kind }) => kind === 'missing_blob').map(({ id }) => id));
+      const orphaned = findings.filter(({ kind }) => orphans.includes(kind)).length;
+      const holdsBack = input.repair && !force && orphaned > maxDeletions(checked);
+      if (holdsBack) logger.error({ pass, checked, orphaned }, 'orphans are held back: is the database the right one?');
       let summaries: AuditPage['findings'] = {};
       for (const finding of findings) {
         const { kind, orgId, id, detail } = finding;
         logger.warn({ kind, orgId, id, detail }, 'the stores differ');
-        const isRepaired = input.repair && (await repair(finding, !withoutOriginal.has(id)));
-        summaries = withFinding(summaries, kind, { found: 1, repaired: isRepaired ? 1 : 0, first: [id] });
+        const heldBack = holdsBack && orphans.includes(kind) ? 1 : 0;
+        const isRepaired = input.repair && heldBack === 0 && (await repair(finding, !withoutOriginal.has(id)));
+        summaries = withFinding(summaries, kind, { found: 1, repaired: isRepaired ? 1 : 0, heldBack, first: [id] });
       }
       return { checked, findings: summaries, next };
     },

@@ -7,7 +7,7 @@ import { createStoreAuditActivities, type StoreAuditActivities } from '#activiti
 import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import type { AuditPageInput } from '#src/contracts/store-audit.ts';
-import { type AuditPage, type AuditReport, auditAfter, auditStart } from '#src/domain/audit-report.ts';
+import { type AuditPage, type AuditReport, auditAfter, auditStart, auditSummary } from '#src/domain/audit-report.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
@@ -61,7 +61,7 @@ describe('the audit of the stores', function () {
     return of;
   }
 
-  async function audit({ repair = false, graceSeconds = 0 } = {}): Promise<AuditReport> {
+  async function audit({ repair = false, force = false, graceSeconds = 0 } = {}): Promise<AuditReport> {
     let progress = auditStart;
     while (progress.pass !== null) {
       const { pass, after } = progress;
@@ -69,7 +69,7 @@ describe('the audit of the stores', function () {
         [AuditPageInput],
         AuditPage,
         StoreAuditActivities['auditPage']
-      >(activities.auditPage, { pass, after, repair, graceSeconds });
+      >(activities.auditPage, { pass, after, repair, force, graceSeconds });
       progress = auditAfter(progress, pass, page);
     }
     return progress.report;
@@ -102,6 +102,23 @@ describe('the audit of the stores', function () {
     await addPoint({ documentId, generation: 2 });
     await expectRepaired({ orphan_points: [documentId] });
     expect(await vectors.countGenerations([{ orgId: ada.orgId, documentId, generation: 2 }])).deep.equal([0]);
+  });
+
+  it('holds back when it would delete much at once: the database may be an older one, or the wrong one', async () => {
+    const points = Array.from({ length: 21 }, () => ({ documentId: uuidv7(), generation: 1 }));
+    for (const of of points) await addPoint(of);
+    const keys = Array.from({ length: 21 }, () => `${ada.orgId}/${uuidv7()}`);
+    for (const key of keys) await own.container.blobs.put({ key, content: Readable.from(['x']), limitBytes: 9 });
+    const held = { found: 21, repaired: 0, heldBack: 21 };
+    const { findings } = await audit({ repair: true });
+    expect(findings.orphan_points).deep.include(held);
+    expect(findings.orphan_blob).deep.include(held);
+    expect(auditSummary({ ...auditStart.report, findings })).include('21 orphan_blob (0 repaired, 21 held back');
+    for (const key of keys) expect(await own.container.blobs.exists(key)).equal(true);
+    const forced = { found: 21, repaired: 21 };
+    const after = (await audit({ repair: true, force: true })).findings;
+    expect(after.orphan_points).deep.include(forced);
+    expect(after.orphan_blob).deep.include(forced);
   });
 
   it('deletes vectors of generations that nobody needs, and none of the active and the newest', async () => {
@@ -207,7 +224,7 @@ describe('the audit of the stores', function () {
 
   it('shows the first twenty of a kind, and counts all of them', async () => {
     for (let count = 0; count < 25; count++) await addPoint({ documentId: uuidv7(), generation: 1 });
-    const { orphan_points: summary } = (await audit({ repair: true })).findings;
+    const { orphan_points: summary } = (await audit({ repair: true, force: true })).findings;
     expect(summary).include({ found: 25, repaired: 25 });
     expect(summary?.first).length(20);
   });
