@@ -24,15 +24,18 @@ const UPDATE_TIMEOUT_MS = 10_000;
 
 type Start = Parameters<Orchestrator['start']>[0];
 
+/** Codes of gRPC: CANCELLED, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, ABORTED and UNAVAILABLE. */
+const outages = new Set([1, 4, 8, 10, 14]);
+
 /** Of five: what somebody waits for, and what runs in bulk. Activities inherit it. */
 const PRIORITIES = { interactive: 2, bulk: 4 };
 
-/** The orchestrator port over Temporal, whose outages it throws as `service_unavailable`, and the only place in src that names a workflow. */
+/** The orchestrator port over Temporal, whose outages it throws as `service_unavailable` and whose refusals as `internal_error`, and the only place in src that names a workflow. */
 export function createOrchestrator(connection: TemporalConnection, options: { uiUrl: string | null }): Orchestrator {
   const { client, namespace } = connection;
   const { workflow } = client;
   const call = <T>(work: () => Promise<T>, timeoutMs?: number): Promise<T> =>
-    connection.call(work, timeoutMs).catch(throwOutage);
+    connection.call(work, timeoutMs).catch(throwFault);
 
   async function hasPoller(taskQueue: TaskQueue): Promise<boolean> {
     const { pollers } = await call(() =>
@@ -189,13 +192,17 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
   };
 }
 
-/** For `catch`: what the client says of a server that does not answer, or of a worker that does not. */
-function throwOutage(error: unknown): never {
-  const isOutage =
-    error instanceof ServiceError ||
-    error instanceof WorkflowUpdateRPCTimeoutOrCancelledError ||
-    isGrpcServiceError(error);
-  if (!isOutage) throw error;
+/**
+ * For `catch`: a server that does not answer, or a worker that does not, may do so later. What the server refuses it
+ * refuses again, until somebody mends the settings or the code.
+ */
+function throwFault(error: unknown): never {
+  const cause = error instanceof ServiceError ? error.cause : error;
+  const isFromServer = error instanceof ServiceError || isGrpcServiceError(cause);
+  if (!isFromServer && !(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) throw error;
+  if (isGrpcServiceError(cause) && !outages.has(cause.code)) {
+    throw appError('internal_error', { detail: 'The workflow engine refuses this; the log says why.', cause: error });
+  }
   throw appError('service_unavailable', { detail: 'The workflow engine does not answer.', cause: error });
 }
 

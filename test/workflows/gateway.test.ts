@@ -165,6 +165,16 @@ describe('the gateway to Temporal', function () {
     );
   });
 
+  it('tells what Temporal refuses from its outage', async () => {
+    // Nobody has told this one what we search by.
+    const namespace = await createTestNamespace(testServices().temporalAddress);
+    const other = createTemporalConnection({ address: testServices().temporalAddress, namespace });
+    const { start } = createOrchestrator(other, { uiUrl: null });
+    const job = { workflowId: 'ingest-x-1', start: ingest, startId: uuidv7(), attempt: 1, requestId: null };
+    expect(await appErrorCode(start({ ...job, attributes: { orgId: 'org' } }))).equal('internal_error');
+    await other.close();
+  });
+
   it('throws while Temporal is down', async () => {
     const unreachable = createTemporalConnection({ address: '127.0.0.1:1', namespace: 'default' });
     const { describe, retryParked, cancel } = createOrchestrator(unreachable, { uiUrl: null });

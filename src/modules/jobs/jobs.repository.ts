@@ -161,6 +161,13 @@ export function createJobsRepository(db: Db) {
       await query;
     },
 
+    /** Of a job that waits to be started. */
+    async noteRefusal({ id, startId }: Run, error: JobError): Promise<void> {
+      await jobs()
+        .where({ id, startId, status: 'queued' })
+        .update({ errorCode: error.code, errorMessage: error.message });
+    },
+
     /** Of a job that goes on all the same. */
     async noteFault(id: string, error: JobError): Promise<void> {
       await jobs()

@@ -3,7 +3,7 @@ import type { AttemptOfJob, JobKind } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
 import type { Actor } from '#src/domain/visibility.ts';
-import { appError } from '#src/errors.ts';
+import { AppError, appError } from '#src/errors.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createJobMovesRepository } from './job-moves.repository.ts';
@@ -19,6 +19,8 @@ const DISPATCH_BATCH = 50;
 /** A run that was closed from outside shows in its job within a minute: this, a turn of the sweeper, and reserve. */
 const CHECK_AFTER_SECONDS = 30;
 const CHECK_BATCH = 20;
+/** Other sweeps wait for this one. */
+const CHECK_TURN_MS = 1_000;
 
 export type { Job } from './jobs.model.ts';
 
@@ -28,13 +30,22 @@ export type JobsService = ReturnType<typeof createJobsService>;
 export function createJobsService(deps: {
   db: Db;
   orchestrator: Pick<Orchestrator, 'start' | 'retryParked' | 'describe' | 'uiUrl'>;
-  logger: Pick<Logger, 'warn'>;
+  logger: Pick<Logger, 'warn' | 'error'>;
 }) {
   const { db, orchestrator, logger } = deps;
   const jobs = createJobsRepository(db);
 
+  /** What the engine refuses it goes on refusing, and whoever waits should see why. */
   async function start(job: Job): Promise<void> {
-    if (job.status === 'parked') return resume(job);
+    try {
+      await (job.status === 'parked' ? resume(job) : begin(job));
+    } catch (error) {
+      if (isRefusal(error)) await jobs.noteRefusal(job, { code: error.code, message: error.message });
+      throw error;
+    }
+  }
+
+  async function begin(job: Job): Promise<void> {
     const answer = await orchestrator.start({
       workflowId: job.id,
       start: job.start,
@@ -101,7 +112,7 @@ export function createJobsService(deps: {
         const job = await jobs.findUndispatched(jobId);
         if (job !== undefined) await start(job);
       } catch (error) {
-        logger.warn({ err: error, jobId }, 'a job waits for the sweeper to start it');
+        logger[isRefusal(error) ? 'error' : 'warn']({ err: error, jobId }, 'a job waits for the sweeper to start it');
       }
     },
 
@@ -116,8 +127,12 @@ export function createJobsService(deps: {
 
     /** A step of the sweeper: looks after open jobs whose run may have been closed behind our back. */
     async reconcileOpen(): Promise<void> {
-      const open = await jobs.claimUnchecked(CHECK_BATCH, CHECK_AFTER_SECONDS);
-      await settle(open, reconcile, 'runs could not be looked at');
+      const endMs = performance.now() + CHECK_TURN_MS;
+      for (;;) {
+        const open = await jobs.claimUnchecked(CHECK_BATCH, CHECK_AFTER_SECONDS);
+        const failed = await settle(open, reconcile, 'runs could not be looked at');
+        if (open.length < CHECK_BATCH || failed > 0 || performance.now() > endMs) return;
+      }
     },
 
     /** Lets those see a document's jobs who may read the document now. */
@@ -173,10 +188,18 @@ export function createJobsService(deps: {
     },
   };
 
-  /** Does all; one line says how many failed and why the first did. */
+  /** Does all; one line says how many failed and why, refusals first. */
   async function settle<T>(items: T[], work: (item: T) => Promise<void>, message: string): Promise<number> {
     const failures = (await Promise.allSettled(items.map(work))).filter((result) => result.status === 'rejected');
-    if (failures[0] !== undefined) logger.warn({ err: failures[0].reason, count: failures.length }, message);
-    return failures.length;
+    const reasons = failures.map((failure) => failure.reason as unknown);
+    const worst = reasons.find(isRefusal) ?? reasons[0];
+    if (reasons.length > 0) {
+      logger[isRefusal(worst) ? 'error' : 'warn']({ err: worst, count: reasons.length }, message);
+    }
+    return reasons.length;
   }
+}
+
+function isRefusal(error: unknown): error is AppError {
+  return error instanceof AppError && error.code !== 'service_unavailable';
 }

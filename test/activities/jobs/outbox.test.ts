@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
+import { appError } from '#src/errors.ts';
 import { createJobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { MoveResult, Orchestrator } from '#src/ports/orchestrator.ts';
@@ -9,6 +10,7 @@ import { createTestDatabase } from '#test/support/services.ts';
 /** An engine that can be down, and whose runs end as a test says. */
 type FakeEngine = Pick<Orchestrator, 'start' | 'retryParked' | 'describe' | 'uiUrl'> & {
   isDown: boolean;
+  refuses: boolean;
   isClosing: boolean;
   started: string[];
   retried: string[];
@@ -19,13 +21,15 @@ type FakeEngine = Pick<Orchestrator, 'start' | 'retryParked' | 'describe' | 'uiU
 function createFakeEngine(): FakeEngine {
   const engine: FakeEngine = {
     isDown: false,
+    refuses: false,
     isClosing: false,
     started: [],
     retried: [],
     parked: 'moved',
     runs: new Map(),
     start: async ({ workflowId }) => {
-      if (engine.isDown) throw new Error('unreachable');
+      if (engine.isDown) throw appError('service_unavailable');
+      if (engine.refuses) throw appError('internal_error', { detail: 'The engine refuses it.' });
       if (engine.isClosing) return 'closing';
       engine.started.push(workflowId);
       return 'started';
@@ -61,8 +65,10 @@ describe('the jobs table as an outbox', () => {
 
   function setUp() {
     const engine = createFakeEngine();
-    const jobs = createJobsService({ db, orchestrator: engine, logger: { warn: () => undefined } });
-    return { engine, jobs };
+    const logged: string[] = [];
+    const log = (level: string) => () => void logged.push(level);
+    const jobs = createJobsService({ db, orchestrator: engine, logger: { warn: log('warn'), error: log('error') } });
+    return { engine, jobs, logged };
   }
 
   async function enqueue(
@@ -138,6 +144,24 @@ describe('the jobs table as an outbox', () => {
     await age('dispatchAfter');
     await jobs.dispatchPending();
     expect(engine.started).deep.equal([id]);
+  });
+
+  it('what the engine refuses says so until it is started, and is an error in the log', async () => {
+    const { engine, jobs, logged } = setUp();
+    engine.isDown = true;
+    const id = await enqueue(jobs);
+    await jobs.dispatch(id);
+    expect(await jobOf(id)).include({ status: 'queued', errorCode: null });
+    Object.assign(engine, { isDown: false, refuses: true });
+    await jobs.dispatch(id);
+    await age('dispatchAfter');
+    await jobs.dispatchPending();
+    expect(logged).deep.equal(['warn', 'error', 'error']);
+    expect(await jobOf(id)).include({ errorCode: 'internal_error', errorMessage: 'The engine refuses it.' });
+    engine.refuses = false;
+    await jobs.dispatch(id);
+    await jobs.advance(id, { status: 'running', stage: 'parse' });
+    expect(await jobOf(id)).include({ status: 'running', errorCode: null });
   });
 
   it('a fresh job is left to its request for a moment', async () => {
@@ -331,6 +355,17 @@ describe('the jobs table as an outbox', () => {
     await age('checkedAt');
     await jobs.reconcileOpen();
     expect(await jobOf(id)).include({ status: 'succeeded' });
+  });
+
+  it('all that nobody has looked after for long is seen to in one turn of the sweeper', async () => {
+    const { engine, jobs } = setUp();
+    for (const id of await Promise.all(Array.from({ length: 65 }, () => enqueue(jobs)))) {
+      await jobs.dispatch(id);
+      engine.runs.set(id, 'cancelled');
+    }
+    await age('checkedAt');
+    await jobs.reconcileOpen();
+    expect(await db('jobs').where({ status: 'cancelled' })).length(65);
   });
 
   it('a job whose run the engine lost is started again', async () => {
