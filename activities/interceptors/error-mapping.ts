@@ -24,7 +24,7 @@ function toFailure(error: unknown, context: Context): unknown {
   if (cancellationSignal.aborted) return cancellationSignal.reason;
   if (error instanceof ApplicationFailure) return error;
   if (error instanceof AppError) {
-    const { code, message, errorClass, retryAfterSeconds = 0 } = error;
+    const { code, message, status, errorClass, retryAfterSeconds = 0 } = error;
     return ApplicationFailure.create({
       message,
       type: code,
@@ -32,8 +32,8 @@ function toFailure(error: unknown, context: Context): unknown {
       details: [{ errorClass } satisfies FailureDetails],
       // The engine takes a delay of zero for "no more attempts".
       ...(retryAfterSeconds > 0 && { nextRetryDelay: `${retryAfterSeconds} seconds` }),
-      // A damaged file is the user's news and not a fault of the service.
-      ...(errorClass === 'permanent' && { category: ApplicationFailureCategory.BENIGN }),
+      // A damaged file is the user's news and not a fault of the service; a lost original is one.
+      ...(errorClass === 'permanent' && status < 500 && { category: ApplicationFailureCategory.BENIGN }),
     });
   }
   // Its text may hold SQL or a piece of a document, which have no place in a history.

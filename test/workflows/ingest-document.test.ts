@@ -130,9 +130,9 @@ describe('ingestDocument', function () {
       },
     });
     await ingest(activities, async (run) => {
-      expect(await failureOf(run))
-        .instanceOf(ApplicationFailure)
-        .property('type', 'vectors_missing');
+      const failure = await failureOf(run);
+      expect(failure).instanceOf(ApplicationFailure).property('type', 'vectors_missing');
+      expect(categoryOf(failure)).not.equal('BENIGN');
       expect(calls.filter((name) => name === 'embedChunks')).length(3);
     });
   });
@@ -150,6 +150,7 @@ describe('ingestDocument', function () {
     await ingest(activities, async (run) => {
       const failure = await failureOf(run);
       expect(failure).instanceOf(ApplicationFailure).property('type', 'encrypted_document');
+      expect(categoryOf(failure)).equal('BENIGN');
       expect(calls.filter((name) => name === 'convertDocument')).length(1);
       expect(recorded).deep.equal([
         { ...input, attempt: 2, error: { code: 'encrypted_document', message: 'The file is encrypted' } },
@@ -189,3 +190,9 @@ describe('ingestDocument', function () {
     });
   });
 });
+
+/** Of the step that failed a run. */
+function categoryOf(failure: unknown): unknown {
+  const step = failure instanceof ApplicationFailure ? failure.cause?.cause : undefined;
+  return step instanceof ApplicationFailure ? step.category : undefined;
+}
