@@ -43,20 +43,20 @@ export function createRetrievalService(
     // A deployment that lost its reranker has documents that still name one. A chat that asks for it is told.
     if (type === 'cross_encoder' && wish.isEnabled !== true && (await models.reranker('cross_encoder')) === null)
       return unchanged;
-    let ranked: Candidate[];
+    let { ranked, degradations }: Ranking = unchanged;
     try {
       ranked = keepTopK(await rank(type, { query, passages: candidates, signal }), wish);
     } catch (error) {
       signal.throwIfAborted();
       logger.warn({ err: error }, 'passages keep the order in which they were found');
-      return { ...unchanged, degradations: [{ reason: 'reranker_unavailable' }] };
+      degradations = [{ reason: 'reranker_unavailable' }];
     }
-    // That may have taken half a minute, in which a document changed hands.
+    // That may have taken half a minute, in which a document changed hands, whether it went well or not.
     const readable = await repository.readableChunkIds(
       actor,
       ranked.map(({ chunkId }) => chunkId),
     );
-    return { ranked: ranked.filter(({ chunkId }) => readable.has(chunkId)), degradations: [] };
+    return { ranked: ranked.filter(({ chunkId }) => readable.has(chunkId)), degradations };
   }
 
   /**

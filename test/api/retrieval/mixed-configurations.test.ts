@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { appError } from '#src/errors.ts';
 import type { Embedders } from '#src/ports/embedder.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import {
@@ -183,20 +184,23 @@ describe('a question over documents of different configurations', () => {
     expect(asked).length(1);
   });
 
-  it('gets no text of a document that was taken away while passages were reranked', async () => {
-    const { documentId } = await add({ texts: ['Loan one.'], reranking: { enabled: true } });
-    await add({ texts: ['Loan two.'] });
-    const retrieval = fixture.createRetrieval({
-      models: { reranker: async () => ({ model: null }), queryPrefix: async () => '' },
-      rank: async (_type, { passages }) => {
-        await fixture
-          .db('documents')
-          .where({ id: documentId })
-          .update({ acl: ['user:eve'] });
-        return [...passages];
-      },
+  for (const fails of [false, true]) {
+    it(`gets no text of a document that was taken away while ${fails ? 'reranking failed' : 'passages were reranked'}`, async () => {
+      const { documentId } = await add({ texts: ['Loan one.'], reranking: { enabled: true } });
+      await add({ texts: ['Loan two.'] });
+      const retrieval = fixture.createRetrieval({
+        models: { reranker: async () => ({ model: null }), queryPrefix: async () => '' },
+        rank: async (_type, { passages }) => {
+          await fixture
+            .db('documents')
+            .where({ id: documentId })
+            .update({ acl: ['user:eve'] });
+          if (fails) throw appError('model_unavailable');
+          return [...passages];
+        },
+      });
+      const { chunks } = await retrieval.retrieve(adaOf(organization.orgId), question('loan'));
+      expect(chunks.map(({ content }) => content)).deep.equal(['Loan two.']);
     });
-    const { chunks } = await retrieval.retrieve(adaOf(organization.orgId), question('loan'));
-    expect(chunks.map(({ content }) => content)).deep.equal(['Loan two.']);
-  });
+  }
 });
