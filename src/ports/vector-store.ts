@@ -15,8 +15,8 @@ export type ReadableDocuments = {
   acl: readonly string[];
   includeDocumentIds?: readonly string[];
   excludeDocumentIds?: readonly string[];
-  /** As `documents.retrieval_settings` has them. */
-  retrievalSettings?: string;
+  /** Any of these, as `documents.retrieval_settings` has them. */
+  retrievalSettings?: readonly string[];
 };
 
 export type VectorHit = { chunkId: string; similarity: number };

@@ -7,7 +7,7 @@ import { remembered } from './remembered.ts';
 type VectorQuery = Parameters<VectorStore['search']>[0];
 
 const isReadable = `d.org_id = :orgId and d.acl && :acl::text[]
-  and (:settings::text is null or d.retrieval_settings = :settings)
+  and (:settings::text[] is null or d.retrieval_settings = any (:settings::text[]))
   and (:include::uuid[] is null or d.id = any (:include::uuid[]))
   and (:exclude::uuid[] is null or d.id <> all (:exclude::uuid[]))`;
 
@@ -48,9 +48,9 @@ export function createPgVectorStore(db: Db, { exactLimit = EXACT_LIMIT } = {}): 
   async function hasIndexFor(query: VectorQuery): Promise<boolean> {
     const stored = (await indexes('')).get(indexName(query.model, query.vector.length));
     if (stored === undefined) return false;
-    const { orgId, acl, includeDocumentIds, retrievalSettings } = query.readable;
+    const { orgId, acl, includeDocumentIds, retrievalSettings = [] } = query.readable;
     // Excluded documents are few: they do not count.
-    const key = [orgId, query.model, retrievalSettings, ...acl, '', ...(includeDocumentIds ?? [])].join(' ');
+    const key = [orgId, query.model, ...retrievalSettings, '', ...acl, '', ...(includeDocumentIds ?? [])].join(' ');
     const readable = await countReadable(key, query);
     return readable > Math.min(exactLimit, SCAN_SHARE * Math.sqrt(query.limit * stored));
   }
@@ -200,7 +200,7 @@ function bindingsOf({ readable, model, vector, limit }: VectorQuery) {
     acl: [...readable.acl],
     model,
     dimensions: vector.length,
-    settings: readable.retrievalSettings ?? null,
+    settings: readable.retrievalSettings === undefined ? null : [...readable.retrievalSettings],
     include: readable.includeDocumentIds === undefined ? null : [...readable.includeDocumentIds],
     exclude: readable.excludeDocumentIds === undefined ? null : [...readable.excludeDocumentIds],
     limit,

@@ -136,7 +136,7 @@ function readableBy(readable: ReadableDocuments): Selection {
     orgId,
     must: [
       hasAny('acl', acl),
-      ...(retrievalSettings === undefined ? [] : [hasValue('retrieval_settings', retrievalSettings)]),
+      ...(retrievalSettings === undefined ? [] : [hasAny('retrieval_settings', retrievalSettings)]),
       ...(includeDocumentIds === undefined ? [] : [hasAny('document_id', includeDocumentIds)]),
     ],
     mustNot: excludeDocumentIds.length === 0 ? [] : [hasAny('document_id', excludeDocumentIds)],

@@ -66,7 +66,7 @@ export function createLegSearch(deps: LegSearchDeps) {
 
     const readableOf = ({ group, onlyDocumentIds }: Leg): ReadableDocuments => ({
       ...documents,
-      retrievalSettings: group.retrievalSettings,
+      retrievalSettings: [group.retrievalSettings],
       ...(onlyDocumentIds && { includeDocumentIds: onlyDocumentIds }),
     });
 

@@ -196,7 +196,7 @@ export function createWordSearchRepository(db: Db, effort: WordSearchEffort = us
 /** What a query says of documents besides their names. */
 const isReadable = `d.active_generation is not null and d.acl && :acl::text[]
            and (:model::text is null or d.active_embedding_model = :model)
-           and (:settings::text is null or d.retrieval_settings = :settings)
+           and (:settings::text[] is null or d.retrieval_settings = any (:settings::text[]))
            and (:exclude::uuid[] is null or d.id <> all (:exclude::uuid[]))`;
 
 function readableValues({ orgId, acl, retrievalSettings, excludeDocumentIds }: ReadableDocuments, model?: string) {
@@ -204,7 +204,7 @@ function readableValues({ orgId, acl, retrievalSettings, excludeDocumentIds }: R
     orgId,
     acl: [...acl],
     model: model ?? null,
-    settings: retrievalSettings ?? null,
+    settings: retrievalSettings === undefined ? null : [...retrievalSettings],
     exclude: excludeDocumentIds === undefined ? null : [...excludeDocumentIds],
   };
 }

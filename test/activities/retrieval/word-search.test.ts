@@ -144,8 +144,8 @@ describe('the search by words over many chunks', function () {
     expect(await found({ includeDocumentIds: [own.documentId, old.documentId] })).deep.equal(ownOnly);
     expect(await found({ includeDocumentIds: [] })).deep.equal([]);
     expect(await found({ excludeDocumentIds: [other.documentId] })).deep.equal(ownOnly);
-    expect(await found({ retrievalSettings })).deep.equal(both);
-    expect(await found({ retrievalSettings: '{}' })).deep.equal([]);
+    expect(await found({ retrievalSettings: ['{}', retrievalSettings] })).deep.equal(both);
+    expect(await found({ retrievalSettings: ['{}'] })).deep.equal([]);
     expect(await found({ model: 'another' })).deep.equal([]);
     expect(await found({ acl: ['user:eve'] })).deep.equal([]);
   });

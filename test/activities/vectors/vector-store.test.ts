@@ -101,8 +101,14 @@ for (const [place, open] of Object.entries(stores)) {
 
       it('keeps to documents with given settings', async () => {
         const [one, two] = [await addDocument([0]), await addDocument([10], { rrfK: 10 })];
-        expect(idsOf(await search({ retrievalSettings: one.retrievalSettings }))).deep.equal(one.chunkIds);
-        expect(idsOf(await search({ retrievalSettings: two.retrievalSettings }))).deep.equal(two.chunkIds);
+        const found = async (...retrievalSettings: string[]) => idsOf(await search({ retrievalSettings }));
+        expect(await found(one.retrievalSettings)).deep.equal(one.chunkIds);
+        expect(await found(two.retrievalSettings)).deep.equal(two.chunkIds);
+        expect(await found(one.retrievalSettings, two.retrievalSettings, '{}')).deep.equal([
+          ...one.chunkIds,
+          ...two.chunkIds,
+        ]);
+        expect(await found()).deep.equal([]);
       });
 
       it('keeps models apart, also those with alike names and those with vectors of other sizes', async () => {
@@ -149,8 +155,8 @@ for (const [place, open] of Object.entries(stores)) {
       it('follows changed settings', async () => {
         const before = await addDocument([0]);
         const after = await fixture.change(vectors, before, { rrfK: 10 });
-        expect(await search({ retrievalSettings: before.retrievalSettings })).deep.equal([]);
-        expect(await search({ retrievalSettings: after.retrievalSettings })).length(1);
+        expect(await search({ retrievalSettings: [before.retrievalSettings] })).deep.equal([]);
+        expect(await search({ retrievalSettings: [after.retrievalSettings] })).length(1);
       });
 
       it('is not undone by a batch that was under way for too long', async () => {
