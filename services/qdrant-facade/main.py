@@ -42,7 +42,7 @@ def main() -> None:
     except Exception as error:
         refuse(f"DATA_DIR: {error}")
     try:
-        server = serve(host, int(port), collections, os.environ.get("API_KEY") or None, log)
+        server = serve(host, int(port), LOOPBACK, collections, os.environ.get("API_KEY") or None, log)
     except OSError as error:
         refuse(f"PORT: {error}")
 

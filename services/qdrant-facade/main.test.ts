@@ -1,6 +1,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { get, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -62,6 +63,14 @@ describe('the Qdrant facade', () => {
     expect((await fetch(url)).headers.get('content-type')).equal('application/json');
     child.kill('SIGTERM');
     expect(await exited).equal(0);
+  });
+
+  it('answers nobody who calls it by the name of another machine', async () => {
+    const { url } = await serve();
+    const ask = get(`${url}/collections`, { headers: { host: 'attacker.example' } });
+    const [answer]: IncomingMessage[] = await once(ask, 'response');
+    expect(answer?.statusCode).equal(403);
+    answer?.resume();
   });
 
   it('names the setting that is wrong, and refuses an address that others can reach', async () => {

@@ -5,7 +5,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -58,8 +58,10 @@ class Server(ThreadingHTTPServer):
         super().__init__((host, port), handler)
 
 
-def serve(host: str, port: int, collections: CollectionsFolder, api_key: str | None, log: Log) -> Server:
-    """Listens, in a thread of its own, once it returns."""
+def serve(
+    host: str, port: int, names: Sequence[str], collections: CollectionsFolder, api_key: str | None, log: Log
+) -> Server:
+    """Listens, in a thread of its own, once it returns. Requests to another name than these are refused."""
     table = routes(collections)
 
     class Handler(BaseHTTPRequestHandler):
@@ -75,6 +77,9 @@ def serve(host: str, port: int, collections: CollectionsFolder, api_key: str | N
             if path in HEALTH:
                 return self.send(200, HEALTH[path].encode(), "text/plain")
             try:
+                # A page in a browser on this machine may have made its own name an address of ours.
+                if urlsplit(f"//{self.headers.get('host', '')}").hostname not in names:
+                    raise Problem(403, "Forbidden: this server is for its own machine only")
                 if api_key is not None and self.headers.get("api-key") != api_key:
                     raise Problem(401, "Must provide an API key or an Authorization bearer token")
                 if body is None:
@@ -108,12 +113,13 @@ def serve(host: str, port: int, collections: CollectionsFolder, api_key: str | N
             raise Problem(405, "Method not allowed") if found else Problem(404, f"Not found: {path}")
 
         def read_body(self) -> bytes | None:
-            """None when it is too large; then the connection ends with the answer."""
-            length = int(self.headers.get("content-length") or 0)
-            if length > MAX_BODY_BYTES:
-                self.close_connection = True
-                return None
-            return self.rfile.read(length)
+            """None when it is too large. It is read all the same: who is cut off while he sends hears no answer."""
+            left = int(self.headers.get("content-length") or 0)
+            if left <= MAX_BODY_BYTES:
+                return self.rfile.read(left)
+            while left > 0 and (part := self.rfile.read(min(left, 1 << 20))):
+                left -= len(part)
+            return None
 
         def send_json(self, status: int, answer: Json) -> None:
             self.send(status, json.dumps(answer).encode(), "application/json")
@@ -122,8 +128,6 @@ def serve(host: str, port: int, collections: CollectionsFolder, api_key: str | N
             self.send_response(status)
             self.send_header("content-type", media_type)
             self.send_header("content-length", str(len(body)))
-            if self.close_connection:
-                self.send_header("connection", "close")
             self.end_headers()
             self.wfile.write(body)
 
