@@ -83,7 +83,7 @@ function createQdrantErrors(apiKey: string | null): (error: unknown) => AppError
   const mask = (text: string) => (apiKey === null ? text : text.replaceAll(apiKey, '[key]'));
   return (error) => {
     const status = statusOf(error);
-    const cause = new QdrantError(mask(wordsOf(error)), status);
+    const cause = new QdrantError(mask(wordsOf(error)).slice(0, 1_000), status);
     if (status === 401 || status === 403) {
       const detail = 'The vector store refuses our key; tell the operator.';
       return appError('service_unavailable', { detail, cause });
@@ -105,10 +105,10 @@ function isTimeout(error: unknown): boolean {
   return error instanceof Error && error.name === 'TimeoutError';
 }
 
-/** What an error, the answer that it stands for and its causes say; answers can be long. */
+/** What an error, the answer that it stands for and its causes say. */
 function wordsOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const words =
     'data' in error ? `${statusOf(error)} ${JSON.stringify(error.data)}` : `${error.name}: ${error.message}`;
-  return error.cause === undefined ? words.slice(0, 500) : `${words.slice(0, 500)} (${wordsOf(error.cause)})`;
+  return error.cause === undefined ? words : `${words} (${wordsOf(error.cause)})`;
 }

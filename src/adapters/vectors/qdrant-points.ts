@@ -20,7 +20,7 @@ export type QdrantOptions = QdrantServer & {
   searchTimeoutMs?: number;
 };
 
-/** A connection of the database waits for it, and perhaps a person. What takes longer is done by the sweep. */
+/** Perhaps a person waits, and it has to end before its lease does. What takes longer is done by the sweep. */
 const publishTimeoutMs = 10_000;
 const readTimeoutMs = 30_000;
 /** Also deletions of whole documents, and the first index over a collection that has points already. */
@@ -98,13 +98,15 @@ export function createQdrantPoints({ collectionPrefix, searchTimeoutMs = 5_000, 
     /** Points that are there already, and do not meet `onlyIf`, stay as they are. */
     async upsert(
       collection: string,
-      { points, onlyIf }: { points: Schemas['PointStruct'][]; onlyIf: Condition },
+      { orgId, points, onlyIf }: { orgId: string; points: Schemas['PointStruct'][]; onlyIf: Condition },
       size: number,
     ): Promise<void> {
+      requireOrganization(orgId);
+      const owned = points.map((point) => ({ ...point, payload: { ...point.payload, org_id: orgId } }));
       const write = () =>
         call(
           api.upsertPoints,
-          { collection_name: collection, wait: true, points, update_filter: { must: [onlyIf] } },
+          { collection_name: collection, wait: true, points: owned, update_filter: { must: [onlyIf] } },
           { timeoutMs: writeTimeoutMs },
         );
       await prepare(collection, size);
@@ -187,7 +189,11 @@ export function hasNone(key: keyof typeof indexes): Condition {
 }
 
 function filterOf({ orgId, must = [], mustNot = [] }: Selection): Schemas['Filter'] {
-  // What would be sent without one is a query over all organizations.
-  if (orgId === '') throw new TypeError('a query of the vector store needs an organization');
+  requireOrganization(orgId);
   return { must: [hasValue('org_id', orgId), ...must], must_not: mustNot };
+}
+
+/** What would be sent without one is about all organizations. */
+function requireOrganization(orgId: string): void {
+  if (!orgId) throw new TypeError('a call to the vector store needs an organization');
 }

@@ -45,11 +45,11 @@ export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
         const body = batch.map(({ id, documentId, generation, vector }) => ({
           id,
           vector: [...vector],
-          payload: { org_id: orgId, document_id: documentId, generation },
+          payload: { document_id: documentId, generation },
         }));
         // A batch of a worker that was taken for dead can arrive after the generation was published.
         const onlyIf = hasNone('acl');
-        await sized(points.upsert(collectionOf(model), { points: body, onlyIf }, size));
+        await sized(points.upsert(collectionOf(model), { orgId, points: body, onlyIf }, size));
       }
     },
 
