@@ -8,7 +8,9 @@ export async function up(knex: Knex): Promise<void> {
       -- Of the active generation: a changed configuration counts once its vectors are there.
       add column active_embedding_model text,
       -- Set while the vector store has older keys or settings of the active generation than this row.
-      add column points_outdated_at timestamptz;
+      add column points_outdated_at timestamptz,
+      -- Until then one process tells the store; who dies over it holds nobody up for longer.
+      add column points_leased_until timestamptz;
 
     -- Every generation was embedded with the deployment's model, whatever its configuration said.
     update document_generations set rag_config = jsonb_set(rag_config, '{embedding,model}', to_jsonb(embedding_model))
@@ -31,6 +33,7 @@ export async function down(knex: Knex): Promise<void> {
     alter table documents
       drop column retrieval_settings,
       drop column active_embedding_model,
-      drop column points_outdated_at;
+      drop column points_outdated_at,
+      drop column points_leased_until;
   `);
 }

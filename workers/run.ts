@@ -58,7 +58,7 @@ async function run(container: Container, stop: AbortSignal, onPolling: () => voi
       { name: 'set up the engine', run: aside(everyMinute(engineSetUp(temporal))) },
       { name: 'dispatch jobs', run: jobs.dispatchPending },
       { name: 'reconcile jobs', run: jobs.reconcileOpen },
-      { name: 'publish changed documents', run: documents.publishOutdated },
+      { name: 'publish changed documents', run: aside(documents.publishOutdated) },
       { name: 'forget expired sessions', run: daily(sessions.deleteExpired) },
       { name: 'delete stray uploads', run: daily(blobs.deleteStrays) },
       { name: 'forget unused embeddings', run: dailyInParts(embeddings.sweepUnused) },

@@ -38,7 +38,7 @@ export type PublishedGeneration = GenerationKey & {
  * `service_unavailable`.
  */
 export type VectorStore = {
-  /** Nobody finds the points before their generation is published. */
+  /** Nobody finds the points before their generation is published; those that are found already go on to be. */
   upsert(input: { orgId: string; model: string; points: readonly VectorPoint[] }): Promise<void>;
   /**
    * Lets searches find the generation's points, or tells those that are found already who may read them now. To be

@@ -3,7 +3,6 @@ import type { Db } from '#src/ports/database.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { createPublicationsRepository } from './publications.repository.ts';
 
-/** A fraction of a second: other sweeps wait for it. */
 const DOCUMENTS_PER_SWEEP = 100;
 
 export type PublisherDeps = {
@@ -16,16 +15,14 @@ export type DocumentPublisher = ReturnType<typeof createDocumentPublisher>;
 
 /** Tells the vector store who may read a document, and how it is looked for, once that has changed. */
 export function createDocumentPublisher({ db, vectors, logger }: PublisherDeps) {
+  const publications = createPublicationsRepository(db);
+
   /** One at a time for each document, so that the newest state is written last; who comes second leaves it. */
   async function publish(documentId: string): Promise<void> {
-    await db.transaction(async (trx) => {
-      const publications = createPublicationsRepository(trx);
-      const outdated = await publications.holdOutdated(documentId);
-      if (outdated === undefined) return;
-      const { outdatedAt, ...generation } = outdated;
-      await vectors.publish(generation);
-      await publications.clear(documentId, outdatedAt);
-    });
+    const publication = await publications.lease(documentId);
+    if (publication === undefined) return;
+    await vectors.publish(publication);
+    await publications.settle(publication);
   }
 
   return {
@@ -36,10 +33,13 @@ export function createDocumentPublisher({ db, vectors, logger }: PublisherDeps) 
       });
     },
 
-    /** The changes that were not published at once, oldest first. Throws when the store is down. */
+    /** The changes that were not published at once. Throws the first failure, after the others had their turn. */
     async publishOutdated(): Promise<void> {
-      const ids = await createPublicationsRepository(db).listOutdated(DOCUMENTS_PER_SWEEP);
-      for (const id of ids) await publish(id);
+      const failures: unknown[] = [];
+      for (const id of await publications.listOutdated(DOCUMENTS_PER_SWEEP)) {
+        await publish(id).catch((error: unknown) => failures.push(error));
+      }
+      if (failures.length > 0) throw failures[0];
     },
   };
 }

@@ -1,47 +1,49 @@
 import type { Db } from '#src/ports/database.ts';
 import type { PublishedGeneration } from '#src/ports/vector-store.ts';
 
-/** Of the locks of a transaction: the documents that are being published. */
-const LOCK_SPACE = 7_352;
+/** Longer than the store may take to answer: a call of before must not arrive after one that came later. */
+const LEASE_SECONDS = 15;
+
+/** What the store has to be told; the two times say which state of the document that is, and who tells it. */
+export type Publication = PublishedGeneration & { outdatedAt: string; leasedUntil: string };
 
 export function createPublicationsRepository(db: Db) {
   return {
+    /** Documents that nobody tells the store about at the moment, those first that wait longest. */
     async listOutdated(limit: number): Promise<string[]> {
-      return db('documents').whereNotNull('pointsOutdatedAt').orderBy('pointsOutdatedAt').limit(limit).pluck('id');
-    },
-
-    /**
-     * What the store has to be told of the document, which nobody else tells it until the end of the transaction;
-     * undefined when there is nothing to tell, or when somebody is about to.
-     */
-    async holdOutdated(id: string): Promise<(PublishedGeneration & { outdatedAt: string }) | undefined> {
-      const { rows } = await db.raw<{ rows: [{ isHeld: boolean }] }>(
-        'select pg_try_advisory_xact_lock(?, hashtext(?)) as is_held',
-        [LOCK_SPACE, id],
-      );
-      if (!rows[0].isHeld) return undefined;
       return db('documents')
-        .where({ id })
         .whereNotNull('pointsOutdatedAt')
         .whereNotNull('activeGeneration')
-        .first({
-          orgId: 'orgId',
-          documentId: 'id',
-          generation: 'activeGeneration',
-          model: 'activeEmbeddingModel',
-          acl: 'acl',
-          retrievalSettings: 'retrievalSettings',
-          // As text: a Date would round the microseconds away.
-          outdatedAt: db.raw('points_outdated_at::text'),
-        });
+        .whereRaw('coalesce(points_leased_until < clock_timestamp(), true)')
+        .orderBy('pointsOutdatedAt')
+        .limit(limit)
+        .pluck('id');
     },
 
-    /** A change that came after the one that was published stays to be told. */
-    async clear(id: string, outdatedAt: string): Promise<void> {
-      await db('documents')
-        .where({ id })
-        .whereRaw('points_outdated_at = ?::timestamptz', [outdatedAt])
-        .update({ pointsOutdatedAt: null });
+    /** Undefined when there is nothing to tell, or when somebody is about to. */
+    async lease(id: string): Promise<Publication | undefined> {
+      const { rows } = await db.raw<{ rows: Publication[] }>(
+        `update documents set points_leased_until = clock_timestamp() + make_interval(secs => :seconds)
+         where id = :id and points_outdated_at is not null and active_generation is not null
+           and coalesce(points_leased_until < clock_timestamp(), true)
+         returning org_id, id as document_id, active_generation as generation, active_embedding_model as model, acl,
+                   retrieval_settings,
+                   -- As text: a Date would round the microseconds away.
+                   points_outdated_at::text as outdated_at, points_leased_until::text as leased_until`,
+        { id, seconds: LEASE_SECONDS },
+      );
+      return rows[0];
+    },
+
+    /** A change that came after the one that was told stays to be told. */
+    async settle({ documentId, outdatedAt, leasedUntil }: Publication): Promise<void> {
+      await db.raw(
+        `update documents set
+           points_outdated_at = nullif(points_outdated_at, :outdatedAt::timestamptz),
+           points_leased_until = null
+         where id = :documentId and points_leased_until = :leasedUntil::timestamptz`,
+        { documentId, outdatedAt, leasedUntil },
+      );
     },
   };
 }

@@ -25,7 +25,7 @@ import type { ChunkContextsService } from './chunk-contexts.service.ts';
 import { chunkId } from './chunk-id.ts';
 import { type CutSource, createDocumentCutter } from './document-cutter.ts';
 import { createGenerationChunksRepository } from './generation-chunks.repository.ts';
-import type { ChunkText, GenerationRange, IngestionTarget, Publication } from './ingestion.model.ts';
+import type { ChunkText, GenerationRange, IngestionTarget } from './ingestion.model.ts';
 import { createIngestionRepository } from './ingestion.repository.ts';
 
 /**
@@ -112,16 +112,7 @@ export function createIngestionService(deps: {
       if (!isActive) await vectors.deleteGenerations({ orgId, documentId, from: generation, before: generation + 1 });
       throw appError('superseded');
     }
-    // A run that was cut off may come so late that its generation is active: its points were found, and go on to be.
-    if ((await repository.findStanding(of))?.activeGeneration === generation) await publish(of);
     return chunksEmbedded;
-  }
-
-  /** @returns what was published; undefined once the document is deleted or a newer generation was asked for */
-  async function publish(of: IngestDocumentInput): Promise<Publication | undefined> {
-    const publication = await repository.findPublication(of);
-    if (publication !== undefined) await vectors.publish({ ...of, ...publication });
-    return publication;
   }
 
   /** So that embedding makes them again: a mark that has no point would be believed for ever. */
@@ -285,9 +276,10 @@ export function createIngestionService(deps: {
         throw appError('vectors_missing', { detail });
       }
       for (let isActive = false; !isActive; ) {
-        const published = await publish(of);
-        if (published === undefined) throw appError('superseded');
-        isActive = await db.transaction((trx) => createIngestionRepository(trx).activate(of, published));
+        const publication = await repository.findPublication(of);
+        if (publication === undefined) throw appError('superseded');
+        await vectors.publish({ ...of, ...publication });
+        isActive = await db.transaction((trx) => createIngestionRepository(trx).activate(of, publication));
       }
       await collect({ orgId: of.orgId, documentId: of.documentId, from: 0, before: of.generation });
       await jobs.advance(jobIdOf(of), { status: 'succeeded' });

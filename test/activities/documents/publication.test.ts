@@ -50,6 +50,11 @@ describe('what the vector store is told of a document', function () {
   const isOutdated = async ({ documentId }: IngestDocumentInput) =>
     (await db('documents').where({ id: documentId }).first('pointsOutdatedAt')).pointsOutdatedAt !== null;
 
+  const endLeases = () =>
+    db('documents')
+      .whereNotNull('pointsLeasedUntil')
+      .update({ pointsLeasedUntil: db.raw("now() - interval '1 s'") });
+
   it('is there before readers see the generation', async () => {
     let activeThen: unknown = 'nobody was told';
     listen = async ({ documentId }) => {
@@ -107,6 +112,9 @@ describe('what the vector store is told of a document', function () {
     listen = () => Promise.reject(appError('service_unavailable'));
     await setRrfK(of, 11);
     expect(await isOutdated(of)).equal(true);
+    // What was sent may still arrive, so that nobody sends anything for a while.
+    await own.container.documents.publishOutdated();
+    await endLeases();
     await own.container.documents.publishOutdated().then(
       () => expect.fail('the sweep should say that the store is down'),
       () => undefined,
@@ -114,9 +122,22 @@ describe('what the vector store is told of a document', function () {
 
     told = [];
     listen = async (generation) => void told.push(generation);
+    await endLeases();
     await own.container.documents.publishOutdated();
     expect(JSON.parse(told[0]?.retrievalSettings ?? '')).include({ rrfK: 11 });
     expect(await isOutdated(of)).equal(false);
+  });
+
+  it('does not wait for a document that the store refuses', async () => {
+    const [refused, fine] = [await ingest(), await ingest()];
+    listen = () => Promise.reject(appError('service_unavailable'));
+    await Promise.all([setRrfK(refused, 14), setRrfK(fine, 14)]);
+    await endLeases();
+    listen = async ({ documentId }) => {
+      if (documentId === refused.documentId) throw appError('internal_error');
+    };
+    await own.container.documents.publishOutdated().catch(() => undefined);
+    expect(await Promise.all([refused, fine].map(isOutdated))).deep.equal([true, false]);
   });
 
   it('is the newest, also when a change comes while an older one is being told', async () => {
