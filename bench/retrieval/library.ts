@@ -4,6 +4,8 @@ import { type Container, createContainer } from '#src/container.ts';
 import type { RagConfig, RerankerType } from '#src/domain/rag-config.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { registerBody } from '#src/modules/auth/auth.schema.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { VectorStore } from '#src/ports/vector-store.ts';
 import { newPassword } from '../../scripts/secrets.ts';
 import type { MeasuredProduct } from '../measured-product.ts';
 
@@ -29,6 +31,11 @@ export type Library = {
    * `isDegraded`: something that it should have asked did not answer in time.
    */
   rank(query: string, reranking: RerankerType | null): Promise<{ chunkIds: string[]; isDegraded: boolean }>;
+  /**
+   * The same documents, searched with their vectors in Postgres: stores are compared by the same chunks, whose ids
+   * order those with equal scores.
+   */
+  inPostgres(): Promise<Pick<Library, 'configure' | 'passages' | 'rank' | 'close'>>;
   close(): Promise<void>;
 };
 
@@ -38,11 +45,18 @@ const questionTimeoutMs = 120_000;
 /** On a machine that does something else too, a reranker may be too late for a person: that says nothing of its order. */
 const attempts = 3;
 
-export async function openLibrary(product: MeasuredProduct): Promise<Library> {
-  const container = createContainer(loadConfig({ ...product.environment }), 'test');
+export async function openLibrary({ environment }: Pick<MeasuredProduct, 'environment'>): Promise<Library> {
+  const container = createContainer(loadConfig({ ...environment }), 'test');
+  return createLibrary(container, environment, await signUp(container), new Map());
+}
+
+function createLibrary(
+  container: Container,
+  environment: MeasuredProduct['environment'],
+  owner: RequestActor,
+  sources: Map<string, Source>,
+): Library {
   const { db } = container;
-  const owner = await signUp(container);
-  const sources = new Map<string, Source>();
 
   /** An ingestion that fails is an error of the benchmark: it measures complete collections. */
   async function untilIngested(): Promise<void> {
@@ -124,8 +138,26 @@ export async function openLibrary(product: MeasuredProduct): Promise<Library> {
       }
     },
 
+    async inPostgres() {
+      const other = createContainer(loadConfig({ ...environment, VECTOR_STORE: 'pgvector' }), 'test');
+      await forEach([...sources.keys()], (documentId) => copyVectors(db, container.vectors, other.vectors, documentId));
+      return createLibrary(other, environment, owner, sources);
+    },
+
     close: () => container.close(),
   };
+}
+
+async function copyVectors(db: Db, from: VectorStore, to: VectorStore, documentId: string): Promise<void> {
+  const { orgId, generation, model }: { orgId: string; generation: number; model: string } = await db('documents')
+    .where({ id: documentId })
+    .first('orgId', 'activeGeneration as generation', 'activeEmbeddingModel as model');
+  const chunkIds: string[] = await db('chunks').where({ documentId, generation }).pluck('id');
+  const points = Array.from(await from.fetch({ orgId, model, chunkIds }), ([id, vector]) => {
+    return { id, documentId, generation, vector };
+  });
+  if (points.length !== chunkIds.length) throw new Error(`Vectors of ${documentId} are missing.`);
+  await to.upsert({ orgId, model, points });
 }
 
 async function signUp({ auth }: Container): Promise<RequestActor> {

@@ -21,10 +21,17 @@ const rerankedByLlm = 'hybrid + LLM rerank';
 const sampleStep = 11;
 const sampleSize = 20;
 
-/** Every query by every way, through the product's own service. A document stands where its first chunk does. */
-export async function measureRanking(library: Library, options: { withLlm: boolean }): Promise<Measured[]> {
-  const { documents, queries } = readCranfield();
+export async function addAbstracts(library: Pick<Library, 'add'>): Promise<void> {
+  const { documents } = readCranfield();
   await library.add(documents.map(({ id, title, text }) => ({ id, name: title, text })));
+}
+
+/** Every query by every way, through the product's own service. A document stands where its first chunk does. */
+export async function measureRanking(
+  library: Pick<Library, 'configure' | 'passages' | 'rank'>,
+  options: { withLlm: boolean },
+): Promise<Measured[]> {
+  const { queries } = readCranfield();
   const sourceOf = await library.passages();
   const measured: Measured[] = [];
   for (const { name, settings } of ways) {
