@@ -1,5 +1,10 @@
 import { activityInfo } from '@temporalio/activity';
-import type { RecordAlignmentFailureInput, ScoreAlignmentInput, ScoreRoundResult } from '#src/contracts/alignment.ts';
+import type {
+  RecordAlignmentCancellationInput,
+  RecordAlignmentFailureInput,
+  ScoreAlignmentInput,
+  ScoreRoundResult,
+} from '#src/contracts/alignment.ts';
 import type { AlignmentService } from '#src/modules/alignment/alignment.service.ts';
 import { heartbeating } from './heartbeating.ts';
 
@@ -28,7 +33,7 @@ export function createAlignmentActivities({ alignment }: { alignment: AlignmentS
     recordAlignmentFailure: ({ error, ...input }: RecordAlignmentFailureInput): Promise<void> =>
       heartbeating(() => alignment.recordFailure(input, error)),
 
-    recordAlignmentCancellation: (input: ScoreAlignmentInput): Promise<void> =>
+    recordAlignmentCancellation: (input: RecordAlignmentCancellationInput): Promise<void> =>
       heartbeating(() => alignment.recordCancellation(input)),
   };
 }

@@ -11,7 +11,7 @@ import {
 import type { AlignmentActivities } from '#activities/alignment.ts';
 import { type AlignmentProgress, nudgeSignalName, type ScoreAlignmentInput } from '#src/contracts/alignment.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
-import { endOfRun, failureOf } from './failure.ts';
+import { attemptOfJob, endOfRun, failureOf } from './failure.ts';
 import { optional, quick, record } from './policies.ts';
 import { showStage } from './visibility.ts';
 
@@ -81,7 +81,7 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
     // Nothing is written after the end.
     await naming;
     throw await endOfRun(error, {
-      cancelled: () => recordAlignmentCancellation(input),
+      cancelled: () => recordAlignmentCancellation({ ...input, ...attemptOfJob() }),
       failed: (failure) => recordAlignmentFailure({ ...input, error: failure }),
     });
   }

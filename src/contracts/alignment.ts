@@ -1,3 +1,5 @@
+import type { AttemptOfJob } from './jobs.ts';
+
 /** The argument of `scoreAlignment` and of each of its activities. */
 export type ScoreAlignmentInput = { orgId: string; chatId: string };
 
@@ -6,6 +8,9 @@ export type ScoreRoundResult =
   | { scored: true; round: number; state: string; ewma: number; isUntitled: boolean }
   /** No round is waiting. */
   | { scored: false };
+
+/** What was queued since the run began, for another round, does not end with it. */
+export type RecordAlignmentCancellationInput = ScoreAlignmentInput & AttemptOfJob;
 
 export type RecordAlignmentFailureInput = ScoreAlignmentInput & { error: { code: string; message: string } };
 

@@ -3,6 +3,14 @@ import type { WorkflowStart } from '#src/contracts/jobs.ts';
 /** What came of moving a run: it was moved, it was open but not parked, or there is no open run. */
 export type MoveResult = 'moved' | 'not_parked' | 'gone';
 
+/**
+ * How far a run is. `parked` waits for a person; `stuck` is open and cannot go on by its own code; `failed` says why,
+ * with `run_terminated` for one that somebody ended by force.
+ */
+export type RunReport =
+  | { state: 'open' | 'completed' | 'cancelled' | 'unknown' }
+  | { state: 'parked' | 'stuck' | 'failed'; error: { code: string; message: string } };
+
 /** Starts durable work. The only thing that services know of the workflow engine. */
 export type Orchestrator = {
   /**
@@ -29,6 +37,8 @@ export type Orchestrator = {
   setPaused(workflowId: string, isPaused: boolean): Promise<'done' | 'unchanged' | 'gone'>;
   /** How a run ended, or that it is open, or that the engine does not know it. */
   describe(workflowId: string): Promise<'open' | 'completed' | 'failed' | 'cancelled' | 'unknown'>;
+  /** The same with what stands in its way. */
+  inspect(workflowId: string): Promise<RunReport>;
   /** Where operators see the run; null when the deployment has no such page. */
   uiUrl(workflowId: string): string | null;
   /** True when a worker polls every task queue of ours. */

@@ -2,16 +2,20 @@ import {
   isGrpcServiceError,
   ServiceError,
   WorkflowExecutionAlreadyStartedError,
+  type WorkflowExecutionDescription,
+  WorkflowFailedError,
+  type WorkflowHandle,
   WorkflowNotFoundError,
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
+import { ApplicationFailure, defineSearchAttributeKey } from '@temporalio/common';
 import { nudgeSignalName } from '#src/contracts/alignment.ts';
 import type { JobKind } from '#src/contracts/jobs.ts';
 import { retryUpdateName, skipUpdateName } from '#src/contracts/messages.ts';
 import { pauseUpdateName, resumeUpdateName } from '#src/contracts/reembedding.ts';
 import { type TaskQueue, taskQueues } from '#src/contracts/task-queues.ts';
-import { appError } from '#src/errors.ts';
+import { appError, isErrorCode } from '#src/errors.ts';
 import type { MoveResult, Orchestrator } from '#src/ports/orchestrator.ts';
 import type { TemporalConnection } from './connection.ts';
 import { searchAttributes } from './search-attributes.ts';
@@ -23,6 +27,9 @@ const POLLER_SEEN_WITHIN_MS = 70_000;
 const UPDATE_TIMEOUT_MS = 10_000;
 
 type Start = Parameters<Orchestrator['start']>[0];
+
+/** The server tries again with growing pauses: by then a moment's trouble is over. */
+const STUCK_AFTER_ATTEMPTS = 5;
 
 /** Codes of gRPC: CANCELLED, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, ABORTED and UNAVAILABLE. */
 const outages = new Set([1, 4, 8, 10, 14]);
@@ -164,20 +171,21 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
 
     async describe(workflowId) {
       const run = await call(() => workflow.getHandle(workflowId).describe().catch(unless(WorkflowNotFoundError)));
-      switch (run?.status.name) {
-        case undefined:
-          return 'unknown';
-        case 'COMPLETED':
-          return 'completed';
-        case 'CANCELLED':
-          return 'cancelled';
-        case 'FAILED':
-        case 'TERMINATED':
-        case 'TIMED_OUT':
-          return 'failed';
-        default:
-          return 'open';
-      }
+      return stateOf(run);
+    },
+
+    async inspect(workflowId) {
+      const handle = workflow.getHandle(workflowId);
+      const run = await call(() => handle.describe().catch(unless(WorkflowNotFoundError)));
+      const state = stateOf(run);
+      if (state === 'failed') return { state, error: await call(() => failureOf(handle)) };
+      if (run === undefined || state !== 'open') return { state };
+      // Workflows set it while they wait for a person.
+      const code = run.typedSearchAttributes.get(defineSearchAttributeKey('ErrorCode', 'KEYWORD'));
+      if (code !== undefined) return { state: 'parked', error: faultOf(code) };
+      if ((run.raw.pendingWorkflowTask?.attempt ?? 0) < STUCK_AFTER_ATTEMPTS) return { state };
+      const message = 'Its run cannot go on by its own code; the Temporal UI shows why (TemporalReportedProblems).';
+      return { state: 'stuck', error: { code: 'internal_error', message } };
     },
 
     uiUrl(workflowId) {
@@ -204,6 +212,40 @@ function throwFault(error: unknown): never {
     throw appError('internal_error', { detail: 'The workflow engine refuses this; the log says why.', cause: error });
   }
   throw appError('service_unavailable', { detail: 'The workflow engine does not answer.', cause: error });
+}
+
+function stateOf(run: WorkflowExecutionDescription | undefined): Awaited<ReturnType<Orchestrator['describe']>> {
+  switch (run?.status.name) {
+    case undefined:
+      return 'unknown';
+    case 'COMPLETED':
+      return 'completed';
+    case 'CANCELLED':
+      return 'cancelled';
+    case 'FAILED':
+    case 'TERMINATED':
+    case 'TIMED_OUT':
+      return 'failed';
+    default:
+      return 'open';
+  }
+}
+
+/** What a run failed with that has closed. */
+async function failureOf(run: WorkflowHandle): Promise<{ code: string; message: string }> {
+  const error: unknown = await run.result().catch((failure: unknown) => failure);
+  const cause = error instanceof WorkflowFailedError ? error.cause : undefined;
+  // A workflow fails with the code of its fault as type, and before its message.
+  if (cause instanceof ApplicationFailure && isErrorCode(cause.type ?? '')) {
+    const code = cause.type ?? '';
+    return { code, message: cause.message.replace(`${code}: `, '') };
+  }
+  if (error instanceof WorkflowFailedError) return faultOf('run_terminated');
+  throw error;
+}
+
+function faultOf(code: string): { code: string; message: string } {
+  return { code, message: isErrorCode(code) ? appError(code).message : code };
 }
 
 /** For `catch`: swallows errors of this class, where they mean that there is nothing left to do. */

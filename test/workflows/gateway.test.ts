@@ -88,6 +88,7 @@ describe('the gateway to Temporal', function () {
     await start(id, ingest);
     await runOf(id).terminate();
     expect(await orchestrator.describe(id)).equal('failed');
+    expect(await orchestrator.inspect(id)).nested.property('error.code', 'run_terminated');
     await start(id, ingest);
     expect(await orchestrator.describe(id)).equal('open');
   });

@@ -5,6 +5,10 @@ import { v7 as uuidv7 } from 'uuid';
 import type { IngestionActivities } from '#activities/ingestion.ts';
 import { retryUpdateName, skipUpdateName } from '#src/contracts/messages.ts';
 import { type AppError, appError } from '#src/errors.ts';
+import type { RunReport } from '#src/ports/orchestrator.ts';
+import { createTemporalConnection } from '#src/temporal/connection.ts';
+import { createOrchestrator } from '#src/temporal/gateway.ts';
+import { testServices } from '#test/support/services.ts';
 import { stubIngestion } from '#test/support/stub-ingestion.ts';
 import { type TestWorkers, testWorkers } from '#test/support/test-workers.ts';
 import { until } from '#test/support/until.ts';
@@ -18,6 +22,13 @@ describe('an ingestion that needs a person', function () {
     temporal = await testWorkers();
   });
   after(() => temporal.close());
+
+  async function inspect(run: WorkflowHandle): Promise<RunReport> {
+    const connection = createTemporalConnection({ address: testServices().temporalAddress, namespace: 'default' });
+    const report = await createOrchestrator(connection, { uiUrl: null }).inspect(run.workflowId);
+    await connection.close();
+    return report;
+  }
 
   const input = { orgId: 'org', documentId: 'document', generation: 1 };
   const refusedKey = () => appError('model_not_configured', { detail: 'The key was refused.' });
@@ -70,6 +81,10 @@ describe('an ingestion that needs a person', function () {
         .property('currentDetails')
         .match(/^Parked: \*\*model_not_configured\*\*\. The key was refused\./);
       expect((await run.describe()).status.name).equal('RUNNING');
+      expect(await inspect(run)).deep.equal({
+        state: 'parked',
+        error: { code: 'model_not_configured', message: appError('model_not_configured').message },
+      });
       expect(calls).not.include('recordFailure');
       await run.terminate();
     });
@@ -119,6 +134,10 @@ describe('an ingestion that needs a person', function () {
         { code: 'skipped', message: 'It was parked with model_not_configured: The key was refused.' },
       ]);
       expect(await attributeOf(run, 'ErrorCode')).equal('skipped');
+      expect(await inspect(run)).deep.equal({
+        state: 'failed',
+        error: { code: 'skipped', message: 'It was parked with model_not_configured: The key was refused.' },
+      });
     });
   });
 

@@ -1,4 +1,8 @@
-import type { ScoreAlignmentInput, ScoreRoundResult } from '#src/contracts/alignment.ts';
+import type {
+  RecordAlignmentCancellationInput,
+  ScoreAlignmentInput,
+  ScoreRoundResult,
+} from '#src/contracts/alignment.ts';
 import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ChatModel } from '#src/ports/chat-model.ts';
@@ -22,7 +26,7 @@ export function createAlignmentService(deps: {
   db: Db;
   scoreRound: RoundScorer;
   chatModel: Pick<ChatModel, 'complete'>;
-  jobs: Pick<JobsService, 'enqueue' | 'dispatch' | 'advance' | 'advanceWithin'>;
+  jobs: Pick<JobsService, 'enqueue' | 'dispatch' | 'advance' | 'advanceWithin' | 'recordCancellationOfNudged'>;
 }) {
   const { db, scoreRound, chatModel, jobs } = deps;
   const repository = createAlignmentRepository(db);
@@ -124,8 +128,8 @@ export function createAlignmentService(deps: {
       await jobs.advance(alignmentWorkflowId(input.chatId), { status: 'failed', error });
     },
 
-    async recordCancellation(input: ScoreAlignmentInput): Promise<void> {
-      await jobs.advance(alignmentWorkflowId(input.chatId), { status: 'cancelled' });
+    async recordCancellation({ chatId, startId }: RecordAlignmentCancellationInput): Promise<void> {
+      await jobs.recordCancellationOfNudged(alignmentWorkflowId(chatId), startId);
     },
   };
 }

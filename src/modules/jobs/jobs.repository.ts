@@ -76,8 +76,8 @@ export function createJobsRepository(db: Db) {
     },
 
     /** Takes open jobs that nobody looked after for `olderThanSeconds`. */
-    async claimUnchecked(limit: number, olderThanSeconds: number): Promise<Run[]> {
-      const { rows } = await db.raw<{ rows: Run[] }>(
+    async claimUnchecked(limit: number, olderThanSeconds: number): Promise<Job[]> {
+      const { rows } = await db.raw<{ rows: Job[] }>(
         `update jobs set checked_at = now()
          where id in (
            select id from jobs
@@ -85,7 +85,7 @@ export function createJobsRepository(db: Db) {
              and checked_at < now() - make_interval(secs => :olderThanSeconds)
            order by checked_at limit :limit for update skip locked
          )
-         returning id, start_id`,
+         returning *`,
         { limit, olderThanSeconds },
       );
       return rows;
@@ -103,9 +103,29 @@ export function createJobsRepository(db: Db) {
         .update({ acl: [...acl] });
     },
 
-    /** Of an attempt that is still open: its run is gone, so that it has to be started again. */
+    /**
+     * Of an attempt that is still open: its run is gone, so that it has to be started again, unless somebody has asked it
+     * to stop.
+     */
     async requeue({ id, startId }: Run): Promise<void> {
-      await jobs().where({ id, startId }).whereNull('finishedAt').update({ status: 'queued', dispatchedAt: null });
+      await db.raw(
+        `update jobs set
+           status = case when cancel_requested_at is null then 'queued' else 'cancelled' end,
+           finished_at = case when cancel_requested_at is not null then now() end,
+           dispatched_at = null, error_code = null, error_message = null, updated_at = now()
+         where id = :id and start_id = :startId and finished_at is null`,
+        { id, startId },
+      );
+    },
+
+    /** A run that waits for a person without having said so here; not when the job has moved since it was read. */
+    async noteParked({ id, startId, updatedAt }: Job, error: JobError): Promise<void> {
+      await jobs()
+        .where({ id, startId })
+        .whereIn('status', ['queued', 'running'])
+        // The driver reads milliseconds.
+        .whereRaw(`date_trunc('milliseconds', updated_at) = ?`, [updatedAt])
+        .update({ status: 'parked', errorCode: error.code, errorMessage: error.message, updatedAt: db.fn.now() });
     },
 
     /** False for one whose run did its work on another database, of which an older one was restored since. */
@@ -161,10 +181,21 @@ export function createJobsRepository(db: Db) {
       await query;
     },
 
-    /** Of a job that waits to be started. */
-    async noteRefusal({ id, startId }: Run, error: JobError): Promise<void> {
+    /** What was queued since that start waits for another run. */
+    async cancelUnlessQueuedSince(id: string, startId: string | undefined): Promise<void> {
+      const now = db.fn.now();
       await jobs()
-        .where({ id, startId, status: 'queued' })
+        .where({ id })
+        .whereNull('finishedAt')
+        .whereRaw(`(status <> 'queued' or start_id = ?)`, [startId ?? null])
+        .update({ status: 'cancelled', errorCode: null, errorMessage: null, finishedAt: now, updatedAt: now });
+    },
+
+    /** Why a job does not get on, as others than its steps see it: it is as silent as before. */
+    async noteObstacle({ id, startId }: Run, error: JobError): Promise<void> {
+      await jobs()
+        .where({ id, startId })
+        .whereIn('status', ['queued', 'running'])
         .update({ errorCode: error.code, errorMessage: error.message });
     },
 

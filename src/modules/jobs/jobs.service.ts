@@ -29,7 +29,7 @@ export type JobsService = ReturnType<typeof createJobsService>;
 /** Jobs are the truth about asynchronous work for clients, and the outbox of workflow starts. */
 export function createJobsService(deps: {
   db: Db;
-  orchestrator: Pick<Orchestrator, 'start' | 'retryParked' | 'describe' | 'uiUrl'>;
+  orchestrator: Pick<Orchestrator, 'start' | 'retryParked' | 'inspect' | 'uiUrl'>;
   logger: Pick<Logger, 'warn' | 'error'>;
 }) {
   const { db, orchestrator, logger } = deps;
@@ -40,7 +40,7 @@ export function createJobsService(deps: {
     try {
       await (job.status === 'parked' ? resume(job) : begin(job));
     } catch (error) {
-      if (isRefusal(error)) await jobs.noteRefusal(job, { code: error.code, message: error.message });
+      if (isRefusal(error)) await jobs.noteObstacle(job, { code: error.code, message: error.message });
       throw error;
     }
   }
@@ -67,27 +67,34 @@ export function createJobsService(deps: {
   async function resume(job: Job): Promise<void> {
     const result = await orchestrator.retryParked(job.id);
     await jobs.markDispatched(job);
-    if (result === 'gone') await reconcile(job);
+    if (result !== 'gone') return;
+    await reconcile(job);
+    // It was to go on, and not to be found failed.
+    await createJobMovesRepository(db).queueAgain([job.id], { bulk: job.start.bulk ?? false, graceSeconds: 0 });
   }
 
-  /** Brings a job in line with a run that was closed, or lost, behind our back. */
-  async function reconcile(job: Pick<Job, 'id' | 'startId'>): Promise<void> {
+  /** Brings a job in line with a run that was closed, or lost, or has stopped behind our back. */
+  async function reconcile(job: Job): Promise<void> {
     const { startId } = job;
-    const run = await orchestrator.describe(job.id);
-    switch (run) {
+    const run = await orchestrator.inspect(job.id);
+    switch (run.state) {
       case 'open':
         return;
+      case 'parked':
+        return jobs.noteParked(job, run.error);
+      case 'stuck':
+        return jobs.noteObstacle(job, run.error);
       case 'unknown':
         return jobs.requeue(job);
       case 'completed':
         if (!(await jobs.isDone(job))) return jobs.requeue(job);
         return jobs.advance(job.id, { status: 'succeeded' }, { startId });
       case 'cancelled':
+        // A round that came while the run was closing has nudged it in vain.
+        if (job.kind === 'alignment' && job.status === 'queued') return jobs.requeue(job);
         return jobs.advance(job.id, { status: 'cancelled' }, { startId });
-      case 'failed': {
-        const { code, message } = appError('run_terminated');
-        return jobs.advance(job.id, { status: 'failed', error: { code, message } }, { startId });
-      }
+      case 'failed':
+        return jobs.advance(job.id, { status: 'failed', error: run.error }, { startId });
     }
   }
 
@@ -151,6 +158,11 @@ export function createJobsService(deps: {
      */
     async advance(jobId: string, change: JobChange, of?: AttemptOfJob): Promise<void> {
       await jobs.advance(jobId, change, of);
+    },
+
+    /** Of a run that others nudge: what they have queued since it began waits for another one. */
+    async recordCancellationOfNudged(jobId: string, startId: string | undefined): Promise<void> {
+      await jobs.cancelUnlessQueuedSince(jobId, startId);
     },
 
     /** Says in a job why its step is being tried again. It is forgotten when the job gets on. */

@@ -4,18 +4,18 @@ import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { appError } from '#src/errors.ts';
 import { createJobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { MoveResult, Orchestrator } from '#src/ports/orchestrator.ts';
+import type { MoveResult, Orchestrator, RunReport } from '#src/ports/orchestrator.ts';
 import { createTestDatabase } from '#test/support/services.ts';
 
 /** An engine that can be down, and whose runs end as a test says. */
-type FakeEngine = Pick<Orchestrator, 'start' | 'retryParked' | 'describe' | 'uiUrl'> & {
+type FakeEngine = Pick<Orchestrator, 'start' | 'retryParked' | 'inspect' | 'uiUrl'> & {
   isDown: boolean;
   refuses: boolean;
   isClosing: boolean;
   started: string[];
   retried: string[];
   parked: MoveResult;
-  runs: Map<string, Awaited<ReturnType<Orchestrator['describe']>>>;
+  runs: Map<string, RunReport>;
 };
 
 function createFakeEngine(): FakeEngine {
@@ -39,7 +39,7 @@ function createFakeEngine(): FakeEngine {
       engine.retried.push(workflowId);
       return engine.parked;
     },
-    describe: async (workflowId) => engine.runs.get(workflowId) ?? 'open',
+    inspect: async (workflowId) => engine.runs.get(workflowId) ?? { state: 'open' },
     uiUrl: () => null,
   };
   return engine;
@@ -240,13 +240,15 @@ describe('the jobs table as an outbox', () => {
     expect(engine).deep.include({ started: [id], retried: [id] });
   });
 
-  it('a parked job whose run was ended by force shows so when it shall go on', async () => {
+  const killed: RunReport = { state: 'failed', error: { code: 'run_terminated', message: 'ended' } };
+
+  it('a parked job whose run was ended by force starts anew when it shall go on', async () => {
     const { engine, jobs } = setUp();
     const id = await park(jobs);
     engine.parked = 'gone';
-    engine.runs.set(id, 'failed');
+    engine.runs.set(id, killed);
     await jobs.dispatch(id);
-    expect(await jobOf(id)).include({ status: 'failed', errorCode: 'run_terminated' });
+    expect(await jobOf(id)).include({ status: 'queued', attempt: 2, errorCode: null, dispatchedAt: null });
   });
 
   it('more than one batch is started in one turn of the sweeper', async () => {
@@ -266,14 +268,17 @@ describe('the jobs table as an outbox', () => {
     expect(await jobOf(id)).include({ status: 'succeeded', stage: 'embed', progressDone: 64 });
   });
 
+  const fault = { code: 'model_rejected', message: 'no' };
   const endings = [
-    { run: 'open', status: 'running', errorCode: null },
-    { run: 'cancelled', status: 'cancelled', errorCode: null },
-    { run: 'failed', status: 'failed', errorCode: 'run_terminated' },
-    { run: 'unknown', status: 'queued', errorCode: null },
+    { run: { state: 'open' }, status: 'running', errorCode: null },
+    { run: { state: 'stuck', error: fault }, status: 'running', errorCode: 'model_rejected' },
+    { run: { state: 'parked', error: fault }, status: 'parked', errorCode: 'model_rejected' },
+    { run: { state: 'cancelled' }, status: 'cancelled', errorCode: null },
+    { run: { state: 'failed', error: fault }, status: 'failed', errorCode: 'model_rejected' },
+    { run: { state: 'unknown' }, status: 'queued', errorCode: null },
   ] as const;
   for (const { run, status, errorCode } of endings) {
-    it(`an open job whose run is ${run} shows as ${status}`, async () => {
+    it(`an open job whose run is ${run.state} shows as ${status}`, async () => {
       const { engine, jobs } = setUp();
       const id = await enqueue(jobs);
       await jobs.dispatch(id);
@@ -323,7 +328,7 @@ describe('the jobs table as an outbox', () => {
   it('an ingestion whose run is completed has succeeded once readers see what it made', async () => {
     const { engine, jobs } = setUp();
     const id = await ingestionOf(jobs, 1);
-    engine.runs.set(id, 'completed');
+    engine.runs.set(id, { state: 'completed' });
     await age('checkedAt');
     await jobs.reconcileOpen();
     expect(await jobOf(id)).include({ status: 'succeeded' });
@@ -332,7 +337,7 @@ describe('the jobs table as an outbox', () => {
   it('an ingestion whose run knows of a database that is gone is done again', async () => {
     const { engine, jobs } = setUp();
     const id = await ingestionOf(jobs, null);
-    engine.runs.set(id, 'completed');
+    engine.runs.set(id, { state: 'completed' });
     await age('checkedAt');
     await jobs.reconcileOpen();
     expect(await jobOf(id)).include({ status: 'queued', dispatchedAt: null, finishedAt: null });
@@ -345,7 +350,7 @@ describe('the jobs table as an outbox', () => {
     const start = { workflow: 'deleteDocument', input: { orgId, documentId }, summary: 'Delete' } as const;
     await jobs.enqueue(db, { id, kind: 'delete', orgId, createdBy, acl: [], documentId, start, requestId: null });
     await jobs.dispatch(id);
-    engine.runs.set(id, 'completed');
+    engine.runs.set(id, { state: 'completed' });
     await age('checkedAt');
     await jobs.reconcileOpen();
     expect(await jobOf(id)).include({ status: 'queued' });
@@ -357,11 +362,42 @@ describe('the jobs table as an outbox', () => {
     expect(await jobOf(id)).include({ status: 'succeeded' });
   });
 
+  it('a job that was asked to stop is not started again when its run is lost', async () => {
+    const { engine, jobs } = setUp();
+    const id = await enqueue(jobs);
+    await jobs.dispatch(id);
+    await db('jobs').where({ id }).update({ cancelRequestedAt: db.fn.now() });
+    engine.runs.set(id, { state: 'unknown' });
+    await age('checkedAt');
+    await jobs.reconcileOpen();
+    expect((await jobOf(id)).finishedAt).instanceOf(Date);
+    expect(await jobOf(id)).include({ status: 'cancelled' });
+  });
+
+  it('a run that closes as cancelled leaves alone what was queued since it began', async () => {
+    const { engine, jobs } = setUp();
+    const id = `alignment-${uuidv7()}`;
+    const start = { workflow: 'scoreAlignment', input: { orgId, chatId: uuidv7() }, summary: '' } as const;
+    const ask = () => jobs.enqueue(db, { id, kind: 'alignment', orgId, createdBy, acl: [], start, requestId: null });
+    await ask();
+    const { startId } = await jobOf(id);
+    await ask();
+    await jobs.dispatch(id);
+    await jobs.recordCancellationOfNudged(id, startId);
+    expect(await jobOf(id)).include({ status: 'queued' });
+    engine.runs.set(id, { state: 'cancelled' });
+    await age('checkedAt');
+    await jobs.reconcileOpen();
+    expect(await jobOf(id)).include({ status: 'queued', dispatchedAt: null });
+    await jobs.recordCancellationOfNudged(id, (await jobOf(id)).startId);
+    expect(await jobOf(id)).include({ status: 'cancelled' });
+  });
+
   it('all that nobody has looked after for long is seen to in one turn of the sweeper', async () => {
     const { engine, jobs } = setUp();
     for (const id of await Promise.all(Array.from({ length: 65 }, () => enqueue(jobs)))) {
       await jobs.dispatch(id);
-      engine.runs.set(id, 'cancelled');
+      engine.runs.set(id, { state: 'cancelled' });
     }
     await age('checkedAt');
     await jobs.reconcileOpen();
@@ -372,7 +408,7 @@ describe('the jobs table as an outbox', () => {
     const { engine, jobs } = setUp();
     const id = await enqueue(jobs);
     await jobs.dispatch(id);
-    engine.runs.set(id, 'unknown');
+    engine.runs.set(id, { state: 'unknown' });
     await age('checkedAt');
     await age('dispatchAfter');
     await jobs.reconcileOpen();
