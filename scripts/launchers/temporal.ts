@@ -6,7 +6,8 @@ import { serviceEnvironment } from './service-environment.ts';
 const SERVICE = 'temporal.api.workflowservice.v1.WorkflowService';
 const SERVING = 1;
 
-// As shipped, the server waits about 50 ms at every hop between tasks and flushes its database file at every write.
+// As shipped, the server waits about 50 ms at every hop between tasks and flushes its database file at every write. A
+// power cut may cost the last writes: jobs in Postgres are the truth, and are brought in line with what is left.
 const TUNING = [
   ...['--dynamic-config-value', 'history.transferProcessorMaxPollRPS=2000'],
   ...['--dynamic-config-value', 'history.timerProcessorMaxPollRPS=2000'],

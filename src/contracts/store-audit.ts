@@ -11,7 +11,13 @@ export type AuditStoresInput = {
 };
 
 /** `after` is the `next` of the page before. */
-export type AuditPageInput = { pass: AuditPass; after: string | null; repair: boolean; force?: boolean; graceSeconds: number };
+export type AuditPageInput = {
+  pass: AuditPass;
+  after: string | null;
+  repair: boolean;
+  force?: boolean;
+  graceSeconds: number;
+};
 
 /** Uploads and deletions that are under way are over within this. */
 export const auditGraceSeconds = 3_600;

@@ -13,7 +13,7 @@ import { createJobsRepository } from './jobs.repository.ts';
 
 /** The request that wrote a job starts it right after its commit; the sweeper comes after this. */
 const DISPATCH_GRACE_SECONDS = 1;
-/** Between two attempts of the sweeper at one job; longer than one call to the engine may take. */
+/** Between two attempts of the sweeper at one job. A start may make two calls of two seconds; begun twice it is one. */
 const DISPATCH_LEASE_SECONDS = 2;
 const DISPATCH_BATCH = 50;
 /** A run that was closed from outside shows in its job within a minute: this, a turn of the sweeper, and reserve. */
