@@ -72,15 +72,20 @@ export async function endOfRun(
   return CancellationScope.nonCancellable(async () => {
     if (isCancelled) {
       setCurrentDetails('Cancelled.');
-      await record.cancelled();
+      await record.cancelled().catch(endAllTheSame);
       return new CancelledFailure('The run was cancelled.');
     }
     const failure = failureOf(error);
     if (failure === undefined) return error;
     showFailure(failure);
-    await record.failed(failure);
+    await record.failed(failure).catch(endAllTheSame);
     return runFailure(failure, error);
   });
+}
+
+/** The job, which could not be told, is brought in line with the closed run: it has to say the reason of its end. */
+function endAllTheSame(error: unknown): void {
+  if (failureOf(error) === undefined) throw error;
 }
 
 function runFailure({ code, message }: Failure, cause: unknown): ApplicationFailure {

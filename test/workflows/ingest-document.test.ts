@@ -137,6 +137,22 @@ describe('ingestDocument', function () {
     });
   });
 
+  it('ends with its own fault although that cannot be recorded', async () => {
+    const { activities } = stubIngestion({
+      convertDocument: async () => {
+        throw appError('encrypted_document');
+      },
+      recordFailure: async () => {
+        throw appError('document_not_found');
+      },
+    });
+    await ingest(activities, async (run) => {
+      expect(await failureOf(run))
+        .instanceOf(ApplicationFailure)
+        .property('type', 'encrypted_document');
+    });
+  });
+
   it('fails at once with the code of a permanent fault, and records it', async () => {
     const recorded: unknown[] = [];
     const { activities, calls } = stubIngestion({
