@@ -12,7 +12,14 @@ const documentTables = {
 } as const;
 
 /** What there is of a document, so that nothing of it can be asked for once it is gone. */
-export type Traces = { documentId: string; orgId: string; blobKeys: string[]; contents: string[]; texts: Buffer[] };
+export type Traces = {
+  documentId: string;
+  orgId: string;
+  name: string;
+  blobKeys: string[];
+  contents: string[];
+  texts: Buffer[];
+};
 
 /** Of one moment: what an ingestion adds later is seen by its document's id. */
 export async function tracesOf({ container }: Stack, documentId: string): Promise<Traces> {
@@ -24,6 +31,7 @@ export async function tracesOf({ container }: Stack, documentId: string): Promis
   return {
     documentId,
     orgId: document.orgId,
+    name: document.name,
     blobKeys: made.map((source) => source.blobKey),
     contents: made.map((source) => source.contentSha256),
     texts: chunks.map((chunk) => chunk.textSha256),
@@ -43,6 +51,11 @@ export async function remainsOf({ container, config }: Stack, traces: Traces): P
     )
       remains.push(table);
   }
+  const job = await db('jobs')
+    .where({ documentId })
+    .whereRaw('position(? in start::text) > 0', [traces.name])
+    .first('id');
+  if (job) remains.push('jobs');
   const conversion = await db('conversions').where({ orgId }).whereIn('contentSha256', traces.contents).first('id');
   if (conversion) remains.push('conversions');
   const embedding = await db('embeddings')

@@ -22,9 +22,6 @@ export type IngestibleDocument = IngestionSource & {
  */
 export type IngestionPlan = { jobId: string; isQueued: boolean; superseded: readonly string[] };
 
-/** Temporal takes 400 bytes for the whole line. */
-const summaryNameLength = 80;
-
 export type GenerationsService = ReturnType<typeof createGenerationsService>;
 
 /** Opens generations of documents. A newer one takes the place of all that went before it. */
@@ -56,7 +53,8 @@ export function createGenerationsService(deps: {
       start: {
         workflow: 'ingestDocument',
         input: of,
-        summary: `Ingest ${document.name.slice(0, summaryNameLength).toWellFormed()}`,
+        // Jobs and runs outlive the document: neither keeps its name.
+        summary: `Ingest document ${of.documentId}, generation ${of.generation}`,
         bulk: isBulk,
       },
       requestId: actor.requestId,
