@@ -1,7 +1,7 @@
-import { byScoreThenId, type FusedHit } from './fusion.ts';
-
 /** A hit of one leg. Scores order a leg across groups: all BM25 scores share one index, all cosines one model. */
 export type LegHit = { id: string; score: number };
+
+export type FusedHit = { id: string; score: number };
 
 /**
  * What documents with the same retrieval settings answered. `legs` names each leg that their mode uses: the word leg
@@ -15,9 +15,10 @@ const mergeRrfK = 60;
 /**
  * Merges the answers of groups with different settings into one order, best first, ties by id.
  *
- * Ranks are taken per leg over all groups, so that a tiny group cannot buy the first rank. Each group keeps its own
- * order (fusion by its own rrfK of these ranks); its i-th chunk receives the i-th largest of the group's normalized
- * scores n = (61 / legs) · Σ 1 / (60 + rank). With one group the order is that of plain fusion.
+ * Ranks are taken per leg over all groups, from 1, so that a tiny group cannot buy the first rank. Each group keeps its
+ * own order, reciprocal rank fusion of these ranks (Cormack, Clarke and Büttcher 2009): Σ over legs of 1 / (rrfK + rank),
+ * where a leg that lacks the id adds nothing. Its i-th chunk receives the i-th largest of the group's normalized scores
+ * n = (61 / legs) · Σ 1 / (60 + rank). With one group the order is that of plain fusion.
  */
 export function mergeGroups(groups: readonly RetrievalGroup[], limit = 50): FusedHit[] {
   const ranks = globalRanks(groups);
@@ -31,6 +32,11 @@ export function mergeGroups(groups: readonly RetrievalGroup[], limit = 50): Fuse
     merged.push(head);
   }
   return merged;
+}
+
+/** Higher scores first; equal ones by id, so that an order never depends on where a hit came from. */
+export function byScoreThenId(a: FusedHit, b: FusedHit): number {
+  return b.score - a.score || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }
 
 function byHead([a]: readonly FusedHit[], [b]: readonly FusedHit[]): number {

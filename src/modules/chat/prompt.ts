@@ -1,7 +1,7 @@
 import type { Steering } from '#src/domain/alignment-steering.ts';
 import { withoutMarkers } from '#src/domain/citation-markers.ts';
 import { contextBlocks, contextRules } from '#src/domain/context-blocks.ts';
-import { contextLimits } from '#src/domain/fusion.ts';
+import { contextLimits } from '#src/domain/context-selection.ts';
 import { type TokenCounter, truncateToTokens } from '#src/domain/tokens.ts';
 import type { ModelMessage } from '#src/ports/chat-model.ts';
 

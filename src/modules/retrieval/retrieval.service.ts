@@ -1,4 +1,4 @@
-import { contextLimits, selectChunks } from '#src/domain/fusion.ts';
+import { contextLimits, selectChunks } from '#src/domain/context-selection.ts';
 import { keepTopK, planReranking, type RerankingWish } from '#src/domain/reranking.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';

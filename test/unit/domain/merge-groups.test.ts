@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { byScoreThenId, fuse } from '#src/domain/fusion.ts';
-import { type LegHit, mergeGroups, type RetrievalGroup } from '#src/domain/merge-groups.ts';
+import { byScoreThenId, type LegHit, mergeGroups, type RetrievalGroup } from '#src/domain/merge-groups.ts';
 
 const ids = 'abcdefghijklmnop'.split('');
 const modes: string[][] = [['words'], ['model-a'], ['model-b'], ['words', 'model-a'], ['words', 'model-b']];
@@ -70,10 +69,31 @@ describe('merging groups of different settings', () => {
   it('is plain fusion when there is one group', () => {
     fc.assert(
       fc.property(groupOf(ids), (only) => {
-        const legs = [...only.legs.values()].map((leg) => order([...leg].sort(byScoreThenId)));
-        expect(order(mergeGroups([only]))).deep.equal(order(fuse(legs, only.rrfK)));
+        expect(order(mergeGroups([only]))).deep.equal(order(reciprocalRanks(only, only.rrfK, [only])));
       }),
     );
+  });
+
+  it('counts ranks from 1, adds nothing for a leg that lacks the hit, and orders ties by id', () => {
+    const hits = (...found: string[]) => found.map((id, index) => ({ id, score: -index }));
+    const merged = mergeGroups([
+      {
+        rrfK: 60,
+        legs: new Map([
+          ['words', hits('a', 'b')],
+          ['model-a', hits('b')],
+        ]),
+      },
+    ]);
+    expect(merged).deep.equal([
+      { id: 'b', score: (61 / 2) * (1 / 62 + 1 / 61) },
+      { id: 'a', score: (61 / 2) * (1 / 61) },
+    ]);
+    const legs = new Map([
+      ['words', hits('b')],
+      ['model-a', hits('a')],
+    ]);
+    expect(order(mergeGroups([{ rrfK: 60, legs }]))).deep.equal(['a', 'b']);
   });
 
   it('gives the first of all legs that a group has the same score, be it one or two', () => {

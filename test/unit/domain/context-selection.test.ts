@@ -1,18 +1,5 @@
 import { expect } from 'chai';
-import { fuse, selectChunks } from '#src/domain/fusion.ts';
-
-describe('reciprocal rank fusion', () => {
-  it('counts ranks from 1 and adds nothing for an absent leg', () => {
-    expect(fuse([['a', 'b'], ['b']], 60)).to.deep.equal([
-      { id: 'b', score: 1 / 62 + 1 / 61 },
-      { id: 'a', score: 1 / 61 },
-    ]);
-  });
-
-  it('orders ties by id', () => {
-    expect(fuse([['b'], ['a']], 60).map((hit) => hit.id)).to.deep.equal(['a', 'b']);
-  });
-});
+import { selectChunks } from '#src/domain/context-selection.ts';
 
 const ids = 'abcdefghijklmnop'.split('');
 
