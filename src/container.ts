@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import pino, { type Logger } from 'pino';
 import { createFilesystemBlobStore } from './adapters/blob/filesystem-blob-store.ts';
 import { createConverter } from './adapters/converter/converter.ts';
+import { createGate } from './adapters/gate.ts';
 import { createChatModel } from './adapters/models/chat-model.ts';
 import { createEmbedder, createEmbedders } from './adapters/models/embedder.ts';
 import { createModelCatalog } from './adapters/models/model-catalog.ts';
@@ -200,7 +201,10 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     chatModel,
     models,
   });
-  const retrieval = createRetrievalService({ db, vectors, embedders, analyze, rank, models, logger });
+  // Of each leg, so that searches leave a fifth of the connections for all else.
+  const searchesAtOnce = Math.max(1, Math.floor(config.database.poolSize * 0.4));
+  const inTurn = { words: createGate(searchesAtOnce), vectors: createGate(searchesAtOnce) };
+  const retrieval = createRetrievalService({ db, vectors, embedders, analyze, rank, models, logger, inTurn });
   const chat = createChatService({
     db,
     openRound: createRoundOpener({ db, teams }),

@@ -1,5 +1,6 @@
 import type { Actor } from '#src/domain/visibility.ts';
 import { createGroupSearch } from '#src/modules/retrieval/group-search.ts';
+import { createRetrievalRepository } from '#src/modules/retrieval/retrieval.repository.ts';
 import { createWordSearchRepository } from '#src/modules/retrieval/word-search.repository.ts';
 import type { Db } from '#src/ports/database.ts';
 import { median } from '../median.ts';
@@ -69,6 +70,8 @@ function searchOf({ db, vectors }: SearchSubject, { terms, vector }: CorpusQuery
     analyze: () => terms.map((stem) => ({ stem, isStopWord: false })),
     models: { queryPrefix: async () => '' },
     logger: { warn: console.warn },
+    inTurn: { words: (search) => search(), vectors: (search) => search() },
+    repository: createRetrievalRepository(db),
   });
 }
 

@@ -6,12 +6,13 @@ import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Embedders } from '#src/ports/embedder.ts';
 import type { ReadableDocuments, VectorStore } from '#src/ports/vector-store.ts';
-import type { DocumentGroup, RetrievalDegradation } from './retrieval.model.ts';
+import type { RetrievalDegradation } from './retrieval.model.ts';
+import type { Search } from './search-plan.ts';
 import { createWordSearchRepository } from './word-search.repository.ts';
 
-/** A search of one group, or of some documents of it, for `asked` hits, of which `limit` count. */
+/** One leg of a search, or of some documents of it, for `asked` hits, of which `limit` count. */
 export type Leg = {
-  group: DocumentGroup;
+  search: Search;
   kind: 'words' | 'vectors';
   limit: number;
   asked: number;
@@ -25,13 +26,18 @@ export type LegSearchDeps = {
   analyze: AnalyzeText;
   models: Pick<ModelsService, 'queryPrefix'>;
   logger: Pick<Logger, 'warn'>;
+  /**
+   * How many searches this process has running at once: those of many groups, or of many questions, leave connections
+   * of the database for the others. Words do not wait for vectors, whose store may not answer.
+   */
+  inTurn: Record<Leg['kind'], <Result>(task: () => Promise<Result>) => Promise<Result>>;
   /** A person waits for the answer: rather words alone than a slow embedder, or a slow store. */
   patienceMs?: number;
 };
 
 /** Searches the legs of one query, which is embedded once for each model that they need. */
 export function createLegSearch(deps: LegSearchDeps) {
-  const { db, vectors, embedders, analyze, models, logger, patienceMs = 10_000 } = deps;
+  const { db, vectors, embedders, analyze, models, logger, inTurn, patienceMs = 10_000 } = deps;
   const { searchWords } = createWordSearchRepository(db);
 
   return (documents: ReadableDocuments, { query, signal }: { query: string; signal: AbortSignal }) => {
@@ -64,22 +70,23 @@ export function createLegSearch(deps: LegSearchDeps) {
       return vector;
     }
 
-    const readableOf = ({ group, onlyDocumentIds }: Leg): ReadableDocuments => ({
+    const readableOf = ({ search, onlyDocumentIds }: Leg): ReadableDocuments => ({
       ...documents,
-      retrievalSettings: [group.retrievalSettings],
+      retrievalSettings: search.groups.map(({ retrievalSettings }) => retrievalSettings),
       ...(onlyDocumentIds && { includeDocumentIds: onlyDocumentIds }),
     });
 
     async function byWords(leg: Leg): Promise<LegHit[]> {
-      const { group, asked: limit } = leg;
+      const { search, asked: limit } = leg;
       const readable = readableOf(leg);
-      const hits = await searchWords({ readable, model: group.embeddingModel, terms, limit });
+      signal.throwIfAborted();
+      const hits = await searchWords({ readable, model: search.embeddingModel, terms, limit });
       return hits.map(({ chunkId, score }) => ({ id: chunkId, score }));
     }
 
     async function byVectors(leg: Leg): Promise<LegHit[] | null> {
-      const { group, asked: limit } = leg;
-      const { embeddingModel: model, settings } = group;
+      const { search, asked: limit } = leg;
+      const { embeddingModel: model, settings } = search;
       const vector = await queryVector(model);
       // A second look at a store that has not answered would double the wait.
       if (vector === null || degradations.has('vector_store_unavailable')) return null;
@@ -87,7 +94,9 @@ export function createLegSearch(deps: LegSearchDeps) {
       const minSimilarity = settings.minVectorSimilarity;
       const waiting = patience();
       try {
-        const hits = await vectors.search({ readable, model, vector, limit, minSimilarity, signal: waiting });
+        const hits = await inTurn.vectors(() =>
+          vectors.search({ readable, model, vector, limit, minSimilarity, signal: waiting }),
+        );
         return hits.map(({ chunkId, similarity }) => ({ id: chunkId, score: similarity }));
       } catch (error) {
         if (!(error instanceof AppError) && !waiting.aborted) throw error;
@@ -97,7 +106,8 @@ export function createLegSearch(deps: LegSearchDeps) {
 
     return {
       /** Best first; null when the leg cannot answer, which `degradations` then gives a reason for. */
-      search: (leg: Leg): Promise<LegHit[] | null> => (leg.kind === 'words' ? byWords(leg) : byVectors(leg)),
+      search: (leg: Leg): Promise<LegHit[] | null> =>
+        leg.kind === 'words' ? inTurn.words(() => byWords(leg)) : byVectors(leg),
       /** Each reason once. */
       degradations: (): RetrievalDegradation[] => Array.from(degradations, (reason) => ({ reason })),
     };

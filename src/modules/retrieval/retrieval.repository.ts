@@ -7,8 +7,13 @@ import type { Candidate, DocumentGroup } from './retrieval.model.ts';
 /** Settings end with a brace, so that it is clear where the model begins. */
 const signature = 'd.retrieval_settings || d.active_embedding_model as signature';
 
+/** More are not looked for again: while that many change, a question is answered from what it found. */
+const changesLookedAt = 1_000;
+
 /** Of each group: who may read some of it mostly finds one of these, in a millisecond. */
 const documentsLookedAt = 500;
+
+export type RetrievalRepository = ReturnType<typeof createRetrievalRepository>;
 
 export function createRetrievalRepository(db: Db) {
   const readableChunks = (actor: Actor, chunkIds: readonly string[]) =>
@@ -17,6 +22,17 @@ export function createRetrievalRepository(db: Db) {
         on.on('c.orgId', 'd.orgId').andOn('c.documentId', 'd.id').andOn('c.generation', 'd.activeGeneration'),
       )
       .whereRaw('c.id = any (?::uuid[])', [[...chunkIds]]);
+
+  const activeDocuments = ({ orgId, acl, includeDocumentIds, excludeDocumentIds }: ReadableDocuments) => {
+    const query = db('documents as d')
+      .where({ orgId })
+      .whereNull('deletedAt')
+      .whereNotNull('activeGeneration')
+      .whereRaw('acl && ?::text[]', [[...acl]]);
+    if (includeDocumentIds) query.whereRaw('id = any (?::uuid[])', [[...includeDocumentIds]]);
+    if (excludeDocumentIds) query.whereRaw('id <> all (?::uuid[])', [[...excludeDocumentIds]]);
+    return query;
+  };
 
   return {
     /**
@@ -65,17 +81,21 @@ export function createRetrievalRepository(db: Db) {
       return rows;
     },
 
-    /** Those that were changed within the last seconds: they may have come to another group meanwhile. */
+    /** How many documents of each group may be read, by its signature. Reads them all. */
+    async countReadable(readable: ReadableDocuments): Promise<Map<string, number>> {
+      const rows: { signature: string; documents: number }[] = await activeDocuments(readable)
+        .select(db.raw(signature), db.raw('count(*)::integer as documents'))
+        .groupBy('signature');
+      return new Map(rows.map((row) => [row.signature, row.documents]));
+    },
+
+    /** Those that were changed within the last seconds, latest first: they may have come to another group meanwhile. */
     async listChanged(readable: ReadableDocuments, withinSeconds: number): Promise<string[]> {
-      const query = db('documents')
-        .where({ orgId: readable.orgId })
-        .whereNull('deletedAt')
-        .whereNotNull('activeGeneration')
+      return activeDocuments(readable)
         .whereRaw('updated_at >= now() - make_interval(secs => ?) and updated_at > created_at', [withinSeconds])
-        .whereRaw('acl && ?::text[]', [[...readable.acl]]);
-      if (readable.includeDocumentIds) query.whereRaw('id = any (?::uuid[])', [[...readable.includeDocumentIds]]);
-      if (readable.excludeDocumentIds) query.whereRaw('id <> all (?::uuid[])', [[...readable.excludeDocumentIds]]);
-      return query.pluck('id');
+        .orderBy('updatedAt', 'desc')
+        .limit(changesLookedAt)
+        .pluck('id');
     },
 
     /** Of those chunks that the actor may read now and that are in their document's active generation. */

@@ -17,7 +17,7 @@ export type RetrievalService = ReturnType<typeof createRetrievalService>;
 
 export type RetrieveInput = GroupQuery & {
   reranking: RerankingWish;
-  /** Of the passages together; null is the usual budget. */
+  /** Of the passages together, where that is less than the usual budget. */
   contextTokens: number | null;
 };
 
@@ -29,7 +29,7 @@ export function createRetrievalService(
 ) {
   const { db, rank, models, logger } = deps;
   const repository = createRetrievalRepository(db);
-  const search = createGroupSearch(deps);
+  const search = createGroupSearch({ ...deps, repository });
 
   /** Where the chat or a group wants it; the order stays as it is when it fails. */
   async function rerank(
@@ -75,8 +75,8 @@ export function createRetrievalService(
     /** The best of `rankChunks`, as many as a prompt should hold. Throws `service_unavailable` when no leg can answer. */
     async retrieve(actor: Actor, input: RetrieveInput): Promise<Retrieval> {
       const { ranked, degradations } = await rankChunks(actor, input);
-      const limits = { ...contextLimits, tokens: input.contextTokens ?? contextLimits.tokens };
-      return { chunks: selectChunks(ranked, limits), degradations };
+      const tokens = Math.min(contextLimits.tokens, input.contextTokens ?? contextLimits.tokens);
+      return { chunks: selectChunks(ranked, { ...contextLimits, tokens }), degradations };
     },
 
     rankChunks,

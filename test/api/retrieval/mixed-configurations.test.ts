@@ -78,7 +78,7 @@ describe('a question over documents of different configurations', () => {
     expect(await ask('loan fee')).deep.include({ vectorSearches: [], wordSearches: 0, embedded: [], texts: [] });
   });
 
-  it('costs one search of a leg for each group, at most eight at once, and one embedding for each model', async () => {
+  it('costs one search of a leg for all that are searched alike, and one embedding for each model', async () => {
     for (let rrfK = 1; rrfK <= 12; rrfK += 1) {
       for (const model of ['model-a', 'model-b']) {
         await add({ texts: [`Loan ${rrfK} of ${model}.`], model, retrieval: { rrfK } });
@@ -86,14 +86,29 @@ describe('a question over documents of different configurations', () => {
     }
     await add({ texts: ['Loan by words.'], retrieval: { mode: 'word_match' } });
     await add({ texts: ['Loan by meaning.'], model: 'model-b', retrieval: { mode: 'vector' } });
-    const { vectorSearches, wordSearches, embedded, texts, atOnce } = await ask('loan');
-    const groups = vectorSearches.map(({ readable, model }) => `${readable.retrievalSettings} ${model}`);
-    expect(new Set(groups)).length(25);
-    expect(groups).length(25);
-    expect(wordSearches).equal(25);
-    expect(atOnce).within(2, 8);
+    const { vectorSearches, wordSearches, embedded, texts } = await ask('loan');
+    const settings = vectorSearches.map(({ readable, model }) => `${model}: ${readable.retrievalSettings?.length}`);
+    expect(settings.sort()).deep.equal(['model-a: 12', 'model-b: 1', 'model-b: 12']);
+    expect(wordSearches).equal(3);
     expect(embedded.sort()).deep.equal(['model-a: model-a asks loan', 'model-b: model-b asks loan']);
     expect(texts).length(26);
+  });
+
+  it('costs no more than sixteen ways to search and one for each model, however many the documents have', async () => {
+    const common = await add({ texts: ['A loan of two.', 'Another loan of two.'], retrieval: { vectorLimit: 1 } });
+    await add({ texts: ['A third loan.'], retrieval: { vectorLimit: 1, rrfK: 1 } });
+    for (let wordMatchLimit = 101; wordMatchLimit <= 120; wordMatchLimit += 1) {
+      const model = wordMatchLimit % 2 === 0 ? 'model-a' : 'model-b';
+      await add({ texts: [`Loan ${wordMatchLimit}.`], model, retrieval: { mode: 'word_match', wordMatchLimit } });
+    }
+    const { vectorSearches, wordSearches, texts, atOnce } = await ask('loan');
+    expect(wordSearches).equal(18);
+    expect(atOnce).most(4);
+    expect(texts).length(23);
+    // The largest group keeps its own way, the smallest ones are searched by vectors too.
+    expect(vectorSearches.map(({ limit }) => limit).sort()).deep.equal([1, 50, 50]);
+    const { texts: few } = await ask('loan', { includeDocumentIds: [common.documentId] });
+    expect(few).length(2);
   });
 
   it('is answered by each document in its own way', async () => {
@@ -182,6 +197,19 @@ describe('a question over documents of different configurations', () => {
       .include.members(['Loan four.', 'Loan five.', 'Loan six.']);
     await retrieval.rankChunks(actor, { ...question('loan'), reranking: { isEnabled: false, type: null } });
     expect(asked).length(1);
+  });
+
+  it('gets passages of 3,000 tokens at most, and fewer for a model that can use fewer', async () => {
+    const texts = ['Loan one.', 'Loan two.', 'Loan three.', 'Loan four.'];
+    const { documentId } = await add({ texts });
+    await fixture.db('chunks').where({ documentId }).update({ tokenCount: 1_000 });
+    const passages = async (contextTokens: number | null) => {
+      const retrieval = fixture.createRetrieval();
+      return (await retrieval.retrieve(adaOf(organization.orgId), { ...question('loan'), contextTokens })).chunks;
+    };
+    expect(await passages(null)).length(3);
+    expect(await passages(100_000)).length(3);
+    expect(await passages(2_500)).length(2);
   });
 
   for (const fails of [false, true]) {

@@ -1,0 +1,51 @@
+import { expect } from 'chai';
+import { defaultRagConfig, type RagConfig } from '#src/domain/rag-config.ts';
+import type { DocumentGroup } from '#src/modules/retrieval/retrieval.model.ts';
+import { chooseOwnSearches, maxOwnSearches, planSearches } from '#src/modules/retrieval/search-plan.ts';
+
+function group(settings: Partial<RagConfig['retrieval']>, embeddingModel = 'model-a'): DocumentGroup {
+  const usual = defaultRagConfig({ embeddingModel, hasReranker: false }).retrieval;
+  const retrievalSettings = JSON.stringify({ ...usual, ...settings });
+  const signature = retrievalSettings + embeddingModel;
+  return { signature, settings: { ...usual, ...settings }, retrievalSettings, embeddingModel };
+}
+const noCount = async (): Promise<never> => {
+  throw new Error('nobody needs to count');
+};
+const plan = async (groups: DocumentGroup[], count: () => Promise<Map<string, number>> = noCount) =>
+  planSearches(groups, await chooseOwnSearches(groups, count));
+
+describe('which searches a question costs', () => {
+  it('is one for what differs in its fusion only, and another for all else', async () => {
+    const alike = [group({}), group({ rrfK: 1 }), group({ rrfK: 2 })];
+    const others = [group({ mode: 'vector' }), group({ vectorLimit: 9 }), group({}, 'model-b')];
+    const searches = await plan([...alike, ...others]);
+    expect(searches.map(({ groups }) => groups)).deep.equal([alike, ...others.map((each) => [each])]);
+    expect(new Set(searches.map(({ key }) => key))).length(4);
+  });
+
+  it('is never more than the limit and one for each model, and the largest groups keep their own', async () => {
+    const groups = Array.from({ length: maxOwnSearches + 10 }, (_, index) => {
+      return group({ mode: 'word_match', wordMatchLimit: index + 1, rrfK: 9 }, index % 2 ? 'model-a' : 'model-b');
+    });
+    const sizes = new Map(groups.map(({ signature }, index) => [signature, index]));
+    const searches = await plan(groups, async () => sizes);
+    expect(searches).length(maxOwnSearches + 2);
+    expect(searches.flatMap((search) => search.groups.map(({ signature }) => signature))).members([...sizes.keys()]);
+    const together = searches.filter((search) => search.groups.length > 1);
+    expect(together.map(({ embeddingModel }) => embeddingModel)).members(['model-a', 'model-b']);
+    for (const { settings, groups: members } of together) {
+      expect(settings).include({ mode: 'hybrid', wordMatchLimit: 50 });
+      for (const { signature, settings: own } of members) {
+        expect(own.rrfK).equal(60);
+        expect(sizes.get(signature)).below(10);
+      }
+    }
+  });
+
+  it('stays the same when it is asked again', async () => {
+    const groups = Array.from({ length: maxOwnSearches + 3 }, (_, index) => group({ vectorLimit: index + 1 }));
+    const [first, again] = [groups, groups.toReversed()].map((each) => chooseOwnSearches(each, async () => new Map()));
+    expect(await first).deep.equal(await again);
+  });
+});
