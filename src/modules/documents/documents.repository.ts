@@ -140,7 +140,9 @@ export function createDocumentsRepository(db: Db) {
       await db('documents')
         .where({ id: document.id })
         .update({
-          ...{ name, ...original, ragConfig: JSON.stringify(ragConfig), acl, updatedBy, updatedAt: db.fn.now() },
+          ...{ name, ...original, ragConfig: JSON.stringify(ragConfig), acl, updatedBy },
+          // Of this moment, not of the transaction's beginning: questions look for what was changed while they searched.
+          updatedAt: db.raw('clock_timestamp()'),
           pointsOutdatedAt: db.raw(
             `case when active_generation is not null
                    and (acl is distinct from ?::text[] or rag_config -> 'retrieval' is distinct from ?::jsonb)

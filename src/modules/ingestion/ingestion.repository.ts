@@ -119,7 +119,11 @@ export function createIngestionRepository(db: Db) {
     async activate(of: IngestDocumentInput, { model, acl, retrievalSettings }: Publication): Promise<boolean> {
       const flipped = await document(of)
         .where({ generation: of.generation, acl, retrievalSettings })
-        .update({ activeGeneration: of.generation, activeEmbeddingModel: model, updatedAt: db.fn.now() });
+        .update({
+          ...{ activeGeneration: of.generation, activeEmbeddingModel: model },
+          // Of this moment, not of the transaction's beginning: questions look for what was changed while they searched.
+          updatedAt: db.raw('clock_timestamp()'),
+        });
       if (flipped === 1) await generation(of).update({ activatedAt: db.fn.now() });
       return flipped === 1;
     },
