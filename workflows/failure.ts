@@ -4,6 +4,7 @@ import {
   CancellationScope,
   CancelledFailure,
   isCancellation,
+  patched,
   setCurrentDetails,
   TemporalFailure,
   TimeoutFailure,
@@ -77,8 +78,11 @@ export async function endOfRun(
     }
     const failure = failureOf(error);
     if (failure === undefined) return error;
-    showFailure(failure);
+    // An open run with an error code waits for a person, and this one does not. Those that began before say it first.
+    const recordsFirst = patched('record-before-code');
+    if (!recordsFirst) showFailure(failure);
     await record.failed(failure).catch(endAllTheSame);
+    if (recordsFirst) showFailure(failure);
     return runFailure(failure, error);
   });
 }

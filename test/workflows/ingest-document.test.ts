@@ -155,11 +155,14 @@ describe('ingestDocument', function () {
 
   it('fails at once with the code of a permanent fault, and records it', async () => {
     const recorded: unknown[] = [];
+    let codeBefore: unknown;
     const { activities, calls } = stubIngestion({
       convertDocument: async () => {
         throw appError('encrypted_document');
       },
       recordFailure: async (failure) => {
+        const { workflowId = '' } = Context.current().info.workflowExecution ?? {};
+        codeBefore = await attributeOf(temporal.client.workflow.getHandle(workflowId), 'ErrorCode');
         recorded.push(failure);
       },
     });
@@ -171,6 +174,7 @@ describe('ingestDocument', function () {
       expect(recorded).deep.equal([
         { ...input, attempt: 2, error: { code: 'encrypted_document', message: 'The file is encrypted' } },
       ]);
+      expect(codeBefore).equal(undefined);
       expect(await attributeOf(run, 'ErrorCode')).equal('encrypted_document');
       expect(await attributeOf(run, 'Stage')).equal('convert');
     });
