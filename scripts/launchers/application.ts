@@ -6,8 +6,9 @@ import { answersOk } from './http-probe.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
-// Both drain by themselves within this: streams and activities in flight may take 20 s.
-const STOP_TIMEOUT_MS = 30_000;
+// Both drain by themselves within this: streams and activities in flight may take 20 s, and what hangs is given up by
+// the worker itself after 30 s.
+const STOP_TIMEOUT_MS = 35_000;
 const READY_TIMEOUT_MS = 60_000;
 const PROBE_INTERVAL_MS = 50;
 
