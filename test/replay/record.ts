@@ -83,6 +83,14 @@ const recordings: Record<string, Recording> = {
       },
     }).activities,
   },
+  'ingest-document-failed-recorded-first': {
+    ...ingestion,
+    activities: stubIngestion({
+      convertDocument: async () => {
+        throw appError('corrupt_document');
+      },
+    }).activities,
+  },
   'ingest-document-parked-retried': {
     ...parkedIngestion(),
     meanwhile: async (run) => {
