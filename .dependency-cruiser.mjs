@@ -55,7 +55,9 @@ export default {
       from: { path: '^src/modules/([^/]+)/' },
       to: { path: '^src/modules/', pathNot: ['^src/modules/$1/', '\\.(service|schema)\\.ts$'] },
     },
-    only('modules', '^src/modules/.*(service|model)\\.ts$', '^src/(modules|contracts|domain|ports|errors)'),
+    only('modules', '^src/modules/', '^src/(modules|contracts|domain|ports|errors)', {
+      from: { pathNot: '\\.(schema|routes|repository)\\.ts$' },
+    }),
     only('schemas', '^src/modules/.*\\.schema\\.ts$', '^src/(modules|contracts|domain|ports|errors|http/fields\\.ts)'),
     only('routes', '^src/modules/.*\\.routes\\.ts$', '^src/(modules|contracts|domain|ports|errors|http)'),
     only(
