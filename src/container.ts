@@ -35,6 +35,7 @@ import { createDraftsService, type DraftsService } from './modules/drafts/drafts
 import { createEmbeddingsService, type EmbeddingsService } from './modules/embeddings/embeddings.service.ts';
 import { createFoldersService, type FoldersService } from './modules/folders/folders.service.ts';
 import { type ChunkContextsService, createChunkContextsService } from './modules/ingestion/chunk-contexts.service.ts';
+import { createDocumentCutterService } from './modules/ingestion/document-cutter.service.ts';
 import { createGenerationsService } from './modules/ingestion/generations.service.ts';
 import { createIngestionService, type IngestionService } from './modules/ingestion/ingestion.service.ts';
 import { createJobMovesService, type JobMovesService } from './modules/jobs/job-moves.service.ts';
@@ -163,12 +164,13 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     tokens,
     model: config.models.contextualModel,
   });
+  const cutter = createDocumentCutterService({ chunker, contexts });
   const ingestion = createIngestionService({
     db,
     blobs,
     converter,
-    chunker,
     embeddings,
+    cutter,
     contexts,
     vectors,
     jobs,
@@ -179,7 +181,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
 
   const chunkPreviews = createChunkPreviewsService({
     documents,
-    chunker,
+    cutter,
     contexts,
     embedders,
     models,

@@ -12,6 +12,8 @@ import type {
   Publication,
 } from './ingestion.model.ts';
 
+export type IngestionRepository = ReturnType<typeof createIngestionRepository>;
+
 export function createIngestionRepository(db: Db) {
   const generation = (of: IngestDocumentInput) =>
     db('documentGenerations').where({ orgId: of.orgId, documentId: of.documentId, generation: of.generation });

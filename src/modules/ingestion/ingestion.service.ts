@@ -16,16 +16,16 @@ import { appError } from '#src/errors.ts';
 import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import type { Chunker } from '#src/ports/chunker.ts';
 import type { Converter } from '#src/ports/converter.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
-import type { ChunkContextsService } from './chunk-contexts.service.ts';
+import type { ChunkContextsService, ConvertedBody } from './chunk-contexts.service.ts';
 import { chunkId } from './chunk-id.ts';
-import { type CutSource, createDocumentCutter } from './document-cutter.ts';
+import type { CutSource, CutStep, DocumentCutterService } from './document-cutter.service.ts';
 import { createGenerationChunksRepository } from './generation-chunks.repository.ts';
-import type { ChunkText, GenerationRange, IngestionTarget } from './ingestion.model.ts';
+import { createGenerationCollector } from './generation-collector.ts';
+import type { ChunkText, IngestionTarget } from './ingestion.model.ts';
 import { createIngestionRepository } from './ingestion.repository.ts';
 
 /**
@@ -50,17 +50,17 @@ export function createIngestionService(deps: {
   db: Db;
   blobs: Pick<BlobStore, 'withLocalFile' | 'delete'>;
   converter: Converter;
-  chunker: Chunker;
   embeddings: Pick<EmbeddingsService, 'embed' | 'hash'>;
-  contexts: Pick<ChunkContextsService, 'isOn' | 'find' | 'situate'>;
+  cutter: DocumentCutterService;
+  contexts: Pick<ChunkContextsService, 'isOn' | 'situate'>;
   vectors: Pick<VectorStore, 'upsert' | 'publish' | 'fetch' | 'countGenerations' | 'deleteGenerations'>;
   jobs: Pick<JobsService, 'advance'>;
   orchestrator: Pick<Orchestrator, 'cancel'>;
 }) {
-  const { db, blobs, converter, embeddings, contexts, vectors, jobs, orchestrator } = deps;
+  const { db, blobs, converter, embeddings, cutter, contexts, vectors, jobs, orchestrator } = deps;
   const repository = createIngestionRepository(db);
   const chunks = createGenerationChunksRepository(db);
-  const cutter = createDocumentCutter(deps);
+  const { collect, collectUnneeded } = createGenerationCollector({ blobs, vectors, repository });
   const jobIdOf = (of: IngestDocumentInput) => ingestWorkflowId(of.documentId, of.generation);
   const documentDeleted = () => appError('document_not_found', { detail: 'The document was deleted.' });
 
@@ -77,19 +77,6 @@ export function createIngestionService(deps: {
   async function cancelOlderRuns(of: IngestDocumentInput): Promise<void> {
     const older = await repository.listOlderOpenRuns(of);
     await Promise.all(older.map((jobId) => orchestrator.cancel(jobId)));
-  }
-
-  /** Rows last: they say that there is something to collect. */
-  async function collect(range: GenerationRange): Promise<void> {
-    await vectors.deleteGenerations(range);
-    for (const blobKey of await repository.listBlobKeys(range)) await blobs.delete(blobKey);
-    await repository.deleteGenerations(range);
-  }
-
-  async function collectUnneeded({ orgId, documentId }: IngestDocumentInput): Promise<void> {
-    for (const from of await repository.listUnneeded({ orgId, documentId })) {
-      await collect({ orgId, documentId, from, before: from + 1 });
-    }
   }
 
   /** Points before marks: a mark says that the point is there, and a point without its mark is written again. */
@@ -128,14 +115,20 @@ export function createIngestionService(deps: {
     }
   }
 
-  async function readSource(of: IngestDocumentInput, target: IngestionTarget): Promise<CutSource> {
+  async function readSource(of: IngestDocumentInput, target: IngestionTarget): Promise<CutSource & ConvertedBody> {
     const { conversionId, documentName, ragConfig } = target;
     const converted = conversionId === null ? undefined : await repository.readBody(of.orgId, conversionId);
     if (conversionId === null || converted === undefined) {
       throw appError('internal_error', { detail: 'The document was not converted yet.' });
     }
-    return { orgId: of.orgId, conversionId, documentName, ragConfig, ...converted };
+    return { orgId: of.orgId, conversionId, documentName, chunking: ragConfig.chunking, ...converted };
   }
+
+  /** A run that is interrupted finds the windows that it had embedded in the organization's cache. */
+  const cutStep = ({ orgId }: IngestDocumentInput, { ragConfig }: IngestionTarget, step: Step): CutStep => ({
+    ...step,
+    embed: (windows) => embeddings.embed({ orgId, model: ragConfig.embedding.model }, windows, { signal: step.signal }),
+  });
 
   /** What a newer generation, or a deletion, took over did not fail: it was given up. */
   async function endFromOutside(
@@ -193,7 +186,7 @@ export function createIngestionService(deps: {
       const target = await enter(of, 'situate');
       if (target.chunksTotal !== null) return { chunksSituated: target.chunksTotal, chunksLeft: 0 };
       const source = await readSource(of, target);
-      const { total, left } = await contexts.situate(source, await cutter.cut(source, step), {
+      const { total, left } = await contexts.situate(source, await cutter.cut(source, cutStep(of, target, step)), {
         signal: step.signal,
         report: async (done, total) => {
           await jobs.advance(jobIdOf(of), { progress: { done, total, unit: 'chunks' } });
@@ -207,7 +200,7 @@ export function createIngestionService(deps: {
     async chunk(of: IngestDocumentInput, step: Step): Promise<ChunkResult> {
       const target = await enter(of, 'chunk');
       if (target.chunksTotal !== null) return { chunksTotal: target.chunksTotal };
-      const cut = await cutter.cutSituated(await readSource(of, target), step);
+      const cut = await cutter.cutSituated(await readSource(of, target), cutStep(of, target, step));
       const made = cut.map((chunk) => ({
         ...chunk,
         id: chunkId(of, chunk.index),

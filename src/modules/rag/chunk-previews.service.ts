@@ -1,13 +1,11 @@
-import type { ChunkSource } from '#src/domain/chunk-document.ts';
 import type { Chunk } from '#src/domain/chunking.ts';
 import { type ChunkingWishes, isOverlapBelowTarget, type RagConfig, withChunking } from '#src/domain/rag-config.ts';
-import { subjectDistance } from '#src/domain/semantic-chunking.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { appError, fieldError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
 import type { ChunkContextsService } from '#src/modules/ingestion/chunk-contexts.service.ts';
+import type { CutStep, DocumentCutterService } from '#src/modules/ingestion/document-cutter.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
-import type { Chunker } from '#src/ports/chunker.ts';
 import type { Embedders } from '#src/ports/embedder.ts';
 
 /** Seconds of an embedder on two cores: somebody waits for the answer. */
@@ -26,32 +24,26 @@ export type ChunkPreviewsService = ReturnType<typeof createChunkPreviewsService>
 /** Cuts as an ingestion would, and keeps nothing of it. */
 export function createChunkPreviewsService(deps: {
   documents: Pick<DocumentsService, 'getConverted'>;
-  chunker: Chunker;
+  cutter: DocumentCutterService;
   contexts: Pick<ChunkContextsService, 'isOn' | 'find'>;
   /** Asked past the organization's cache: a text that somebody plays with is not one of its texts. */
   embedders: Embedders;
   models: Pick<ModelsService, 'refusalOf'>;
   defaultConfig: () => Promise<RagConfig>;
 }) {
-  const { documents, chunker, contexts, embedders, models, defaultConfig } = deps;
+  const { documents, cutter, contexts, embedders, models, defaultConfig } = deps;
 
   /** Throws `preview_too_large`. */
-  async function distancesBetween(windows: readonly string[], model: string, signal: AbortSignal): Promise<number[]> {
-    if (windows.length > maxPreviewWindows) {
-      throw appError('preview_too_large', {
-        detail: `A cut by meaning is previewed of at most ${maxPreviewWindows} sentences, and these are ${windows.length}.`,
-      });
-    }
-    if (windows.length === 0) return [];
-    const vectors = await embedders.of(model).embed(windows, { signal });
-    return vectors.flatMap((vector, index) => {
-      const next = vectors[index + 1];
-      return next === undefined ? [] : [subjectDistance(vector, next)];
-    });
-  }
-
-  async function distancesOf(source: ChunkSource, model: string, signal: AbortSignal): Promise<number[]> {
-    return distancesBetween(await chunker.windows(source, signal), model, signal);
+  function stepOf(model: string, signal: AbortSignal): CutStep {
+    const embed: CutStep['embed'] = (windows, windowsTotal) => {
+      if (windowsTotal > maxPreviewWindows) {
+        throw appError('preview_too_large', {
+          detail: `A cut by meaning is previewed of at most ${maxPreviewWindows} sentences, and these are ${windowsTotal}.`,
+        });
+      }
+      return embedders.of(model).embed(windows, { signal });
+    };
+    return { embed, signal };
   }
 
   return {
@@ -65,8 +57,7 @@ export function createChunkPreviewsService(deps: {
         config.embedding = { model: embeddingModel };
       }
       const source = { documentName: '', body: content, pageMap: null, chunking: config.chunking };
-      const distances = await distancesOf(source, config.embedding.model, signal);
-      const chunks = await chunker.chunk(source, distances, signal);
+      const chunks = await cutter.cut(source, stepOf(config.embedding.model, signal));
       return chunks.map((chunk) => ({ ...chunk, contextualText: null }));
     },
 
@@ -83,15 +74,11 @@ export function createChunkPreviewsService(deps: {
       const document = await documents.getConverted(actor, documentId);
       const config = withChunking(document.ragConfig, chunking);
       requireOverlapBelowTarget(config, 'overlap_tokens');
-      const { name: documentName, body, pageMap } = document;
-      const source = { documentName, body, pageMap, chunking: config.chunking };
-      const distances = await distancesOf(source, config.embedding.model, signal);
-      const chunks = await chunker.chunk(source, distances, signal);
+      const source = { ...document, documentName: document.name, chunking: config.chunking };
+      const chunks = await cutter.cutSituated(source, stepOf(config.embedding.model, signal));
       if (!contexts.isOn) return chunks;
       const found = await contexts.find(document, chunks);
-      const situations = found.map((situation) => situation ?? '');
-      const situated = await chunker.chunk({ ...source, situations }, distances, signal);
-      return situated.map((chunk, index) => ({ ...chunk, ...(found[index] === null && { contextualText: null }) }));
+      return chunks.map((chunk, index) => ({ ...chunk, ...(found[index] === null && { contextualText: null }) }));
     },
   };
 }

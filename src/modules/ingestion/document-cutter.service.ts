@@ -1,0 +1,56 @@
+import type { ChunkSource, IndexedChunk } from '#src/domain/chunk-document.ts';
+import type { RagConfig } from '#src/domain/rag-config.ts';
+import { subjectDistance } from '#src/domain/semantic-chunking.ts';
+import type { Chunker } from '#src/ports/chunker.ts';
+import type { ChunkContextsService, ConvertedBody } from './chunk-contexts.service.ts';
+
+/** Windows that are embedded before the engine hears how far the step is. */
+const BATCH_SIZE = 256;
+
+/** A text with what decides how it is cut. */
+export type CutSource = Pick<ChunkSource, 'documentName' | 'body' | 'pageMap'> & Pick<RagConfig, 'chunking'>;
+
+export type CutStep = {
+  /** Some of the windows that a cut by meaning is made from; called in their order. */
+  embed: (windows: readonly string[], windowsTotal: number) => Promise<readonly Float32Array[]>;
+  signal: AbortSignal;
+  report?: (details: unknown) => void;
+};
+
+export type DocumentCutterService = ReturnType<typeof createDocumentCutterService>;
+
+/** Cuts documents; the same source gives the same chunks. */
+export function createDocumentCutterService(deps: { chunker: Chunker; contexts: Pick<ChunkContextsService, 'find'> }) {
+  const { chunker, contexts } = deps;
+
+  /** Of each window to the next. */
+  async function distancesOf(source: CutSource, { embed, signal, report }: CutStep): Promise<number[]> {
+    const windows = await chunker.windows(source, signal);
+    const distances: number[] = [];
+    let before: Float32Array | undefined;
+    for (let start = 0; start < windows.length; start += BATCH_SIZE) {
+      for (const vector of await embed(windows.slice(start, start + BATCH_SIZE), windows.length)) {
+        if (before !== undefined) distances.push(subjectDistance(before, vector));
+        before = vector;
+      }
+      report?.({ windowsEmbedded: Math.min(start + BATCH_SIZE, windows.length), windowsTotal: windows.length });
+    }
+    return distances;
+  }
+
+  return {
+    /** Situated by their headings alone. */
+    async cut(source: CutSource, step: CutStep): Promise<IndexedChunk[]> {
+      return chunker.chunk(source, await distancesOf(source, step), step.signal);
+    },
+
+    /** With what a model has said of them. */
+    async cutSituated(source: CutSource & ConvertedBody, step: CutStep): Promise<IndexedChunk[]> {
+      const distances = await distancesOf(source, step);
+      const chunks = await chunker.chunk(source, distances, step.signal);
+      const situations = (await contexts.find(source, chunks)).map((situation) => situation ?? '');
+      if (situations.every((situation) => situation === '')) return chunks;
+      return chunker.chunk({ ...source, situations }, distances, step.signal);
+    },
+  };
+}
