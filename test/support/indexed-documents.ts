@@ -35,7 +35,9 @@ export async function addIndexedDocument(
     ...{ id: documentId, orgId, name: 'A', generation: 1, activeGeneration: 1, ragConfig, acl, ...original },
     ...{ activeEmbeddingModel: embeddingModel, createdBy: userId, updatedBy: userId },
   });
-  await db('documentGenerations').insert({ ...of, jobId: 'job', documentName: 'A', ragConfig, ...original });
+  await db('documentGenerations').insert({
+    ...{ ...of, jobId: 'job', documentName: 'A', ragConfig, chunksTotal: texts.length, ...original },
+  });
   return { ...of, chunkIds: await addIndexedChunks(db, of, texts) };
 }
 

@@ -1,15 +1,12 @@
 import { NIL } from 'uuid';
+import { within } from '#src/adapters/postgres/patience.ts';
+import { isReadable, readableValues } from '#src/adapters/postgres/readable.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { GenerationKey, VectorHit, VectorStore } from '#src/ports/vector-store.ts';
 import { indexedEmbedding, indexName, listVectorIndexes, maintainVectorIndexes } from './pgvector-index.ts';
 import { remembered } from './remembered.ts';
 
 type VectorQuery = Parameters<VectorStore['search']>[0];
-
-const isReadable = `d.org_id = :orgId and d.acl && :acl::text[]
-  and (:settings::text[] is null or d.retrieval_settings = any (:settings::text[]))
-  and (:include::uuid[] is null or d.id = any (:include::uuid[]))
-  and (:exclude::uuid[] is null or d.id <> all (:exclude::uuid[]))`;
 
 /** A model with more points than this gets an index. Reading as many took 80 ms, 25 ms of them on a machine at rest. */
 const EXACT_LIMIT = 50_000;
@@ -28,11 +25,12 @@ const KNOWN_FOR_MS = 60_000;
  * neighbour who may not be read never takes a place in the ranking. What a caller may read is scanned, which is exact;
  * where that is much, their model's HNSW index is followed until enough of them are found.
  * @param options.exactLimit up to how many points are always scanned
+ * @param options.patienceMs how long a query of a search may take before it ends with `service_unavailable`
  */
-export function createPgVectorStore(db: Db, { exactLimit = EXACT_LIMIT } = {}): VectorStore {
+export function createPgVectorStore(db: Db, { exactLimit = EXACT_LIMIT, patienceMs = 10_000 } = {}): VectorStore {
   const indexes = remembered(KNOWN_FOR_MS, () => listVectorIndexes(db));
   const countReadable = remembered(KNOWN_FOR_MS, async (_key: string, query: VectorQuery) => {
-    const { rows } = await db.raw<{ rows: { count: number }[] }>(
+    const counted = db.raw<{ rows: { count: number }[] }>(
       `select count(*) from (
          select from documents d
          join chunk_vectors v on v.org_id = d.org_id and v.document_id = d.id and v.generation = d.active_generation
@@ -41,7 +39,8 @@ export function createPgVectorStore(db: Db, { exactLimit = EXACT_LIMIT } = {}): 
        ) readable`,
       { ...bindingsOf(query), bound: exactLimit + 1 },
     );
-    return rows[0]?.count ?? 0;
+    const [row] = await within(patienceMs, counted);
+    return row?.count ?? 0;
   });
 
   /** Whether the index is there, and worth following. */
@@ -57,7 +56,7 @@ export function createPgVectorStore(db: Db, { exactLimit = EXACT_LIMIT } = {}): 
 
   async function scan(query: VectorQuery): Promise<VectorHit[]> {
     // The distance is computed after the filter on model and size: vectors of two sizes cannot be compared at all.
-    const { rows } = await db.raw<{ rows: VectorHit[] }>(
+    const scanned = db.raw<{ rows: VectorHit[] }>(
       `select v.chunk_id, 1 - (v.embedding <=> :query::vector) as similarity
        from documents d
        join chunk_vectors v on v.org_id = d.org_id and v.document_id = d.id and v.generation = d.active_generation
@@ -66,7 +65,7 @@ export function createPgVectorStore(db: Db, { exactLimit = EXACT_LIMIT } = {}): 
        limit :limit`,
       bindingsOf(query),
     );
-    return rows;
+    return within(patienceMs, scanned);
   }
 
   /** Nearest first by the index, each looked up in its document, until there are enough or it has gone on for long. */
@@ -79,7 +78,7 @@ export function createPgVectorStore(db: Db, { exactLimit = EXACT_LIMIT } = {}): 
          set local hnsw.max_scan_tuples = 40000;
          set local enable_sort = off`,
       );
-      const { rows } = await trx.raw<{ rows: VectorHit[] }>(
+      const followed = trx.raw<{ rows: VectorHit[] }>(
         `select near.chunk_id, 1 - (near.embedding <=> :query::vector) as similarity
          from (
            select v.* from (
@@ -97,7 +96,7 @@ export function createPgVectorStore(db: Db, { exactLimit = EXACT_LIMIT } = {}): 
          order by near.embedding <=> :query::vector, near.chunk_id`,
         bindingsOf(query),
       );
-      return rows;
+      return within(patienceMs, followed);
     });
   }
 
@@ -194,15 +193,11 @@ export function createPgVectorStore(db: Db, { exactLimit = EXACT_LIMIT } = {}): 
 
 function bindingsOf({ readable, model, vector, limit }: VectorQuery) {
   return {
+    ...readableValues(readable),
     // Not named vector: knex would take the cast for a parameter too.
     query: toLiteral(vector),
-    orgId: readable.orgId,
-    acl: [...readable.acl],
     model,
     dimensions: vector.length,
-    settings: readable.retrievalSettings === undefined ? null : [...readable.retrievalSettings],
-    include: readable.includeDocumentIds === undefined ? null : [...readable.includeDocumentIds],
-    exclude: readable.excludeDocumentIds === undefined ? null : [...readable.excludeDocumentIds],
     limit,
   };
 }

@@ -118,9 +118,10 @@ function couldHaveMore({ kind, limit, asked, found, confirmed }: Answer): boolea
 }
 
 function nothingAnswers(degradations: readonly RetrievalDegradation[]) {
-  const isEmbedder = degradations.some(({ reason }) => reason === 'embedder_unavailable');
-  const missing = isEmbedder ? 'the embedding service' : 'the vector store';
-  return appError('service_unavailable', {
-    detail: `The documents are set to be found by their vectors only, and ${missing} does not answer. Ask again in a moment.`,
-  });
+  const reasons = new Set(degradations.map(({ reason }) => reason));
+  const missing = reasons.has('embedder_unavailable') ? 'the embedding service' : 'the vector store';
+  const why = reasons.has('word_search_unavailable')
+    ? 'The search by words takes too long, and nothing else answers.'
+    : `The documents are set to be found by their vectors only, and ${missing} does not answer.`;
+  return appError('service_unavailable', { detail: `${why} Ask again in a moment.` });
 }

@@ -76,12 +76,19 @@ export function createLegSearch(deps: LegSearchDeps) {
       ...(onlyDocumentIds && { includeDocumentIds: onlyDocumentIds }),
     });
 
-    async function byWords(leg: Leg): Promise<LegHit[]> {
+    async function byWords(leg: Leg): Promise<LegHit[] | null> {
       const { search, asked: limit } = leg;
-      const readable = readableOf(leg);
       signal.throwIfAborted();
-      const hits = await searchWords({ readable, model: search.embeddingModel, terms, limit });
-      return hits.map(({ chunkId, score }) => ({ id: chunkId, score }));
+      // Nor is there time for another long search.
+      if (degradations.has('word_search_unavailable')) return null;
+      const readable = readableOf(leg);
+      try {
+        const hits = await searchWords({ readable, model: search.embeddingModel, terms, limit, patienceMs });
+        return hits.map(({ chunkId, score }) => ({ id: chunkId, score }));
+      } catch (error) {
+        if (!(error instanceof AppError)) throw error;
+        return goOnWithout('word_search_unavailable', error);
+      }
     }
 
     async function byVectors(leg: Leg): Promise<LegHit[] | null> {

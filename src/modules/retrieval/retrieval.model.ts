@@ -30,7 +30,7 @@ export type Candidate = RetrievedChunk & Pick<DocumentGroup, 'signature'> & Pick
 
 /** Why the answer rests on less than was asked for. */
 export type RetrievalDegradation = {
-  reason: 'embedder_unavailable' | 'vector_store_unavailable' | 'reranker_unavailable';
+  reason: 'embedder_unavailable' | 'vector_store_unavailable' | 'word_search_unavailable' | 'reranker_unavailable';
 };
 
 export type Retrieval = {

@@ -1,3 +1,5 @@
+import { within } from '#src/adapters/postgres/patience.ts';
+import { isReadable, readableValues } from '#src/adapters/postgres/readable.ts';
 import { BM25_B, BM25_K1, inverseDocumentFrequency } from '#src/domain/bm25.ts';
 import { CHUNKS_PER_BLOCK } from '#src/domain/postings.ts';
 import type { Db } from '#src/ports/database.ts';
@@ -6,27 +8,36 @@ import type { WordHit } from './retrieval.model.ts';
 
 type WeightedTerm = { term: string; chunkCount: number; weight: number };
 
-/** How much a search reads at most; what more would cost, and bring, is in docs/benchmarks.md. */
+/**
+ * How much a search reads at most, of what its caller may read; what more would cost, and bring, is in
+ * docs/benchmarks.md.
+ */
 export type WordSearchEffort = {
-  /** Of the rare terms together. The rarest one is read up to twenty times as far. */
+  /** The first ones of a query. */
+  terms: number;
+  /** Of the rare terms together. One term alone is read up to twenty times as far, and so is everything. */
   postings: number;
   /** Hits that are scored on the common terms too, for each that is asked for. */
   candidatesPerHit: number;
-  /** So many readable documents are searched by themselves, for all terms. */
+  /** So many readable documents are searched by themselves. */
   documents: number;
 };
 
-export const usualEffort: WordSearchEffort = { postings: 5_000, candidatesPerHit: 8, documents: 300 };
+const usualEffort: WordSearchEffort = { terms: 64, postings: 5_000, candidatesPerHit: 8, documents: 300 };
 
-type WordQuery = { readable: ReadableDocuments; model?: string; terms: readonly string[]; limit: number };
+/** How far one term is read, and in how many postings everything that is readable is scored, in `effort.postings`. */
+const FURTHER = 20;
 
-/** How a search goes about it; `documentIds` are the only ones that it looks at, where they are known. */
-type Plan = {
-  rare: readonly WeightedTerm[];
-  common: readonly WeightedTerm[];
-  averageLength: number;
-  documentIds: readonly string[] | null;
+type WordQuery = {
+  readable: ReadableDocuments;
+  model?: string;
+  terms: readonly string[];
+  limit: number;
+  /** How long a query may take before the search ends with `service_unavailable`. */
+  patienceMs?: number;
 };
+
+type Plan = { rare: readonly WeightedTerm[]; common: readonly WeightedTerm[]; averageLength: number };
 
 /** What a posting adds to its chunk's score, as `bm25TermScore` has it; `p` is a row of postings taken apart. */
 const termScore = `p.weight * p.frequency * (:k1::float8 + 1)
@@ -35,36 +46,63 @@ const termScore = `p.weight * p.frequency * (:k1::float8 + 1)
 /** src/domain/postings.ts packs them. */
 const unpacked = 'posting >> 24 as place, (posting >> 14) & 1023 as frequency, posting & 16383 as length';
 
-/** The likely hits, scored on the common terms too. Those of one document are looked up together. */
+const isSearchable = `${isReadable} and d.active_generation is not null
+  and (:model::text is null or d.active_embedding_model = :model)`;
+
+/** The postings of a term, one a row, in what may be read: nothing else takes a place in a limit. */
+const readablePostings = (term: string) => `
+  select t.document_id, t.generation, t.block, unnest(t.postings) as posting
+  from document_terms t
+  cross join lateral (
+    select from documents d where d.id = t.document_id and d.active_generation = t.generation and ${isSearchable} limit 1
+  ) readable
+  where t.org_id = :orgId and t.term = ${term}
+    and (:include::uuid[] is null or t.document_id = any (:include::uuid[]))`;
+
+/**
+ * The likely hits, scored on the common terms too; those of one block are looked up together. Neither a join nor an
+ * order of joins is left to the planner, which knows nothing of how many there are.
+ */
 const scoredOnAllTerms = `
-  select l.document_id, l.generation, l.block, l.place, l.score + coalesce(sum(${termScore}), 0) as total
-  from likely l
-  left join (
-    select packed.*, ${unpacked}
+  select document_id, generation, block, place, sum(score) as total
+  from (
+    select *, true as is_likely from likely
+    union all
+    select document_id, generation, block, place, ${termScore}, false
     from (
-      select t.document_id, t.generation, t.block, q.weight, unnest(t.postings) as posting
+      select l.*, q.weight, unnest(t.postings) as posting
       from (select distinct document_id, generation, block from likely) l
       cross join unnest(:commonTerms::text[], :commonWeights::float8[]) as q (term, weight)
-      join document_terms t
-        on t.org_id = :orgId and t.term = q.term
-        and t.document_id = l.document_id and t.generation = l.generation and t.block = l.block
+      cross join lateral (
+        select postings from document_terms t
+        where t.org_id = :orgId and t.term = q.term
+          and t.document_id = l.document_id and t.generation = l.generation and t.block = l.block
+        limit 1
+      ) t
     ) packed
-  ) p using (document_id, generation, block, place)
-  group by l.document_id, l.generation, l.block, l.place, l.score`;
+    cross join lateral (select weight, ${unpacked}) p
+  ) scores
+  group by document_id, generation, block, place
+  having bool_or(is_likely)`;
 
-export function createWordSearchRepository(db: Db, effort: WordSearchEffort = usualEffort) {
-  async function weigh(
-    orgId: string,
-    terms: readonly string[],
-  ): Promise<{ weighted: WeightedTerm[]; averageLength: number }> {
-    const { rows } = await db.raw<{
-      rows: { term: string; chunkCount: number; collectionChunks: number; collectionTerms: number }[];
-    }>(
+export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSearchEffort> = {}) {
+  const effort = { ...usualEffort, ...otherEffort };
+  const everything = effort.postings * FURTHER;
+
+  function ask<Row>(query: WordQuery, sql: string, values: Record<string, unknown>): Promise<Row[]> {
+    const { readable, model = null, patienceMs = 10_000 } = query;
+    const asked = db.raw<{ rows: Row[] }>(sql, { ...readableValues(readable), model, ...values });
+    return within(patienceMs, asked);
+  }
+
+  async function weigh(query: WordQuery): Promise<{ weighted: WeightedTerm[]; averageLength: number }> {
+    const rows = await ask<{ term: string; chunkCount: number; collectionChunks: number; collectionTerms: number }>(
+      query,
       `select t.term, t.chunk_count, s.chunk_count as collection_chunks, s.term_count as collection_terms
        from chunk_statistics s join term_statistics t using (org_id)
-       where org_id = ? and t.term = any (?::text[]) and t.chunk_count > 0
+       where org_id = :orgId and t.term = any (:terms::text[]) and t.chunk_count > 0
        order by t.chunk_count, t.term`,
-      [orgId, [...terms]],
+      { terms: [...new Set(query.terms)].slice(0, effort.terms) },
     );
     const [{ collectionChunks = 0, collectionTerms = 0 } = {}] = rows;
     return {
@@ -77,53 +115,70 @@ export function createWordSearchRepository(db: Db, effort: WordSearchEffort = us
     };
   }
 
-  /** The rarest terms, rarest first, as far as their postings may be read; at least one. */
-  function takeRare(weighted: readonly WeightedTerm[]): number {
-    let postings = 0;
-    let count = 0;
-    for (const { chunkCount } of weighted) {
-      postings += chunkCount;
-      if (count > 0 && postings > effort.postings) break;
-      count += 1;
-    }
-    return count;
-  }
-
-  /** Null when there are more of them than are searched by themselves. */
-  async function listFewReadable({ readable, model }: WordQuery): Promise<string[] | null> {
-    const { rows } = await db.raw<{ rows: { id: string }[] }>(
-      `select d.id from documents d where d.org_id = :orgId and ${isReadable} limit :documents::integer + 1`,
-      { ...readableValues(readable, model), documents: effort.documents },
+  /** The readable documents and how many chunks they have; null when they are more than are searched by themselves. */
+  async function listFewReadable(query: WordQuery): Promise<{ documentIds: string[]; chunkCount: number } | null> {
+    const rows = await ask<{ id: string; chunkCount: number }>(
+      query,
+      `select d.id, coalesce(g.chunks_total, 0) as chunk_count
+       from (
+         select d.id, d.active_generation from documents d where ${isSearchable} limit :documents::integer + 1
+       ) d
+       left join document_generations g on g.document_id = d.id and g.generation = d.active_generation`,
+      { documents: effort.documents },
     );
-    return rows.length > effort.documents ? null : rows.map((row) => row.id);
+    if (rows.length > effort.documents) return null;
+    const chunkCount = rows.reduce((sum, row) => sum + row.chunkCount, 0);
+    return { documentIds: rows.map((row) => row.id), chunkCount };
   }
 
-  async function find({ readable, model, limit }: WordQuery, plan: Plan): Promise<WordHit[]> {
-    const { rare, common, averageLength, documentIds } = plan;
-    const { rows } = await db.raw<{ rows: WordHit[] }>(
+  /**
+   * The terms that are rare in what may be read, as far as their postings may be read; more when these could give fewer
+   * hits than are asked for. Of the terms that are frequent beyond that, the organization's rarest comes first.
+   */
+  async function takeRare(query: WordQuery, weighted: readonly WeightedTerm[]): Promise<WeightedTerm[]> {
+    const counts = await ask<{ term: string; postings: number }>(
+      query,
+      `select q.term, (select count(*) from (${readablePostings('q.term')} limit :postings::integer + 1) p) as postings
+       from unnest(:terms::text[]) as q (term)`,
+      { terms: weighted.map(({ term }) => term), postings: effort.postings },
+    );
+    const postingsOf = new Map(counts.map(({ term, postings }) => [term, postings]));
+    const counted = weighted.map((term) => ({ term, postings: postingsOf.get(term.term) ?? 0 }));
+    const rare: WeightedTerm[] = [];
+    let read = 0;
+    let hits = 0;
+    // Equal counts stay in the order in which they came.
+    for (const { term, postings } of counted.toSorted((a, b) => a.postings - b.postings)) {
+      if (rare.length > 0 && hits >= query.limit && read + postings > effort.postings) break;
+      rare.push(term);
+      read += postings;
+      // A term is once in a chunk.
+      hits = postings;
+    }
+    return rare;
+  }
+
+  async function find(query: WordQuery, { rare, common, averageLength }: Plan): Promise<WordHit[]> {
+    const { limit } = query;
+    return ask<WordHit>(
+      query,
       `with scored as (
          select document_id, generation, block, place, sum(${termScore}) as score
          from (
-           select t.document_id, t.generation, t.block, q.weight, unnest(t.postings) as posting
+           select r.*, q.weight
            from unnest(:rareTerms::text[], :rareWeights::float8[]) as q (term, weight)
            cross join lateral (
-             select * from document_terms t
-             where t.org_id = :orgId and t.term = q.term
-               ${documentIds === null ? '' : 'and t.document_id = any (:documentIds::uuid[])'}
-             limit :rowLimit
-           ) t
+             ${readablePostings('q.term')}
+             order by t.document_id, t.generation, t.block
+             limit :everything
+           ) r
          ) packed
          cross join lateral (select weight, ${unpacked}) p
          group by document_id, generation, block, place
        ),
        best as (
-         select s.* from (select * from scored order by score desc) s
-         cross join lateral (
-           select from documents d
-           where d.org_id = :orgId and d.id = s.document_id and d.active_generation = s.generation and ${isReadable}
-           limit 1
-         ) readable
-         order by s.score desc
+         select * from scored
+         order by score desc
          fetch first :candidates rows with ties
        ),
        likely as (
@@ -144,15 +199,13 @@ export function createWordSearchRepository(db: Db, effort: WordSearchEffort = us
        order by ranked.total desc, c.id
        limit :limit`,
       {
-        ...readableValues(readable, model),
-        documentIds: [...(documentIds ?? [])],
         rareTerms: rare.map(({ term }) => term),
         rareWeights: rare.map(({ weight }) => weight),
         commonTerms: common.map(({ term }) => term),
         commonWeights: common.map(({ weight }) => weight),
         // However often a term is repeated, it adds less than this.
         reachable: common.reduce((sum, { weight }) => sum + weight * (BM25_K1 + 1), 0),
-        rowLimit: effort.postings * 20,
+        everything,
         candidates: common.length === 0 ? limit : limit * effort.candidatesPerHit,
         limit,
         averageLength,
@@ -160,51 +213,32 @@ export function createWordSearchRepository(db: Db, effort: WordSearchEffort = us
         b: BM25_B,
       },
     );
-    return rows;
   }
 
   return {
     /**
      * BM25 (Robertson and Zaragoza 2009) over active chunks, best first, ties by chunk id. The statistics are the
-     * organization's, so that a score does not depend on who asks; what comes back is only what `readable` opens.
+     * organization's, so that a score does not depend on who asks. That is all by which a document that may not be read
+     * changes anything: what is read, and counted, and limited, is what `readable` opens.
      *
-     * Where the query's terms have few postings, and in few documents, everything is scored. Else candidates are the
-     * chunks that have one of the rarest terms, and of them only those are scored on the common terms too which could
-     * still come among the best, would they have these terms as often as can be. When that gives fewer hits than are
-     * asked for, because most of these chunks are not to be read, the common terms are searched as well.
+     * Where the query's terms have few postings, or the readable documents few chunks, everything is scored. Else
+     * candidates are the chunks that have one of the rarest terms, and of them only those are scored on the common terms
+     * too which could still come among the best, would they have these terms as often as can be.
      * @param query.terms repeated ones count once
      */
     async searchWords(query: WordQuery): Promise<WordHit[]> {
-      const { readable, terms, limit } = query;
-      if (terms.length === 0) return [];
-      const { weighted, averageLength } = await weigh(readable.orgId, terms);
+      if (query.terms.length === 0) return [];
+      const { weighted, averageLength } = await weigh(query);
       if (weighted.length === 0) return [];
-      const all = { rare: weighted, common: [], averageLength, documentIds: readable.includeDocumentIds ?? null };
-      if (all.documentIds !== null) return find(query, all);
+      const all = { rare: weighted, common: [], averageLength };
+      if (weighted.reduce((sum, { chunkCount }) => sum + chunkCount, 0) <= effort.postings) return find(query, all);
 
-      const rareCount = takeRare(weighted);
-      if (rareCount === weighted.length) return find(query, all);
-      const documentIds = await listFewReadable(query);
-      if (documentIds !== null) return find(query, { ...all, documentIds });
-      const rareFirst = { ...all, rare: weighted.slice(0, rareCount), common: weighted.slice(rareCount) };
-      const hits = await find(query, rareFirst);
-      return hits.length < limit ? find(query, all) : hits;
+      const few = await listFewReadable(query);
+      const own: WordQuery =
+        few === null ? query : { ...query, readable: { ...query.readable, includeDocumentIds: few.documentIds } };
+      if (few !== null && few.chunkCount * weighted.length <= everything) return find(own, all);
+      const rare = await takeRare(own, weighted);
+      return find(own, { ...all, rare, common: weighted.filter((term) => !rare.includes(term)) });
     },
-  };
-}
-
-/** What a query says of documents besides their names. */
-const isReadable = `d.active_generation is not null and d.acl && :acl::text[]
-           and (:model::text is null or d.active_embedding_model = :model)
-           and (:settings::text[] is null or d.retrieval_settings = any (:settings::text[]))
-           and (:exclude::uuid[] is null or d.id <> all (:exclude::uuid[]))`;
-
-function readableValues({ orgId, acl, retrievalSettings, excludeDocumentIds }: ReadableDocuments, model?: string) {
-  return {
-    orgId,
-    acl: [...acl],
-    model: model ?? null,
-    settings: retrievalSettings === undefined ? null : [...retrievalSettings],
-    exclude: excludeDocumentIds === undefined ? null : [...excludeDocumentIds],
   };
 }

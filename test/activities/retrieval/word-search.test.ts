@@ -1,12 +1,14 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
+import fc from 'fast-check';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { bm25TermScore } from '#src/domain/bm25.ts';
 import { contentStems } from '#src/domain/text-analysis.ts';
 import { createWordSearchRepository, type WordSearchEffort } from '#src/modules/retrieval/word-search.repository.ts';
 import type { Db } from '#src/ports/database.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
 import { addIndexedDocument, addOrganization, embeddingModel } from '#test/support/indexed-documents.ts';
 import { createTestDatabase } from '#test/support/services.ts';
 import { readCranfield } from '../../../bench/retrieval/cranfield.ts';
@@ -53,7 +55,7 @@ describe('the search by words over many chunks', function () {
     owner = await addOrganization(db);
   });
 
-  const search = (terms: readonly string[], limit = 10, effort?: WordSearchEffort) =>
+  const search = (terms: readonly string[], limit = 10, effort?: Partial<WordSearchEffort>) =>
     createWordSearchRepository(db, effort).searchWords({ readable: { orgId: owner.orgId, acl }, terms, limit });
 
   async function add(texts: readonly string[], chunksEach = 5): Promise<Map<string, string[]>> {
@@ -101,7 +103,7 @@ describe('the search by words over many chunks', function () {
     );
     const right = [...texts.keys()].sort();
     expect((await search(['blue'], 7)).map((hit) => hit.chunkId)).deep.equal(right.slice(0, 7));
-    const hits = await search(['blue', 'word'], 7, { postings: 1, candidatesPerHit: 1, documents: 0 });
+    const hits = await search(['blue', 'word'], 7, { postings: 2, candidatesPerHit: 1, documents: 0 });
     expect(hits.map((hit) => hit.chunkId)).deep.equal(right.slice(0, 7));
   });
 
@@ -115,11 +117,10 @@ describe('the search by words over many chunks', function () {
   it('answers a query of hundreds of words', async () => {
     const texts = await add(zipfTexts(300));
     const terms = Array.from({ length: 700 }, (_, index) => `w${index}`);
-    expectSame(
-      await search(terms, 50, { postings: 100_000, candidatesPerHit: 4, documents: 0 }),
-      scoreAll(texts, terms).slice(0, 50),
-    );
-    expect(await search(terms, 50, { postings: 500, candidatesPerHit: 4, documents: 0 })).length(50);
+    const right = scoreAll(texts, terms).slice(0, 50);
+    expectSame(await search(terms, 50, { terms: 700, postings: 100_000, documents: 0 }), right);
+    expect(await search(terms, 50, { terms: 700, postings: 500, documents: 0 })).length(50);
+    expectSame(await search(terms, 50), scoreAll(texts, terms.slice(0, 64)).slice(0, 50));
   });
 
   it('finds only what is readable, active, of the model and the settings, and in the documents asked for', async () => {
@@ -158,6 +159,69 @@ describe('the search by words over many chunks', function () {
       const hits = await search(['blue', 'appl'], 10, { postings: 3, candidatesPerHit: 1, documents });
       expect(hits.map((hit) => hit.chunkId)).deep.equal(mine.chunkIds);
     }
+  });
+
+  it('looks beyond the rare words where too little that may be read has them, and no further than it has to', async () => {
+    const texts = Array.from({ length: 40 }, (_, index) => `blue ${index < 20 ? 'paint' : 'sky'}`);
+    const mine = await addIndexedDocument(db, owner, [...texts, 'red apple']);
+    for (let others = 0; others < 5; others += 1) {
+      await addIndexedDocument(db, owner, [...texts, 'apple'], { acl: ['user:bob'] });
+    }
+    const terms = ['blue', 'appl', 'red', 'paint'];
+    const effort = { postings: 2, candidatesPerHit: 10, documents: 0 };
+    // The apple and the red are rare, the paint is more than may be read, and blue is nowhere but where paint is too.
+    const hits = await search(terms, 5, effort);
+    expect(hits[0]?.chunkId).equal(mine.chunkIds[40]);
+    expect(hits.slice(1).every(({ chunkId }) => mine.chunkIds.slice(0, 20).includes(chunkId))).equal(true);
+    expect(hits).length(5);
+    // Of paint and of blue no more than twenty times the postings.
+    expect(await search(terms, 50, { ...effort, postings: 1 })).length(21);
+    expect(await search(['blue'], 50, { ...effort, postings: 1 })).length(20);
+  });
+
+  it('reads of documents that may not be read only how often words are in all', async () => {
+    const word = fc.constantFrom('loan', 'fee', 'bank', 'hous', 'rate', 'year');
+    const texts = fc.array(
+      fc.array(word, { minLength: 1, maxLength: 4 }).map((words) => words.join(' ')),
+      { minLength: 1, maxLength: 6 },
+    );
+    const effort = fc.record({
+      terms: fc.integer({ min: 1, max: 5 }),
+      postings: fc.integer({ min: 1, max: 8 }),
+      candidatesPerHit: fc.integer({ min: 1, max: 3 }),
+      documents: fc.integer({ min: 0, max: 2 }),
+    });
+    const query = fc.record({
+      terms: fc.array(word, { minLength: 1, maxLength: 5 }),
+      limit: fc.integer({ min: 1, max: 8 }),
+    });
+    const documents = fc.array(fc.record({ texts, isMine: fc.boolean() }), { minLength: 1, maxLength: 6 });
+    await fc.assert(
+      fc.asyncProperty(documents, query, effort, async (stored, { terms, limit }, how) => {
+        owner = await addOrganization(db);
+        const unreadable: string[] = [];
+        for (const { texts: own, isMine } of stored) {
+          const { documentId } = await addIndexedDocument(db, owner, own, { acl: isMine ? acl : ['user:bob'] });
+          if (!isMine) unreadable.push(documentId);
+        }
+        const found = await search(terms, limit, how);
+        await db('documents').whereIn('id', unreadable).delete();
+        expect(await db('documentTerms').whereIn('documentId', unreadable)).length(0);
+        expect(await search(terms, limit, how)).deep.equal(found);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('ends when it takes longer than its caller waits', async () => {
+    await add(zipfTexts(50));
+    const { searchWords } = createWordSearchRepository(db);
+    const query = { readable: { orgId: owner.orgId, acl }, terms: ['w1'], limit: 5, patienceMs: 100 };
+    await db.transaction(async (trx) => {
+      await trx.raw('lock table document_terms in access exclusive mode');
+      expect(await appErrorCode(searchWords(query))).equal('service_unavailable');
+    });
+    expect(await searchWords({ ...query, patienceMs: 10_000 })).length(5);
   });
 
   it('gives on Cranfield what scoring everything gives', async function () {

@@ -110,6 +110,21 @@ describe('a question while a service is down', () => {
     });
   });
 
+  it('goes on by vectors when the words take longer, and is refused when there are only words', async () => {
+    await add({ texts: ['Loan.'] });
+    await fixture.db.transaction(async (trx) => {
+      await trx.raw('lock table document_terms in access exclusive mode');
+      const parts = { patienceMs: 1_000 };
+      expect(await found(parts)).deep.equal({ texts: ['Loan.'], reasons: ['word_search_unavailable'] });
+      await trx('documents').where({ orgId: organization.orgId }).delete();
+    });
+    await add({ texts: ['Loan.'], retrieval: { mode: 'word_match' } });
+    await fixture.db.transaction(async (trx) => {
+      await trx.raw('lock table document_terms in access exclusive mode');
+      expect(await appErrorCode(ask({ patienceMs: 200 }))).equal('service_unavailable');
+    });
+  });
+
   it('hears nothing of documents that it may not find', async () => {
     await add({ texts: ['Loan.'], retrieval: { mode: 'word_match' } });
     await add({ texts: ['Loan.'], acl: ['user:eve'] });
