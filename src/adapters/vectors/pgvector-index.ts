@@ -42,8 +42,9 @@ export async function maintainVectorIndexes(db: Db, limit: number): Promise<void
     const [support] = await run<{ isThere: boolean }>(
       `select string_to_array(extversion, '.')::integer[] >= '{0,8}' as is_there from pg_extension where extname = 'vector'`,
     );
+    if (!support?.isThere) return;
     const [turn] = await run<{ isOurs: boolean }>(`select pg_try_advisory_lock(hashtext('${PREFIX}')) as is_ours`);
-    if (!support?.isThere || !turn?.isOurs) return;
+    if (!turn?.isOurs) return;
     try {
       await run('set statement_timeout = 0');
       await run("set maintenance_work_mem = '512MB'");
