@@ -51,9 +51,10 @@ export async function indexWords(trx: Db, of: Generation, chunks: readonly Chunk
 /**
  * Deletes chunks with their postings and what was counted of them: some thousand at most. To be called in a
  * transaction, again until nothing is left.
- * @returns of each deleted chunk the hash of its text
+ * @returns of each deleted chunk the hash of its text: of none when another transaction came first; null when nothing
+ * is left
  */
-export async function deleteIndexedChunks(trx: Db, range: GenerationRange): Promise<Buffer[]> {
+export async function deleteIndexedChunks(trx: Db, range: GenerationRange): Promise<Buffer[] | null> {
   const { rows: first } = await trx.raw<{ rows: { generation: number; block: number }[] }>(
     `select generation, chunk_index / ${CHUNKS_PER_BLOCK} as block from chunks
      where org_id = :orgId and document_id = :documentId
@@ -63,7 +64,7 @@ export async function deleteIndexedChunks(trx: Db, range: GenerationRange): Prom
     range,
   );
   const [start] = first;
-  if (start === undefined) return [];
+  if (start === undefined) return null;
   const part = {
     orgId: range.orgId,
     documentId: range.documentId,
@@ -112,7 +113,7 @@ export async function deleteGenerationsWith(
   range: GenerationRange,
   last: (trx: Db) => Promise<unknown>,
 ): Promise<void> {
-  while ((await db.transaction((trx) => deleteIndexedChunks(trx, range))).length > 0);
+  while ((await db.transaction((trx) => deleteIndexedChunks(trx, range))) !== null);
   await db.transaction(async (trx) => {
     // Whoever still writes chunks holds its generation: they are counted, and must not go uncounted with it.
     const { orgId, documentId, from, before } = range;
@@ -122,7 +123,7 @@ export async function deleteGenerationsWith(
       .orderBy('generation')
       .forUpdate()
       .select('generation');
-    while ((await deleteIndexedChunks(trx, range)).length > 0);
+    while ((await deleteIndexedChunks(trx, range)) !== null);
     await last(trx);
   });
 }

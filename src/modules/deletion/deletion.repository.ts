@@ -11,9 +11,9 @@ export function createDeletionRepository(db: Db) {
   });
 
   return {
-    /** A part of them. @returns of each the hash of its text; none when nothing is left */
-    deleteChunks(of: DeleteDocumentInput): Promise<Buffer[]> {
-      return deleteIndexedChunks(db, allGenerationsOf(of));
+    /** A part of them. @returns of each the hash of its text; null when nothing is left */
+    deleteChunks(of: DeleteDocumentInput): Promise<Buffer[] | null> {
+      return db.transaction((trx) => deleteIndexedChunks(trx, allGenerationsOf(of)));
     },
 
     /** The originals of the document and of its generations. */

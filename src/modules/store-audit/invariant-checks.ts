@@ -5,6 +5,7 @@ import { roundsAreContiguous } from './invariants/rounds-are-contiguous.ts';
 import { scoresRefold } from './invariants/scores-refold.ts';
 import { uploadsEnd } from './invariants/uploads-end.ts';
 import { versionChainsAreLinear } from './invariants/version-chains-are-linear.ts';
+import { wordsAreCounted } from './invariants/words-are-counted.ts';
 import type {
   InvariantCheck,
   InvariantDeps,
@@ -19,6 +20,7 @@ const VIOLATIONS_KEPT = 20;
 const checks: InvariantCheck[] = [
   uploadsEnd,
   chunksMatchPoints,
+  wordsAreCounted,
   nothingIsOrphaned,
   roundsAreContiguous,
   scoresRefold,

@@ -9,7 +9,16 @@ import {
   type IndexedDocument,
 } from '#test/support/indexed-documents.ts';
 import { createTestDatabase } from '#test/support/services.ts';
+import { until } from '#test/support/until.ts';
 import { down, up } from '../../../migrations/20261122000500_word_index.ts';
+
+const untilOneWaits = (db: Db) =>
+  until('a transaction waits for another', async () => {
+    const { rows } = await db.raw<{ rows: object[] }>(
+      `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    );
+    return rows.length > 0 ? rows : null;
+  });
 
 const vocabulary = Array.from({ length: 60 }, (_, index) => `word${index}`);
 
@@ -85,12 +94,30 @@ describe('the statistics of words', () => {
       Array.from({ length: 2_100 }, (_, index) => text(index)),
     );
     const range = { ...document, from: 0, before: null };
-    const parts: number[] = [];
-    for (let deleted = -1; deleted !== 0; parts.push(deleted)) {
-      deleted = (await db.transaction((trx) => deleteIndexedChunks(trx, range))).length;
+    for (const part of [2_048, 52, undefined]) {
+      const deleted = await db.transaction((trx) => deleteIndexedChunks(trx, range));
+      expect(deleted?.length).equal(part);
       expect(await statistics()).deep.equal(await recount());
     }
-    expect(parts).deep.equal([2_048, 52, 0]);
+  });
+
+  it('are exact when a document is removed twice at the same time', async () => {
+    const document = await addIndexedDocument(
+      db,
+      owner,
+      Array.from({ length: 4_200 }, (_, index) => `word${index % 60}`),
+    );
+    const range = { ...document, from: 0, before: null };
+    let second: Promise<Buffer[] | null> | undefined;
+    await db.transaction(async (first) => {
+      expect((await deleteIndexedChunks(first, range))?.length).equal(2_048);
+      second = db.transaction((trx) => deleteIndexedChunks(trx, range));
+      await untilOneWaits(db);
+    });
+    expect(await second).deep.equal([]);
+    await Promise.all([remove(document), remove(document), remove(document)]);
+    expect(await db('chunks').where({ orgId: owner.orgId })).deep.equal([]);
+    expect(await statistics()).deep.equal({ chunks: { chunkCount: 0, termCount: 0 }, terms: {} });
   });
 
   it('are exact when a step that was cut off stores its chunks while its generation is deleted', async () => {

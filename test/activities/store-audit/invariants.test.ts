@@ -10,6 +10,7 @@ import type { Db } from '#src/ports/database.ts';
 import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
 import { publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
+import { addIndexedChunks } from '#test/support/indexed-documents.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
 describe('the invariants', function () {
@@ -27,7 +28,7 @@ describe('the invariants', function () {
   });
   after(() => own.close());
   afterEach(async () => {
-    await db.raw('truncate documents, chats, drafts, jobs, chunk_vectors cascade');
+    await db.raw('truncate documents, chats, drafts, jobs, chunk_vectors, chunk_statistics, term_statistics cascade');
     for (const blob of await own.container.blobs.list({ after: null, limit: 1_000 })) {
       await own.container.blobs.delete(blob.key);
     }
@@ -53,19 +54,8 @@ describe('the invariants', function () {
   /** A document of two chunks that readers see, as an ingestion leaves it. */
   async function addReadable(): Promise<{ documentId: string; chunkIds: string[] }> {
     const documentId = await upload();
-    const chunkIds = [uuidv7(), uuidv7()];
     const of = { orgId: ada.orgId, documentId, generation: 1 };
-    const text = { content: 'Some words.', chunkKind: 'text', tokenCount: 2, contentOffset: 0, pageNumber: 1 };
-    await db('chunks').insert(
-      chunkIds.map((id, chunkIndex) => ({
-        ...of,
-        ...text,
-        id,
-        chunkIndex,
-        termCount: 2,
-        textSha256: Buffer.from('x'),
-      })),
-    );
+    const chunkIds = await addIndexedChunks(db, of, ['Some words.', 'Some words.']);
     const points = chunkIds.map((id) => ({ ...of, id, vector: Float32Array.of(1, 0) }));
     await createPgVectorStore(db).upsert({ orgId: ada.orgId, model: 'some-model', points });
     await db('documentGenerations').where({ documentId }).update({ chunksTotal: 2 });
@@ -112,8 +102,18 @@ describe('the invariants', function () {
     it('misses a chunk', async () => {
       const { documentId, chunkIds } = await addReadable();
       await db('chunks').where({ id: chunkIds[0] }).delete();
+      await db('chunkStatistics').update({ chunkCount: 1, termCount: 1 });
       await db('chunkVectors').where({ chunkId: chunkIds[0] }).delete();
       await expectViolation('I2', /Of 2 chunks there are 1, with indices from 1 to 1/, documentId);
+    });
+
+    it('misses what a search by words counts', async () => {
+      await addReadable();
+      await db('termStatistics').where({ term: 'word' }).update({ chunkCount: 3 });
+      await expectViolation('I2', /The chunks of 1 words are not as many as are counted/);
+      await db('termStatistics').where({ term: 'word' }).update({ chunkCount: 2 });
+      await db('chunkStatistics').update({ chunkCount: 5 });
+      await expectViolation('I2', /5 chunks of 2 words are counted, and there are 2 of 2/);
     });
 
     it('misses a vector whose place a stranger has', async () => {
