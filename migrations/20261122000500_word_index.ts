@@ -2,6 +2,13 @@ import type { Knex } from 'knex';
 
 export async function up(knex: Knex): Promise<void> {
   await knex.raw(`
+    -- What is written while it is copied would be lost.
+    lock table chunks, chunk_terms in exclusive mode;
+
+    -- Begins with what the old index was for.
+    alter table document_generations add unique (org_id, document_id, generation);
+    drop index document_generations_document_idx;
+
     -- BM25 postings. Organization first: statistics and hits never cross a tenant. A row holds a term's postings in 128
     -- chunks that follow each other; what an integer of postings says is in src/domain/postings.ts. They are in the
     -- index too, so that a search reads the rows of a term side by side.
@@ -13,11 +20,12 @@ export async function up(knex: Knex): Promise<void> {
       block integer not null,
       postings integer[] not null,
       primary key (org_id, term, document_id, generation, block) include (postings),
-      foreign key (document_id, generation) references document_generations (document_id, generation) on delete cascade
+      foreign key (org_id, document_id, generation)
+        references document_generations (org_id, document_id, generation) on delete cascade
     )
     -- Searches may read the index alone where the table was vacuumed since its last change.
     with (autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_vacuum_scale_factor = 0.05);
-    create index document_terms_generation_idx on document_terms (document_id, generation);
+    create index document_terms_generation_idx on document_terms (document_id, generation, block);
 
     -- In how many of an organization's chunks a term is, and how many chunks, of how many terms, there are: of every
     -- stored generation. They change in the transaction that inserts or deletes the chunks.
@@ -78,5 +86,7 @@ export async function down(knex: Knex): Promise<void> {
       and c.chunk_index = t.block * 128 + (posting >> 24);
 
     drop table document_terms, term_statistics, chunk_statistics;
+    create index document_generations_document_idx on document_generations (org_id, document_id);
+    alter table document_generations drop constraint document_generations_org_id_document_id_generation_key;
   `);
 }
