@@ -94,7 +94,12 @@ export function createChunkContextsService(deps: {
     ): Promise<{ total: number; left: number }> {
       if (model === null) return { total: 0, left: 0 };
       const source = sourceOf(of, model);
-      const passages = new Map(chunks.map((chunk) => [sha256(chunk.content).toString('hex'), chunk]));
+      // What is said of equal ones is said of where the first of them stands.
+      const passages = new Map<string, Passage>();
+      for (const chunk of chunks) {
+        const hash = sha256(chunk.content).toString('hex');
+        if (!passages.has(hash)) passages.set(hash, chunk);
+      }
       const total = passages.size;
       const known = await repository.find(
         source,

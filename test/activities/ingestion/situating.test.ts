@@ -96,6 +96,18 @@ describe('chunks that a model situates', function () {
     expect(model.requests).length(4);
   });
 
+  it('are situated where they stand first, when the same text comes again', async () => {
+    const same = `# Same\n\n${'The rule of Same is short. '.repeat(3).trim()}`;
+    const part = (index: number) => `Line ${index} of the part is as long as the others. `.repeat(400).trim();
+    const of = await upload([same, part(1), part(2), part(3), part(4), same, part(5)].join('\n\n'));
+    await convert(of);
+    await run('situateChunks', of);
+    const asked = model.requests.flatMap(({ messages }) => messages.at(-1)?.content ?? []);
+    const ofSame = asked.filter((text) => /passage>>\n# Same/.test(text));
+    expect(ofSame).length(1);
+    expect(ofSame[0]).include('Line 1 of').not.include('Line 4 of');
+  });
+
   it('are previewed with what it has said so far', async () => {
     const of = await upload(`${body}\n\nAn end.`);
     await convert(of);
