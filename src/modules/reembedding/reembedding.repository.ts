@@ -29,6 +29,16 @@ export function createReembeddingRepository(db: Db) {
       return (await admins.select<{ userId: string }[]>('userId')).map(({ userId }) => userId);
     },
 
+    /** Those that were set to another model, or added with one, since they were looked at. */
+    async countOfAnotherModel({ orgId, model }: { orgId: string; model: string }): Promise<number> {
+      const [row] = await db('documents')
+        .where({ orgId })
+        .whereNull('deletedAt')
+        .whereRaw(`rag_config #>> '{embedding,model}' <> ?`, [model])
+        .count<{ count: number }[]>();
+      return row?.count ?? 0;
+    },
+
     async countOutdated(of: { orgId: string; model: string }): Promise<number> {
       const [row] = await outdated(of).count<{ count: number }[]>();
       return row?.count ?? 0;

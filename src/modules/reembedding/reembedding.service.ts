@@ -75,6 +75,12 @@ export function createReembeddingService(deps: {
     });
   }
 
+  async function countOfAnotherModel({ orgId }: { orgId: string }): Promise<number> {
+    const start = (await jobs.find(jobIdOf({ orgId })))?.start;
+    if (start?.workflow !== 'reembedOrganization') return 0;
+    return repository.countOfAnotherModel({ orgId, model: start.input.model });
+  }
+
   return {
     /**
      * Has all documents of an organization embedded by a model. Throws `unknown_model`, `not_found` for the
@@ -180,8 +186,14 @@ export function createReembeddingService(deps: {
       await jobs.advance(jobIdOf(of), { status: 'running' });
     },
 
+    /** Throws `reembedding_incomplete` when documents came to another model behind the run's back. */
     async recordSuccess({ attempt, startId, counts, ...of }: RecordReembeddingInput): Promise<void> {
       await tellProgress(of, counts);
+      const others = await countOfAnotherModel(of);
+      if (others > 0) {
+        const detail = `${others} documents were set to another model, or added with one, meanwhile.`;
+        throw appError('reembedding_incomplete', { detail });
+      }
       await jobs.advance(jobIdOf(of), { status: 'succeeded' }, { attempt, startId });
     },
 

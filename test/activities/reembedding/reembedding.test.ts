@@ -115,6 +115,25 @@ describe('reembedding activities', function () {
     expect(ended.failed).have.members(jobIds.slice(2));
   });
 
+  it('record no success while a document was set to another model meanwhile', async () => {
+    const id = await add();
+    const jobId = await own.container.reembedding.start({ orgId: ada.orgId, model: 'new' });
+    const jobOf = async () => db('jobs').where({ id: jobId }).first('status');
+    await open(null, 10);
+    const counts = { done: 1, failed: 0, total: 1 };
+    const set = (model: string) =>
+      db('documents')
+        .where({ id })
+        .update({ ragConfig: db.raw(`jsonb_set(rag_config, '{embedding,model}', to_jsonb(?::text))`, [model]) });
+    await set('old');
+    const record = () => run(activities.recordReembedding, { orgId: ada.orgId, counts });
+    expect(await appErrorCode(record())).equal('reembedding_incomplete');
+    expect(await jobOf()).not.include({ status: 'succeeded' });
+    await set('new');
+    await record();
+    expect(await jobOf()).include({ status: 'succeeded' });
+  });
+
   it('refuse a model that the provider offers no more', async () => {
     const work = run(activities.countReembeddings, { orgId: ada.orgId, model: 'gone' });
     expect(await appErrorCode(work)).equal('unknown_model');
