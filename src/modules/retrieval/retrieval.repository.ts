@@ -1,11 +1,11 @@
-import { readableBy } from '#src/adapters/postgres/readable.ts';
+import { isReadable, readableBy, readableValues } from '#src/adapters/postgres/readable.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
 import type { Candidate, DocumentGroup } from './retrieval.model.ts';
 
 /** Settings end with a brace, so that it is clear where the model begins. */
-const signature = 'd.retrieval_settings || d.active_embedding_model as signature';
+const signatureOf = (table: string) => `${table}.retrieval_settings || ${table}.active_embedding_model as signature`;
 
 /** More are not looked for again: while that many change, a question is answered from what it found. */
 const changesLookedAt = 1_000;
@@ -23,16 +23,11 @@ export function createRetrievalRepository(db: Db) {
       )
       .whereRaw('c.id = any (?::uuid[])', [[...chunkIds]]);
 
-  const activeDocuments = ({ orgId, acl, includeDocumentIds, excludeDocumentIds }: ReadableDocuments) => {
-    const query = db('documents as d')
-      .where({ orgId })
-      .whereNull('deletedAt')
-      .whereNotNull('activeGeneration')
-      .whereRaw('acl && ?::text[]', [[...acl]]);
-    if (includeDocumentIds) query.whereRaw('id = any (?::uuid[])', [[...includeDocumentIds]]);
-    if (excludeDocumentIds) query.whereRaw('id <> all (?::uuid[])', [[...excludeDocumentIds]]);
-    return query;
-  };
+  const activeDocuments = (readable: ReadableDocuments) =>
+    db('documents as d')
+      .whereNull('d.deletedAt')
+      .whereNotNull('d.activeGeneration')
+      .whereRaw(isReadable, readableValues(readable));
 
   return {
     /**
@@ -42,11 +37,9 @@ export function createRetrievalRepository(db: Db) {
      */
     async listGroups(readable: ReadableDocuments): Promise<DocumentGroup[]> {
       const isActive = 'org_id = :orgId and active_generation is not null and deleted_at is null';
-      const isOfGroup = `${isActive} and retrieval_settings = d.retrieval_settings
-               and active_embedding_model = d.active_embedding_model`;
-      const isReadable = `acl && :acl::text[]
-               and (:include::uuid[] is null or id = any (:include::uuid[]))
-               and (:exclude::uuid[] is null or id <> all (:exclude::uuid[]))`;
+      const ofGroup = `select * from documents
+               where ${isActive} and retrieval_settings = s.retrieval_settings
+                 and active_embedding_model = s.active_embedding_model`;
       const { rows } = await db.raw<{ rows: DocumentGroup[] }>(
         `with recursive signatures as (
            (select retrieval_settings, active_embedding_model from documents
@@ -63,20 +56,12 @@ export function createRetrievalRepository(db: Db) {
            ) next
          )
          select retrieval_settings, retrieval_settings::jsonb as settings, active_embedding_model as embedding_model,
-                ${signature}
-         from signatures d
-         where exists (
-             select from (select id, acl from documents where ${isOfGroup} limit ${documentsLookedAt}) sample
-             where ${isReadable}
-           )
+                ${signatureOf('s')}
+         from signatures s
+         where exists (select from (${ofGroup} limit ${documentsLookedAt}) d where ${isReadable})
            -- Counted, because the planner would look for just one in the order of the group.
-           or (select count(*) from documents where ${isOfGroup} and ${isReadable}) > 0`,
-        {
-          orgId: readable.orgId,
-          acl: [...readable.acl],
-          include: uuidArray(readable.includeDocumentIds),
-          exclude: uuidArray(readable.excludeDocumentIds),
-        },
+           or (select count(*) from (${ofGroup}) d where ${isReadable}) > 0`,
+        readableValues(readable),
       );
       return rows;
     },
@@ -84,7 +69,7 @@ export function createRetrievalRepository(db: Db) {
     /** How many documents of each group may be read, by its signature. Reads them all. */
     async countReadable(readable: ReadableDocuments): Promise<Map<string, number>> {
       const rows: { signature: string; documents: number }[] = await activeDocuments(readable)
-        .select(db.raw(signature), db.raw('count(*)::integer as documents'))
+        .select(db.raw(signatureOf('d')), db.raw('count(*)::integer as documents'))
         .groupBy('signature');
       return new Map(rows.map((row) => [row.signature, row.documents]));
     },
@@ -103,7 +88,7 @@ export function createRetrievalRepository(db: Db) {
       if (chunkIds.length === 0) return new Map();
       const rows: { id: string; signature: string }[] = await readableChunks(actor, chunkIds).select(
         'c.id',
-        db.raw(signature),
+        db.raw(signatureOf('d')),
       );
       return new Map(rows.map((row) => [row.id, row.signature]));
     },
@@ -115,7 +100,7 @@ export function createRetrievalRepository(db: Db) {
         ...['c.id as chunkId', 'c.documentId', 'd.name as documentName', 'c.pageNumber', 'c.content', 'c.tokenCount'],
         ...[
           'd.activeEmbeddingModel as embeddingModel',
-          db.raw(signature),
+          db.raw(signatureOf('d')),
           db.raw("d.rag_config -> 'reranking' as reranking"),
         ],
       );
@@ -134,8 +119,4 @@ export function createRetrievalRepository(db: Db) {
       return new Set(rows);
     },
   };
-}
-
-function uuidArray(ids: readonly string[] | undefined): string[] | null {
-  return ids === undefined ? null : [...ids];
 }
