@@ -34,10 +34,10 @@ import { createDocumentsService, type DocumentsService } from './modules/documen
 import { createDraftsService, type DraftsService } from './modules/drafts/drafts.service.ts';
 import { createEmbeddingsService, type EmbeddingsService } from './modules/embeddings/embeddings.service.ts';
 import { createFoldersService, type FoldersService } from './modules/folders/folders.service.ts';
-import { type ChunkContextsService, createChunkContextsService } from './modules/ingestion/chunk-contexts.service.ts';
 import { createDocumentCutterService } from './modules/ingestion/document-cutter.service.ts';
 import { createGenerationsService } from './modules/ingestion/generations.service.ts';
 import { createIngestionService, type IngestionService } from './modules/ingestion/ingestion.service.ts';
+import { createSituationsService, type SituationsService } from './modules/ingestion/situations.service.ts';
 import { createJobMovesService, type JobMovesService } from './modules/jobs/job-moves.service.ts';
 import { createJobWatch, type JobWatch } from './modules/jobs/job-watch.ts';
 import { createJobsService, type JobsService } from './modules/jobs/jobs.service.ts';
@@ -82,7 +82,7 @@ export type Container = {
   drafts: DraftsService;
   agents: AgentsService;
   embeddings: EmbeddingsService;
-  contexts: ChunkContextsService;
+  situations: SituationsService;
   ingestion: IngestionService;
   reembedding: ReembeddingService;
   deletion: DeletionService;
@@ -157,21 +157,21 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const drafts = createDraftsService({ db, limits, teams, models });
   const agents = createAgentsService({ db, drafts, limits, teams, models });
   const chatModel = createChatModel(config.models);
-  const contexts = createChunkContextsService({
+  const situations = createSituationsService({
     db,
     chatModel,
     models,
     tokens,
     model: config.models.contextualModel,
   });
-  const cutter = createDocumentCutterService({ chunker, contexts });
+  const cutter = createDocumentCutterService({ chunker, situations });
   const ingestion = createIngestionService({
     db,
     blobs,
     converter,
     embeddings,
     cutter,
-    contexts,
+    situations,
     vectors,
     jobs,
     orchestrator,
@@ -182,7 +182,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const chunkPreviews = createChunkPreviewsService({
     documents,
     cutter,
-    contexts,
+    situations,
     embedders,
     models,
     defaultConfig,
@@ -264,7 +264,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     drafts,
     agents,
     embeddings,
-    contexts,
+    situations,
     ingestion,
     reembedding,
     deletion,

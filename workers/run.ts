@@ -49,7 +49,7 @@ export function startWorkers(container: Container): RunningWorkers {
 }
 
 async function run(container: Container, stop: AbortSignal, onPolling: () => void): Promise<void> {
-  const { jobs, chat, alignment, sessions, blobs, documents, embeddings, contexts, ingestion, vectors } = container;
+  const { jobs, chat, alignment, sessions, blobs, documents, embeddings, situations, ingestion, vectors } = container;
   const { temporal, logger } = container;
   const stopSweeper = startSweeper(
     [
@@ -62,7 +62,7 @@ async function run(container: Container, stop: AbortSignal, onPolling: () => voi
       { name: 'forget expired sessions', run: daily(sessions.deleteExpired) },
       { name: 'delete stray uploads', run: daily(blobs.deleteStrays) },
       { name: 'forget unused embeddings', run: dailyInParts(embeddings.sweepUnused) },
-      { name: 'forget unused contexts', run: dailyInParts(contexts.sweepUnused) },
+      { name: 'forget unused situations', run: dailyInParts(situations.sweepUnused) },
       { name: 'forget unused conversions', run: dailyInParts(ingestion.sweepUnusedConversions) },
       { name: 'maintain the vector store', run: aside(daily(vectors.maintain)) },
     ],

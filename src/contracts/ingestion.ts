@@ -9,7 +9,7 @@ export type IngestionStage = (typeof ingestionStages)[number];
 export type IngestDocumentInput = { orgId: string; documentId: string; generation: number };
 
 export type ParseResult = { sourceFormat: string; sizeBytes: number };
-/** `needsContexts` is absent, and stands for no, in histories from before there were contexts by a model. */
+/** `needsContexts` is absent, and stands for no, in histories from before a model was asked for situations. */
 export type ConvertResult = { charCount: number; pageCount: number | null; reused: boolean; needsContexts?: boolean };
 /** One slice of the work; counts different texts. */
 export type SituateResult = { chunksSituated: number; chunksLeft: number };

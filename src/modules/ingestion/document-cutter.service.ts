@@ -2,7 +2,7 @@ import type { ChunkSource, IndexedChunk } from '#src/domain/chunk-document.ts';
 import type { RagConfig } from '#src/domain/rag-config.ts';
 import { subjectDistance } from '#src/domain/semantic-chunking.ts';
 import type { Chunker } from '#src/ports/chunker.ts';
-import type { ChunkContextsService, ConvertedBody } from './chunk-contexts.service.ts';
+import type { ConvertedBody, SituationsService } from './situations.service.ts';
 
 /** Windows that are embedded before the engine hears how far the step is. */
 const BATCH_SIZE = 256;
@@ -20,8 +20,8 @@ export type CutStep = {
 export type DocumentCutterService = ReturnType<typeof createDocumentCutterService>;
 
 /** Cuts documents; the same source gives the same chunks. */
-export function createDocumentCutterService(deps: { chunker: Chunker; contexts: Pick<ChunkContextsService, 'find'> }) {
-  const { chunker, contexts } = deps;
+export function createDocumentCutterService(deps: { chunker: Chunker; situations: Pick<SituationsService, 'find'> }) {
+  const { chunker, situations } = deps;
 
   /** Of each window to the next. */
   async function distancesOf(source: CutSource, { embed, signal, report }: CutStep): Promise<number[]> {
@@ -48,9 +48,9 @@ export function createDocumentCutterService(deps: { chunker: Chunker; contexts: 
     async cutSituated(source: CutSource & ConvertedBody, step: CutStep): Promise<IndexedChunk[]> {
       const distances = await distancesOf(source, step);
       const chunks = await chunker.chunk(source, distances, step.signal);
-      const situations = (await contexts.find(source, chunks)).map((situation) => situation ?? '');
-      if (situations.every((situation) => situation === '')) return chunks;
-      return chunker.chunk({ ...source, situations }, distances, step.signal);
+      const said = (await situations.find(source, chunks)).map((situation) => situation ?? '');
+      if (said.every((situation) => situation === '')) return chunks;
+      return chunker.chunk({ ...source, situations: said }, distances, step.signal);
     },
   };
 }

@@ -20,13 +20,13 @@ import type { Converter } from '#src/ports/converter.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
-import type { ChunkContextsService, ConvertedBody } from './chunk-contexts.service.ts';
 import { chunkId } from './chunk-id.ts';
 import type { CutSource, CutStep, DocumentCutterService } from './document-cutter.service.ts';
 import { createGenerationChunksRepository } from './generation-chunks.repository.ts';
 import { createGenerationCollector } from './generation-collector.ts';
 import type { ChunkText, IngestionTarget } from './ingestion.model.ts';
 import { createIngestionRepository } from './ingestion.repository.ts';
+import type { ConvertedBody, SituationsService } from './situations.service.ts';
 
 /**
  * Texts that are embedded before the engine hears how far the step is: several calls, sorted by length. What a killed
@@ -52,12 +52,12 @@ export function createIngestionService(deps: {
   converter: Converter;
   embeddings: Pick<EmbeddingsService, 'embed' | 'hash'>;
   cutter: DocumentCutterService;
-  contexts: Pick<ChunkContextsService, 'isOn' | 'situate'>;
+  situations: Pick<SituationsService, 'isOn' | 'situate'>;
   vectors: Pick<VectorStore, 'upsert' | 'publish' | 'fetch' | 'countGenerations' | 'deleteGenerations'>;
   jobs: Pick<JobsService, 'advance'>;
   orchestrator: Pick<Orchestrator, 'cancel'>;
 }) {
-  const { db, blobs, converter, embeddings, cutter, contexts, vectors, jobs, orchestrator } = deps;
+  const { db, blobs, converter, embeddings, cutter, situations, vectors, jobs, orchestrator } = deps;
   const repository = createIngestionRepository(db);
   const chunks = createGenerationChunksRepository(db);
   const { collect, collectUnneeded } = createGenerationCollector({ blobs, vectors, repository });
@@ -178,7 +178,7 @@ export function createIngestionService(deps: {
       if (conversion === undefined) throw appError('internal_error', { detail: 'The conversion was not stored.' });
       await repository.setConversion(of, conversion.id);
       const { charCount, pageCount } = conversion;
-      return { charCount, pageCount, reused: known !== undefined, ...(contexts.isOn && { needsContexts: true }) };
+      return { charCount, pageCount, reused: known !== undefined, ...(situations.isOn && { needsContexts: true }) };
     },
 
     /** Lets a model say of a slice of the chunks where they stand in the document, before they are stored with it. */
@@ -186,7 +186,7 @@ export function createIngestionService(deps: {
       const target = await enter(of, 'situate');
       if (target.chunksTotal !== null) return { chunksSituated: target.chunksTotal, chunksLeft: 0 };
       const source = await readSource(of, target);
-      const { total, left } = await contexts.situate(source, await cutter.cut(source, cutStep(of, target, step)), {
+      const { total, left } = await situations.situate(source, await cutter.cut(source, cutStep(of, target, step)), {
         signal: step.signal,
         report: async (done, total) => {
           await jobs.advance(jobIdOf(of), { progress: { done, total, unit: 'chunks' } });

@@ -3,8 +3,8 @@ import { type ChunkingWishes, isOverlapBelowTarget, type RagConfig, withChunking
 import type { Actor } from '#src/domain/visibility.ts';
 import { appError, fieldError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
-import type { ChunkContextsService } from '#src/modules/ingestion/chunk-contexts.service.ts';
 import type { CutStep, DocumentCutterService } from '#src/modules/ingestion/document-cutter.service.ts';
+import type { SituationsService } from '#src/modules/ingestion/situations.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { Embedders } from '#src/ports/embedder.ts';
 
@@ -25,13 +25,13 @@ export type ChunkPreviewsService = ReturnType<typeof createChunkPreviewsService>
 export function createChunkPreviewsService(deps: {
   documents: Pick<DocumentsService, 'getConverted'>;
   cutter: DocumentCutterService;
-  contexts: Pick<ChunkContextsService, 'isOn' | 'find'>;
+  situations: Pick<SituationsService, 'isOn' | 'find'>;
   /** Asked past the organization's cache: a text that somebody plays with is not one of its texts. */
   embedders: Embedders;
   models: Pick<ModelsService, 'refusalOf'>;
   defaultConfig: () => Promise<RagConfig>;
 }) {
-  const { documents, cutter, contexts, embedders, models, defaultConfig } = deps;
+  const { documents, cutter, situations, embedders, models, defaultConfig } = deps;
 
   /** Throws `preview_too_large`. */
   function stepOf(model: string, signal: AbortSignal): CutStep {
@@ -76,8 +76,8 @@ export function createChunkPreviewsService(deps: {
       requireOverlapBelowTarget(config, 'overlap_tokens');
       const source = { ...document, documentName: document.name, chunking: config.chunking };
       const chunks = await cutter.cutSituated(source, stepOf(config.embedding.model, signal));
-      if (!contexts.isOn) return chunks;
-      const found = await contexts.find(document, chunks);
+      if (!situations.isOn) return chunks;
+      const found = await situations.find(document, chunks);
       return chunks.map((chunk, index) => ({ ...chunk, ...(found[index] === null && { contextualText: null }) }));
     },
   };

@@ -5,6 +5,7 @@ import { formOrJson, type Route, route } from '#src/http/route.ts';
 import type { ChunkPreviewsService } from './chunk-previews.service.ts';
 import {
   chunkPreviewsSchema,
+  fromPreviewDocumentFields,
   fromPreviewTextBody,
   fromRagConfigDto,
   ingestAnswerSchema,
@@ -94,11 +95,7 @@ export function ragRoutes(rag: RagService, previews: ChunkPreviewsService): Rout
       responses: { 200: { description: 'The chunks, in order', schema: chunkPreviewsSchema } },
       errors: ['document_not_found', 'document_not_converted', 'preview_too_large', 'too_large', 'model_unavailable'],
       handle: async ({ actor, params: { document_id }, body, signal }) => {
-        const chunking = {
-          method: body.chunking_method,
-          targetTokens: body.target_tokens,
-          overlapTokens: body.overlap_tokens,
-        };
+        const chunking = fromPreviewDocumentFields(body);
         return ok(toChunkPreviewsDto(await previews.ofDocument(actor, document_id, chunking, signal)));
       },
     }),

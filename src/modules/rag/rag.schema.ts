@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { jobPartId } from '#src/contracts/workflow-ids.ts';
-import { isOverlapBelowTarget, maxTargetTokens, type RagConfig } from '#src/domain/rag-config.ts';
+import { type ChunkingWishes, isOverlapBelowTarget, maxTargetTokens, type RagConfig } from '#src/domain/rag-config.ts';
 import { idField, integerField } from '#src/http/fields.ts';
 import type { ChunkPreview, TextToPreview } from './chunk-previews.service.ts';
 import type { IngestAnswer } from './rag.service.ts';
@@ -180,6 +180,11 @@ export function fromPreviewTextBody({ content, config = {} }: z.infer<typeof pre
     chunking: { method, targetTokens: target_tokens, overlapTokens: overlap_tokens },
     embeddingModel: config.embedding?.model,
   };
+}
+
+export function fromPreviewDocumentFields(fields: z.infer<typeof previewDocumentFields>): ChunkingWishes {
+  const { chunking_method, target_tokens, overlap_tokens } = fields;
+  return { method: chunking_method, targetTokens: target_tokens, overlapTokens: overlap_tokens };
 }
 
 export function toChunkPreviewsDto(previews: readonly ChunkPreview[]): z.infer<typeof chunkPreviewsSchema> {

@@ -180,7 +180,7 @@ describe('chunks that a model situates', function () {
       .update({ createdAt: db.raw(`now() - interval '25 hours'`) });
     const sweep = async () => {
       for (let after = null; ; ) {
-        after = await own.container.contexts.sweepUnused(after);
+        after = await own.container.situations.sweepUnused(after);
         if (after === null) return;
       }
     };

@@ -7,7 +7,7 @@ export type SituationSource = { orgId: string; conversionId: string; model: stri
 /** A place in the order of the table's key. */
 export type SituationKey = SituationSource & { chunkSha256: Buffer };
 
-export function createContextualTextsRepository(db: Db) {
+export function createSituationsRepository(db: Db) {
   return {
     /** @returns those that are known, by the hash in hex */
     async find(source: SituationSource, hashes: readonly Buffer[]): Promise<Map<string, string>> {

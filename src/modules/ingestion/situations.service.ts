@@ -12,7 +12,7 @@ import type { TokenCounter } from '#src/domain/tokens.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { ChatModel } from '#src/ports/chat-model.ts';
 import type { Db } from '#src/ports/database.ts';
-import { createContextualTextsRepository, type SituationKey } from './contextual-texts.repository.ts';
+import { createSituationsRepository, type SituationKey } from './situations.repository.ts';
 
 /** A document as it was converted. */
 export type ConvertedBody = { orgId: string; conversionId: string; body: string };
@@ -32,10 +32,10 @@ const MIN_DOCUMENT_TOKENS = 200;
 /** A second of work at most: the chunks of their documents are hashed for it. */
 const ROWS_PER_SWEEP = 1_000;
 
-export type ChunkContextsService = ReturnType<typeof createChunkContextsService>;
+export type SituationsService = ReturnType<typeof createSituationsService>;
 
 /** What a chat model says of where chunks stand in their documents; nothing where the deployment names no such model. */
-export function createChunkContextsService(deps: {
+export function createSituationsService(deps: {
   db: Db;
   chatModel: Pick<ChatModel, 'complete'>;
   models: Pick<ModelsService, 'find' | 'contextBudget'>;
@@ -44,7 +44,7 @@ export function createChunkContextsService(deps: {
   model: string | null;
 }) {
   const { chatModel, models, tokens, model } = deps;
-  const repository = createContextualTextsRepository(deps.db);
+  const repository = createSituationsRepository(deps.db);
 
   const sourceOf = ({ orgId, conversionId }: Pick<ConvertedBody, 'orgId' | 'conversionId'>, ofModel: string) => ({
     orgId,
