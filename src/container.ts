@@ -176,7 +176,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     jobs,
     orchestrator,
   });
-  const reembedding = createReembeddingService({ db, generations, jobs, models, orchestrator });
+  const reembedding = createReembeddingService({ db, documents, generations, jobs, models, orchestrator });
   const rag = createRagService({ db, documents, generations, models });
 
   const chunkPreviews = createChunkPreviewsService({

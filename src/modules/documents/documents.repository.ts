@@ -152,6 +152,12 @@ export function createDocumentsRepository(db: Db) {
         });
     },
 
+    async setEmbeddingModel(id: string, model: string): Promise<void> {
+      await db('documents')
+        .where({ id })
+        .update({ ragConfig: db.raw(`jsonb_set(rag_config, '{embedding,model}', to_jsonb(?::text))`, [model]) });
+    },
+
     /** No key opens it from then on. */
     async markDeleted({ id, updatedBy }: Pick<DocumentRow, 'id' | 'updatedBy'>): Promise<void> {
       await db('documents')

@@ -151,6 +151,11 @@ export function createDocumentsService(deps: DocumentsDeps) {
       await createDocumentsRepository(trx).update({ ...document, ragConfig, updatedBy: actor.userId });
     },
 
+    /** What its next generation is embedded by. The present one goes on being asked: there is nothing to publish. */
+    async setEmbeddingModel(trx: Db, documentId: string, model: string): Promise<void> {
+      await createDocumentsRepository(trx).setEmbeddingModel(documentId, model);
+    },
+
     publishNow: publisher.publishNow,
     publishOutdated: publisher.publishOutdated,
 

@@ -57,3 +57,5 @@ export type JobFilters = {
   /** Of a document that is linked in this folder. */
   folderId?: string | undefined;
 };
+
+export type EndedJob = Pick<Job, 'id' | 'status' | 'errorCode'>;

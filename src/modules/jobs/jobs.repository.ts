@@ -4,7 +4,7 @@ import type { AttemptOfJob, JobKind } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { Job, JobChange, JobError, JobFilters, NewJob } from './jobs.model.ts';
+import type { EndedJob, Job, JobChange, JobError, JobFilters, NewJob } from './jobs.model.ts';
 
 type Run = Pick<Job, 'id' | 'startId'>;
 
@@ -94,6 +94,16 @@ export function createJobsRepository(db: Db) {
     /** Oldest first. */
     async listOpenIds(of: { documentId: string; kind: JobKind }): Promise<string[]> {
       return jobs().where(of).whereNull('finishedAt').orderBy('createdAt').pluck('id');
+    },
+
+    /** Holds the job, if there is one. */
+    async isOpen(id: string): Promise<boolean> {
+      return (await jobs().where({ id }).forUpdate().first('finishedAt'))?.finishedAt === null;
+    },
+
+    /** Those of the jobs that are over. */
+    async listEnded(ids: readonly string[]): Promise<EndedJob[]> {
+      return jobs().whereIn('id', ids).whereNotNull('finishedAt').select('id', 'status', 'errorCode');
     },
 
     /** For all jobs of a document whose own keys have changed. */

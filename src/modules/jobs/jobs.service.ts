@@ -8,7 +8,7 @@ import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createJobMovesRepository } from './job-moves.repository.ts';
 import { type JobView, viewOf } from './job-view.ts';
-import type { Job, JobChange, JobError, JobFilters, NewJob } from './jobs.model.ts';
+import type { EndedJob, Job, JobChange, JobError, JobFilters, NewJob } from './jobs.model.ts';
 import { createJobsRepository } from './jobs.repository.ts';
 
 /** The request that wrote a job starts it right after its commit; the sweeper comes after this. */
@@ -22,7 +22,7 @@ const CHECK_BATCH = 20;
 /** Other sweeps wait for this one. */
 const CHECK_TURN_MS = 1_000;
 
-export type { Job } from './jobs.model.ts';
+export type { EndedJob, Job } from './jobs.model.ts';
 
 export type JobsService = ReturnType<typeof createJobsService>;
 
@@ -150,6 +150,16 @@ export function createJobsService(deps: {
     /** Ids of the jobs of this kind that work, or wait to work, on a document. */
     async openRunsOf(trx: Db, of: { documentId: string; kind: JobKind }): Promise<string[]> {
       return createJobsRepository(trx).listOpenIds(of);
+    },
+
+    /** Held until the end of the transaction, so that nobody begins it meanwhile. */
+    async isOpen(trx: Db, jobId: string): Promise<boolean> {
+      return createJobsRepository(trx).isOpen(jobId);
+    },
+
+    /** Those of the jobs that are over. */
+    async listEnded(jobIds: readonly string[]): Promise<EndedJob[]> {
+      return jobs.listEnded(jobIds);
     },
 
     /**

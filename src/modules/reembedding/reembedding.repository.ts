@@ -1,11 +1,8 @@
-import type { JobStatus } from '#src/contracts/jobs.ts';
 import type { IngestibleDocument } from '#src/modules/ingestion/generations.service.ts';
 import type { Db } from '#src/ports/database.ts';
 
 /** A document whose vectors, or those of its next ingestion, are of another model. */
 export type OutdatedDocument = IngestibleDocument & { createdBy: string };
-
-export type EndedJob = { id: string; status: JobStatus; errorCode: string | null };
 
 export function createReembeddingRepository(db: Db) {
   const outdated = ({ orgId, model }: { orgId: string; model: string }) =>
@@ -57,25 +54,6 @@ export function createReembeddingRepository(db: Db) {
     /** Held until the end of the transaction; undefined when it needs nothing any more. */
     async lockOutdated(of: { orgId: string; model: string }, id: string): Promise<OutdatedDocument | undefined> {
       return outdated(of).where({ id }).forNoKeyUpdate().first<OutdatedDocument | undefined>();
-    },
-
-    async setEmbeddingModel(id: string, model: string): Promise<void> {
-      await db('documents')
-        .where({ id })
-        .update({ ragConfig: db.raw(`jsonb_set(rag_config, '{embedding,model}', to_jsonb(?::text))`, [model]) });
-    },
-
-    /** Holds the job, if there is one. */
-    async isJobOpen(id: string): Promise<boolean> {
-      const job = await db('jobs')
-        .where({ id })
-        .forUpdate()
-        .first<{ finishedAt: Date | null } | undefined>('finishedAt');
-      return job?.finishedAt === null;
-    },
-
-    async listEnded(jobIds: readonly string[]): Promise<EndedJob[]> {
-      return db('jobs').whereIn('id', jobIds).whereNotNull('finishedAt').select('id', 'status', 'errorCode');
     },
   };
 }

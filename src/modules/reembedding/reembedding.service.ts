@@ -12,12 +12,13 @@ import type {
 } from '#src/contracts/reembedding.ts';
 import { reembeddingWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { appError } from '#src/errors.ts';
+import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
-import type { Job, JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { EndedJob, Job, JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
-import { createReembeddingRepository, type EndedJob } from './reembedding.repository.ts';
+import { createReembeddingRepository } from './reembedding.repository.ts';
 
 const POLL_INTERVAL_MS = 500;
 /** So many ends are worth going on for at once; fewer are after `GATHER_MS`. */
@@ -33,12 +34,16 @@ export type ReembeddingService = ReturnType<typeof createReembeddingService>;
 /** The change of an organization's documents to another embedding model: what operators do, and the work of its run. */
 export function createReembeddingService(deps: {
   db: Db;
+  documents: Pick<DocumentsService, 'setEmbeddingModel'>;
   generations: Pick<GenerationsService, 'openIfNeeded' | 'carryOut'>;
-  jobs: Pick<JobsService, 'enqueue' | 'dispatch' | 'advance' | 'noteFault' | 'openRunsOf' | 'find'>;
+  jobs: Pick<
+    JobsService,
+    'enqueue' | 'dispatch' | 'advance' | 'noteFault' | 'openRunsOf' | 'find' | 'isOpen' | 'listEnded'
+  >;
   models: Pick<ModelsService, 'refusalOf'>;
   orchestrator: Pick<Orchestrator, 'setPaused'>;
 }) {
-  const { db, generations, jobs, models, orchestrator } = deps;
+  const { db, documents, generations, jobs, models, orchestrator } = deps;
   const repository = createReembeddingRepository(db);
   const jobIdOf = ({ orgId }: { orgId: string }) => reembeddingWorkflowId(orgId);
 
@@ -50,10 +55,9 @@ export function createReembeddingService(deps: {
   /** @returns null when there is nothing to wait for */
   async function open(target: Target, documentId: string): Promise<IngestionPlan | null> {
     return db.transaction(async (trx) => {
-      const own = createReembeddingRepository(trx);
-      const document = await own.lockOutdated(target, documentId);
+      const document = await createReembeddingRepository(trx).lockOutdated(target, documentId);
       if (document === undefined) return null;
-      await own.setEmbeddingModel(document.id, target.model);
+      await documents.setEmbeddingModel(trx, document.id, target.model);
       // Nobody finds it, and nobody works on that: whether it is ingested is up to its owner.
       const isUnderWay = (await jobs.openRunsOf(trx, { documentId, kind: 'ingest' })).length > 0;
       if (document.activeGeneration === null && !isUnderWay) return null;
@@ -93,9 +97,8 @@ export function createReembeddingService(deps: {
       }
       const id = jobIdOf({ orgId });
       await db.transaction(async (trx) => {
-        const own = createReembeddingRepository(trx);
-        if (await own.isJobOpen(id)) throw appError('job_open', { detail: `${id} is under way.` });
-        const admins = await own.listOrgAdminIds(orgId);
+        if (await jobs.isOpen(trx, id)) throw appError('job_open', { detail: `${id} is under way.` });
+        const admins = await createReembeddingRepository(trx).listOrgAdminIds(orgId);
         const [createdBy] = admins;
         if (createdBy === undefined) throw appError('not_found', { detail: 'The organization has no admin.' });
         await jobs.enqueue(trx, {
@@ -160,7 +163,7 @@ export function createReembeddingService(deps: {
     ): Promise<AwaitReembeddingsResult> {
       const beganMs = performance.now();
       for (;;) {
-        const ended = await repository.listEnded(jobIds);
+        const ended = await jobs.listEnded(jobIds);
         const waitedMs = performance.now() - beganMs;
         const isEnough = ended.length >= Math.min(WORTH_GOING_ON, jobIds.length);
         if (isEnough || (ended.length > 0 && waitedMs > GATHER_MS) || waitedMs > MAX_WAIT_MS) {
