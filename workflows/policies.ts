@@ -29,6 +29,13 @@ export const quick: ActivityOptions = {
   startToCloseTimeout: '2 minutes',
 };
 
+/** Beginning with some documents of many, or waiting for some of them. */
+export const turn: ActivityOptions = {
+  ...untilHealed,
+  // Half a minute of waiting, or twenty transactions and as many starts of runs; the rest is for a busy database.
+  startToCloseTimeout: '2 minutes',
+};
+
 /** What a run says of its end, or of its waiting for a person: before all work, since others may count on it. */
 export const record: ActivityOptions = { ...quick, priority: { priorityKey: 1 } };
 

@@ -20,10 +20,11 @@ import {
 } from '#src/contracts/reembedding.ts';
 import { attemptOfJob, endOfRun } from './failure.ts';
 import { parking } from './parking.ts';
-import { quick, record } from './policies.ts';
+import { quick, record, turn } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-const { countReembeddings, openReembeddings, awaitReembeddings } = proxyActivities<ReembeddingActivities>(quick);
+const { countReembeddings } = proxyActivities<ReembeddingActivities>(quick);
+const { openReembeddings, awaitReembeddings } = proxyActivities<ReembeddingActivities>(turn);
 const {
   recordReembeddingPause,
   recordReembedding,
