@@ -11,7 +11,7 @@ import {
 } from '@temporalio/client';
 import { ApplicationFailure, defineSearchAttributeKey } from '@temporalio/common';
 import { nudgeSignalName } from '#src/contracts/alignment.ts';
-import type { JobKind } from '#src/contracts/jobs.ts';
+import type { JobKind, WorkflowStart } from '#src/contracts/jobs.ts';
 import { retryUpdateName, skipUpdateName } from '#src/contracts/messages.ts';
 import { pauseUpdateName, resumeUpdateName } from '#src/contracts/reembedding.ts';
 import { type TaskQueue, taskQueues } from '#src/contracts/task-queues.ts';
@@ -27,6 +27,14 @@ const POLLER_SEEN_WITHIN_MS = 70_000;
 const UPDATE_TIMEOUT_MS = 10_000;
 
 type Start = Parameters<Orchestrator['start']>[0];
+
+/** Where a run is worked on, and what kind of job it is. */
+const places: Record<WorkflowStart['workflow'], { taskQueue: TaskQueue; kind: JobKind }> = {
+  ingestDocument: { taskQueue: taskQueues.ingestion, kind: 'ingest' },
+  scoreAlignment: { taskQueue: taskQueues.alignment, kind: 'alignment' },
+  deleteDocument: { taskQueue: taskQueues.deletion, kind: 'delete' },
+  reembedOrganization: { taskQueue: taskQueues.reembedding, kind: 'reembed' },
+};
 
 /** The server tries again with growing pauses: by then a moment's trouble is over. */
 const STUCK_AFTER_ATTEMPTS = 5;
@@ -83,8 +91,11 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
   return {
     async start(job) {
       const { workflowId, start, startId, attempt, attributes, requestId } = job;
+      const { taskQueue, kind } = places[start.workflow];
       const options = {
         workflowId,
+        taskQueue,
+        args: [start.input],
         // What a run finds done it does not do again; what an older database lacks has to be done, whatever has run.
         workflowIdReusePolicy: 'ALLOW_DUPLICATE',
         staticSummary: start.summary,
@@ -94,60 +105,21 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
           // Nobody's backlog keeps others waiting: a queue serves organizations in turn.
           fairnessKey: attributes.orgId,
         },
-      } as const;
-      const attributesOf = (kind: JobKind) =>
-        searchAttributes({
+        typedSearchAttributes: searchAttributes({
           OrgId: attributes.orgId,
           DocumentId: attributes.documentId,
           AgentId: attributes.agentId,
           ChatId: attributes.chatId,
           JobKind: kind,
-        });
+        }),
+      } as const;
 
       try {
-        switch (start.workflow) {
-          case 'ingestDocument':
-            await call(() =>
-              workflow.start(start.workflow, {
-                ...options,
-                taskQueue: taskQueues.ingestion,
-                typedSearchAttributes: attributesOf('ingest'),
-                args: [start.input],
-              }),
-            );
-            break;
-          case 'scoreAlignment':
-            await call(() =>
-              workflow.signalWithStart(start.workflow, {
-                ...options,
-                workflowIdConflictPolicy: 'USE_EXISTING',
-                taskQueue: taskQueues.alignment,
-                typedSearchAttributes: attributesOf('alignment'),
-                args: [start.input],
-                signal: nudgeSignalName,
-              }),
-            );
-            break;
-          case 'deleteDocument':
-            await call(() =>
-              workflow.start(start.workflow, {
-                ...options,
-                taskQueue: taskQueues.deletion,
-                typedSearchAttributes: attributesOf('delete'),
-                args: [start.input],
-              }),
-            );
-            break;
-          case 'reembedOrganization':
-            await call(() =>
-              workflow.start(start.workflow, {
-                ...options,
-                taskQueue: taskQueues.reembedding,
-                typedSearchAttributes: attributesOf('reembed'),
-                args: [start.input],
-              }),
-            );
-            break;
+        if (start.workflow === 'scoreAlignment') {
+          const nudge = { workflowIdConflictPolicy: 'USE_EXISTING', signal: nudgeSignalName } as const;
+          await call(() => workflow.signalWithStart(start.workflow, { ...options, ...nudge }));
+        } else {
+          await call(() => workflow.start(start.workflow, options));
         }
         return 'started';
       } catch (error) {
