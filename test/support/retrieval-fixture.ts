@@ -112,3 +112,21 @@ export async function createRetrievalFixture(): Promise<RetrievalFixture> {
     },
   };
 }
+
+/** For a suite: one fixture for all of it, and a new organization for each test. */
+export function useRetrievalFixture() {
+  let fixture: RetrievalFixture;
+  let organization: Organization;
+  before(async () => {
+    fixture = await createRetrievalFixture();
+  });
+  after(() => fixture.close());
+  beforeEach(async () => {
+    organization = await fixture.addOrganization();
+  });
+  return {
+    fixture: () => fixture,
+    organization: () => organization,
+    add: (document: NewDocument) => fixture.addDocument(organization, document),
+  };
+}

@@ -5,25 +5,15 @@ import type { VectorStore } from '#src/ports/vector-store.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import {
   adaOf,
-  createRetrievalFixture,
-  type NewDocument,
   question,
   type RetrievalFixture,
+  useRetrievalFixture,
   wordEmbedders,
 } from '#test/support/retrieval-fixture.ts';
 
 describe('a question while a service is down', () => {
-  let fixture: RetrievalFixture;
-  let organization: Awaited<ReturnType<RetrievalFixture['addOrganization']>>;
-  before(async () => {
-    fixture = await createRetrievalFixture();
-  });
-  after(() => fixture.close());
-  beforeEach(async () => {
-    organization = await fixture.addOrganization();
-  });
+  const { fixture, organization, add } = useRetrievalFixture();
 
-  const add = (document: NewDocument) => fixture.addDocument(organization, document);
   const storeDown: Pick<VectorStore, 'search'> = {
     search: async () => {
       throw appError('service_unavailable', { detail: 'connection refused' });
@@ -40,7 +30,7 @@ describe('a question while a service is down', () => {
   });
 
   const ask = (parts: Parameters<RetrievalFixture['createRetrieval']>[0]) =>
-    fixture.createRetrieval(parts).retrieve(adaOf(organization.orgId), question('loan'));
+    fixture().createRetrieval(parts).retrieve(adaOf(organization().orgId), question('loan'));
   async function found(parts: Parameters<RetrievalFixture['createRetrieval']>[0]) {
     const { chunks, degradations } = await ask(parts);
     return {
@@ -112,14 +102,14 @@ describe('a question while a service is down', () => {
 
   it('goes on by vectors when the words take longer, and is refused when there are only words', async () => {
     await add({ texts: ['Loan.'] });
-    await fixture.db.transaction(async (trx) => {
+    await fixture().db.transaction(async (trx) => {
       await trx.raw('lock table document_terms in access exclusive mode');
       const parts = { patienceMs: 1_000 };
       expect(await found(parts)).deep.equal({ texts: ['Loan.'], reasons: ['word_search_unavailable'] });
-      await trx('documents').where({ orgId: organization.orgId }).delete();
+      await trx('documents').where({ orgId: organization().orgId }).delete();
     });
     await add({ texts: ['Loan.'], retrieval: { mode: 'word_match' } });
-    await fixture.db.transaction(async (trx) => {
+    await fixture().db.transaction(async (trx) => {
       await trx.raw('lock table document_terms in access exclusive mode');
       expect(await appErrorCode(ask({ patienceMs: 200 }))).equal('service_unavailable');
     });
@@ -140,8 +130,8 @@ describe('a question while a service is down', () => {
         throw signal?.reason;
       },
     };
-    const retrieval = fixture.createRetrieval({ vectors });
-    const asked = retrieval.retrieve(adaOf(organization.orgId), { ...question('loan'), signal: stopped.signal });
+    const retrieval = fixture().createRetrieval({ vectors });
+    const asked = retrieval.retrieve(adaOf(organization().orgId), { ...question('loan'), signal: stopped.signal });
     expect(await appErrorCode(asked)).equal('interrupted');
   });
 });

@@ -2,29 +2,12 @@ import { expect } from 'chai';
 import { appError } from '#src/errors.ts';
 import type { Embedders } from '#src/ports/embedder.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
-import {
-  adaOf,
-  createRetrievalFixture,
-  type NewDocument,
-  question,
-  type RetrievalFixture,
-  wordEmbedders,
-} from '#test/support/retrieval-fixture.ts';
+import { adaOf, question, useRetrievalFixture, wordEmbedders } from '#test/support/retrieval-fixture.ts';
 
 type VectorSearch = Parameters<VectorStore['search']>[0];
 
 describe('a question over documents of different configurations', () => {
-  let fixture: RetrievalFixture;
-  let organization: Awaited<ReturnType<RetrievalFixture['addOrganization']>>;
-  before(async () => {
-    fixture = await createRetrievalFixture();
-  });
-  after(() => fixture.close());
-  beforeEach(async () => {
-    organization = await fixture.addOrganization();
-  });
-
-  const add = (document: NewDocument) => fixture.addDocument(organization, document);
+  const { fixture, organization, add } = useRetrievalFixture();
 
   /** Asks, and notes what that costs. */
   async function ask(query: string, documents: { includeDocumentIds?: string[]; excludeDocumentIds?: string[] } = {}) {
@@ -35,9 +18,11 @@ describe('a question over documents of different configurations', () => {
         cost.vectorSearches.push(input);
         running += 1;
         cost.atOnce = Math.max(cost.atOnce, running);
-        return fixture.vectors.search(input).finally(() => {
-          running -= 1;
-        });
+        return fixture()
+          .vectors.search(input)
+          .finally(() => {
+            running -= 1;
+          });
       },
     };
     const embedders: Embedders = {
@@ -53,14 +38,14 @@ describe('a question over documents of different configurations', () => {
     const countWordSearch = ({ sql }: { sql: string }) => {
       if (/^with scored/.test(sql)) cost.wordSearches += 1;
     };
-    fixture.db.on('query', countWordSearch);
+    fixture().db.on('query', countWordSearch);
     try {
-      const retrieval = fixture.createRetrieval({ vectors, embedders, models });
-      const found = await retrieval.rankChunks(adaOf(organization.orgId), { ...question(query), ...documents });
+      const retrieval = fixture().createRetrieval({ vectors, embedders, models });
+      const found = await retrieval.rankChunks(adaOf(organization().orgId), { ...question(query), ...documents });
       expect(found.degradations).deep.equal([]);
       return { ...cost, texts: found.ranked.map((chunk) => chunk.content), ranked: found.ranked };
     } finally {
-      fixture.db.off('query', countWordSearch);
+      fixture().db.off('query', countWordSearch);
     }
   }
 
@@ -129,11 +114,11 @@ describe('a question over documents of different configurations', () => {
   it('is answered by new settings at once, and by a new model only when its vectors are there', async () => {
     const { documentId } = await add({ texts: ['The fee of a loan.'] });
     const set = (path: string, value: string) =>
-      fixture
+      fixture()
         .db('documents')
         .where({ id: documentId })
         .update({
-          ragConfig: fixture.db.raw('jsonb_set(rag_config, ?, to_jsonb(?::text))', [path, value]),
+          ragConfig: fixture().db.raw('jsonb_set(rag_config, ?, to_jsonb(?::text))', [path, value]),
         });
     await set('{embedding,model}', 'model-b');
     expect(await ask('fee')).deep.include({ embedded: ['model-a: model-a asks fee'], texts: ['The fee of a loan.'] });
@@ -183,13 +168,13 @@ describe('a question over documents of different configurations', () => {
     });
     await add({ texts: ['Loan six.'], retrieval: { rrfK: 9 }, reranking: { enabled: false, topK: 1 } });
     const asked: { type: string; passages: number }[] = [];
-    const retrieval = fixture.createRetrieval({
+    const retrieval = fixture().createRetrieval({
       rank: async (type, { passages }) => {
         asked.push({ type, passages: passages.length });
         return [...passages].reverse();
       },
     });
-    const actor = adaOf(organization.orgId);
+    const actor = adaOf(organization().orgId);
     const { ranked } = await retrieval.rankChunks(actor, question('loan'));
     expect(asked).deep.equal([{ type: 'llm', passages: 6 }]);
     expect(ranked.map(({ content }) => content))
@@ -202,10 +187,10 @@ describe('a question over documents of different configurations', () => {
   it('gets passages of 3,000 tokens at most, and fewer for a model that can use fewer', async () => {
     const texts = ['Loan one.', 'Loan two.', 'Loan three.', 'Loan four.'];
     const { documentId } = await add({ texts });
-    await fixture.db('chunks').where({ documentId }).update({ tokenCount: 1_000 });
+    await fixture().db('chunks').where({ documentId }).update({ tokenCount: 1_000 });
     const passages = async (contextTokens: number | null) => {
-      const retrieval = fixture.createRetrieval();
-      return (await retrieval.retrieve(adaOf(organization.orgId), { ...question('loan'), contextTokens })).chunks;
+      const retrieval = fixture().createRetrieval();
+      return (await retrieval.retrieve(adaOf(organization().orgId), { ...question('loan'), contextTokens })).chunks;
     };
     expect(await passages(null)).length(3);
     expect(await passages(100_000)).length(3);
@@ -216,10 +201,10 @@ describe('a question over documents of different configurations', () => {
     it(`gets no text of a document that was taken away while ${fails ? 'reranking failed' : 'passages were reranked'}`, async () => {
       const { documentId } = await add({ texts: ['Loan one.'], reranking: { enabled: true } });
       await add({ texts: ['Loan two.'] });
-      const retrieval = fixture.createRetrieval({
+      const retrieval = fixture().createRetrieval({
         models: { reranker: async () => ({ model: null }), queryPrefix: async () => '' },
         rank: async (_type, { passages }) => {
-          await fixture
+          await fixture()
             .db('documents')
             .where({ id: documentId })
             .update({ acl: ['user:eve'] });
@@ -227,7 +212,7 @@ describe('a question over documents of different configurations', () => {
           return [...passages];
         },
       });
-      const { chunks } = await retrieval.retrieve(adaOf(organization.orgId), question('loan'));
+      const { chunks } = await retrieval.retrieve(adaOf(organization().orgId), question('loan'));
       expect(chunks.map(({ content }) => content)).deep.equal(['Loan two.']);
     });
   }

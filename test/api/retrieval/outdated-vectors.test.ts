@@ -1,21 +1,13 @@
 import { expect } from 'chai';
 import type { VectorHit, VectorStore } from '#src/ports/vector-store.ts';
-import { adaOf, createRetrievalFixture, question, type RetrievalFixture } from '#test/support/retrieval-fixture.ts';
+import { adaOf, question, useRetrievalFixture } from '#test/support/retrieval-fixture.ts';
 
 describe('a vector store that is behind', () => {
-  let fixture: RetrievalFixture;
-  let organization: Awaited<ReturnType<RetrievalFixture['addOrganization']>>;
-  before(async () => {
-    fixture = await createRetrievalFixture();
-  });
-  after(() => fixture.close());
-  beforeEach(async () => {
-    organization = await fixture.addOrganization();
-  });
+  const { fixture, organization } = useRetrievalFixture();
 
   const vectorsOnly = { mode: 'vector', vectorLimit: 4, minVectorSimilarity: -1 } as const;
-  const add = (texts: string[]) => fixture.addDocument(organization, { texts, retrieval: vectorsOnly });
-  const documents = () => fixture.db('documents');
+  const add = (texts: string[]) => fixture().addDocument(organization(), { texts, retrieval: vectorsOnly });
+  const documents = () => fixture().db('documents');
 
   /** A store that has these points, best first, whatever is asked of it, and remembers for how many it was asked. */
   function storeOf(chunkIds: readonly string[]) {
@@ -29,8 +21,8 @@ describe('a vector store that is behind', () => {
     return { vectors, asked };
   }
   async function ask(vectors: Pick<VectorStore, 'search'>): Promise<string[]> {
-    const retrieval = fixture.createRetrieval({ vectors });
-    const { chunks, degradations } = await retrieval.retrieve(adaOf(organization.orgId), question('loan'));
+    const retrieval = fixture().createRetrieval({ vectors });
+    const { chunks, degradations } = await retrieval.retrieve(adaOf(organization().orgId), question('loan'));
     expect(degradations).deep.equal([]);
     return chunks.map(({ content }) => content);
   }
@@ -46,7 +38,7 @@ describe('a vector store that is behind', () => {
       .update({ acl: ['user:eve'] });
     const replaced = await add(['of an old generation']);
     await documents().where({ id: replaced.documentId }).update({ activeGeneration: 2, generation: 2 });
-    const elsewhere = await fixture.addDocument(await fixture.addOrganization(), { texts: ['of somebody else'] });
+    const elsewhere = await fixture().addDocument(await fixture().addOrganization(), { texts: ['of somebody else'] });
     const past = [deleted, takenAway, replaced, elsewhere].flatMap((document) => document.chunkIds);
 
     const { vectors, asked } = storeOf([...past, ...ids(3), ...present.chunkIds]);
@@ -59,7 +51,7 @@ describe('a vector store that is behind', () => {
     const changed = await add(['found by words now']);
     await documents()
       .where({ id: changed.documentId })
-      .update({ ragConfig: fixture.db.raw(`jsonb_set(rag_config, '{retrieval,mode}', '"word_match"')`) });
+      .update({ ragConfig: fixture().db.raw(`jsonb_set(rag_config, '{retrieval,mode}', '"word_match"')`) });
     expect(await ask(storeOf([...changed.chunkIds, ...chunkIds]).vectors)).deep.equal(['found by vectors']);
   });
 
