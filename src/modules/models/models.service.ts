@@ -163,10 +163,12 @@ export function createModelsService(deps: {
     refusalOf,
 
     /** Null where the deployment has no such reranker that we know of; one without a name takes no `model`. */
-    async reranker(type: RerankerType): Promise<{ model: string | null } | null> {
-      if (type === 'cross_encoder' && settings.reranker.isConfigured) return { model: settings.reranker.model };
+    async reranker(type: RerankerType): Promise<{ model: string | null; isLocal: boolean } | null> {
+      if (type === 'cross_encoder' && settings.reranker.isConfigured) {
+        return { model: settings.reranker.model, isLocal: false };
+      }
       const found = (await listed()).find((model) => model.rerankingType === type);
-      return found === undefined ? null : { model: found.id };
+      return found === undefined ? null : { model: found.id, isLocal: found.isLocal };
     },
 
     /** Tokens of passages that a chat model should get, where its provider says so. */

@@ -8,12 +8,14 @@ import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { ChatModel } from '#src/ports/chat-model.ts';
 import type { Reranker } from '#src/ports/reranker.ts';
 
-/** Someone waits for the answer. A cross-encoder takes 25 ms a passage, a language model a second. */
+/** Someone waits for the answer. */
 const timeoutMs = { cross_encoder: 10_000, llm: 30_000 } as const;
 /** Fifty passages and the answer fit into such a window. */
 const listwiseWindow = 32_000;
 /** For a model with a smaller window, and for one that takes a second a passage. */
 const fewPassages = 10;
+/** On the own machine a passage takes 25 to 50 ms of a core that answers others too. What comes behind is seldom used. */
+const localPassages = 24;
 /** Cross-encoders read up to 512 tokens; half of a passage hides the answer too often. A language model takes its time. */
 const passageCharacters = { cross_encoder: 2_000, llm: 1_000 } as const;
 
@@ -39,8 +41,9 @@ export function createPassageRanker(deps: {
   type Query<Passage> = { query: string; passages: readonly Passage[]; signal: AbortSignal };
 
   async function byCrossEncoder<Passage extends RankablePassage>({ query, passages, signal }: Query<Passage>) {
-    const model = (await models.reranker('cross_encoder'))?.model ?? null;
-    const documents = passages.map((passage) => rankedText(passage, passageCharacters.cross_encoder));
+    const { model, isLocal } = (await models.reranker('cross_encoder')) ?? { model: null, isLocal: false };
+    const judged = isLocal ? passages.slice(0, localPassages) : passages;
+    const documents = judged.map((passage) => rankedText(passage, passageCharacters.cross_encoder));
     return byScore(passages, await rerankers.crossEncoder.rerank({ model, query, documents, signal }));
   }
 
@@ -49,7 +52,7 @@ export function createPassageRanker(deps: {
     const judge = await models.reranker('llm');
     if (judge !== null) {
       const documents = passages.slice(0, fewPassages).map((passage) => rankedText(passage, passageCharacters.llm));
-      return byScore(passages, await rerankers.chatProvider.rerank({ ...judge, query, documents, signal }));
+      return byScore(passages, await rerankers.chatProvider.rerank({ model: judge.model, query, documents, signal }));
     }
     const { default: model } = await models.chatModels();
     const window = (await models.find(model))?.contextWindow ?? null;

@@ -202,7 +202,7 @@ describe('a question over documents of different configurations', () => {
       const { documentId } = await add({ texts: ['Loan one.'], reranking: { enabled: true } });
       await add({ texts: ['Loan two.'] });
       const retrieval = fixture().createRetrieval({
-        models: { reranker: async () => ({ model: null }), queryPrefix: async () => '' },
+        models: { reranker: async () => ({ model: null, isLocal: false }), queryPrefix: async () => '' },
         rank: async (_type, { passages }) => {
           await fixture()
             .db('documents')

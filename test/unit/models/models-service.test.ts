@@ -89,10 +89,10 @@ describe('the models of a deployment', () => {
       provided('r', 'reranker', { rerankingType: 'cross_encoder' }),
     ];
     expect(await create(() => [], none).models.reranker('cross_encoder')).equal(null);
-    expect(await create(listed, none).models.reranker('cross_encoder')).deep.equal({ model: 'r' });
-    expect(await create(listed, none).models.reranker('llm')).deep.equal({ model: 'j' });
+    expect(await create(listed, none).models.reranker('cross_encoder')).deep.equal({ model: 'r', isLocal: false });
+    expect(await create(listed, none).models.reranker('llm')).deep.equal({ model: 'j', isLocal: false });
     const unnamed = create(unreachable, { model: null, isConfigured: true });
-    expect(await unnamed.models.reranker('cross_encoder')).deep.equal({ model: null });
+    expect(await unnamed.models.reranker('cross_encoder')).deep.equal({ model: null, isLocal: false });
     expect(await unnamed.models.reranker('llm')).equal(null);
     const elsewhere = create(listed, { model: null, isConfigured: true });
     const defaults = (await elsewhere.models.list()).filter(({ isDefault }) => isDefault);

@@ -7,11 +7,13 @@ import { appErrorCode } from '#test/support/app-error-code.ts';
 type Judged = { model: string | null; count: number };
 
 describe('the passage ranker', () => {
-  const passages = Array.from({ length: 12 }, (_, index) => {
-    return { id: index + 1, documentName: 'Doc', pageNumber: 1, content: `passage ${index + 1}` };
-  });
+  const passagesUpTo = (length: number) =>
+    Array.from({ length }, (_, index) => {
+      return { id: index + 1, documentName: 'Doc', pageNumber: 1, content: `passage ${index + 1}` };
+    });
 
-  function create(deployment: { judge?: string; contextWindow?: number | null; reply?: string }) {
+  function create(deployment: { judge?: string; contextWindow?: number | null; reply?: string; isLocal?: boolean }) {
+    const { isLocal = false } = deployment;
     const crossEncoded: Judged[] = [];
     const judged: Judged[] = [];
     const asked: ModelRequest[] = [];
@@ -32,8 +34,8 @@ describe('the passage ranker', () => {
       },
       models: {
         reranker: async (type) => {
-          if (type === 'cross_encoder') return { model: 'reranker-1' };
-          return deployment.judge === undefined ? null : { model: deployment.judge };
+          if (type === 'cross_encoder') return { model: 'reranker-1', isLocal };
+          return deployment.judge === undefined ? null : { model: deployment.judge, isLocal };
         },
         chatModels: async () => ({ default: 'chat-1', all: ['chat-1'], isComplete: true }),
         find: async () => ({
@@ -43,8 +45,8 @@ describe('the passage ranker', () => {
       },
     });
     const { signal } = new AbortController();
-    const order = async (type: 'cross_encoder' | 'llm') =>
-      (await rank(type, { query: 'q', passages, signal })).map(({ id }) => id);
+    const order = async (type: 'cross_encoder' | 'llm', count = 12) =>
+      (await rank(type, { query: 'q', passages: passagesUpTo(count), signal })).map(({ id }) => id);
     return { order, crossEncoded, judged, asked };
   }
 
@@ -52,6 +54,13 @@ describe('the passage ranker', () => {
     const { order, crossEncoded } = create({});
     expect(await order('cross_encoder')).deep.equal([12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1]);
     expect(crossEncoded).deep.equal([{ model: 'reranker-1', count: 12 }]);
+  });
+
+  it('gives the first of them to one on the own machine, and leaves the others behind', async () => {
+    const { order, crossEncoded } = create({ isLocal: true });
+    const ids = await order('cross_encoder', 30);
+    expect([ids[0], ids[23], ids[24], ids[29]]).deep.equal([24, 1, 25, 30]);
+    expect(crossEncoded).deep.equal([{ model: 'reranker-1', count: 24 }]);
   });
 
   it('has the first ten judged one by one where the provider offers that, and leaves the others behind', async () => {
