@@ -1,9 +1,12 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Db } from '#src/ports/database.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { createPublicationsRepository } from './publications.repository.ts';
 
 const DOCUMENTS_PER_SWEEP = 100;
+/** Of who has changed something, which holds already: Postgres confirms every hit. */
+const PATIENCE_MS = 1_000;
 
 export type PublisherDeps = {
   db: Db;
@@ -26,11 +29,17 @@ export function createDocumentPublisher({ db, vectors, logger }: PublisherDeps) 
   }
 
   return {
-    /** To be called after the commit of a change. Never throws: what does not succeed now is done by the sweeper. */
+    /**
+     * To be called after the commit of a change. Waits a moment at most and never throws: what does not succeed now is
+     * done by the sweeper.
+     */
     async publishNow(documentId: string): Promise<void> {
-      await publish(documentId).catch((error: unknown) => {
+      const told = publish(documentId).catch((error: unknown) => {
         logger.warn({ err: error, documentId }, 'the vector store is told of a change later');
       });
+      const patience = new AbortController();
+      await Promise.race([told, delay(PATIENCE_MS, undefined, { signal: patience.signal }).catch(() => undefined)]);
+      patience.abort();
     },
 
     /** The changes that were not published at once. Throws the first failure, after the others had their turn. */

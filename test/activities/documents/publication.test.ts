@@ -7,6 +7,7 @@ import type { Db } from '#src/ports/database.ts';
 import type { PublishedGeneration, VectorStore } from '#src/ports/vector-store.ts';
 import type { Member } from '#test/support/client.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
+import { until } from '#test/support/until.ts';
 
 describe('what the vector store is told of a document', function () {
   this.timeout(60_000);
@@ -126,6 +127,16 @@ describe('what the vector store is told of a document', function () {
     await own.container.documents.publishOutdated();
     expect(JSON.parse(told[0]?.retrievalSettings ?? '')).include({ rrfK: 11 });
     expect(await isOutdated(of)).equal(false);
+  });
+
+  it('keeps nobody waiting for a store that is silent', async () => {
+    const of = await ingest();
+    const { promise: silence, resolve: answer } = Promise.withResolvers<void>();
+    listen = () => silence;
+    await setRrfK(of, 15);
+    expect(await isOutdated(of)).equal(true);
+    answer();
+    await until('the store has answered', async () => !(await isOutdated(of)));
   });
 
   it('does not wait for a document that the store refuses', async () => {
