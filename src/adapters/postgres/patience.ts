@@ -8,6 +8,6 @@ export async function within<Row>(patienceMs: number, query: Knex.Raw<{ rows: Ro
     return rows;
   } catch (error) {
     if (!(error instanceof knex.KnexTimeoutError)) throw error;
-    throw appError('service_unavailable', { detail: `A search took longer than ${patienceMs} ms.`, cause: error });
+    throw appError('service_unavailable', { detail: 'The search took too long.', cause: error });
   }
 }

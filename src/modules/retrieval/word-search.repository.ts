@@ -33,9 +33,12 @@ type WordQuery = {
   model?: string;
   terms: readonly string[];
   limit: number;
-  /** How long a query may take before the search ends with `service_unavailable`. */
+  /** How long the search may take before it ends with `service_unavailable`. */
   patienceMs?: number;
 };
+
+/** `endsAtMs` by the clock of `performance`. */
+type Search = WordQuery & { endsAtMs: number };
 
 type Plan = { rare: readonly WeightedTerm[]; common: readonly WeightedTerm[]; averageLength: number };
 
@@ -89,20 +92,20 @@ export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSear
   const effort = { ...usualEffort, ...otherEffort };
   const everything = effort.postings * FURTHER;
 
-  function ask<Row>(query: WordQuery, sql: string, values: Record<string, unknown>): Promise<Row[]> {
-    const { readable, model = null, patienceMs = 10_000 } = query;
+  function ask<Row>(search: Search, sql: string, values: Record<string, unknown>): Promise<Row[]> {
+    const { readable, model = null, endsAtMs } = search;
     const asked = db.raw<{ rows: Row[] }>(sql, { ...readableValues(readable), model, ...values });
-    return within(patienceMs, asked);
+    return within(Math.max(1, endsAtMs - performance.now()), asked);
   }
 
-  async function weigh(query: WordQuery): Promise<{ weighted: WeightedTerm[]; averageLength: number }> {
+  async function weigh(query: Search): Promise<{ weighted: WeightedTerm[]; averageLength: number }> {
     const rows = await ask<{ term: string; chunkCount: number; collectionChunks: number; collectionTerms: number }>(
       query,
       `select t.term, t.chunk_count, s.chunk_count as collection_chunks, s.term_count as collection_terms
        from chunk_statistics s join term_statistics t using (org_id)
        where org_id = :orgId and t.term = any (:terms::text[]) and t.chunk_count > 0
        order by t.chunk_count, t.term`,
-      { terms: [...new Set(query.terms)].slice(0, effort.terms) },
+      { terms: [...query.terms] },
     );
     const [{ collectionChunks = 0, collectionTerms = 0 } = {}] = rows;
     return {
@@ -116,7 +119,7 @@ export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSear
   }
 
   /** The readable documents and how many chunks they have; null when they are more than are searched by themselves. */
-  async function listFewReadable(query: WordQuery): Promise<{ documentIds: string[]; chunkCount: number } | null> {
+  async function listFewReadable(query: Search): Promise<{ documentIds: string[]; chunkCount: number } | null> {
     const rows = await ask<{ id: string; chunkCount: number }>(
       query,
       `select d.id, coalesce(g.chunks_total, 0) as chunk_count
@@ -135,7 +138,7 @@ export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSear
    * The terms that are rare in what may be read, as far as their postings may be read; more when these could give fewer
    * hits than are asked for. Of the terms that are frequent beyond that, the organization's rarest comes first.
    */
-  async function takeRare(query: WordQuery, weighted: readonly WeightedTerm[]): Promise<WeightedTerm[]> {
+  async function takeRare(query: Search, weighted: readonly WeightedTerm[]): Promise<WeightedTerm[]> {
     const counts = await ask<{ term: string; postings: number }>(
       query,
       `select q.term, (select count(*) from (${readablePostings('q.term')} limit :postings::integer + 1) p) as postings
@@ -149,7 +152,7 @@ export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSear
     let hits = 0;
     // Equal counts stay in the order in which they came.
     for (const { term, postings } of counted.toSorted((a, b) => a.postings - b.postings)) {
-      if (rare.length > 0 && hits >= query.limit && read + postings > effort.postings) break;
+      if (hits >= query.limit && read + postings > effort.postings) break;
       rare.push(term);
       read += postings;
       // A term is once in a chunk.
@@ -158,7 +161,7 @@ export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSear
     return rare;
   }
 
-  async function find(query: WordQuery, { rare, common, averageLength }: Plan): Promise<WordHit[]> {
+  async function find(query: Search, { rare, common, averageLength }: Plan): Promise<WordHit[]> {
     const { limit } = query;
     return ask<WordHit>(
       query,
@@ -226,17 +229,20 @@ export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSear
      * too which could still come among the best, would they have these terms as often as can be.
      * @param query.terms repeated ones count once
      */
-    async searchWords(query: WordQuery): Promise<WordHit[]> {
-      if (query.terms.length === 0) return [];
+    async searchWords({ patienceMs = 10_000, ...asked }: WordQuery): Promise<WordHit[]> {
+      if (asked.terms.length === 0) return [];
+      const terms = [...new Set(asked.terms)].slice(0, effort.terms);
+      const query: Search = { ...asked, terms, endsAtMs: performance.now() + patienceMs };
       const { weighted, averageLength } = await weigh(query);
       if (weighted.length === 0) return [];
       const all = { rare: weighted, common: [], averageLength };
       if (weighted.reduce((sum, { chunkCount }) => sum + chunkCount, 0) <= effort.postings) return find(query, all);
 
       const few = await listFewReadable(query);
-      const own: WordQuery =
+      const own: Search =
         few === null ? query : { ...query, readable: { ...query.readable, includeDocumentIds: few.documentIds } };
-      if (few !== null && few.chunkCount * weighted.length <= everything) return find(own, all);
+      // Of the question's terms, for which of them somebody has must not tell how it is searched.
+      if (few !== null && few.chunkCount * terms.length <= everything) return find(own, all);
       const rare = await takeRare(own, weighted);
       return find(own, { ...all, rare, common: weighted.filter((term) => !rare.includes(term)) });
     },
