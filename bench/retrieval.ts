@@ -1,4 +1,4 @@
-// `npm run bench:retrieval [-- --store pgvector|qdrant] [-- cranfield chunking]`: how well the product finds, on public data.
+// `npm run bench:retrieval [-- --store pgvector|qdrant] [-- cranfield llm chunking]`: how well the product finds, on public data.
 import { existsSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +11,8 @@ import { addAbstracts, measureRanking, reportRanking } from './retrieval/ranking
 
 const { values, positionals } = parseArgs({ options: { store: { type: 'string' } }, allowPositionals: true });
 const isWanted = (name: string) => positionals.length === 0 || positionals.includes(name);
-const withLlm = qwenCoder.files.every(({ name }) => existsSync(join(process.env.MODEL_DIR ?? '', name)));
+const withLlm =
+  isWanted('llm') && qwenCoder.files.every(({ name }) => existsSync(join(process.env.MODEL_DIR ?? '', name)));
 
 const product = await startProduct({
   VECTOR_STORE: values.store ?? 'qdrant',
@@ -57,5 +58,5 @@ function print(title: string, lines: readonly string[]): void {
   console.log(['', title, '', ...lines].join('\n'));
 }
 
-if (!withLlm) console.log('\nThe LLM rerank was left out: `npm run models -- fetch` brings the chat model.');
+if (isWanted('llm') && !withLlm) console.log('\nNo LLM rerank: `npm run models -- fetch` brings the chat model.');
 console.log(`\nnode ${process.versions.node}, ${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores`);
