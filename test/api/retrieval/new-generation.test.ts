@@ -3,6 +3,7 @@ import pino from 'pino';
 import { createEmbedders } from '#src/adapters/models/embedder.ts';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
+import { createDocumentsRepository } from '#src/modules/documents/documents.repository.ts';
 import { createRetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { ingestText } from '#test/support/chat-fixtures.ts';
@@ -55,5 +56,18 @@ describe('a question that is asked while a document comes to another generation'
     });
     expect(chunks.map((chunk) => chunk.content)).deep.equal([text]);
     expect(searches).equal(2);
+  });
+
+  it('finds a change that took its transaction long', async () => {
+    const documentId = await ingestText(ada, 'Fees', 'The fee is one percent.');
+    const actor = { userId: ada.userId, orgId: ada.orgId, isOrgAdmin: true, teamIds: [], teamAdminOf: [] };
+    const updatedAfterBegin = await shared.container.db.transaction(async (trx) => {
+      await trx.raw('select pg_sleep(0.01)');
+      const documents = createDocumentsRepository(trx);
+      const document = await documents.findRow(actor, documentId);
+      if (document !== undefined) await documents.update(document);
+      return trx('documents').where({ id: documentId }).whereRaw('updated_at > now()').pluck('id');
+    });
+    expect(updatedAfterBegin).deep.equal([documentId]);
   });
 });
