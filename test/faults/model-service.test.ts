@@ -216,6 +216,10 @@ describe('a model service that breaks', function () {
       const fault: unknown = await run(changed, ['embedChunks'], refused).catch((error: unknown) => error);
       expect(fault).property('code', 'embedding_model_changed');
 
+      const { db } = first.container;
+      const underItsName = { ragConfig: db.raw(`jsonb_set(rag_config, '{embedding,model}', '"embedding-2"')`) };
+      await db('documents').where({ id: refused.documentId }).update(underItsName);
+      await db('documentGenerations').where({ documentId: refused.documentId }).update(underItsName);
       const renamed = await startProcess({ ...shared, EMBEDDING_MODEL: 'embedding-2' });
       await run(renamed, ['embedChunks', 'activateGeneration'], refused);
       expect(await search('embedding-1', 3)).deep.equal(new Set([of.documentId]));
