@@ -51,6 +51,19 @@ export function byScore<Item>(items: readonly Item[], scores: readonly number[])
   return [...ranked, ...items.slice(scores.length)];
 }
 
+const placeK = 60;
+
+/**
+ * The same for a judge that is trusted no more than the order in which the items came: reciprocal rank fusion of both,
+ * 1 / (60 + place) + 1 / (60 + place by score), places from 1. Equal ones stay in their order.
+ */
+export function byScoreAndPlace<Item>(items: readonly Item[], scores: readonly number[]): Item[] {
+  const judged = items.slice(0, scores.length);
+  const places = new Map(byScore(judged, scores).map((item, index) => [item, index + 1]));
+  const fused = judged.map((item, index) => 1 / (placeK + index + 1) + 1 / (placeK + (places.get(item) ?? Infinity)));
+  return byScore(items, fused);
+}
+
 /** The items in the order of a ranking that names each of them once, counted from 1; null for anything else. */
 export function byRanking<Item>(items: readonly Item[], ranking: readonly number[]): Item[] | null {
   const ranked = ranking.flatMap((number) => items[number - 1] ?? []);

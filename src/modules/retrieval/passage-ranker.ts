@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { contextBlocks, contextRules } from '#src/domain/context-blocks.ts';
 import type { RerankerType } from '#src/domain/rag-config.ts';
-import { byRanking, byScore } from '#src/domain/reranking.ts';
+import { byRanking, byScore, byScoreAndPlace } from '#src/domain/reranking.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { ChatModel } from '#src/ports/chat-model.ts';
@@ -44,7 +44,9 @@ export function createPassageRanker(deps: {
     const { model, isLocal } = (await models.reranker('cross_encoder')) ?? { model: null, isLocal: false };
     const judged = isLocal ? passages.slice(0, localPassages) : passages;
     const documents = judged.map((passage) => rankedText(passage, passageCharacters.cross_encoder));
-    return byScore(passages, await rerankers.crossEncoder.rerank({ model, query, documents, signal }));
+    const scores = await rerankers.crossEncoder.rerank({ model, query, documents, signal });
+    // The packaged one was not trained for it.
+    return isLocal ? byScoreAndPlace(passages, scores) : byScore(passages, scores);
   }
 
   async function byChatModel<Passage extends RankablePassage>(of: Query<Passage>) {

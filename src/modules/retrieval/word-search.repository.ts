@@ -23,7 +23,7 @@ export type WordSearchEffort = {
   documents: number;
 };
 
-const usualEffort: WordSearchEffort = { terms: 64, postings: 5_000, candidatesPerHit: 8, documents: 300 };
+const usualEffort: WordSearchEffort = { terms: 64, postings: 5_000, candidatesPerHit: 16, documents: 300 };
 
 /** How far one term is read, and in how many postings everything that is readable is scored, in `effort.postings`. */
 const FURTHER = 20;

@@ -1,6 +1,13 @@
 import { expect } from 'chai';
 import type { RagConfig } from '#src/domain/rag-config.ts';
-import { byRanking, byScore, keepTopK, planReranking, type RerankingWish } from '#src/domain/reranking.ts';
+import {
+  byRanking,
+  byScore,
+  byScoreAndPlace,
+  keepTopK,
+  planReranking,
+  type RerankingWish,
+} from '#src/domain/reranking.ts';
 
 type Reranking = RagConfig['reranking'];
 const on: Reranking = { enabled: true, rerankerType: 'cross_encoder', topK: 2 };
@@ -60,6 +67,14 @@ describe('keepTopK', () => {
 describe('byScore', () => {
   it('puts the best first and what has no score behind', () => {
     expect(byScore(['a', 'b', 'c', 'd'], [0.1, 0.9])).deep.equal(['b', 'a', 'c', 'd']);
+  });
+});
+
+describe('byScoreAndPlace', () => {
+  it('lets score and place count alike, and keeps the order of equals', () => {
+    // 1/61 + 1/63, 1/62 + 1/62 and 1/63 + 1/61.
+    expect(byScoreAndPlace(['a', 'b', 'c', 'd'], [0.1, 0.5, 0.9])).deep.equal(['a', 'c', 'b', 'd']);
+    expect(byScoreAndPlace(['a', 'b', 'c'], [0.5, 0.9, 0.1])).deep.equal(['a', 'b', 'c']);
   });
 });
 

@@ -56,10 +56,10 @@ describe('the passage ranker', () => {
     expect(crossEncoded).deep.equal([{ model: 'reranker-1', count: 12 }]);
   });
 
-  it('gives the first of them to one on the own machine, and leaves the others behind', async () => {
+  it('gives the first of them to one on the own machine, whose order counts as much as theirs', async () => {
     const { order, crossEncoded } = create({ isLocal: true });
     const ids = await order('cross_encoder', 30);
-    expect([ids[0], ids[23], ids[24], ids[29]]).deep.equal([24, 1, 25, 30]);
+    expect([...ids.slice(0, 4), ...ids.slice(-7)]).deep.equal([1, 24, 2, 23, 13, 25, 26, 27, 28, 29, 30]);
     expect(crossEncoded).deep.equal([{ model: 'reranker-1', count: 24 }]);
   });
 
