@@ -1,3 +1,5 @@
+import { seededRandom } from '../search/random.ts';
+
 export type Interval = { mean: number; low: number; high: number };
 
 const resamples = 10_000;
@@ -13,7 +15,7 @@ export function pairedBootstrap(a: readonly number[], b: readonly number[], seed
   const means = Array.from({ length: resamples }, () => {
     let sum = 0;
     for (let draw = 0; draw < differences.length; draw += 1) {
-      sum += differences[Math.floor(random() * differences.length)] ?? 0;
+      sum += differences[random.below(differences.length)] ?? 0;
     }
     return sum / differences.length;
   }).sort((x, y) => x - y);
@@ -23,15 +25,4 @@ export function pairedBootstrap(a: readonly number[], b: readonly number[], seed
 
 export function average(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
-}
-
-/** Mulberry32 (Ettinger 2017): uniform in [0, 1). */
-export function seededRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
-import { pairedBootstrap, seededRandom } from '../../../bench/retrieval/bootstrap.ts';
+import { pairedBootstrap } from '../../../bench/retrieval/bootstrap.ts';
 import { ndcg, recall, spanOverlap } from '../../../bench/retrieval/metrics.ts';
+import { seededRandom } from '../../../bench/search/random.ts';
 
 describe('metrics of a ranking', () => {
   const relevant = new Set(['a', 'b', 'c']);
@@ -54,7 +55,7 @@ describe('the overlap of found with wanted spans', () => {
 
 describe('the paired bootstrap', () => {
   it('gives the mean difference within its interval, the same each time', () => {
-    const random = seededRandom(7);
+    const { next: random } = seededRandom(7);
     const a = Array.from({ length: 200 }, random);
     const b = a.map((value) => value - 0.1 + 0.05 * (random() - 0.5));
     const interval = pairedBootstrap(a, b);
