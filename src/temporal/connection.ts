@@ -6,7 +6,7 @@ const CALL_TIMEOUT_MS = 2_000;
 /** Half a second of patience with a server that refuses connections: requests should not hang while it is down. */
 const CALL_ATTEMPTS = 3;
 
-/** A client of Temporal. `call` bounds what is done inside it; `close` gives the connection back. */
+/** A client of Temporal. `call` bounds what is done inside it; `close` waits for those calls and gives the connection back. */
 export type TemporalConnection = {
   client: Client;
   namespace: string;
@@ -20,10 +20,26 @@ export function createTemporalConnection(options: { address: string; namespace: 
     address: options.address,
     interceptors: [makeGrpcRetryInterceptor(defaultGrpcRetryOptions({ maxAttempts: CALL_ATTEMPTS }))],
   });
+  const underWay = new Set<Promise<unknown>>();
+
+  async function call<T>(work: () => Promise<T>, timeoutMs = CALL_TIMEOUT_MS): Promise<T> {
+    const outcome = connection.withDeadline(Date.now() + timeoutMs, work);
+    underWay.add(outcome);
+    try {
+      return await outcome;
+    } finally {
+      underWay.delete(outcome);
+    }
+  }
+
   return {
     client: new Client({ connection, namespace: options.namespace }),
     namespace: options.namespace,
-    call: (work, timeoutMs = CALL_TIMEOUT_MS) => connection.withDeadline(Date.now() + timeoutMs, work),
-    close: () => connection.close(),
+    call,
+    close: async () => {
+      // A call that waits to be repeated would find its channel closed, and throw where nobody can catch it.
+      await Promise.allSettled(underWay);
+      await connection.close();
+    },
   };
 }

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import proto from '@temporalio/proto';
 import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
@@ -183,5 +185,22 @@ describe('the gateway to Temporal', function () {
       expect(await appErrorCode(call('ingest-x-1'))).equal('service_unavailable');
     }
     await unreachable.close();
+  });
+  it('ends what is under way before it closes', async () => {
+    const asked = Promise.withResolvers<void>();
+    const refusing = createServer((socket) => {
+      socket.destroy();
+      asked.resolve();
+    });
+    refusing.listen(0, '127.0.0.1');
+    await once(refusing, 'listening');
+    const { port } = refusing.address() as AddressInfo;
+    const dying = createTemporalConnection({ address: `127.0.0.1:${port}`, namespace: 'default' });
+    const outcome = appErrorCode(createOrchestrator(dying, { uiUrl: null }).describe('ingest-x-1'));
+    await asked.promise;
+    await dying.close();
+    // What is begun again on a closed channel is thrown where nobody catches it, which fails this run.
+    expect(await outcome).equal('service_unavailable');
+    refusing.close();
   });
 });
