@@ -5,11 +5,13 @@ export type MoveResult = 'moved' | 'not_parked' | 'gone';
 
 /**
  * How far a run is. `parked` waits for a person; `stuck` is open and cannot go on by its own code; `failed` says why,
- * with `run_terminated` for one that somebody ended by force.
+ * with `run_terminated` for one that somebody ended by force. `toStop` names the start of a run that somebody has asked
+ * to stop and that has not done so yet.
  */
-export type RunReport =
+export type RunReport = (
   | { state: 'open' | 'completed' | 'cancelled' | 'unknown' }
-  | { state: 'parked' | 'stuck' | 'failed'; error: { code: string; message: string } };
+  | { state: 'parked' | 'stuck' | 'failed'; error: { code: string; message: string } }
+) & { toStop?: string };
 
 /** Starts durable work. The only thing that services know of the workflow engine. */
 export type Orchestrator = {

@@ -16,7 +16,7 @@ import { retryUpdateName, skipUpdateName } from '#src/contracts/messages.ts';
 import { pauseUpdateName, resumeUpdateName } from '#src/contracts/reembedding.ts';
 import { type TaskQueue, taskQueues } from '#src/contracts/task-queues.ts';
 import { appError, isErrorCode } from '#src/errors.ts';
-import type { MoveResult, Orchestrator } from '#src/ports/orchestrator.ts';
+import type { MoveResult, Orchestrator, RunReport } from '#src/ports/orchestrator.ts';
 import type { TemporalConnection } from './connection.ts';
 import { searchAttributes } from './search-attributes.ts';
 
@@ -152,12 +152,7 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
       const state = stateOf(run);
       if (state === 'failed') return { state, error: await call(() => failureOf(handle)) };
       if (run === undefined || state !== 'open') return { state };
-      // Workflows set it while they wait for a person.
-      const code = run.typedSearchAttributes.get(defineSearchAttributeKey('ErrorCode', 'KEYWORD'));
-      if (code !== undefined) return { state: 'parked', error: faultOf(code) };
-      if ((run.raw.pendingWorkflowTask?.attempt ?? 0) < STUCK_AFTER_ATTEMPTS) return { state };
-      const message = 'Its run cannot go on by its own code; the Temporal UI shows why (TemporalReportedProblems).';
-      return { state: 'stuck', error: { code: 'internal_error', message } };
+      return { ...standingOf(run), ...stopAsked(run) };
     },
 
     uiUrl(workflowId) {
@@ -201,6 +196,23 @@ function stateOf(run: WorkflowExecutionDescription | undefined): Awaited<ReturnT
     default:
       return 'open';
   }
+}
+
+/** How far a run is that is open. */
+function standingOf({ typedSearchAttributes, raw }: WorkflowExecutionDescription): RunReport {
+  // Workflows set it while they wait for a person.
+  const code = typedSearchAttributes.get(defineSearchAttributeKey('ErrorCode', 'KEYWORD'));
+  if (code !== undefined) return { state: 'parked', error: faultOf(code) };
+  if ((raw.pendingWorkflowTask?.attempt ?? 0) < STUCK_AFTER_ATTEMPTS) return { state: 'open' };
+  const message = 'Its run cannot go on by its own code; the Temporal UI shows why (TemporalReportedProblems).';
+  return { state: 'stuck', error: { code: 'internal_error', message } };
+}
+
+/** Runs that began before starts had ids keep it to themselves. */
+function stopAsked({ memo, raw }: WorkflowExecutionDescription): Pick<RunReport, 'toStop'> {
+  const startId = memo?.startId;
+  if (raw.workflowExtendedInfo?.cancelRequested !== true || typeof startId !== 'string') return {};
+  return { toStop: startId };
 }
 
 /** What a run failed with that has closed. */

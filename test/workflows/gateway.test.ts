@@ -154,8 +154,10 @@ describe('the gateway to Temporal', function () {
   it('cancels what is open and does not mind what is not there', async () => {
     const id = `ingest-${uuidv7()}-1`;
     await start(id, ingest);
+    expect(await orchestrator.inspect(id)).deep.equal({ state: 'open' });
     await orchestrator.cancel(id);
     await orchestrator.cancel('ingest-nothing-1');
+    expect(await orchestrator.inspect(id)).deep.equal({ state: 'open', toStop: startIds[0] });
     const { events } = await runOf(id).fetchHistory();
     expect(events?.some((event) => event.workflowExecutionCancelRequestedEventAttributes)).equal(true);
     expect(await orchestrator.describe('ingest-nothing-1')).equal('unknown');

@@ -70,9 +70,9 @@ export function createJobMovesRepository(db: Db) {
       return rows.length + closed.length;
     },
 
-    /** Of the present attempt: nobody counts on it any more. */
+    /** Of the attempt that was asked to stop, while it is the present one: nobody counts on it any more. */
     async noteCancellation({ id, startId }: Pick<Job, 'id' | 'startId'>): Promise<void> {
-      await db('jobs').where({ id, startId }).update({ cancelRequestedAt: db.fn.now() });
+      await db('jobs').where({ id, startId }).whereNull('cancelRequestedAt').update({ cancelRequestedAt: db.fn.now() });
     },
 
     /** Closes a job that the engine has not heard of. */

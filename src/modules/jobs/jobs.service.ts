@@ -34,6 +34,7 @@ export function createJobsService(deps: {
 }) {
   const { db, orchestrator, logger } = deps;
   const jobs = createJobsRepository(db);
+  const moves = createJobMovesRepository(db);
 
   /** What the engine refuses it goes on refusing, and whoever waits should see why. */
   async function start(job: Job): Promise<void> {
@@ -70,13 +71,17 @@ export function createJobsService(deps: {
     if (result !== 'gone') return;
     await reconcile(job);
     // It was to go on, and not to be found failed.
-    await createJobMovesRepository(db).queueAgain([job.id], { bulk: job.start.bulk ?? false, graceSeconds: 0 });
+    await moves.queueAgain([job.id], { bulk: job.start.bulk ?? false, graceSeconds: 0 });
   }
 
   /** Brings a job in line with a run that was closed, or lost, or has stopped behind our back. */
   async function reconcile(job: Job): Promise<void> {
     const { startId } = job;
     const run = await orchestrator.inspect(job.id);
+    // In the Temporal UI, or with its CLI. A deletion is not to be stopped, and goes on.
+    if (run.toStop !== undefined && job.kind !== 'delete') {
+      await moves.noteCancellation({ id: job.id, startId: run.toStop });
+    }
     switch (run.state) {
       case 'open':
         return;

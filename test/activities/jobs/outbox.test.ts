@@ -374,6 +374,36 @@ describe('the jobs table as an outbox', () => {
     expect(await jobOf(id)).include({ status: 'cancelled' });
   });
 
+  it('a run that somebody asked to stop in the engine is not counted on any more, unless it is of another start', async () => {
+    const { engine, jobs } = setUp();
+    const id = await enqueue(jobs);
+    await jobs.dispatch(id);
+    const askToStop = async (toStop: string) => {
+      engine.runs.set(id, { state: 'open', toStop });
+      await age('checkedAt');
+      await jobs.reconcileOpen();
+      return (await jobOf(id)).cancelRequestedAt;
+    };
+    expect(await askToStop(uuidv7())).equal(null);
+    const { startId } = await jobOf(id);
+    const askedAt = await askToStop(startId);
+    expect(askedAt).instanceOf(Date);
+    expect(await askToStop(startId)).deep.equal(askedAt);
+  });
+
+  it('a deletion that somebody asked to stop goes on', async () => {
+    const { engine, jobs } = setUp();
+    const documentId = uuidv7();
+    const id = `delete-${documentId}`;
+    const start = { workflow: 'deleteDocument', input: { orgId, documentId }, summary: '' } as const;
+    await jobs.enqueue(db, { id, kind: 'delete', orgId, createdBy, acl: [], documentId, start, requestId: null });
+    await jobs.dispatch(id);
+    engine.runs.set(id, { state: 'open', toStop: (await jobOf(id)).startId });
+    await age('checkedAt');
+    await jobs.reconcileOpen();
+    expect(await jobOf(id)).include({ cancelRequestedAt: null });
+  });
+
   it('a run that closes as cancelled leaves alone what was queued since it began', async () => {
     const { engine, jobs } = setUp();
     const id = `alignment-${uuidv7()}`;

@@ -4,6 +4,7 @@ import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { chunkListSchema, fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
 import { ingestAnswerSchema, ragConfigAnswerSchema } from '#src/modules/rag/rag.schema.ts';
+import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack, startStack } from '#test/support/stack.ts';
@@ -170,6 +171,21 @@ describe('POST /rag/ingest/{document_id}', function () {
       } finally {
         await cutOff.close();
       }
+    });
+
+    it('200: what somebody cancels in the engine is asked for again, although no worker has stopped it yet', async () => {
+      const { temporal, jobs: sweeper } = own.container;
+      await registerSearchAttributes(temporal);
+      const id = await upload(ada);
+      const jobId = ingestWorkflowId(id, 1);
+      await until('it is started', async () => {
+        await sweeper.dispatch(jobId);
+        return (await jobs(id).first()).dispatchedAt !== null;
+      });
+      await temporal.client.workflow.getHandle(jobId).cancel();
+      await jobs(id).update({ checkedAt: new Date(0) });
+      await sweeper.reconcileOpen();
+      expect(await ingest(ada, id)).include({ queued: true, embedding_job_id: run(id, 2) });
     });
 
     it('401: without a token', async () => {
