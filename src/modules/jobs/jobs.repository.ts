@@ -155,7 +155,10 @@ export function createJobsRepository(db: Db) {
       return rows.length > 0;
     },
 
-    /** A closed job only opens again with a new status: progress that comes late changes nothing. */
+    /**
+     * A closed job only opens again with a new status: progress that comes late changes nothing. Whether its run was
+     * reset, or a worker slept through its end, the engine knows, which is asked at once.
+     */
     async advance(id: string, change: JobChange, of: AttemptOfJob = {}): Promise<void> {
       const { status, stage, progress, error } = change;
       const now = db.fn.now();
@@ -173,6 +176,7 @@ export function createJobsRepository(db: Db) {
             status,
             startedAt: db.raw('coalesce(started_at, now())'),
             finishedAt: isEnd ? now : null,
+            ...(!isEnd && { checkedAt: db.raw(`case when finished_at is null then checked_at else 'epoch' end`) }),
             errorCode: error?.code ?? keptInStage('error_code'),
             errorMessage: error?.message ?? keptInStage('error_message'),
           }),

@@ -268,6 +268,21 @@ describe('the jobs table as an outbox', () => {
     expect(await jobOf(id)).include({ status: 'succeeded', stage: 'embed', progressDone: 64 });
   });
 
+  it('a closed job that a step opens again is closed at once, unless its run was reset', async () => {
+    const { engine, jobs } = setUp();
+    const id = await enqueue(jobs);
+    await jobs.dispatch(id);
+    await jobs.advance(id, { status: 'cancelled' });
+    await jobs.advance(id, { status: 'running', stage: 'embed' });
+    await jobs.reconcileOpen();
+    expect(await jobOf(id)).include({ status: 'running', finishedAt: null });
+    await jobs.advance(id, { status: 'cancelled' });
+    engine.runs.set(id, { state: 'cancelled' });
+    await jobs.advance(id, { status: 'running', stage: 'embed' });
+    await jobs.reconcileOpen();
+    expect(await jobOf(id)).include({ status: 'cancelled' });
+  });
+
   const fault = { code: 'model_rejected', message: 'no' };
   const endings = [
     { run: { state: 'open' }, status: 'running', errorCode: null },
