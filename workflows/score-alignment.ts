@@ -66,6 +66,8 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
   }
 
   try {
+    // Runs that began before this name their stage with the first round that they score.
+    if (patched('stage-from-the-start')) showStage('score', 'Looking for rounds that wait for their scores.');
     // Runs that began before the title was made beside the scores go on in the order in which they began.
     const namesBeside = patched('name-beside-scores');
     do {

@@ -1,5 +1,5 @@
 import { defineSearchAttributeKey } from '@temporalio/common';
-import { getCurrentDetails, setCurrentDetails, upsertSearchAttributes } from '@temporalio/workflow';
+import { getCurrentDetails, setCurrentDetails, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
 import type { SearchAttributeName } from '#src/contracts/jobs.ts';
 
 const keyword = (name: SearchAttributeName) => defineSearchAttributeKey(name, 'KEYWORD');
@@ -7,12 +7,12 @@ const keyword = (name: SearchAttributeName) => defineSearchAttributeKey(name, 'K
 /** Tells operators where the run stands: a search attribute to filter by, and a line to read. */
 export function showStage(stage: string, details: string): void {
   upsertSearchAttributes([{ key: keyword('Stage'), value: stage }]);
-  setCurrentDetails(details);
+  show(details);
 }
 
 export function showFailure(failure: { code: string; message: string }): void {
   upsertSearchAttributes([{ key: keyword('ErrorCode'), value: failure.code }]);
-  setCurrentDetails(`Failed: **${failure.code}**. ${failure.message}`);
+  show(`Failed: **${failure.code}**. ${failure.message}`);
 }
 
 /**
@@ -22,7 +22,7 @@ export function showFailure(failure: { code: string; message: string }): void {
 export function showParked(failure: { code: string; message: string }): () => void {
   const details = getCurrentDetails();
   upsertSearchAttributes([{ key: keyword('ErrorCode'), value: failure.code }]);
-  setCurrentDetails(
+  show(
     `Parked: **${failure.code}**. ${failure.message}\n\n` +
       'Once that is mended, the update `retry` goes on with this step; the update `skip` ends the run as failed.',
   );
@@ -30,4 +30,11 @@ export function showParked(failure: { code: string; message: string }): () => vo
     upsertSearchAttributes([{ key: keyword('ErrorCode'), value: null }]);
     setCurrentDetails(details);
   };
+}
+
+/** A run that goes on in a new history has left its static summary in the old one, and reads it out of its memo. */
+function show(details: string): void {
+  const { continuedFromExecutionRunId, memo } = workflowInfo();
+  const summary = continuedFromExecutionRunId === undefined ? undefined : memo?.summary;
+  setCurrentDetails(typeof summary === 'string' ? `${summary}\n\n${details}` : details);
 }

@@ -99,7 +99,7 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
         // What a run finds done it does not do again; what an older database lacks has to be done, whatever has run.
         workflowIdReusePolicy: 'ALLOW_DUPLICATE',
         staticSummary: start.summary,
-        memo: { requestId, attempt, startId },
+        memo: { requestId, attempt, startId, summary: start.summary },
         priority: {
           priorityKey: start.bulk ? PRIORITIES.bulk : PRIORITIES.interactive,
           // Nobody's backlog keeps others waiting: a queue serves organizations in turn.

@@ -12,6 +12,8 @@ import { searchAttributes } from './search-attributes.ts';
 
 const workflowType = 'auditStores';
 const summary = 'Compare the stores of documents';
+/** Only the memo goes along when a run goes on in a new history. */
+const described = { staticSummary: summary, memo: { summary } };
 
 export const auditScheduleId = auditWorkflowId;
 
@@ -32,7 +34,7 @@ export async function scheduleStoreAudits(
     taskQueue: taskQueues.storeAudit,
     args: [input],
     typedSearchAttributes: searchAttributes({ JobKind: 'audit' }),
-    staticSummary: summary,
+    ...described,
   } as const;
   // One that was missed waits for the next night: after an outage there are others who look after the stores first.
   const policies = { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '10 minutes' } as const;
@@ -67,7 +69,7 @@ export async function runStoreAudit(
         taskQueue: taskQueues.storeAudit,
         args: [input],
         typedSearchAttributes: searchAttributes({ JobKind: 'audit' }),
-        staticSummary: summary,
+        ...described,
       }),
     );
     return await run.result();

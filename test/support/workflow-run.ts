@@ -16,3 +16,9 @@ export async function attributeOf(run: WorkflowHandle, name: string): Promise<un
   const { typedSearchAttributes } = await run.describe();
   return typedSearchAttributes.getAll().find((pair) => pair.key.name === name)?.value;
 }
+
+/** What the run says in plain words that it does. */
+export async function detailsOf(run: WorkflowHandle): Promise<string> {
+  const { currentDetails }: { currentDetails?: string } = await run.query('__temporal_workflow_metadata');
+  return currentDetails ?? '';
+}

@@ -10,7 +10,7 @@ import { searchAttributes } from '#src/temporal/search-attributes.ts';
 import { stubStoreAudit } from '#test/support/stub-store-audit.ts';
 import { type TestWorkers, testWorkers } from '#test/support/test-workers.ts';
 import { until } from '#test/support/until.ts';
-import { attributeOf } from '#test/support/workflow-run.ts';
+import { attributeOf, detailsOf } from '#test/support/workflow-run.ts';
 
 describe('auditStores', function () {
   this.timeout(60_000);
@@ -28,6 +28,7 @@ describe('auditStores', function () {
         taskQueue,
         args: [{ repair, graceSeconds: 60 }],
         typedSearchAttributes: searchAttributes({ JobKind: 'audit' }),
+        memo: { summary: 'Compare the stores' },
       });
       await use(run);
     });
@@ -46,6 +47,7 @@ describe('auditStores', function () {
       expect(pages.every((page) => page.repair && page.graceSeconds === 60)).equal(true);
       expect(await run.query<AuditProgress>(stageQueryName)).deep.equal({ pass: null, after: null, report });
       expect(await attributeOf(run, 'Stage')).equal('done');
+      expect(await detailsOf(run)).match(/^30 documents/);
     });
   });
 
@@ -68,6 +70,7 @@ describe('auditStores', function () {
       expect((await run.result()).checked.documents).equal(800);
       expect(pages).length(83);
       expect((await run.describe()).historyLength).lessThan(500);
+      expect(await detailsOf(run)).match(/^Compare the stores\n\n800 documents/);
     });
   });
 

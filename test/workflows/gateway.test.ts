@@ -79,8 +79,9 @@ describe('the gateway to Temporal', function () {
     const { runId, memo, typedSearchAttributes, staticSummary } = await runOf(id).describe();
     await start(id, ingest);
     expect((await runOf(id).describe()).runId).equal(runId);
-    expect(memo).deep.equal({ requestId: 'request-1', attempt: 1, startId: startIds[0] });
-    expect(await staticSummary()).equal('Ingest a note');
+    const summary = 'Ingest a note';
+    expect(memo).deep.equal({ requestId: 'request-1', attempt: 1, startId: startIds[0], summary });
+    expect(await staticSummary()).equal(summary);
     const attributes = typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]);
     expect(Object.fromEntries(attributes)).include({ OrgId: 'org', DocumentId: 'document', JobKind: 'ingest' });
   });

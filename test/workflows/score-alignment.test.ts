@@ -12,6 +12,7 @@ import { searchAttributes } from '#src/temporal/search-attributes.ts';
 import { stubAlignment } from '#test/support/stub-alignment.ts';
 import { type TestWorkers, testWorkers } from '#test/support/test-workers.ts';
 import { until } from '#test/support/until.ts';
+import { attributeOf, detailsOf } from '#test/support/workflow-run.ts';
 
 describe('scoreAlignment', function () {
   this.timeout(60_000);
@@ -67,6 +68,19 @@ describe('scoreAlignment', function () {
         'nameChat',
       ]);
       expect(await run.query<AlignmentProgress>(stageQueryName)).deep.equal({ scoredRounds: 3, lastRound: 3 });
+    });
+  });
+
+  it('says what it does before it has scored a round', async () => {
+    const { activities, calls } = stubAlignment(1, {
+      scoreNextRound: () => heartbeating(() => Context.current().cancelled),
+    });
+    await align(activities, async (run) => {
+      await until('the first round is being scored', async () => calls.includes('scoreNextRound'));
+      expect(await attributeOf(run, 'Stage')).equal('score');
+      expect(await detailsOf(run)).include('Looking for rounds');
+      await run.cancel();
+      await failureOf(run);
     });
   });
 
