@@ -7,6 +7,7 @@ import type {
   RecordIngestionEndInput,
   RecordIngestionFailureInput,
   SituateResult,
+  WindowsResult,
 } from '#src/contracts/ingestion.ts';
 import type { IngestionService } from '#src/modules/ingestion/ingestion.service.ts';
 import { heartbeating } from './heartbeating.ts';
@@ -20,6 +21,9 @@ export function createIngestionActivities({ ingestion }: { ingestion: IngestionS
 
     convertDocument: (input: IngestDocumentInput): Promise<ConvertResult> =>
       heartbeating((step) => ingestion.convert(input, step)),
+
+    embedWindows: (input: IngestDocumentInput): Promise<WindowsResult> =>
+      heartbeating((step) => ingestion.embedWindows(input, step)),
 
     situateChunks: (input: IngestDocumentInput): Promise<SituateResult> =>
       heartbeating((step) => ingestion.situate(input, step)),

@@ -38,6 +38,7 @@ import { createDocumentCutterService } from './modules/ingestion/document-cutter
 import { createGenerationsService } from './modules/ingestion/generations.service.ts';
 import { createIngestionService, type IngestionService } from './modules/ingestion/ingestion.service.ts';
 import { createSituationsService, type SituationsService } from './modules/ingestion/situations.service.ts';
+import { createWindowEmbedder } from './modules/ingestion/window-embedder.ts';
 import { createJobMovesService, type JobMovesService } from './modules/jobs/job-moves.service.ts';
 import { createJobWatch, type JobWatch } from './modules/jobs/job-watch.ts';
 import { createJobsService, type JobsService } from './modules/jobs/jobs.service.ts';
@@ -170,6 +171,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     blobs,
     converter,
     embeddings,
+    windows: createWindowEmbedder({ chunker, embeddings }),
     cutter,
     situations,
     vectors,

@@ -9,8 +9,19 @@ export type IngestionStage = (typeof ingestionStages)[number];
 export type IngestDocumentInput = { orgId: string; documentId: string; generation: number };
 
 export type ParseResult = { sourceFormat: string; sizeBytes: number };
-/** `needsContexts` is absent, and stands for no, in histories from before a model was asked for situations. */
-export type ConvertResult = { charCount: number; pageCount: number | null; reused: boolean; needsContexts?: boolean };
+/**
+ * `needsWindows` tells a cut by meaning, `needsContexts` that a model is asked for situations. Absent, and standing for
+ * no, in histories from before there were such steps.
+ */
+export type ConvertResult = {
+  charCount: number;
+  pageCount: number | null;
+  reused: boolean;
+  needsWindows?: boolean;
+  needsContexts?: boolean;
+};
+/** One slice of the work. */
+export type WindowsResult = { windowsEmbedded: number; windowsLeft: number };
 /** One slice of the work; counts different texts. */
 export type SituateResult = { chunksSituated: number; chunksLeft: number };
 export type ChunkResult = { chunksTotal: number };

@@ -17,6 +17,7 @@ export function stubIngestion(replaced: Partial<IngestionActivities> = {}): {
   const all: IngestionActivities = {
     parseDocument: async () => ({ sourceFormat: 'text', sizeBytes: 12 }),
     convertDocument: async () => ({ charCount: 12, pageCount: null, reused: false }),
+    embedWindows: async () => ({ windowsEmbedded: 12, windowsLeft: 0 }),
     situateChunks: async () => ({ chunksSituated: 3, chunksLeft: 0 }),
     chunkDocument: async () => ({ chunksTotal: 3 }),
     embedChunks: async () => ({ chunksEmbedded: 3 }),
@@ -32,6 +33,7 @@ export function stubIngestion(replaced: Partial<IngestionActivities> = {}): {
     activities: {
       parseDocument: recorded('parseDocument', all.parseDocument),
       convertDocument: recorded('convertDocument', all.convertDocument),
+      embedWindows: recorded('embedWindows', all.embedWindows),
       situateChunks: recorded('situateChunks', all.situateChunks),
       chunkDocument: recorded('chunkDocument', all.chunkDocument),
       embedChunks: recorded('embedChunks', all.embedChunks),

@@ -17,6 +17,15 @@ export function createEmbeddingsRepository(db: Db) {
       return new Map(rows.map(({ textSha256, vector }) => [textSha256.toString('hex'), toFloats(vector)]));
     },
 
+    /** @returns the hashes of those that are known */
+    async listKnown(orgId: string, model: string, hashes: readonly Buffer[]): Promise<Buffer[]> {
+      const rows: { textSha256: Buffer }[] = await db('embeddings')
+        .where({ orgId, model })
+        .whereRaw('text_sha256 = any (?::bytea[])', [[...hashes]])
+        .select('textSha256');
+      return rows.map(({ textSha256 }) => textSha256);
+    },
+
     /** The first one stays. */
     async insert(orgId: string, model: string, embeddings: readonly CachedEmbedding[]): Promise<void> {
       // In one order, so that two runs that insert the same texts wait for each other and not in a circle.
@@ -38,7 +47,11 @@ export function createEmbeddingsRepository(db: Db) {
       );
     },
 
-    /** Looks at `limit` rows after `after`. @returns the last of them, or null when there are no more */
+    /**
+     * Looks at `limit` rows after `after`, and deletes those older than a day whose text no chunk has. A document that is
+     * cut by meaning has the vectors of its sentences there before it has chunks.
+     * @returns the last of them, or null when there are no more
+     */
     async deleteUnusedAfter(after: EmbeddingKey | null, limit: number): Promise<EmbeddingKey | null> {
       const { rows } = await db.raw<{ rows: EmbeddingKey[] }>(
         `with page as (
@@ -47,10 +60,16 @@ export function createEmbeddingsRepository(db: Db) {
            order by org_id, model, text_sha256
            limit :limit
          ),
+         cutting as materialized (
+           select g.org_id from jobs j
+           join document_generations g on g.org_id = j.org_id and g.document_id = j.document_id and g.job_id = j.id
+           where j.kind = 'ingest' and j.finished_at is null and g.chunked_at is null
+         ),
          unused as (
            delete from embeddings e using page p
            where e.org_id = p.org_id and e.model = p.model and e.text_sha256 = p.text_sha256
              and p.created_at < now() - interval '1 day'
+             and not exists (select from cutting c where c.org_id = p.org_id)
              and not exists (select from chunks c where c.org_id = p.org_id and c.text_sha256 = p.text_sha256)
          )
          select org_id, model, text_sha256 from page

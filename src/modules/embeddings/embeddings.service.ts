@@ -4,6 +4,8 @@ import type { Db } from '#src/ports/database.ts';
 import type { Embedders } from '#src/ports/embedder.ts';
 import { createEmbeddingsRepository, type EmbeddingKey } from './embeddings.repository.ts';
 
+/** Some megabytes of a statement. */
+const HASHES_PER_LOOK = 10_000;
 /** A second of work at most: other sweeps wait for it. */
 const ROWS_PER_SWEEP = 5_000;
 
@@ -73,13 +75,25 @@ export function createEmbeddingsService(deps: { db: Db; embedders: Embedders }) 
       });
     },
 
+    /** @returns those of the texts that the organization has no vector of, each once, in order */
+    async listMissing({ orgId, model }: { orgId: string; model: string }, texts: readonly string[]): Promise<string[]> {
+      const byHash = new Map(texts.map((text) => [hash(text).toString('hex'), text]));
+      const hashes = Array.from(byHash.keys(), (hex) => Buffer.from(hex, 'hex'));
+      for (let start = 0; start < hashes.length; start += HASHES_PER_LOOK) {
+        const known = await repository.listKnown(orgId, model, hashes.slice(start, start + HASHES_PER_LOOK));
+        for (const textSha256 of known) byHash.delete(textSha256.toString('hex'));
+      }
+      return [...byHash.values()];
+    },
+
     /** Forgets those of these texts that no chunk of the organization has. */
     async forgetUnused(trx: Db, orgId: string, hashes: readonly Buffer[]): Promise<void> {
       await createEmbeddingsRepository(trx).deleteUnusedOf(orgId, hashes);
     },
 
     /**
-     * Forgets embeddings that no chunk has used for a day, a part of the table at a time, in the order of its key.
+     * Forgets embeddings that no chunk has used for a day, a part of the table at a time, in the order of its key. An
+     * organization with a document that has yet to be cut keeps them until then.
      * @param after what the call before returned; null at the beginning
      * @returns where to go on; null at the end
      */

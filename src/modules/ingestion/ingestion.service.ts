@@ -9,6 +9,7 @@ import type {
   RecordIngestionEndInput,
   RecordIngestionFailureInput,
   SituateResult,
+  WindowsResult,
 } from '#src/contracts/ingestion.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { indexedText } from '#src/domain/chunk-document.ts';
@@ -27,6 +28,7 @@ import { createGenerationCollector } from './generation-collector.ts';
 import type { ChunkText, IngestionTarget } from './ingestion.model.ts';
 import { createIngestionRepository } from './ingestion.repository.ts';
 import type { ConvertedBody, SituationsService } from './situations.service.ts';
+import type { WindowEmbedder } from './window-embedder.ts';
 
 /**
  * Texts that are embedded before the engine hears how far the step is: several calls, sorted by length. What a killed
@@ -51,13 +53,14 @@ export function createIngestionService(deps: {
   blobs: Pick<BlobStore, 'withLocalFile' | 'delete'>;
   converter: Converter;
   embeddings: Pick<EmbeddingsService, 'embed' | 'hash'>;
+  windows: WindowEmbedder;
   cutter: DocumentCutterService;
   situations: Pick<SituationsService, 'isOn' | 'situate'>;
   vectors: Pick<VectorStore, 'upsert' | 'publish' | 'fetch' | 'countGenerations' | 'deleteGenerations'>;
   jobs: Pick<JobsService, 'advance'>;
   orchestrator: Pick<Orchestrator, 'cancel'>;
 }) {
-  const { db, blobs, converter, embeddings, cutter, situations, vectors, jobs, orchestrator } = deps;
+  const { db, blobs, converter, embeddings, windows, cutter, situations, vectors, jobs, orchestrator } = deps;
   const repository = createIngestionRepository(db);
   const chunks = createGenerationChunksRepository(db);
   const { collect, collectUnneeded } = createGenerationCollector({ blobs, vectors, repository });
@@ -124,10 +127,19 @@ export function createIngestionService(deps: {
     return { orgId: of.orgId, conversionId, documentName, chunking: ragConfig.chunking, ...converted };
   }
 
-  /** A run that is interrupted finds the windows that it had embedded in the organization's cache. */
+  /** What `embedWindows` did, or a run that was interrupted, is found in the organization's cache. */
   const cutStep = ({ orgId }: IngestDocumentInput, { ragConfig }: IngestionTarget, step: Step): CutStep => ({
     ...step,
     embed: (windows) => embeddings.embed({ orgId, model: ragConfig.embedding.model }, windows, { signal: step.signal }),
+  });
+
+  /** Tells clients and the engine how far a step is. */
+  const counting = (of: IngestDocumentInput, unit: 'sentences' | 'chunks', { signal, report }: Step) => ({
+    signal,
+    report: async (done: number, total: number): Promise<void> => {
+      await jobs.advance(jobIdOf(of), { progress: { done, total, unit } });
+      report({ [unit]: done });
+    },
   });
 
   /** What a newer generation, or a deletion, took over did not fail: it was given up. */
@@ -161,7 +173,7 @@ export function createIngestionService(deps: {
 
     /** Makes the Markdown body, or finds that the organization has converted this content before. */
     async convert(of: IngestDocumentInput, { signal, report }: Step): Promise<ConvertResult> {
-      const { blobKey, fileName, contentSha256, sourceFormat: format } = await enter(of, 'convert');
+      const { blobKey, fileName, contentSha256, sourceFormat: format, ragConfig } = await enter(of, 'convert');
       if (format === null) throw appError('internal_error', { detail: 'The format of the document is not known yet.' });
       const key = { orgId: of.orgId, contentSha256, converterVersion: converter.version, sourceFormat: format };
 
@@ -178,7 +190,23 @@ export function createIngestionService(deps: {
       if (conversion === undefined) throw appError('internal_error', { detail: 'The conversion was not stored.' });
       await repository.setConversion(of, conversion.id);
       const { charCount, pageCount } = conversion;
-      return { charCount, pageCount, reused: known !== undefined, ...(situations.isOn && { needsContexts: true }) };
+      return {
+        charCount,
+        pageCount,
+        reused: known !== undefined,
+        ...(ragConfig.chunking.method === 'semantic' && { needsWindows: true }),
+        ...(situations.isOn && { needsContexts: true }),
+      };
+    },
+
+    /** Embeds a slice of what a cut by meaning compares: whoever cuts the document finds it in the cache. */
+    async embedWindows(of: IngestDocumentInput, step: Step): Promise<WindowsResult> {
+      const target = await enter(of, situations.isOn ? 'situate' : 'chunk');
+      if (target.chunksTotal !== null) return { windowsEmbedded: 0, windowsLeft: 0 };
+      const by = { orgId: of.orgId, model: target.ragConfig.embedding.model };
+      const source = await readSource(of, target);
+      const { total, left } = await windows.embedSlice(source, by, counting(of, 'sentences', step));
+      return { windowsEmbedded: total - left, windowsLeft: left };
     },
 
     /** Lets a model say of a slice of the chunks where they stand in the document, before they are stored with it. */
@@ -186,13 +214,8 @@ export function createIngestionService(deps: {
       const target = await enter(of, 'situate');
       if (target.chunksTotal !== null) return { chunksSituated: target.chunksTotal, chunksLeft: 0 };
       const source = await readSource(of, target);
-      const { total, left } = await situations.situate(source, await cutter.cut(source, cutStep(of, target, step)), {
-        signal: step.signal,
-        report: async (done, total) => {
-          await jobs.advance(jobIdOf(of), { progress: { done, total, unit: 'chunks' } });
-          step.report({ chunksSituated: done });
-        },
-      });
+      const cut = await cutter.cut(source, cutStep(of, target, step));
+      const { total, left } = await situations.situate(source, cut, counting(of, 'chunks', step));
       return { chunksSituated: total - left, chunksLeft: left };
     },
 

@@ -11,7 +11,16 @@ import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
-const stepNames = ['parseDocument', 'convertDocument', 'chunkDocument', 'embedChunks', 'activateGeneration'] as const;
+const stepNames = [
+  'parseDocument',
+  'convertDocument',
+  'embedWindows',
+  'chunkDocument',
+  'embedChunks',
+  'activateGeneration',
+] as const;
+const untilCut = stepNames.slice(0, 4);
+const untilEmbedded = stepNames.slice(0, 5);
 
 describe('ingestion activities', function () {
   this.timeout(60_000);
@@ -118,7 +127,7 @@ describe('ingestion activities', function () {
       chunking_method: 'semantic',
       target_tokens: '120',
     });
-    for (const name of stepNames.slice(0, 3)) await run(name, of);
+    for (const name of untilCut) await run(name, of);
     const [first = '', second = '', ...others] = await contentsOf(of);
     expect(others).deep.equal([]);
     // The neighbours that are looked at with each sentence may move the cut by one.
@@ -132,7 +141,7 @@ describe('ingestion activities', function () {
       await upload(content, 'semantic.txt', { chunking_method: 'semantic' }),
       await upload(content, 'token.txt'),
     ];
-    for (const document of [semantic, token]) for (const name of stepNames.slice(0, 3)) await run(name, document);
+    for (const document of [semantic, token]) for (const name of untilCut) await run(name, document);
     expect(await contentsOf(semantic))
       .length.greaterThan(1)
       .and.deep.equal(await contentsOf(token));
@@ -140,7 +149,7 @@ describe('ingestion activities', function () {
 
   it('embedding goes on after the last batch that was stored', async () => {
     const of = await upload(sentences(800, 'resumed'));
-    for (const name of stepNames.slice(0, 3)) await run(name, of);
+    for (const name of untilCut) await run(name, of);
 
     const interrupted = environment();
     // The first beats may come before anything is stored.
@@ -182,7 +191,7 @@ describe('ingestion activities', function () {
 
   it('every step gives up once a newer generation was asked for', async () => {
     const old = await upload(sentences(9, 'superseded'));
-    for (const name of stepNames.slice(0, 4)) await run(name, old);
+    for (const name of untilEmbedded) await run(name, old);
     const newer = await openNextGeneration(old);
     for (const name of stepNames) expect(await appErrorCode(run(name, old)), name).equal('superseded');
     await runAll(newer);
@@ -198,7 +207,7 @@ describe('ingestion activities', function () {
 
   it('activation refuses a generation of which vectors are missing, and embedding makes these again', async () => {
     const of = await upload(sentences(9, 'incomplete'));
-    for (const name of stepNames.slice(0, 4)) await run(name, of);
+    for (const name of untilEmbedded) await run(name, of);
     await db.raw(
       'delete from chunk_vectors where chunk_id = (select min(id::text)::uuid from chunks where document_id = ?)',
       [of.documentId],
@@ -219,7 +228,7 @@ describe('ingestion activities', function () {
 
   it('embedding leaves no vectors of a generation that was collected meanwhile', async () => {
     const of = await upload(sentences(400, 'collected'));
-    for (const name of stepNames.slice(0, 3)) await run(name, of);
+    for (const name of untilCut) await run(name, of);
     const overtaken = environment();
     const collected = new Promise<void>((resolve, reject) => {
       overtaken.once('heartbeat', () => {
@@ -238,7 +247,7 @@ describe('ingestion activities', function () {
     const of = await upload(sentences(30, 'first'));
     await runAll(of);
     const second = await openNextGeneration(of);
-    for (const name of stepNames.slice(0, 4)) await run(name, second);
+    for (const name of untilEmbedded) await run(name, second);
     const third = await openNextGeneration(second);
     const generations = (table: string) =>
       db(table).where({ documentId: of.documentId }).distinct('generation').orderBy('generation').pluck('generation');

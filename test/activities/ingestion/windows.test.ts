@@ -1,0 +1,129 @@
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { DefaultLogger } from '@temporalio/worker';
+import { expect } from 'chai';
+import { createIngestionActivities, type IngestionActivities } from '#activities/ingestion.ts';
+import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
+import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import type { Db } from '#src/ports/database.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import type { Member } from '#test/support/client.ts';
+import { embeddedTexts, type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
+import { answerEmbeddings } from '#test/support/scripted-server.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
+
+/** What one slice takes. */
+const sliceSize = 2_048;
+
+describe('the windows of a cut by meaning', function () {
+  this.timeout(60_000);
+  let model: ScriptedModel;
+  let own: Stack;
+  let ada: Member;
+  let db: Db;
+  let activities: IngestionActivities;
+
+  before(async () => {
+    model = await startScriptedModel();
+    own = await startStack({ OPENAI_BASE_URL: model.baseUrl, EMBEDDING_MODEL: 'lengths' }, { workers: false });
+    ada = await own.signUp();
+    db = own.container.db;
+    activities = createIngestionActivities(own.container);
+  });
+  after(async () => {
+    await own.close();
+    await model.close();
+  });
+
+  const answer = answerEmbeddings((text) => [text.length, 1], 'lengths');
+  beforeEach(() => {
+    model.behaveEmbedding(answer);
+    model.calls.length = 0;
+  });
+
+  const sentences = (count: number, word: string) =>
+    Array.from({ length: count }, (_, index) => `Sentence ${word} ${index} is short.`).join(' ');
+
+  type StepName = 'parseDocument' | 'convertDocument' | 'embedWindows' | 'chunkDocument';
+  const run = (name: StepName, of: IngestDocumentInput) =>
+    new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') }).run<
+      [IngestDocumentInput],
+      unknown,
+      (input: IngestDocumentInput) => Promise<unknown>
+    >(activities[name], of);
+
+  async function convert(content: string, wishes: Record<string, string> = {}): Promise<IngestDocumentInput> {
+    const fields = { chunking_method: 'semantic', ...wishes };
+    const { body } = await ada.upload('/documents', { name: 'note.txt', content }, 201, { fields });
+    const of = { orgId: ada.orgId, documentId: fullDocumentSchema.parse(body).id, generation: 1 };
+    await run('parseDocument', of);
+    await run('convertDocument', of);
+    return of;
+  }
+
+  it('are embedded in slices, and not again by the cut', async () => {
+    const count = sliceSize + 300;
+    const of = await convert(sentences(count, 'long'));
+    expect(await run('convertDocument', of)).property('needsWindows', true);
+    expect(await run('embedWindows', of)).deep.equal({ windowsEmbedded: sliceSize, windowsLeft: 300 });
+    expect(embeddedTexts(model)).length(sliceSize);
+    const job = (await ada.get(`/jobs/${ingestWorkflowId(of.documentId, 1)}`, 200)).body;
+    expect(job).deep.include({ stage: 'chunk', progress: { done: sliceSize, total: count, unit: 'sentences' } });
+
+    expect(await run('embedWindows', of)).deep.equal({ windowsEmbedded: count, windowsLeft: 0 });
+    await run('chunkDocument', of);
+    expect(embeddedTexts(model)).length(count);
+    expect(new Set(embeddedTexts(model)).size).equal(count);
+    expect(await run('embedWindows', of)).property('windowsLeft', 0);
+  });
+
+  it('that were embedded before the model failed are not asked for again', async () => {
+    const of = await convert(sentences(600, 'failing'));
+    let answered = 0;
+    model.behaveEmbedding((response, body: { input: string[] }) => {
+      if (answered >= 256) return void response.writeHead(503).end();
+      answered += body.input.length;
+      answer(response, body as never);
+    });
+    expect(await appErrorCode(run('embedWindows', of))).equal('model_unavailable');
+    model.behaveEmbedding(answer);
+    model.calls.length = 0;
+    expect(await run('embedWindows', of)).deep.equal({ windowsEmbedded: 600, windowsLeft: 0 });
+    expect(embeddedTexts(model)).length(600 - answered);
+  });
+
+  it('are none where the cut is another, or the text is short', async () => {
+    const byTokens = await convert(sentences(600, 'tokens'), { chunking_method: 'token' });
+    expect(await run('convertDocument', byTokens)).not.property('needsWindows');
+    const short = await convert(sentences(3, 'few'));
+    for (const document of [byTokens, short]) {
+      expect(await run('embedWindows', document)).deep.equal({ windowsEmbedded: 0, windowsLeft: 0 });
+    }
+    expect(embeddedTexts(model)).length(0);
+  });
+
+  it('are kept until their document is cut, and forgotten a day after', async () => {
+    const eve = await own.signUp('Eve');
+    const jobs = () => db('jobs').where({ orgId: ada.orgId });
+    await jobs().update({ finishedAt: db.fn.now() });
+    const of = await convert(sentences(30, 'kept'));
+    await run('embedWindows', of);
+    await db('embeddings').update({ createdAt: db.raw(`now() - interval '25 hours'`) });
+    const [some] = await db('embeddings').where({ orgId: ada.orgId });
+    await db('embeddings').insert({ ...some, orgId: eve.orgId });
+    const sweep = async () => {
+      for (let after = null; ; ) {
+        after = await own.container.embeddings.sweepUnused(after);
+        if (after === null) return;
+      }
+    };
+    const countOf = async (orgId: string) => (await db('embeddings').where({ orgId })).length;
+    await sweep();
+    expect(await countOf(ada.orgId), 'before it is cut').least(30);
+    expect(await countOf(eve.orgId), 'of others').equal(0);
+
+    await run('chunkDocument', of);
+    await sweep();
+    expect(await countOf(ada.orgId)).equal(0);
+  });
+});
