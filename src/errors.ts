@@ -88,6 +88,7 @@ const catalogue = {
     class: 'permanent',
     title: 'Some documents were not embedded by the new model',
   },
+  no_progress: { status: 500, class: 'permanent', title: 'The run worked and got no further' },
   run_terminated: { status: 500, class: 'permanent', title: 'The run was ended from outside' },
 
   // Models

@@ -53,18 +53,11 @@ export const bulk: ActivityOptions = {
   startToCloseTimeout: '5 minutes',
 };
 
-/** All model calls about the sentences of one document, in batches. */
-export const model: ActivityOptions = {
-  ...untilHealed,
-  // Each batch has its own limit of five minutes, so only the whole is bounded here: the largest document of the
-  // largest tier on two slow cores.
-  startToCloseTimeout: '12 hours',
-};
-
-/** Model calls for about half a minute, after which others have their turn. */
+/** Model calls for about half a minute, or cutting a large document: after either, others have their turn. */
 export const modelSlice: ActivityOptions = {
   ...untilHealed,
-  // Each batch has its own limit of five minutes, and a slice is a few of them.
+  // Each batch has its own limit of five minutes, and a slice is a few of them. A cut takes a minute at most, and waits
+  // for those that are made in the same process.
   startToCloseTimeout: '30 minutes',
 };
 

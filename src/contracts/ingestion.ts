@@ -5,8 +5,11 @@ export const ingestionStages = ['parse', 'convert', 'situate', 'chunk', 'embed',
 
 export type IngestionStage = (typeof ingestionStages)[number];
 
-/** The argument of `ingestDocument` and of each of its activities: ids only; activities load the rest. */
+/** The argument of each activity of `ingestDocument`: ids only; activities load the rest. */
 export type IngestDocumentInput = { orgId: string; documentId: string; generation: number };
+
+/** The argument of `ingestDocument`. `progress` is there when a run goes on in a new history. */
+export type IngestDocumentRun = IngestDocumentInput & { progress?: IngestionProgress };
 
 export type ParseResult = { sourceFormat: string; sizeBytes: number };
 /**
@@ -35,4 +38,12 @@ export type RecordIngestionEndInput = IngestDocumentInput & AttemptOfJob;
 export type RecordIngestionFailureInput = RecordIngestionEndInput & { error: { code: string; message: string } };
 
 /** Answer of the `stage` query. */
-export type IngestionProgress = { stage: IngestionStage | 'queued' | 'done'; chunksTotal: number | null };
+export type IngestionProgress = {
+  stage: IngestionStage | 'queued' | 'done';
+  /** Null before that step is done. */
+  converted: ConvertResult | null;
+  /** Null before the document is cut. */
+  chunksTotal: number | null;
+  /** How often it was found that vectors are missing. */
+  timesVectorsMissed: number;
+};

@@ -71,7 +71,18 @@ function parkedIngestion(): typeof ingestion & Pick<Recording, 'activities'> {
 const untilParked = (run: WorkflowHandle) =>
   until('the run is parked', async () => (await attributeOf(run, 'ErrorCode')) !== undefined);
 
+/** More slices than one history holds. */
+function longIngestion(): typeof ingestion & Pick<Recording, 'activities'> {
+  let chunksLeft = 60;
+  const embedChunks = async () => {
+    chunksLeft -= 1;
+    return { chunksEmbedded: 60 - chunksLeft, chunksLeft };
+  };
+  return { ...ingestion, activities: stubIngestion({ embedChunks }).activities };
+}
+
 let situatedSlices = 0;
+let timesMissed = 0;
 
 const recordings: Record<string, Recording> = {
   'ingest-document-succeeded': { ...ingestion, activities: stubIngestion().activities },
@@ -122,6 +133,28 @@ const recordings: Record<string, Recording> = {
       },
     }).activities,
   },
+  'ingest-document-by-meaning': {
+    ...ingestion,
+    activities: stubIngestion({
+      convertDocument: async () => ({ charCount: 12, pageCount: null, reused: false, needsWindows: true }),
+    }).activities,
+  },
+  // Of a version that did not go on in new histories.
+  'ingest-document-long': longIngestion(),
+  'ingest-document-continued': longIngestion(),
+  'ingest-document-no-progress': {
+    ...ingestion,
+    activities: stubIngestion({ embedChunks: async () => ({ chunksEmbedded: 0, chunksLeft: 3 }) }).activities,
+  },
+  'ingest-document-vectors-missing-twice': {
+    ...ingestion,
+    activities: stubIngestion({
+      activateGeneration: async () => {
+        timesMissed += 1;
+        if (timesMissed <= 2) throw appError('vectors_missing');
+      },
+    }).activities,
+  },
   'delete-document-succeeded': { ...deletion, activities: stubDeletion().activities },
   'delete-document-failed': {
     ...deletion,
@@ -159,8 +192,13 @@ async function record(name: string, { workflow, activities, meanwhile, ...start 
     const run = await temporal.client.workflow.start(workflow, { ...start, workflowId: name, taskQueue });
     await meanwhile?.(run);
     await run.result().catch(() => undefined);
-    const history = historyToJSON(await run.fetchHistory());
-    await writeFile(join(import.meta.dirname, 'histories', `${name}.json`), withoutMachine(history));
+    let runId: string | null | undefined = run.firstExecutionRunId;
+    for (let part = 1; runId; part += 1) {
+      const history = await temporal.client.workflow.getHandle(name, runId).fetchHistory();
+      const file = `${name}${part === 1 ? '' : `-${part}`}.json`;
+      await writeFile(join(import.meta.dirname, 'histories', file), withoutMachine(historyToJSON(history)));
+      runId = history.events?.at(-1)?.workflowExecutionContinuedAsNewEventAttributes?.newExecutionRunId;
+    }
   });
   await temporal.close();
 }

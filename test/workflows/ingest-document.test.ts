@@ -50,7 +50,7 @@ describe('ingestDocument', function () {
         'activateGeneration',
       ]);
       const progress: IngestionProgress = await run.query(stageQueryName);
-      expect(progress).deep.equal({ stage: 'done', chunksTotal: 3 });
+      expect(progress).include({ stage: 'done', chunksTotal: 3 });
       expect(await attributeOf(run, 'Stage')).equal('done');
     });
   });

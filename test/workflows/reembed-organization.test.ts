@@ -7,7 +7,10 @@ import type { ReembeddingActivities } from '#activities/reembedding.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
 import { pauseUpdateName, type ReembeddingProgress, resumeUpdateName } from '#src/contracts/reembedding.ts';
 import { appError } from '#src/errors.ts';
+import { createTemporalConnection } from '#src/temporal/connection.ts';
+import { createOrchestrator } from '#src/temporal/gateway.ts';
 import { searchAttributes } from '#src/temporal/search-attributes.ts';
+import { testServices } from '#test/support/services.ts';
 import { stubReembedding } from '#test/support/stub-reembedding.ts';
 import { type TestWorkers, testWorkers } from '#test/support/test-workers.ts';
 import { until } from '#test/support/until.ts';
@@ -91,6 +94,25 @@ describe('reembedOrganization', function () {
       const pauses = calls.filter(({ name }) => name === 'recordReembeddingPause').map((call) => call.input);
       expect(pauses).deep.equal([true, false].map((isPaused) => ({ orgId: 'org', isPaused })));
     });
+  });
+
+  it('is paused, resumed and cancelled in a new history as in its first', async () => {
+    const address = testServices().temporalAddress;
+    const connection = createTemporalConnection({ address, namespace: 'default' });
+    const orchestrator = createOrchestrator(connection, { uiUrl: null });
+    const { activities, calls } = stubReembedding(10_000);
+    await reembed(activities, async (run) => {
+      const first = (await run.describe()).runId;
+      const isContinued = async () => (await run.describe()).runId !== first;
+      await until('it goes on in a new history', isContinued, 45_000);
+      expect(await orchestrator.setPaused(run.workflowId, true)).equal('done');
+      expect(await stateOf(run)).include({ isPaused: true });
+      expect(await orchestrator.setPaused(run.workflowId, false)).equal('done');
+      await orchestrator.cancel(run.workflowId);
+      expect(await failureOf(run)).instanceOf(CancelledFailure);
+      expect(calls.at(-1)).deep.equal({ name: 'recordReembeddingCancellation', input: { orgId: 'org', attempt: 2 } });
+    });
+    await connection.close();
   });
 
   it('goes to the end when some fail, and then says how many', async () => {
