@@ -6,8 +6,11 @@ export type Actor = {
   userId: string;
   orgId: string;
   isOrgAdmin: boolean;
+  /** The teams that he is a member of. */
   teamIds: readonly string[];
   teamAdminOf: readonly string[];
+  /** The teams whose content he may read: his own; for an org admin all of the organization, disabled ones too. */
+  openTeamIds: readonly string[];
 };
 
 /** The caller, and the request that jobs, audits and logs are traced to. */
@@ -32,44 +35,13 @@ export function aclOf(scope: Scope): string[] {
   return keys;
 }
 
-/** The keys that a caller holds: his own, one for each of his teams, and his organization's. */
-export function keysOf(actor: Pick<Actor, 'userId' | 'orgId' | 'teamIds'>): string[] {
-  return [`user:${actor.userId}`, ...actor.teamIds.map((id) => `team:${id}`), `org:${actor.orgId}`];
+/** The keys that a caller holds: his own, one for each team that is open to him, and his organization's. */
+export function keysOf(actor: Pick<Actor, 'userId' | 'orgId' | 'openTeamIds'>): string[] {
+  return [`user:${actor.userId}`, ...actor.openTeamIds.map((id) => `team:${id}`), `org:${actor.orgId}`];
 }
 
 /** The widest circle that the keys of a row reach. */
 export function visibilityOf(acl: readonly string[]): Visibility {
   if (acl.some((key) => key.startsWith('org:'))) return 'org_level';
   return acl.some((key) => key.startsWith('team:')) ? 'team_level' : 'personal';
-}
-
-/** The same rule for a row that is already in memory. */
-export function canRead(actor: Actor, row: { orgId: string; acl: readonly string[] }): boolean {
-  if (row.orgId !== actor.orgId) return false;
-  const keys = new Set(keysOf(actor));
-  return row.acl.some((key) => keys.has(key));
-}
-
-/** The owner writes; what is shared may also be managed by org admins and, for their team, by team admins. */
-export function canManage(actor: Actor, scope: Scope): boolean {
-  if (scope.orgId !== actor.orgId) return false;
-  if (scope.createdBy === actor.userId) return true;
-  if (scope.visibility === 'personal') return false;
-  if (actor.isOrgAdmin) return true;
-  return scope.visibility === 'team_level' && scope.teamIds.some((id) => actor.teamAdminOf.includes(id));
-}
-
-/** The same for a row that knows its keys only. */
-export function canWrite(actor: Actor, row: { orgId: string; createdBy: string; acl: readonly string[] }): boolean {
-  const teamIds = row.acl.flatMap((key) => (key.startsWith('team:') ? [key.slice('team:'.length)] : []));
-  return canManage(actor, { ...row, visibility: visibilityOf(row.acl), teamIds });
-}
-
-/** System folders are nobody's own but the personal root: org and team admins manage the others. */
-export function canWriteToFolder(
-  actor: Actor,
-  folder: Pick<Scope, 'orgId' | 'visibility'> & { ownerId: string | null; teamId: string | null },
-): boolean {
-  const { orgId, visibility, ownerId, teamId } = folder;
-  return canManage(actor, { orgId, createdBy: ownerId, visibility, teamIds: teamId === null ? [] : [teamId] });
 }

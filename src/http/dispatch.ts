@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import type { Logger } from 'pino';
+import { can } from '#src/domain/policy.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { IdempotencyKey, IdempotencyStore, StoredResponse } from '#src/ports/idempotency-store.ts';
@@ -90,7 +91,10 @@ export function createDispatcher(deps: DispatchDeps) {
   async function admit(route: Route, req: Request, requestId: string): Promise<RequestActor | undefined> {
     if (route.access === 'public') return undefined;
     const actor = await authenticate(req.headers.authorization);
-    if (route.access === 'org_admin' && !actor.isOrgAdmin) throw appError('forbidden');
+    // What needs no row to be decided is refused before the body is read.
+    if (route.access === 'organization:administer' && !can(actor, route.access, actor)) {
+      throw appError('forbidden', { detail: 'Only an admin of the organization may do this.' });
+    }
     return { ...actor, requestId };
   }
 

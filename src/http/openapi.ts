@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { appError, type ErrorCode } from '#src/errors.ts';
 import { createJsonSchemas, type JsonSchemas } from './json-schemas.ts';
 import { problemSchema } from './problem.ts';
-import type { ResponseSpec, Route } from './route.ts';
+import type { Access, ResponseSpec, Route } from './route.ts';
 
 export type OpenApiDocument = {
   openapi: '3.1.0';
@@ -136,7 +136,7 @@ function describeProblems(route: Route) {
   const codes: ErrorCode[] = [
     ...(route.errors ?? []),
     ...(route.access === 'public' ? [] : (['invalid_token'] as const)),
-    ...(route.access === 'org_admin' ? (['forbidden'] as const) : []),
+    ...(isRefusable(route.access) ? (['forbidden'] as const) : []),
     ...(route.body === undefined
       ? []
       : (['malformed_request', 'payload_too_large', 'unsupported_media_type'] as const)),
@@ -159,4 +159,9 @@ function describeProblems(route: Route) {
         },
       ]),
   );
+}
+
+/** Whoever may not read something is told that it is not there; who may read it and no more is told so. */
+function isRefusable(access: Access): boolean {
+  return access !== 'public' && access !== 'user' && !access.endsWith(':read');
 }

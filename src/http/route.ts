@@ -1,12 +1,16 @@
 import type { Readable } from 'node:stream';
 import type { z } from 'zod';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
+import type { Action } from '#src/domain/policy.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import type { ErrorCode } from '#src/errors.ts';
 import type { Answer, EmptyAnswer, EventsAnswer, FileAnswer, JsonAnswer } from './answers.ts';
 
-/** Who may call: anybody, a signed-in user, or an admin of his organization. There is no default. */
-export type Access = 'public' | 'user' | 'org_admin';
+/**
+ * Who may call: anybody; any signed-in user, for what is his own or what lists filter for him; or who may do this to
+ * the resource that the path names. There is no default.
+ */
+export type Access = 'public' | 'user' | Action;
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 
 /** A success answer: JSON by `schema`, something else by `contentType`, or nothing. */

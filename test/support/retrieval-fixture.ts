@@ -55,7 +55,7 @@ export function wordVector(model: string, text: string): Float32Array {
 }
 
 export const adaOf = (orgId: string): Actor => {
-  return { userId: 'ada', orgId, isOrgAdmin: false, teamIds: [], teamAdminOf: [] };
+  return { userId: 'ada', orgId, isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
 };
 
 export const question = (query: string): RetrieveInput => ({

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { type Actor, canManage } from '#src/domain/visibility.ts';
+import { can } from '#src/domain/policy.ts';
+import type { Actor } from '#src/domain/visibility.ts';
 import { idField, visibilityField } from '#src/http/fields.ts';
 import type { AgentView } from './agents.model.ts';
 
@@ -62,7 +63,7 @@ export function toAgentDto(actor: Actor, agent: AgentView, isReady: boolean): Ag
     anchor_word_candidates: agent.anchorWordCandidates,
     ready: isReady,
     has_chats: agent.hasChats,
-    can_write: canManage(actor, agent),
+    can_write: can(actor, 'agent:write', agent),
     source_draft_id: agent.sourceDraftId,
   };
 }

@@ -41,7 +41,9 @@ export function createAccountsRepository(db: Db) {
         .whereNull('u.disabledAt')
         .first(
           db.raw(`u.id as user_id, o.id as org_id, m.is_org_admin,
-            ${teamIds('true')} as team_ids, ${teamIds('tm.is_team_admin')} as team_admin_of`),
+            ${teamIds('true')} as team_ids, ${teamIds('tm.is_team_admin')} as team_admin_of,
+            case when m.is_org_admin then array(select t.id from teams t where t.org_id = o.id)
+              else ${teamIds('true')} end as open_team_ids`),
         );
     },
 

@@ -103,7 +103,7 @@ export function chatRoutes(chat: ChatService, cursors: Cursors): Route[] {
       operationId: 'getChat',
       tag: 'chat',
       summary: 'The messages of a chat, in order',
-      access: 'user',
+      access: 'chat:read',
       params,
       responses: { 200: { description: 'The chat', schema: chatHistorySchema } },
       errors: ['chat_not_found'],

@@ -1,5 +1,6 @@
 import { v5 as uuidV5, v7 as uuidV7 } from 'uuid';
-import { type Actor, canRead, type Visibility } from '#src/domain/visibility.ts';
+import { can } from '#src/domain/policy.ts';
+import type { Actor, Visibility } from '#src/domain/visibility.ts';
 import { appError, fieldError } from '#src/errors.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
 import type { Db } from '#src/ports/database.ts';
@@ -34,7 +35,8 @@ export function createRoundOpener(deps: { db: Db; teams: Pick<TeamsService, 'gra
 
   async function startChat(actor: Actor, message: Message): Promise<OpenedRound> {
     const agent = await createChatRepository(db).findAgent(actor.orgId, message.agentId ?? '');
-    if (agent === undefined || agent.deletedAt !== null || !canRead(actor, agent)) throw appError('agent_not_found');
+    if (agent === undefined || agent.deletedAt !== null || !can(actor, 'agent:read', agent))
+      throw appError('agent_not_found');
     const scope = await teams.grantScope(db, actor, {
       visibility: message.visibility ?? 'personal',
       teamIds: message.teamIds,
@@ -69,8 +71,8 @@ export function createRoundOpener(deps: { db: Db; teams: Pick<TeamsService, 'gra
     return db.transaction(async (trx) => {
       const chats = createChatRepository(trx);
       const chat = await chats.lock(actor.orgId, chatId);
-      if (chat === undefined || !canRead(actor, chat)) throw appError('chat_not_found');
-      if (chat.createdBy !== actor.userId) {
+      if (chat === undefined || !can(actor, 'chat:read', chat)) throw appError('chat_not_found');
+      if (!can(actor, 'chat:write', chat)) {
         throw appError('forbidden', { detail: 'Only the one who started a chat can write to it.' });
       }
       if (message.agentId !== null && message.agentId !== chat.agentId) {
@@ -78,7 +80,7 @@ export function createRoundOpener(deps: { db: Db; teams: Pick<TeamsService, 'gra
       }
       const agent = await chats.findAgent(actor.orgId, chat.agentId);
       if (agent === undefined || agent.deletedAt !== null) throw appError('agent_deleted');
-      if (!canRead(actor, agent)) throw appError('agent_not_found');
+      if (!can(actor, 'agent:read', agent)) throw appError('agent_not_found');
       return nextRound(trx, chat, agent, message);
     });
   }

@@ -1,4 +1,5 @@
-import { type Actor, canWrite } from '#src/domain/visibility.ts';
+import { can } from '#src/domain/policy.ts';
+import type { Actor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { DocumentRow } from './documents.model.ts';
@@ -11,6 +12,7 @@ import { createDocumentsRepository } from './documents.repository.ts';
 export async function lockWritable(trx: Db, actor: Actor, documentId: string): Promise<DocumentRow> {
   const document = await createDocumentsRepository(trx).lockRow(actor, documentId);
   if (document === undefined) throw appError('document_not_found');
-  if (!canWrite(actor, document)) throw appError('forbidden', { detail: 'You may not change this document.' });
+  if (!can(actor, 'document:write', document))
+    throw appError('forbidden', { detail: 'You may not change this document.' });
   return document;
 }

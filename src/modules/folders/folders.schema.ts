@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { type Actor, canWriteToFolder } from '#src/domain/visibility.ts';
+import { can } from '#src/domain/policy.ts';
+import type { Actor } from '#src/domain/visibility.ts';
 import { idField, visibilityField } from '#src/http/fields.ts';
 import type { FolderNode, FolderView } from './folders.model.ts';
 
@@ -44,7 +45,7 @@ export function toFolderDto(actor: Actor, folder: FolderView): FolderDto {
     system_role: folder.systemRole,
     visibility: folder.visibility,
     entity_missing: folder.entityMissing,
-    can_write: canWriteToFolder(actor, folder),
+    can_write: can(actor, 'folder:write', { ...folder, createdBy: folder.ownerId }),
     created_at: folder.createdAt.toISOString(),
     updated_at: folder.updatedAt.toISOString(),
   };

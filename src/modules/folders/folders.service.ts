@@ -1,5 +1,6 @@
 import { v7 as uuidv7 } from 'uuid';
-import { type Actor, aclOf, canWriteToFolder, type Visibility } from '#src/domain/visibility.ts';
+import { can } from '#src/domain/policy.ts';
+import { type Actor, aclOf, type Visibility } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { FolderNode, FolderView, SystemRole } from './folders.model.ts';
@@ -85,7 +86,7 @@ export function createFoldersService(deps: { db: Db }) {
       const id = folderId ?? (await repository.personalRootId(actor.userId));
       const folder = id === undefined ? undefined : await repository.findReadableForLink(actor, id);
       if (folder === undefined) throw appError('folder_not_found');
-      if (!canWriteToFolder(actor, folder)) {
+      if (!can(actor, 'folder:write', { ...folder, createdBy: folder.ownerId })) {
         throw appError('forbidden', { detail: 'You may not add documents to this folder.' });
       }
       return folder;

@@ -1,5 +1,6 @@
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
-import { type Actor, canWrite } from '#src/domain/visibility.ts';
+import { can } from '#src/domain/policy.ts';
+import type { Actor } from '#src/domain/visibility.ts';
 import { appError, type ErrorCode } from '#src/errors.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
@@ -88,11 +89,9 @@ export function createJobMovesService(deps: {
   };
 }
 
-function mayMove(actor: Actor, { orgId, createdBy, acl, chatId, ...job }: MovableJob): boolean {
-  if (job.kind === 'reembed') return actor.isOrgAdmin;
-  // Others who see a chat do not write to it.
-  if (chatId !== null) return canWrite(actor, { orgId, createdBy: job.chatOwnerId ?? createdBy, acl: [] });
-  return canWrite(actor, { orgId, createdBy: job.documentOwnerId ?? createdBy, acl: job.documentAcl ?? acl });
+function mayMove(actor: Actor, job: MovableJob): boolean {
+  const createdBy = job.chatOwnerId ?? job.documentOwnerId ?? job.createdBy;
+  return can(actor, 'job:write', { ...job, createdBy, acl: job.documentAcl ?? job.acl });
 }
 
 function obstacleToRetry({ status, start, newestGeneration }: MovableJob): ErrorCode | undefined {

@@ -17,7 +17,7 @@ export type StoreAuditService = ReturnType<typeof createStoreAuditService>;
 type DocumentKey = { orgId: string; id: string };
 
 /** In whose name repairs are made, beside the one who changed the document last. */
-const nobody = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], requestId: auditWorkflowId };
+const nobody = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [], requestId: auditWorkflowId };
 
 /** What they stand for is in no other store: where the database is wrong, deleting them loses it for good. */
 const orphans: readonly FindingKind[] = ['orphan_points', 'orphan_blob'];

@@ -43,7 +43,14 @@ describe('GET /documents/{document_id}/file', () => {
       fields: { ingest: 'false' },
     });
     const { id } = fullDocumentSchema.parse(body);
-    const actor = { userId: ada.userId, orgId: ada.orgId, isOrgAdmin: true, teamIds: [], teamAdminOf: [] };
+    const actor = {
+      userId: ada.userId,
+      orgId: ada.orgId,
+      isOrgAdmin: true,
+      teamIds: [],
+      teamAdminOf: [],
+      openTeamIds: [],
+    };
     const old = await shared.container.documents.getFile(actor, id);
     const form = { method: 'PATCH', fields: { ingest: 'false' } } as const;
     await ada.upload(`/documents/${id}`, { name: 'b.txt', content: 'b' }, 200, form);

@@ -93,6 +93,7 @@ describe('Idempotency-Key', () => {
         isOrgAdmin: false,
         teamIds: [],
         teamAdminOf: [],
+        openTeamIds: [],
       }),
     });
   });

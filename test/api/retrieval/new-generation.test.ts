@@ -47,7 +47,14 @@ describe('a question that is asked while a document comes to another generation'
       logger: pino({ level: 'silent' }),
       inTurn: { words: (search) => search(), vectors: (search) => search() },
     });
-    const actor = { userId: ada.userId, orgId: ada.orgId, isOrgAdmin: true, teamIds: [], teamAdminOf: [] };
+    const actor = {
+      userId: ada.userId,
+      orgId: ada.orgId,
+      isOrgAdmin: true,
+      teamIds: [],
+      teamAdminOf: [],
+      openTeamIds: [],
+    };
     const { chunks } = await retrieval.retrieve(actor, {
       query: 'What does a loan cost?',
       reranking: { isEnabled: null, type: null },
@@ -60,7 +67,14 @@ describe('a question that is asked while a document comes to another generation'
 
   it('finds a change that took its transaction long', async () => {
     const documentId = await ingestText(ada, 'Fees', 'The fee is one percent.');
-    const actor = { userId: ada.userId, orgId: ada.orgId, isOrgAdmin: true, teamIds: [], teamAdminOf: [] };
+    const actor = {
+      userId: ada.userId,
+      orgId: ada.orgId,
+      isOrgAdmin: true,
+      teamIds: [],
+      teamAdminOf: [],
+      openTeamIds: [],
+    };
     const updatedAfterBegin = await shared.container.db.transaction(async (trx) => {
       await trx.raw('select pg_sleep(0.01)');
       const documents = createDocumentsRepository(trx);

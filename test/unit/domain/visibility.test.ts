@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type Actor, aclOf, canManage, canRead, keysOf, type Scope, visibilityOf } from '#src/domain/visibility.ts';
+import { can } from '#src/domain/policy.ts';
+import { type Actor, aclOf, keysOf, type Scope, visibilityOf } from '#src/domain/visibility.ts';
 
 const actor = (over: Partial<Actor> = {}): Actor => ({
   userId: 'ada',
@@ -8,6 +9,7 @@ const actor = (over: Partial<Actor> = {}): Actor => ({
   isOrgAdmin: false,
   teamIds: [],
   teamAdminOf: [],
+  openTeamIds: over.teamIds ?? [],
   ...over,
 });
 const scope = (over: Partial<Scope> = {}): Scope => ({
@@ -17,7 +19,8 @@ const scope = (over: Partial<Scope> = {}): Scope => ({
   teamIds: [],
   ...over,
 });
-const reads = (who: Actor, what: Scope): boolean => canRead(who, { orgId: what.orgId, acl: aclOf(what) });
+const reads = (who: Actor, what: Scope): boolean => can(who, 'document:read', { orgId: what.orgId, acl: aclOf(what) });
+const manages = (who: Actor, what: Scope): boolean => can(who, 'document:write', { ...what, acl: aclOf(what) });
 
 describe('visibility', () => {
   it('lets the owner read whatever the scope says', () => {
@@ -46,26 +49,26 @@ describe('visibility', () => {
     fc.assert(
       fc.property(fc.array(fc.string()), (acl) => {
         const who = actor({ orgId: 'other', teamIds: ['red'] });
-        expect(canRead(who, { orgId: 'acme', acl: [...acl, ...keysOf(who)] })).to.equal(false);
+        expect(can(who, 'document:read', { orgId: 'acme', acl: [...acl, ...keysOf(who)] })).to.equal(false);
       }),
     );
   });
 
   it('lets org admins manage shared rows, team admins those of their team, and owners their own', () => {
     const teamRow = scope({ visibility: 'team_level', teamIds: ['red'] });
-    expect(canManage(actor({ isOrgAdmin: true }), teamRow)).to.equal(true);
-    expect(canManage(actor({ teamIds: ['red'], teamAdminOf: ['red'] }), teamRow)).to.equal(true);
-    expect(canManage(actor({ teamIds: ['red'] }), teamRow)).to.equal(false);
-    expect(canManage(actor({ isOrgAdmin: true }), scope())).to.equal(false);
-    expect(canManage(actor(), scope({ createdBy: 'ada' }))).to.equal(true);
+    expect(manages(actor({ isOrgAdmin: true }), teamRow)).to.equal(true);
+    expect(manages(actor({ teamIds: ['red'], teamAdminOf: ['red'] }), teamRow)).to.equal(true);
+    expect(manages(actor({ teamIds: ['red'] }), teamRow)).to.equal(false);
+    expect(manages(actor({ isOrgAdmin: true }), scope())).to.equal(false);
+    expect(manages(actor(), scope({ createdBy: 'ada' }))).to.equal(true);
   });
 
   it('gives what belongs to nobody in person to the whole organization, and its keeping to org admins', () => {
     const root = scope({ createdBy: null, visibility: 'org_level' });
     expect(aclOf(root)).to.deep.equal(['org:acme']);
     expect(reads(actor(), root)).to.equal(true);
-    expect(canManage(actor(), root)).to.equal(false);
-    expect(canManage(actor({ isOrgAdmin: true }), root)).to.equal(true);
+    expect(manages(actor(), root)).to.equal(false);
+    expect(manages(actor({ isOrgAdmin: true }), root)).to.equal(true);
   });
 
   it('tells from the keys of a row how far it reaches', () => {

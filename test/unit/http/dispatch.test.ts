@@ -55,7 +55,7 @@ const routes: Route[] = [
     method: 'delete',
     path: '/things/:thing_id',
     operationId: 'deleteThing',
-    access: 'org_admin',
+    access: 'organization:administer',
     responses: { 204: { description: 'Gone' } },
     handle: () => noContent(),
   }),
@@ -140,7 +140,7 @@ describe('the HTTP core', () => {
       authenticate: async (authorization) => {
         const actor = actors[authorization ?? ''];
         if (actor === undefined) throw appError('invalid_token');
-        return { userId: 'u', orgId: 'o', teamIds: [], teamAdminOf: [], ...actor };
+        return { userId: 'u', orgId: 'o', teamIds: [], teamAdminOf: [], openTeamIds: [], ...actor };
       },
     });
   });

@@ -49,7 +49,7 @@ describe('uploads', () => {
   });
 
   before(async () => {
-    const actor = { userId: 'u', orgId: 'o', isOrgAdmin: false, teamIds: [], teamAdminOf: [] };
+    const actor = { userId: 'u', orgId: 'o', isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
     served = await serveRoutes([upload], { authenticate: async () => actor });
   });
   after(() => served.close());

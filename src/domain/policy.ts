@@ -1,0 +1,85 @@
+import { type Actor, keysOf, visibilityOf } from './visibility.ts';
+
+type InOrganization = { orgId: string };
+/** A row with the keys that open it. */
+type Keyed = InOrganization & { acl: readonly string[] };
+/** Nobody in person owns what `createdBy` is null for, like a root folder. */
+type Owned = InOrganization & { createdBy: string | null };
+type Shared = Keyed & Owned;
+/** What decides about a job is the thing that it works on. */
+type JobTarget = Shared & { kind: string; chatId: string | null };
+type Colleague = InOrganization & { isOrgAdmin: boolean; teamIds: readonly string[] };
+type Team = InOrganization & { teamId: string };
+
+const holdsKey = (actor: Actor, { acl }: Keyed): boolean => {
+  const keys = new Set(keysOf(actor));
+  return acl.some((key) => keys.has(key));
+};
+
+const owns = (actor: Actor, { createdBy }: Owned): boolean => createdBy === actor.userId;
+
+/** The owner, and for what is shared org admins and, for their team, team admins. */
+function manages(actor: Actor, row: Shared): boolean {
+  if (owns(actor, row)) return true;
+  const visibility = visibilityOf(row.acl);
+  if (visibility === 'personal') return false;
+  if (actor.isOrgAdmin) return true;
+  return visibility === 'team_level' && actor.teamAdminOf.some((id) => row.acl.includes(`team:${id}`));
+}
+
+type ResourceOf = {
+  'organization:read': InOrganization;
+  'organization:administer': InOrganization;
+  'user:manage': Colleague;
+  'team:list_members': Team;
+  'team:manage_members': Team;
+  'folder:read': Keyed;
+  'folder:write': Shared;
+  'document:read': Keyed;
+  'document:write': Shared;
+  'agent:read': Keyed;
+  'agent:write': Shared;
+  'draft:read': Keyed;
+  'draft:write': Owned;
+  'chat:read': Keyed;
+  'chat:write': Owned;
+  'job:read': Keyed;
+  'job:write': JobTarget;
+};
+
+/** A resource and what is done to it. */
+export type Action = keyof ResourceOf;
+
+/** Who may do what, within one organization. */
+const rules: { [A in Action]: (actor: Actor, resource: ResourceOf[A]) => boolean } = {
+  'organization:read': () => true,
+  'organization:administer': ({ isOrgAdmin }) => isOrgAdmin,
+  // To change, disable and enable a user, and to set his password.
+  'user:manage': ({ isOrgAdmin, teamAdminOf }, user) =>
+    isOrgAdmin || (!user.isOrgAdmin && user.teamIds.length > 0 && user.teamIds.every((id) => teamAdminOf.includes(id))),
+  'team:list_members': ({ isOrgAdmin, teamIds }, { teamId }) => isOrgAdmin || teamIds.includes(teamId),
+  'team:manage_members': ({ isOrgAdmin, teamAdminOf }, { teamId }) => isOrgAdmin || teamAdminOf.includes(teamId),
+  'folder:read': holdsKey,
+  'folder:write': manages,
+  'document:read': holdsKey,
+  'document:write': manages,
+  'agent:read': holdsKey,
+  'agent:write': manages,
+  'draft:read': holdsKey,
+  'draft:write': owns,
+  'chat:read': holdsKey,
+  'chat:write': owns,
+  'job:read': holdsKey,
+  'job:write': (actor, job) => {
+    if (job.kind === 'reembed') return actor.isOrgAdmin;
+    return job.chatId === null ? manages(actor, job) : owns(actor, job);
+  },
+};
+
+/**
+ * May the caller do this? The one answer for a row in memory; `readableBy` says the same of `…:read` in SQL. Never for
+ * a resource of another organization.
+ */
+export function can<A extends Action>(actor: Actor, action: A, resource: ResourceOf[A]): boolean {
+  return resource.orgId === actor.orgId && rules[action](actor, resource);
+}

@@ -1,0 +1,77 @@
+import { expect } from 'chai';
+import { can } from '#src/domain/policy.ts';
+import type { Actor } from '#src/domain/visibility.ts';
+
+const actor = (over: Partial<Actor> = {}): Actor => ({
+  userId: 'ada',
+  orgId: 'acme',
+  isOrgAdmin: false,
+  teamIds: over.teamAdminOf ?? [],
+  teamAdminOf: [],
+  openTeamIds: over.teamAdminOf ?? [],
+  ...over,
+});
+const member = actor();
+const orgAdmin = actor({ isOrgAdmin: true });
+const redAdmin = actor({ teamAdminOf: ['red'] });
+const stranger = actor({
+  orgId: 'other',
+  isOrgAdmin: true,
+  teamIds: ['red'],
+  teamAdminOf: ['red'],
+  openTeamIds: ['red'],
+});
+
+describe('can', () => {
+  it('lets only org admins administer the organization', () => {
+    const asked = [member, orgAdmin, redAdmin, stranger].map((who) =>
+      can(who, 'organization:administer', { orgId: 'acme' }),
+    );
+    expect(asked).deep.equal([false, true, false, false]);
+  });
+
+  const users = {
+    'in no team': { isOrgAdmin: false, teamIds: [] },
+    'in the red team': { isOrgAdmin: false, teamIds: ['red'] },
+    'in the red and the blue team': { isOrgAdmin: false, teamIds: ['red', 'blue'] },
+    'in the red team who is an org admin': { isOrgAdmin: true, teamIds: ['red'] },
+  };
+  for (const [name, user] of Object.entries(users)) {
+    it(`lets org admins manage a user ${name}, and a team admin whose teams are all of the user's`, () => {
+      const asked = [member, orgAdmin, redAdmin, stranger].map((who) =>
+        can(who, 'user:manage', { orgId: 'acme', ...user }),
+      );
+      expect(asked).deep.equal([false, true, name === 'in the red team', false]);
+    });
+  }
+
+  it('lets members see who is in their team, and its admins and org admins change that', () => {
+    const red = { orgId: 'acme', teamId: 'red' };
+    const inTeam = actor({ teamIds: ['red'] });
+    const callers = [member, inTeam, redAdmin, orgAdmin, stranger];
+    expect(callers.map((who) => can(who, 'team:list_members', red))).deep.equal([false, true, true, true, false]);
+    expect(callers.map((who) => can(who, 'team:manage_members', red))).deep.equal([false, false, true, true, false]);
+  });
+
+  it('lets nobody but the owner write to a draft or a chat', () => {
+    for (const action of ['draft:write', 'chat:write'] as const) {
+      expect(can(orgAdmin, action, { orgId: 'acme', createdBy: 'bob' })).equal(false);
+      expect(can(member, action, { orgId: 'acme', createdBy: 'ada' })).equal(true);
+    }
+  });
+
+  it('lets a job be moved by who may write to what it works on', () => {
+    const job = { orgId: 'acme', kind: 'ingest', createdBy: 'bob', chatId: null, acl: ['user:bob', 'team:red'] };
+    expect([member, redAdmin, orgAdmin].map((who) => can(who, 'job:write', job))).deep.equal([false, true, true]);
+    const ofChat = { ...job, kind: 'alignment', chatId: 'chat' };
+    expect([redAdmin, orgAdmin].map((who) => can(who, 'job:write', ofChat))).deep.equal([false, false]);
+    const ofAll = { ...job, kind: 'reembed', createdBy: 'ada' };
+    expect([member, orgAdmin].map((who) => can(who, 'job:write', ofAll))).deep.equal([false, true]);
+  });
+
+  it('opens team content to an org admin who is in no team, and personal content to nobody else', () => {
+    const asking = actor({ isOrgAdmin: true, openTeamIds: ['red'] });
+    expect(can(asking, 'document:read', { orgId: 'acme', acl: ['user:bob', 'team:red'] })).equal(true);
+    expect(can(asking, 'document:read', { orgId: 'acme', acl: ['user:bob'] })).equal(false);
+  });
+});
