@@ -33,6 +33,7 @@ const catalogue = {
   version_has_descendants: { status: 409, class: 'permanent', title: 'The parent version already has descendants' },
   draft_limit_reached: { status: 409, class: 'permanent', title: 'The limit of drafts is reached' },
   version_limit_reached: { status: 409, class: 'permanent', title: 'The limit of versions of this draft is reached' },
+  member_limit_reached: { status: 409, class: 'permanent', title: 'The limit of members is reached' },
   agent_limit_reached: { status: 409, class: 'permanent', title: 'The limit of agents is reached' },
   document_limit_reached: { status: 409, class: 'permanent', title: 'The limit of documents is reached' },
   storage_quota_exceeded: { status: 409, class: 'permanent', title: 'The storage quota is used up' },

@@ -69,8 +69,8 @@ export function createAgentsService(deps: {
         const scope = await deps.teams.grantScope(trx, actor, { visibility, teamIds: input.teamIds ?? inherited });
 
         const repository = createAgentsRepository(trx);
-        const limits = await deps.limits.lock(trx, actor.orgId);
-        if ((await repository.countLive(actor.orgId)) >= limits.agents) throw appError('agent_limit_reached');
+        const places = await deps.limits.lock(trx, actor.orgId);
+        places.take('agents', await repository.countLive(actor.orgId));
         await repository.insert({
           ...scope,
           ...streakThresholds,

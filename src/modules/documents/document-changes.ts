@@ -9,8 +9,8 @@ import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Db } from '#src/ports/database.ts';
+import { requireOverlapBelowTarget } from './chunking-fields.ts';
 import { lockWritable } from './document-access.ts';
-import { requireOverlapBelowTarget, requireRoom } from './document-limits.ts';
 import type { DocumentPublisher } from './document-publisher.ts';
 import type { DocumentRow } from './documents.model.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
@@ -50,14 +50,12 @@ export function createDocumentChanges(deps: ChangeDeps) {
   ): Promise<{ before: DocumentRow; plan: IngestionPlan | undefined }> {
     const { file, targetFolderId, ingest } = change;
     // Before the document's row, as uploads do: two that wait for each other would wait for ever.
-    const limit = file && (await limits.lock(trx, actor.orgId));
+    const places = file && (await limits.lock(trx, actor.orgId));
     const before = await lockWritable(trx, actor, documentId);
     const repository = createDocumentsRepository(trx);
-    if (file && limit) {
-      requireRoom(limit, await repository.usage(actor.orgId), {
-        documents: 0,
-        bytes: file.sizeBytes - before.sizeBytes,
-      });
+    if (file && places) {
+      const { storageBytes } = await repository.usage(actor.orgId);
+      places.take('storageBytes', storageBytes, file.sizeBytes - before.sizeBytes);
     }
     const folder = targetFolderId === undefined ? undefined : await folders.requireTarget(trx, actor, targetFolderId);
     const ragConfig = withChunking(before.ragConfig, change.chunking);

@@ -8,7 +8,7 @@ import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { Db } from '#src/ports/database.ts';
-import { requireOverlapBelowTarget, requireRoom } from './document-limits.ts';
+import { requireOverlapBelowTarget } from './chunking-fields.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 
 export type NewDocument = {
@@ -48,9 +48,11 @@ export function createDocumentIntake(deps: IntakeDeps) {
     ragConfig: RagConfig,
   ): Promise<IngestionPlan | undefined> => {
     const { file } = input;
-    const limits = await deps.limits.lock(trx, actor.orgId);
+    const places = await deps.limits.lock(trx, actor.orgId);
     const documents = createDocumentsRepository(trx);
-    requireRoom(limits, await documents.usage(actor.orgId), { documents: 1, bytes: file.sizeBytes });
+    const usage = await documents.usage(actor.orgId);
+    places.take('documents', usage.documents);
+    places.take('storageBytes', usage.storageBytes, file.sizeBytes);
     const folder = await deps.folders.requireTarget(trx, actor, input.targetFolderId);
     const document = {
       id,

@@ -1,5 +1,6 @@
 import { v7 as uuidv7 } from 'uuid';
 import { blankDraftFields, type DraftFields, overlayFields, type SentDraftFields } from '#src/domain/draft-fields.ts';
+import { can } from '#src/domain/policy.ts';
 import { planCommit, versionTitle } from '#src/domain/version-chain.ts';
 import type { Actor, Visibility } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
@@ -48,7 +49,7 @@ export function createDraftsService(deps: {
   const lockOwn = async (trx: Db, actor: Actor, draftId: string): Promise<Draft> => {
     const draft = await createDraftsRepository(trx).lockReadable(actor, draftId);
     if (draft === undefined) throw appError('draft_not_found');
-    if (draft.createdBy !== actor.userId) {
+    if (!can(actor, 'draft:write', draft)) {
       throw appError('forbidden', { detail: 'Only the owner of a draft may change or publish it.' });
     }
     return draft;
@@ -87,8 +88,8 @@ export function createDraftsService(deps: {
       const versionId = uuidv7();
       await deps.db.transaction(async (trx) => {
         const repository = createDraftsRepository(trx);
-        const limits = await deps.limits.lock(trx, actor.orgId);
-        if ((await repository.countOwn(actor)) >= limits.draftsPerUser) throw appError('draft_limit_reached');
+        const places = await deps.limits.lock(trx, actor.orgId);
+        places.take('draftsPerUser', await repository.countOwn(actor));
         const scope = await deps.teams.grantScope(trx, actor, input);
         const owner = { orgId: actor.orgId, createdBy: actor.userId };
         await repository.insert({
@@ -115,9 +116,9 @@ export function createDraftsService(deps: {
     /** Adds a version under its parent and makes it the head. See {@link planCommit} for what `force` deletes. */
     async commit(actor: Actor, draftId: string, input: CommitVersionInput): Promise<Version> {
       await requireOffered(input.sent.chatModel);
-      const { versionsPerDraft } = await deps.limits.of(actor.orgId);
       return deps.db.transaction(async (trx) => {
         const repository = createDraftsRepository(trx);
+        const places = await deps.limits.lock(trx, actor.orgId);
         const draft = await lockOwn(trx, actor, draftId);
         const chain = await repository.listLinks(draft);
         const plan = planCommit(chain, input.parentVersionId, input.force);
@@ -128,7 +129,7 @@ export function createDraftsService(deps: {
         }
         const parent = await repository.findVersion(draft, input.parentVersionId);
         if (plan.outcome === 'parent_missing' || parent === undefined) throw appError('version_not_found');
-        if (chain.length - plan.deletedIds.length >= versionsPerDraft) throw appError('version_limit_reached');
+        places.take('versionsPerDraft', chain.length - plan.deletedIds.length);
 
         await repository.deleteVersions(draft, plan.deletedIds);
         const version = await repository.insertVersion({

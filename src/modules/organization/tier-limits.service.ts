@@ -1,6 +1,23 @@
 import type { Tier, TierLimits } from '#src/domain/tiers.ts';
+import { appError, type ErrorCode } from '#src/errors.ts';
 import type { Db } from '#src/ports/database.ts';
 import { createOrganizationRepository } from './organization.repository.ts';
+
+/** What is counted, or summed up in bytes, against a tier; and how it is said that there is no more room. */
+const fullWith = {
+  members: 'member_limit_reached',
+  agents: 'agent_limit_reached',
+  draftsPerUser: 'draft_limit_reached',
+  versionsPerDraft: 'version_limit_reached',
+  documents: 'document_limit_reached',
+  storageBytes: 'storage_quota_exceeded',
+} as const satisfies Partial<Record<keyof TierLimits, ErrorCode>>;
+
+/** The room that an organization has. Nobody else takes of it until the transaction ends. */
+export type Places = {
+  /** Throws the limit's own code when `coming` more do not fit beside those that are `used`. */
+  take(limit: keyof typeof fullWith, used: number, coming?: number): void;
+};
 
 /** The upper bounds of an organization, from its tier and the deployment's table. */
 export function createTierLimitsService(deps: { db: Db; tierLimits: Readonly<Record<Tier, TierLimits>> }) {
@@ -10,11 +27,17 @@ export function createTierLimitsService(deps: { db: Db; tierLimits: Readonly<Rec
     },
 
     /**
-     * The same with the organization's row locked until the end of `trx`. Whoever counts rows against a limit before
-     * an insert calls this first, so that two inserts cannot both take the last place.
+     * Locks the organization's row until the end of `trx`. Whoever counts rows before an insert calls this before every
+     * other lock, so that two inserts cannot both take the last place, nor wait for each other for ever.
      */
-    async lock(trx: Db, orgId: string): Promise<TierLimits> {
-      return deps.tierLimits[await createOrganizationRepository(trx).lockTier(orgId)];
+    async lock(trx: Db, orgId: string): Promise<Places> {
+      const limits = deps.tierLimits[await createOrganizationRepository(trx).lockTier(orgId)];
+      return {
+        take(limit, used, coming = 1) {
+          if (coming <= 0 || used + coming <= limits[limit]) return;
+          throw appError(fullWith[limit], { detail: `The organization's tier allows ${limits[limit]}.` });
+        },
+      };
     },
   };
 }
