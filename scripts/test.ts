@@ -1,7 +1,7 @@
 // `npm test [-- test/api/some.test.ts …]`: the checks and every test level on real services, started for this run alone.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -12,6 +12,8 @@ import { exitAfter, runUntilStopped } from './supervisor/run-until-stopped.ts';
 import { findTestPorts, startTestServices } from './test-services.ts';
 
 const EVERY_TEST = ['test/**/*.test.ts', 'services/**/*.test.ts'];
+/** About half of the time: tests that mostly wait for processes of their own. The others run beside them. */
+const OF_PROCESSES = ['test/faults/**/*.test.ts', 'test/e2e/**/*.test.ts', 'services/**/*.test.ts'];
 const NOTHING: Tally = { passed: 0, failed: 0 };
 const END_PATIENCE_MS = 15_000;
 
@@ -31,8 +33,11 @@ await exitAfter(async () => {
         // Someone who names a file wants its answer at once.
         specs.length > 0 ? NOTHING : runChecks(ending),
       ]);
-      const tests = await runMocha(specs.length > 0 ? specs : EVERY_TEST, env, ending);
-      const [passed, failed] = [checks.passed + tests.passed, checks.failed + tests.failed];
+      const start = (args: string[], logPath?: string) => runMocha({ args, env, logPath, signal: ending });
+      const tests = specs.length > 0 ? [await start(specs)] : await runEveryTest(start, join(dataDir, 'logs'));
+      const tallies = [checks, ...tests];
+      const passed = tallies.reduce((sum, tally) => sum + tally.passed, 0);
+      const failed = tallies.reduce((sum, tally) => sum + tally.failed, 0);
       console.log(`${passed} passed, ${failed} failed`);
       return failed === 0 && passed > 0 ? 0 : 1;
     },
@@ -42,15 +47,43 @@ await exitAfter(async () => {
   return code;
 });
 
-async function runMocha(specs: string[], env: Record<string, string>, signal: AbortSignal): Promise<Tally> {
+/** In two runs side by side, of which one is shown as it comes and the other when both have ended. */
+async function runEveryTest(
+  start: (args: string[], logPath?: string) => Promise<Tally>,
+  logsDir: string,
+): Promise<Tally[]> {
+  const logPath = join(logsDir, 'tests-of-processes.log');
+  const others = [...EVERY_TEST, ...OF_PROCESSES.flatMap((glob) => ['--ignore', glob])];
+  const tallies = await Promise.all([start(others), start(OF_PROCESSES, logPath)]);
+  process.stdout.write(await readFile(logPath));
+  return tallies;
+}
+
+/** @param options.logPath where the run writes; what this process writes to without it */
+async function runMocha(options: {
+  args: string[];
+  env: Record<string, string>;
+  logPath: string | undefined;
+  signal: AbortSignal;
+}): Promise<Tally> {
+  const { env, logPath, signal } = options;
   const reporter = join(import.meta.dirname, 'test-reporter.ts');
-  const command = [process.execPath, 'node_modules/mocha/bin/mocha.js', '--reporter', reporter, ...specs] as const;
+  const command = [
+    process.execPath,
+    'node_modules/mocha/bin/mocha.js',
+    '--reporter',
+    reporter,
+    ...options.args,
+  ] as const;
   const [program, ...args] = dieWithParent(command, 'SIGTERM');
+  const log = logPath === undefined ? undefined : await open(logPath, 'w');
+  const output = log?.fd ?? 'inherit';
   const child = spawn(program, args, {
     env: { ...process.env, ...env },
-    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    stdio: ['ignore', output, output, 'ipc'],
     signal,
   });
+  await log?.close();
   const exit = once(child, 'exit');
   const tally = await Promise.race([
     once(child, 'message').then(([message]) => message as Tally),
