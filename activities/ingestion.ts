@@ -17,7 +17,8 @@ export type IngestionActivities = ReturnType<typeof createIngestionActivities>;
 /** The steps of `ingestDocument`. Each may run twice, also at the same time, with the same result. */
 export function createIngestionActivities({ ingestion }: { ingestion: IngestionService }) {
   return {
-    parseDocument: (input: IngestDocumentInput): Promise<ParseResult> => heartbeating(() => ingestion.parse(input)),
+    parseDocument: (input: IngestDocumentInput): Promise<ParseResult> =>
+      heartbeating((step) => ingestion.parse(input, step)),
 
     convertDocument: (input: IngestDocumentInput): Promise<ConvertResult> =>
       heartbeating((step) => ingestion.convert(input, step)),
@@ -34,7 +35,8 @@ export function createIngestionActivities({ ingestion }: { ingestion: IngestionS
     embedChunks: (input: IngestDocumentInput): Promise<EmbedResult> =>
       heartbeating((step) => ingestion.embed(input, step)),
 
-    activateGeneration: (input: IngestDocumentInput): Promise<void> => heartbeating(() => ingestion.activate(input)),
+    activateGeneration: (input: IngestDocumentInput): Promise<void> =>
+      heartbeating((step) => ingestion.activate(input, step)),
 
     recordParked: (input: RecordIngestionFailureInput): Promise<void> =>
       heartbeating(() => ingestion.recordParked(input)),
@@ -42,9 +44,9 @@ export function createIngestionActivities({ ingestion }: { ingestion: IngestionS
     recordResumed: (input: IngestDocumentInput): Promise<void> => heartbeating(() => ingestion.recordResumed(input)),
 
     recordFailure: (input: RecordIngestionFailureInput): Promise<void> =>
-      heartbeating(() => ingestion.recordFailure(input)),
+      heartbeating((step) => ingestion.recordFailure(input, step)),
 
     recordCancellation: (input: RecordIngestionEndInput): Promise<void> =>
-      heartbeating(() => ingestion.recordCancellation(input)),
+      heartbeating((step) => ingestion.recordCancellation(input, step)),
   };
 }

@@ -107,13 +107,18 @@ export async function deleteIndexedChunks(trx: Db, range: GenerationRange): Prom
 /**
  * Deletes all chunks of the generations, a part a transaction; then the generations themselves, which is what `last`
  * does in its transaction.
+ * @param signal ends it between two parts, with its reason
  */
 export async function deleteGenerationsWith(
   db: Db,
   range: GenerationRange,
   last: (trx: Db) => Promise<unknown>,
+  signal?: AbortSignal,
 ): Promise<void> {
-  while ((await db.transaction((trx) => deleteIndexedChunks(trx, range))) !== null);
+  for (let isMore = true; isMore; ) {
+    signal?.throwIfAborted();
+    isMore = (await db.transaction((trx) => deleteIndexedChunks(trx, range))) !== null;
+  }
   await db.transaction(async (trx) => {
     // Whoever still writes chunks holds its generation: they are counted, and must not go uncounted with it.
     const { orgId, documentId, from, before } = range;

@@ -1,6 +1,6 @@
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
-import type { GenerationRange } from './ingestion.model.ts';
+import type { DocumentKey, GenerationRange } from './ingestion.model.ts';
 import type { IngestionRepository } from './ingestion.repository.ts';
 
 /** Takes generations away from every store. */
@@ -12,19 +12,23 @@ export function createGenerationCollector(deps: {
   const { blobs, vectors, repository } = deps;
 
   /** Rows last: they say that there is something to collect. */
-  async function collect(range: GenerationRange): Promise<void> {
+  async function collect(range: GenerationRange, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
     await vectors.deleteGenerations(range);
-    for (const blobKey of await repository.listBlobKeys(range)) await blobs.delete(blobKey);
-    await repository.deleteGenerations(range);
+    for (const blobKey of await repository.listBlobKeys(range)) {
+      signal.throwIfAborted();
+      await blobs.delete(blobKey);
+    }
+    await repository.deleteGenerations(range, signal);
   }
 
   return {
     collect,
 
     /** Those of the document that are neither what readers see nor the newest. */
-    async collectUnneeded({ orgId, documentId }: { orgId: string; documentId: string }): Promise<void> {
+    async collectUnneeded({ orgId, documentId }: DocumentKey, signal: AbortSignal): Promise<void> {
       for (const from of await repository.listUnneeded({ orgId, documentId })) {
-        await collect({ orgId, documentId, from, before: from + 1 });
+        await collect({ orgId, documentId, from, before: from + 1 }, signal);
       }
     },
   };

@@ -159,8 +159,8 @@ export function createIngestionRepository(db: Db) {
      * With their chunks and postings, which may be a million rows: a part at a time. Texts that no generation holds any
      * more go with them.
      */
-    async deleteGenerations(range: GenerationRange): Promise<void> {
-      await deleteGenerationsWith(db, range, (trx) =>
+    async deleteGenerations(range: GenerationRange, signal: AbortSignal): Promise<void> {
+      const deleteRows = (trx: Db) =>
         trx.raw(
           `with unneeded as (
            delete from document_generations
@@ -175,8 +175,8 @@ export function createIngestionRepository(db: Db) {
                and not (g.document_id = :documentId and g.generation >= :from and g.generation < :before)
            )`,
           range,
-        ),
-      );
+        );
+      await deleteGenerationsWith(db, range, deleteRows, signal);
     },
   };
 }

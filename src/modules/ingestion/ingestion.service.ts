@@ -42,6 +42,8 @@ const CONVERSIONS_PER_SWEEP = 500;
 /** When a step has to stop, and whom it tells how far it is. */
 export type Step = { signal: AbortSignal; report: (details: unknown) => void };
 
+type Stoppable = Pick<Step, 'signal'>;
+
 export type IngestionService = ReturnType<typeof createIngestionService>;
 
 /**
@@ -156,10 +158,10 @@ export function createIngestionService(deps: {
     /**
      * Stops runs of older generations, takes away what no reader sees any more, and tells the format by content.
      */
-    async parse(of: IngestDocumentInput): Promise<ParseResult> {
+    async parse(of: IngestDocumentInput, { signal }: Stoppable): Promise<ParseResult> {
       const target = await enter(of, 'parse');
       await cancelOlderRuns(of);
-      await collectUnneeded(of);
+      await collectUnneeded(of, signal);
 
       const { blobKey, fileName, mediaType, sizeBytes } = target;
       const declaredMediaType = mediaType === null ? {} : { declaredMediaType: mediaType };
@@ -283,7 +285,7 @@ export function createIngestionService(deps: {
      * Makes this generation the one that readers see, once all of it is there; then collects the older ones. Throws
      * `vectors_missing` when it is not: embedding again mends that.
      */
-    async activate(of: IngestDocumentInput): Promise<void> {
+    async activate(of: IngestDocumentInput, { signal }: Stoppable): Promise<void> {
       const { chunksTotal, ragConfig } = await enter(of, 'activate');
       const [embedded, [stored = 0]] = await Promise.all([chunks.countEmbedded(of), vectors.countGenerations([of])]);
       if (embedded !== chunksTotal || stored !== chunksTotal) {
@@ -297,7 +299,7 @@ export function createIngestionService(deps: {
         await vectors.publish({ ...of, ...publication });
         isActive = await db.transaction((trx) => createIngestionRepository(trx).activate(of, publication));
       }
-      await collect({ orgId: of.orgId, documentId: of.documentId, from: 0, before: of.generation });
+      await collect({ orgId: of.orgId, documentId: of.documentId, from: 0, before: of.generation }, signal);
       await jobs.advance(jobIdOf(of), { status: 'succeeded' });
     },
 
@@ -309,16 +311,18 @@ export function createIngestionService(deps: {
       await jobs.advance(jobIdOf(of), { status: 'running' });
     },
 
-    async recordFailure({ error, attempt, startId, ...of }: RecordIngestionFailureInput): Promise<void> {
+    async recordFailure(input: RecordIngestionFailureInput, { signal }: Stoppable): Promise<void> {
+      const { error, attempt, startId, ...of } = input;
       const end = (await endFromOutside(of)) ?? ({ status: 'failed', error } as const);
       await jobs.advance(jobIdOf(of), end, { attempt, startId });
-      await collectUnneeded(of);
+      await collectUnneeded(of, signal);
     },
 
-    async recordCancellation({ attempt, startId, ...of }: RecordIngestionEndInput): Promise<void> {
+    async recordCancellation(input: RecordIngestionEndInput, { signal }: Stoppable): Promise<void> {
+      const { attempt, startId, ...of } = input;
       const end = (await endFromOutside(of)) ?? ({ status: 'cancelled' } as const);
       await jobs.advance(jobIdOf(of), end, { attempt, startId });
-      await collectUnneeded(of);
+      await collectUnneeded(of, signal);
     },
 
     /** Forgets some of the conversions that no document has used for a day. @returns null once there are no more */

@@ -36,11 +36,11 @@ describe('what the vector store is told of a document', function () {
     const of = { orgId: ada.orgId, documentId: fullDocumentSchema.parse(body).id, generation: 1 };
     const step = { signal: new AbortController().signal, report: () => undefined };
     const { ingestion } = own.container;
-    await ingestion.parse(of);
+    await ingestion.parse(of, step);
     await ingestion.convert(of, step);
     await ingestion.chunk(of, step);
     await ingestion.embed(of, step);
-    await ingestion.activate(of);
+    await ingestion.activate(of, step);
     return of;
   }
   async function setRrfK({ documentId }: IngestDocumentInput, rrfK: number): Promise<void> {

@@ -1,5 +1,6 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
+import { CancelledFailure } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { expect } from 'chai';
@@ -160,6 +161,24 @@ describe('generations of a document', function () {
     }
     await runAll(second, steps.slice(1));
     expect(await chunksOf(second)).length.greaterThan(3);
+  });
+
+  it('leave older ones to the next attempt when the step that collects them is given up', async () => {
+    const first = await upload(sentences('collected', 9));
+    await runAll(first);
+    const second = await open(first, 2);
+    await runAll(second, steps.slice(0, 4));
+    const givenUp = environment();
+    givenUp.cancel();
+    const ended = givenUp.run<[IngestDocumentInput], void, IngestionActivities['activateGeneration']>(
+      activities.activateGeneration,
+      second,
+    );
+    expect(await ended.catch((failure: unknown) => failure)).instanceOf(CancelledFailure);
+    expect(await db('documents').where({ id: first.documentId }).first()).include({ activeGeneration: 2 });
+    expect(await chunksOf(first)).not.empty;
+    await run('activateGeneration', second);
+    expect(await chunksOf(first)).deep.equal([]);
   });
 
   it('close the jobs of older ones as superseded, whatever these ended with', async () => {
