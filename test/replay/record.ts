@@ -1,8 +1,11 @@
 import { writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { Context } from '@temporalio/activity';
 import type { WorkflowHandle, WorkflowStartOptions } from '@temporalio/client';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
+import { heartbeating } from '#activities/heartbeating.ts';
+import { nudgeSignalName } from '#src/contracts/alignment.ts';
 import { retryUpdateName, skipUpdateName } from '#src/contracts/messages.ts';
 import { pauseUpdateName, resumeUpdateName } from '#src/contracts/reembedding.ts';
 import { appError } from '#src/errors.ts';
@@ -68,6 +71,53 @@ function parkedIngestion(): typeof ingestion & Pick<Recording, 'activities'> {
   return { ...ingestion, activities: stubIngestion({ embedChunks }).activities };
 }
 
+/** Another round comes, with its nudge, when the run was about to end. */
+function nudgedAlignment(): typeof alignment & Pick<Recording, 'activities' | 'meanwhile'> {
+  const ending = Promise.withResolvers<void>();
+  const nudged = Promise.withResolvers<void>();
+  const stub = stubAlignment(1, {
+    recordAlignmentSuccess: async () => {
+      ending.resolve();
+      await nudged.promise;
+    },
+  });
+  const meanwhile = async (run: WorkflowHandle) => {
+    await ending.promise;
+    stub.arrive();
+    await run.signal(nudgeSignalName);
+    nudged.resolve();
+  };
+  return { ...alignment, activities: stub.activities, meanwhile };
+}
+
+/** A step that runs until it is cancelled. */
+const untilCancelled = () => heartbeating(() => Context.current().cancelled);
+
+/** Cancels the run once this step runs. */
+const cancelDuring = (step: string) => async (run: WorkflowHandle) => {
+  await until(`${step} runs`, async () => {
+    const { pendingActivities } = (await run.describe()).raw;
+    return pendingActivities?.some(
+      ({ activityType, lastStartedTime }) => activityType?.name === step && lastStartedTime,
+    );
+  });
+  await run.cancel();
+};
+
+/** Fails once with what a person has to mend. */
+function parkedDeletion(): typeof deletion & Pick<Recording, 'activities' | 'meanwhile'> {
+  let calls = 0;
+  const deleteVectors = async () => {
+    calls += 1;
+    if (calls === 1) throw appError('model_not_configured');
+  };
+  const meanwhile = async (run: WorkflowHandle) => {
+    await untilParked(run);
+    await run.executeUpdate(retryUpdateName);
+  };
+  return { ...deletion, activities: stubDeletion({ deleteVectors }).activities, meanwhile };
+}
+
 const untilParked = (run: WorkflowHandle) =>
   until('the run is parked', async () => (await attributeOf(run, 'ErrorCode')) !== undefined);
 
@@ -123,6 +173,11 @@ const recordings: Record<string, Recording> = {
       await run.cancel();
     },
   },
+  'ingest-document-cancelled': {
+    ...ingestion,
+    activities: stubIngestion({ embedChunks: untilCancelled }).activities,
+    meanwhile: cancelDuring('embedChunks'),
+  },
   'ingest-document-situated': {
     ...ingestion,
     activities: stubIngestion({
@@ -164,6 +219,12 @@ const recordings: Record<string, Recording> = {
       },
     }).activities,
   },
+  'delete-document-parked-retried': parkedDeletion(),
+  'audit-stores-cancelled': {
+    ...audit,
+    activities: stubStoreAudit(1, { auditPage: untilCancelled }).activities,
+    meanwhile: cancelDuring('auditPage'),
+  },
   'audit-stores-succeeded': { ...audit, activities: stubStoreAudit(3).activities },
   'reembed-organization-succeeded': { ...reembedding, activities: stubReembedding(30).activities },
   'reembed-organization-paused': {
@@ -176,6 +237,17 @@ const recordings: Record<string, Recording> = {
   },
   'score-alignment-succeeded': { ...alignment, activities: stubAlignment(3).activities },
   'score-alignment-named-beside': { ...alignment, activities: stubAlignment(3).activities },
+  'score-alignment-nudged': nudgedAlignment(),
+  'score-alignment-cancelled': {
+    ...alignment,
+    activities: stubAlignment(1, { scoreNextRound: untilCancelled }).activities,
+    meanwhile: cancelDuring('scoreNextRound'),
+  },
+  'score-alignment-title-timed-out': {
+    ...alignment,
+    // Without a beat, three times.
+    activities: stubAlignment(1, { nameChat: () => Context.current().cancelled }).activities,
+  },
   'score-alignment-failed': {
     ...alignment,
     activities: stubAlignment(1, {
