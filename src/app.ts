@@ -79,7 +79,7 @@ export function createApp(container: Container): App {
   const dispatch = createDispatcher({
     authenticate: createAuthenticate({
       verifyToken: (token) => container.accessTokens.verify(token),
-      findActor: (userId) => container.auth.findActor(userId),
+      findCaller: (caller) => container.auth.findCaller(caller),
     }),
     idempotency: createIdempotencyStore(db),
     streams,

@@ -28,6 +28,8 @@ export type DispatchDeps = {
 };
 
 type Context = RouteContext<'public' | 'user', unknown, unknown, unknown>;
+/** Who sends a request, and in which session; nobody where the route is public. */
+type Admitted = { actor: RequestActor; sessionId: string } | { actor: undefined; sessionId: undefined };
 type Dispatch = (req: Request, res: AppResponse) => Promise<void>;
 
 /** Takes a request through its route: who, what, once, and the answer. */
@@ -45,11 +47,12 @@ export function createDispatcher(deps: DispatchDeps) {
         if (!res.writableFinished) leaving.abort();
       });
 
-      const actor = await admit(route, req, requestId);
+      const { actor, sessionId } = await admit(route, req, requestId);
       if (actor !== undefined) res.locals.userId = actor.userId;
       const key = route.idempotent && readIdempotencyKey(req.headers['idempotency-key']);
       const request = {
         actor,
+        sessionId,
         params: parseParams(route.params, req.params),
         query: route.query === undefined ? {} : validate(route.query, soundInput(req.query)),
         requestId,
@@ -88,14 +91,14 @@ export function createDispatcher(deps: DispatchDeps) {
     };
   }
 
-  async function admit(route: Route, req: Request, requestId: string): Promise<RequestActor | undefined> {
-    if (route.access === 'public') return undefined;
-    const actor = await authenticate(req.headers.authorization);
+  async function admit(route: Route, req: Request, requestId: string): Promise<Admitted> {
+    if (route.access === 'public') return { actor: undefined, sessionId: undefined };
+    const { actor, sessionId } = await authenticate(req.headers.authorization);
     // What needs no row to be decided is refused before the body is read.
     if (route.access === 'organization:administer' && !can(actor, route.access, actor)) {
       throw appError('forbidden', { detail: 'Only an admin of the organization may do this.' });
     }
-    return { ...actor, requestId };
+    return { actor: { ...actor, requestId }, sessionId };
   }
 
   async function checkPrecondition(req: Request, getSibling: Route | undefined, request: Omit<Context, 'body'>) {

@@ -82,6 +82,8 @@ type AnswerOf<Spec extends Responses> = {
 
 export type RouteContext<WhoMayCall extends Access, Params, Query, Body> = {
   actor: WhoMayCall extends 'public' ? undefined : RequestActor;
+  /** The session of the caller's token. */
+  sessionId: WhoMayCall extends 'public' ? undefined : string;
   params: Params;
   query: Query;
   body: Body;

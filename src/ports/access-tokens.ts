@@ -9,6 +9,9 @@ export type AccessClaims = {
   tier: string;
 };
 
+/** Who a token speaks for: a user, in one of his sessions. */
+export type Caller = Pick<AccessClaims, 'userId' | 'sessionId'>;
+
 /** Public keys as RFC 7517 has them. */
 export type JsonWebKeySet = { keys: { kty: 'RSA'; use: 'sig'; alg: 'RS256'; kid: string; n: string; e: string }[] };
 
@@ -17,6 +20,6 @@ export type AccessTokens = {
   readonly lifetimeSeconds: number;
   sign(claims: AccessClaims): Promise<string>;
   /** Rejects with `invalid_token` what is not ours, not an access token, or expired. */
-  verify(token: string): Promise<{ userId: string; expiresAtMs: number }>;
+  verify(token: string): Promise<Caller & { expiresAtMs: number }>;
   keySet(): JsonWebKeySet;
 };

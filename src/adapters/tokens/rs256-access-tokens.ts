@@ -5,7 +5,7 @@ import { appError } from '#src/errors.ts';
 import type { AccessTokens } from '#src/ports/access-tokens.ts';
 
 const publicJwk = z.object({ kty: z.literal('RSA'), n: z.string(), e: z.string() });
-const usedClaims = z.object({ sub: z.guid(), exp: z.number() });
+const usedClaims = z.object({ sub: z.guid(), sid: z.guid(), exp: z.number() });
 
 /** Access tokens signed by one RSA key. The service is issuer and audience at once. */
 export function createRs256AccessTokens(options: {
@@ -52,8 +52,8 @@ export function createRs256AccessTokens(options: {
           },
           { algorithms: ['RS256'], typ: 'at+jwt', issuer, audience: issuer, requiredClaims: ['sub', 'exp', 'jti'] },
         );
-        const { sub, exp } = usedClaims.parse(payload);
-        return { userId: sub, expiresAtMs: exp * 1_000 };
+        const { sub, sid, exp } = usedClaims.parse(payload);
+        return { userId: sub, sessionId: sid, expiresAtMs: exp * 1_000 };
       } catch (error) {
         const detail =
           error instanceof errors.JWTExpired ? 'The access token has expired.' : 'The access token is not valid.';

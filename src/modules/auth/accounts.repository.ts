@@ -11,6 +11,12 @@ const teamIds = (condition: string) => `array(
   select tm.team_id from team_memberships tm join teams t on t.id = tm.team_id
   where tm.user_id = u.id and t.disabled_at is null and ${condition})`;
 
+const actorColumns = `
+  u.id as user_id, o.id as org_id, m.is_org_admin,
+  ${teamIds('true')} as team_ids, ${teamIds('tm.is_team_admin')} as team_admin_of,
+  case when m.is_org_admin then array(select t.id from teams t where t.org_id = o.id)
+    else ${teamIds('true')} end as open_team_ids`;
+
 /** Users that exist, with the organization that they are a member of. */
 export function createAccountsRepository(db: Db) {
   const living = () =>
@@ -19,6 +25,7 @@ export function createAccountsRepository(db: Db) {
       .join('organizations as o', 'o.id', 'm.org_id')
       .whereNull('u.deleted_at')
       .whereNull('o.deleted_at');
+  const active = (userId: string) => living().where('u.id', userId).whereNull('u.disabledAt');
 
   return {
     async isEmailTaken(email: string): Promise<boolean> {
@@ -36,15 +43,16 @@ export function createAccountsRepository(db: Db) {
 
     /** The user as a caller, unless he is disabled. */
     findActor(userId: string): Promise<Actor | undefined> {
-      return living()
-        .where('u.id', userId)
-        .whereNull('u.disabledAt')
-        .first(
-          db.raw(`u.id as user_id, o.id as org_id, m.is_org_admin,
-            ${teamIds('true')} as team_ids, ${teamIds('tm.is_team_admin')} as team_admin_of,
-            case when m.is_org_admin then array(select t.id from teams t where t.org_id = o.id)
-              else ${teamIds('true')} end as open_team_ids`),
-        );
+      return active(userId).first(db.raw(actorColumns));
+    },
+
+    /** The same, unless this session of his was cut off. */
+    findCaller(userId: string, sessionId: string): Promise<Actor | undefined> {
+      return active(userId)
+        .join('refresh_token_families as f', 'f.user_id', 'u.id')
+        .where('f.id', sessionId)
+        .whereNull('f.cutOffAt')
+        .first(db.raw(actorColumns));
     },
 
     /** An organization with its first user as admin; false when somebody else has the email. */

@@ -3,7 +3,7 @@ import type { Actor } from '#src/domain/visibility.ts';
 import { appError, type ErrorCode } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
-import type { AccessTokens } from '#src/ports/access-tokens.ts';
+import type { AccessTokens, Caller } from '#src/ports/access-tokens.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { PasswordHasher } from '#src/ports/password-hasher.ts';
 import { createAccountsRepository } from './accounts.repository.ts';
@@ -107,9 +107,14 @@ export function createAuthService(deps: AuthServiceDeps) {
       return sessions.close(refreshToken, requestId);
     },
 
-    /** The caller behind a verified token; null when his account is disabled or gone. */
+    /** The user as he is now; null when his account is disabled or gone. */
     async findActor(userId: string): Promise<Actor | null> {
       return (await createAccountsRepository(db).findActor(userId)) ?? null;
+    },
+
+    /** The user behind a verified token; null when his account is disabled or gone, or this session was cut off. */
+    async findCaller({ userId, sessionId }: Caller): Promise<Actor | null> {
+      return (await createAccountsRepository(db).findCaller(userId, sessionId)) ?? null;
     },
 
     keySet: () => accessTokens.keySet(),

@@ -8,6 +8,8 @@ export type SpentToken = { wasUsed: boolean; wasJustRotated: boolean };
 /** Families of refresh tokens; a family is a session. Tokens are known by their hash only. */
 export function createSessionsRepository(db: Db) {
   const days = (count: number) => db.raw('now() + make_interval(days => ?)', [count]);
+  const revoked = { revokedAt: db.raw('coalesce(revoked_at, now())') };
+  const cutOff = { cutOffAt: db.raw('coalesce(cut_off_at, now())') };
 
   return {
     async insertFamily(family: { id: string; userId: string; lifetimeDays: number }): Promise<void> {
@@ -63,11 +65,19 @@ export function createSessionsRepository(db: Db) {
       await db('refresh_token_families').where('expiresAt', '<', days(-1)).delete();
     },
 
-    async revoke(sessionId: string): Promise<void> {
+    /** Ends a session: its refresh tokens and its access tokens. */
+    async end(sessionId: string): Promise<void> {
       await db('refresh_token_families')
         .where('id', sessionId)
-        .whereNull('revokedAt')
-        .update({ revokedAt: db.fn.now() });
+        .update({ ...revoked, ...cutOff });
+    },
+
+    /** Ends all sessions of users; of `spared` the refresh tokens only. */
+    async endAll(userIds: readonly string[], spared: string | null): Promise<void> {
+      const theirs = () => db('refresh_token_families').whereIn('userId', [...userIds]);
+      await theirs().whereNull('revokedAt').update(revoked);
+      const others = spared === null ? theirs() : theirs().whereNot('id', spared);
+      await others.whereNull('cutOffAt').update(cutOff);
     },
   };
 }

@@ -54,7 +54,7 @@ export function createSessionsService(deps: { db: Db; audit: AuditService }) {
         const spent = await sessions.findSpent(hash, reuseGraceSeconds);
         if (spent === undefined || !spent.wasUsed) return 'invalid';
         if (spent.wasJustRotated) return 'reused';
-        await sessions.revoke(sessionId);
+        await sessions.end(sessionId);
         const entry = { orgId: null, actorId: userId, action: 'session.reuse_detected', target: sessionId, requestId };
         await audit.record(trx, entry);
         return 'reused';
@@ -64,6 +64,19 @@ export function createSessionsService(deps: { db: Db; audit: AuditService }) {
       if (outcome === 'reused')
         throw appError('refresh_reused', { detail: 'Use the newest refresh token or sign in again.' });
       return outcome.accepted;
+    },
+
+    /**
+     * Ends all sessions of users: no refresh token of theirs works any more, and within seconds no access token. The
+     * session `except` loses its refresh tokens, too, but its access token lives out its minutes. To be called in the
+     * transaction that changes the user's row, and after that change: then no sign-in slips through beside it.
+     */
+    async endAll(
+      trx: Db,
+      userIds: readonly string[],
+      { except = null }: { except?: string | null } = {},
+    ): Promise<void> {
+      await createSessionsRepository(trx).endAll(userIds, except);
     },
 
     /** A step of the sweeper: forgets sessions that nobody can refresh any more. */
@@ -77,7 +90,7 @@ export function createSessionsService(deps: { db: Db; audit: AuditService }) {
         const sessions = createSessionsRepository(trx);
         const session = await sessions.lockByToken(hashOf(refreshToken));
         if (session === undefined || !session.isOpen) return;
-        await sessions.revoke(session.sessionId);
+        await sessions.end(session.sessionId);
         const { userId, sessionId } = session;
         await audit.record(trx, {
           orgId: null,

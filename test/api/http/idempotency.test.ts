@@ -88,12 +88,15 @@ describe('Idempotency-Key', () => {
     served = await serveRoutes(routes, {
       idempotency: createIdempotencyStore(db),
       authenticate: async (authorization) => ({
-        userId: authorization === undefined ? userId : otherUserId,
-        orgId: randomUUID(),
-        isOrgAdmin: false,
-        teamIds: [],
-        teamAdminOf: [],
-        openTeamIds: [],
+        sessionId: randomUUID(),
+        actor: {
+          userId: authorization === undefined ? userId : otherUserId,
+          orgId: randomUUID(),
+          isOrgAdmin: false,
+          teamIds: [],
+          teamAdminOf: [],
+          openTeamIds: [],
+        },
       }),
     });
   });

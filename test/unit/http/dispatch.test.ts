@@ -140,7 +140,8 @@ describe('the HTTP core', () => {
       authenticate: async (authorization) => {
         const actor = actors[authorization ?? ''];
         if (actor === undefined) throw appError('invalid_token');
-        return { userId: 'u', orgId: 'o', teamIds: [], teamAdminOf: [], openTeamIds: [], ...actor };
+        const caller = { userId: 'u', orgId: 'o', teamIds: [], teamAdminOf: [], openTeamIds: [], ...actor };
+        return { actor: caller, sessionId: 's' };
       },
     });
   });

@@ -50,7 +50,7 @@ describe('uploads', () => {
 
   before(async () => {
     const actor = { userId: 'u', orgId: 'o', isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
-    served = await serveRoutes([upload], { authenticate: async () => actor });
+    served = await serveRoutes([upload], { authenticate: async () => ({ actor, sessionId: 's' }) });
   });
   after(() => served.close());
   beforeEach(() => stored.clear());
