@@ -31,6 +31,8 @@ export function createDatabase(options: {
       application_name: options.applicationName,
       // A query that hangs must not hold a request for ever; the workers' long work is done in batches.
       statement_timeout: 60_000,
+      // Nor must a process that sleeps in a transaction, or has lost its line, keep what it holds from others.
+      idle_in_transaction_session_timeout: 60_000,
       types: { getTypeParser: pickTypeParser },
     },
     pool: { min: 0, max: options.maxConnections },
