@@ -1,9 +1,63 @@
 import { z } from 'zod';
+import { type PasswordFault, passwordFaults } from '#src/domain/password-rule.ts';
+import { isBlank, isOneLine } from '#src/domain/plain-text.ts';
 
 /** An id, in the spelling of the database: it is also compared with others as text. */
 export const idField = z.guid().toLowerCase();
 
 export const visibilityField = z.enum(['personal', 'team_level', 'org_level']);
+
+export const tierField = z.enum(['free', 'pro', 'max']);
+
+/** Trimmed and lower-cased, as it is stored and compared. */
+export const emailField = z
+  .string()
+  .max(320)
+  .trim()
+  .toLowerCase()
+  .pipe(z.email({ error: 'Not a valid email address' }).max(254))
+  .meta({ description: 'An email address; surrounding spaces and case do not matter' });
+
+const faultMessages: Record<PasswordFault, string> = {
+  length: 'A password has 10 to 128 characters',
+  uppercase: 'A password needs an uppercase letter',
+  lowercase: 'A password needs a lowercase letter',
+  digit: 'A password needs a digit',
+  special: 'A password needs a special character',
+};
+
+/** A password to be set. One to be checked takes any text. */
+export const newPasswordField = z
+  .string()
+  .check((context) => {
+    for (const fault of passwordFaults(context.value)) {
+      const params = { code: `password_${fault}` };
+      context.issues.push({ code: 'custom', input: context.value, message: faultMessages[fault], params });
+    }
+  })
+  .meta({
+    description: '10 to 128 characters with an uppercase and a lowercase letter, a digit and a special character',
+    minLength: 10,
+    maxLength: 128,
+  });
+
+/** A name of a person, a team or an organization; empty when it is blank. */
+const nameText = z
+  .string()
+  .max(200)
+  .refine(isOneLine, 'must be one line without control characters')
+  .transform((text) => (isBlank(text) ? '' : text.trim().normalize('NFC')));
+
+/** A blank name counts as not given. */
+export const optionalNameField = nameText.transform((name) => name || undefined).optional();
+
+export const nameField = nameText.refine((name) => name !== '', {
+  error: 'must not be blank',
+  params: { code: 'blank' },
+});
+
+/** A name that may be taken away: a blank one is null. */
+export const erasableNameField = nameText.transform((name) => name || null);
 
 /** A switch of a form, where everything is text (`true`, `yes`, `1` …), or of a JSON body. */
 export const switchField = z.union([z.boolean(), z.stringbool()]);

@@ -1,59 +1,17 @@
 import { z } from 'zod';
-import { type PasswordFault, passwordFaults } from '#src/domain/password-rule.ts';
-import { isOneLine } from '#src/domain/plain-text.ts';
-import { idField } from '#src/http/fields.ts';
+import { emailField, idField, newPasswordField, optionalNameField, tierField } from '#src/http/fields.ts';
 import type { SignIn } from './auth.model.ts';
 
-const faultMessages: Record<PasswordFault, string> = {
-  length: 'A password has 10 to 128 characters',
-  uppercase: 'A password needs an uppercase letter',
-  lowercase: 'A password needs a lowercase letter',
-  digit: 'A password needs a digit',
-  special: 'A password needs a special character',
-};
-
-/** Trimmed and lower-cased, as it is stored and compared. */
-export const emailField = z
-  .string()
-  .max(320)
-  .trim()
-  .toLowerCase()
-  .pipe(z.email({ error: 'Not a valid email address' }).max(254))
-  .meta({ description: 'An email address; surrounding spaces and case do not matter' });
-
-/** A password to be set. One to be checked takes any text. */
-export const newPasswordField = z
-  .string()
-  .check((context) => {
-    for (const fault of passwordFaults(context.value)) {
-      const params = { code: `password_${fault}` };
-      context.issues.push({ code: 'custom', input: context.value, message: faultMessages[fault], params });
-    }
-  })
-  .meta({
-    description: '10 to 128 characters with an uppercase and a lowercase letter, a digit and a special character',
-    minLength: 10,
-    maxLength: 128,
-  });
-
 const givenPassword = z.string().min(1).max(1_024);
-
-/** A name of a person or an organization; a blank one counts as not given. */
-const nameField = z
-  .string()
-  .max(200)
-  .refine(isOneLine, 'must be one line without control characters')
-  .transform((text) => text.trim() || undefined)
-  .optional();
 
 export const registerBody = z
   .strictObject({
     email: emailField,
     password: newPasswordField,
-    first_name: nameField,
-    last_name: nameField,
-    display_name: nameField,
-    org_name: nameField,
+    first_name: optionalNameField,
+    last_name: optionalNameField,
+    display_name: optionalNameField,
+    org_name: optionalNameField,
   })
   .transform(({ email, password, ...names }) => ({
     email,
@@ -85,7 +43,7 @@ export const tokenResponse = z
     organization: z.strictObject({
       org_id: idField,
       name: z.string(),
-      tier: z.enum(['free', 'pro', 'max']),
+      tier: tierField,
       is_org_admin: z.boolean(),
     }),
     is_new_user: z.boolean(),
