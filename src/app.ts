@@ -1,6 +1,7 @@
 import express, { type Express } from 'express';
 import helmet from 'helmet';
 import manifest from '../package.json' with { type: 'json' };
+import { createGate } from './adapters/gate.ts';
 import { createIdempotencyStore } from './adapters/postgres/idempotency-keys.ts';
 import { isOutage } from './adapters/postgres/outage.ts';
 import type { Container } from './container.ts';
@@ -15,6 +16,7 @@ import { createOpenStreams } from './http/open-streams.ts';
 import { openApiRoutes } from './http/openapi.routes.ts';
 import { createOpenApi, type OpenApiDocument } from './http/openapi.ts';
 import { createCursors } from './http/pagination.ts';
+import { createRateLimiting } from './http/rate-limiting.ts';
 import { createRequestLog } from './http/request-log.ts';
 import type { Route } from './http/route.ts';
 import { createRouteTable } from './http/route-table.ts';
@@ -82,6 +84,8 @@ export function createApp(container: Container): App {
       findCaller: (caller) => container.auth.findCaller(caller),
     }),
     idempotency: createIdempotencyStore(db),
+    rateLimit: createRateLimiting({ take: container.rateLimiter.take, limits: config.rateLimits }),
+    inTurn: createGate(Math.ceil(config.database.poolSize / 4)),
     streams,
     logger,
     isOutage,

@@ -1,8 +1,10 @@
 import { createPrivateKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { isIP, isIPv4 } from 'node:net';
 import { z } from 'zod';
 import { calibratedModels } from './domain/alignment-calibration.ts';
 import { listPrices, type ModelPrice } from './domain/prices.ts';
+import { defaultRateLimits, type RateLimit, type RateLimitName } from './domain/rate-limits.ts';
 import { defaultTierLimits, type Tier, type TierLimits } from './domain/tiers.ts';
 import { type ErrorCode, isErrorCode } from './errors.ts';
 
@@ -63,6 +65,31 @@ const fault = z
 /** One thing that a test wants to go wrong in a step. */
 export type Fault = z.infer<typeof fault>;
 
+// `off`, or `count/seconds`.
+const rateLimit = z
+  .string()
+  .regex(/^(off|[1-9]\d{0,6}\/[1-9]\d{0,6})$/, 'must be off or count/seconds, like 10/900')
+  .transform((text): RateLimit | null => {
+    if (text === 'off') return null;
+    const [count = 0, seconds = 0] = text.split('/').map(Number);
+    return { count, seconds };
+  })
+  .optional();
+
+// Whose word about the client's address is taken: nobody's, so many proxies' in a row, or these addresses'.
+const trustedProxies = z
+  .string()
+  .default('false')
+  .transform((text, context): false | number | string[] => {
+    if (/^(false|no|off|0)$/i.test(text)) return false;
+    if (/^(true|yes|on)$/i.test(text)) return 1;
+    if (/^[1-9]\d?$/.test(text)) return Number(text);
+    const addresses = text.split(',').map((item) => item.trim());
+    if (addresses.every(isNetwork)) return addresses;
+    context.addIssue({ code: 'custom', message: 'must be false, true, a number of proxies, or their addresses' });
+    return z.NEVER;
+  });
+
 const limit = z.exactOptional(z.int().nonnegative());
 const limitsOfTier = z.strictObject({
   members: limit,
@@ -85,7 +112,7 @@ const settings = z.object({
   DATA_DIR: z.string().min(1).default('.data'),
   TOOLS_DIR: z.string().min(1).optional(),
   CORS_ORIGINS: list,
-  TRUST_PROXY: z.stringbool().default(false),
+  TRUST_PROXY: trustedProxies,
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
 
   DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/, error: 'must be a postgres:// address' }),
@@ -126,6 +153,13 @@ const settings = z.object({
   ACCESS_TOKEN_SECONDS: seconds.default(900),
 
   ECHO_WAIT_MS: z.coerce.number().int().min(0).max(10_000).default(150),
+  RATE_LIMIT_LOGIN: rateLimit,
+  RATE_LIMIT_LOGIN_IP: rateLimit,
+  RATE_LIMIT_REGISTER: rateLimit,
+  RATE_LIMIT_REGISTER_IP: rateLimit,
+  RATE_LIMIT_REFRESH: rateLimit,
+  RATE_LIMIT_CHAT: rateLimit,
+  RATE_LIMIT_UPLOAD: rateLimit,
   TIER_LIMITS: json.pipe(z.partialRecord(z.enum(['free', 'pro', 'max'], 'is no tier'), limitsOfTier)).optional(),
 
   NODE_ENV: z.string().optional(),
@@ -141,7 +175,7 @@ export type Config = Readonly<{
     port: number;
     basePath: string;
     corsOrigins: string[];
-    trustProxy: boolean;
+    trustProxy: false | number | string[];
     logLevel: string;
   };
   dataDir: string;
@@ -167,6 +201,8 @@ export type Config = Readonly<{
   urlSigningKey: string;
   echoWaitMs: number;
   tierLimits: Record<Tier, TierLimits>;
+  /** Null is off. */
+  rateLimits: Readonly<Record<RateLimitName, RateLimit | null>>;
   /** Of tests only. */
   faults: readonly Fault[];
 }>;
@@ -229,6 +265,7 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
     urlSigningKey: s.URL_SIGNING_KEY,
     echoWaitMs: s.ECHO_WAIT_MS,
     tierLimits: tierLimits(s.TIER_LIMITS),
+    rateLimits: rateLimits(s),
     faults: s.FAULTS,
   });
 }
@@ -282,6 +319,27 @@ function checkedKey(setting: string, pem: string): string {
     // What the parser says helps nobody, and it might quote the key.
   }
   throw wrong;
+}
+
+function rateLimits(s: z.infer<typeof settings>): Config['rateLimits'] {
+  const or = (set: RateLimit | null | undefined, name: RateLimitName) =>
+    set === undefined ? defaultRateLimits[name] : set;
+  return {
+    login: or(s.RATE_LIMIT_LOGIN, 'login'),
+    login_ip: or(s.RATE_LIMIT_LOGIN_IP, 'login_ip'),
+    register: or(s.RATE_LIMIT_REGISTER, 'register'),
+    register_ip: or(s.RATE_LIMIT_REGISTER_IP, 'register_ip'),
+    refresh: or(s.RATE_LIMIT_REFRESH, 'refresh'),
+    chat: or(s.RATE_LIMIT_CHAT, 'chat'),
+    upload: or(s.RATE_LIMIT_UPLOAD, 'upload'),
+  };
+}
+
+function isNetwork(text: string): boolean {
+  if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true;
+  const [address = '', prefix] = text.split('/');
+  const bits = isIPv4(address) ? 32 : 128;
+  return isIP(address) !== 0 && (prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits));
 }
 
 function tierLimits(overrides: Partial<Record<Tier, Partial<TierLimits>>> | undefined): Record<Tier, TierLimits> {

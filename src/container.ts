@@ -10,6 +10,7 @@ import { createModelCatalog } from './adapters/models/model-catalog.ts';
 import { createReranker } from './adapters/models/reranker.ts';
 import { createArgon2Hasher } from './adapters/passwords/argon2-hasher.ts';
 import { createDatabase } from './adapters/postgres/database.ts';
+import { createPgRateLimiter } from './adapters/postgres/rate-limiter.ts';
 import { createChunker } from './adapters/text/chunker.ts';
 import { createTextAnalyzer } from './adapters/text/text-analyzer.ts';
 import { createTokenCounter } from './adapters/text/token-counter.ts';
@@ -56,6 +57,7 @@ import type { AccessTokens } from './ports/access-tokens.ts';
 import type { BlobStore } from './ports/blob-store.ts';
 import type { Db } from './ports/database.ts';
 import type { Orchestrator } from './ports/orchestrator.ts';
+import type { RateLimiter } from './ports/rate-limiter.ts';
 import type { VectorStore } from './ports/vector-store.ts';
 import { createTemporalConnection, type TemporalConnection } from './temporal/connection.ts';
 import { createOrchestrator } from './temporal/gateway.ts';
@@ -65,6 +67,7 @@ export type Container = {
   config: Config;
   logger: Logger;
   db: Db;
+  rateLimiter: RateLimiter;
   temporal: TemporalConnection;
   orchestrator: Orchestrator;
   blobs: BlobStore;
@@ -113,6 +116,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     onWarning: (message) => logger.warn(message),
   });
 
+  const rateLimiter = createPgRateLimiter(db);
   const temporal = createTemporalConnection(config.temporal);
   const orchestrator = createOrchestrator(temporal, config.temporal);
 
@@ -248,6 +252,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     config,
     logger,
     db,
+    rateLimiter,
     temporal,
     orchestrator,
     blobs,

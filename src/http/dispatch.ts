@@ -12,6 +12,7 @@ import { fingerprintOf, readIdempotencyKey, withIdempotency } from './idempotenc
 import type { OpenStreams } from './open-streams.ts';
 import { parseParams } from './params.ts';
 import { problemHeaders, toAppError, toProblem } from './problem.ts';
+import type { RateLimited, RateLimiting } from './rate-limiting.ts';
 import { type ReceivedBody, receiveBody } from './receive-body.ts';
 import type { AppResponse } from './request-log.ts';
 import type { Route, RouteContext } from './route.ts';
@@ -23,18 +24,21 @@ export type DispatchDeps = {
   idempotency: IdempotencyStore;
   streams: OpenStreams;
   logger: Logger;
+  rateLimit: RateLimiting;
+  /** Runs a few at a time: who compares a locked resource with `If-Match` holds one connection and needs another. */
+  inTurn: <Result>(work: () => Promise<Result>) => Promise<Result>;
   /** Is this the error of a database that cannot be reached? */
   isOutage: (error: unknown) => boolean;
 };
 
-type Context = RouteContext<'public' | 'user', unknown, unknown, unknown>;
+type Context = Omit<RouteContext<'public' | 'user', unknown, unknown, unknown>, 'body' | 'requireUnchanged'>;
 /** Who sends a request, and in which session; nobody where the route is public. */
 type Admitted = { actor: RequestActor; sessionId: string } | { actor: undefined; sessionId: undefined };
 type Dispatch = (req: Request, res: AppResponse) => Promise<void>;
 
 /** Takes a request through its route: who, what, once, and the answer. */
 export function createDispatcher(deps: DispatchDeps) {
-  const { authenticate, idempotency, logger, isOutage } = deps;
+  const { authenticate, idempotency, rateLimit, inTurn, logger, isOutage } = deps;
   const delivery = createDelivery(deps);
 
   /** `getSibling` is the GET on the same path, whose answer `If-Match` is about. */
@@ -49,6 +53,9 @@ export function createDispatcher(deps: DispatchDeps) {
 
       const { actor, sessionId } = await admit(route, req, requestId);
       if (actor !== undefined) res.locals.userId = actor.userId;
+      const { ofCaller, ofEmail } = splitLimits(route.limits);
+      const subject = { ip: req.ip, userId: actor?.userId, email: undefined };
+      await rateLimit(ofCaller, subject, res);
       const key = route.idempotent && readIdempotencyKey(req.headers['idempotency-key']);
       const request = {
         actor,
@@ -59,13 +66,22 @@ export function createDispatcher(deps: DispatchDeps) {
         idempotencyKey: key ?? null,
         signal: leaving.signal,
       };
-      if (route.method === 'patch' || route.method === 'put') await checkPrecondition(req, getSibling, request);
+      const isChange = route.method === 'patch' || route.method === 'put';
+      const expected = isChange ? req.get('if-match') : undefined;
+      const requireUnchanged = async () => {
+        if (expected !== undefined) await checkPrecondition(expected, getSibling, request);
+      };
+      // For the body's sake: who has an old state need not send it.
+      await requireUnchanged();
 
       const body = await receiveBody(route, req, actor);
       let isBodyUsed = false;
       const call = async (): Promise<Answer> => {
         try {
-          const answer = await route.handle({ ...request, body: body.parse() });
+          const parsed = body.parse();
+          await rateLimit(ofEmail, { ...subject, email: emailOf(parsed) }, res);
+          const handle = async () => route.handle({ ...request, requireUnchanged, body: parsed });
+          const answer = await (expected === undefined ? handle() : inTurn(handle));
           isBodyUsed = true;
           return answer;
         } catch (error) {
@@ -101,11 +117,11 @@ export function createDispatcher(deps: DispatchDeps) {
     return { actor: { ...actor, requestId }, sessionId };
   }
 
-  async function checkPrecondition(req: Request, getSibling: Route | undefined, request: Omit<Context, 'body'>) {
-    const expected = req.get('if-match');
-    if (expected === undefined || getSibling === undefined) return;
+  async function checkPrecondition(expected: string, getSibling: Route | undefined, request: Context): Promise<void> {
+    if (getSibling === undefined) return;
     const query = getSibling.query === undefined ? {} : validate(getSibling.query, {});
-    const current = await getSibling.handle({ ...request, query, body: undefined });
+    const requireUnchanged = async () => {};
+    const current = await getSibling.handle({ ...request, query, body: undefined, requireUnchanged });
     if (current.kind !== 'json' || !namesTag(expected, entityTag(JSON.stringify(current.data)))) {
       throw appError('precondition_failed', { detail: 'Read the resource again and repeat the change.' });
     }
@@ -158,6 +174,19 @@ export function createDispatcher(deps: DispatchDeps) {
   }
 
   return dispatch;
+}
+
+/** An email is known only once the body is checked. */
+function splitLimits(limits: readonly RateLimited[] = []) {
+  const { ofEmail = [], ofCaller = [] } = Object.groupBy(limits, ({ by }) =>
+    by === 'ip_and_email' ? 'ofEmail' : 'ofCaller',
+  );
+  return { ofCaller, ofEmail };
+}
+
+function emailOf(body: unknown): string | undefined {
+  const email = typeof body === 'object' && body !== null && 'email' in body ? body.email : undefined;
+  return typeof email === 'string' ? email : undefined;
 }
 
 function toStored(answer: Exclude<Answer, EventsAnswer>): StoredResponse {

@@ -137,6 +137,7 @@ function describeProblems(route: Route) {
     ...(route.errors ?? []),
     ...(route.access === 'public' ? [] : (['invalid_token'] as const)),
     ...(isRefusable(route.access) ? (['forbidden'] as const) : []),
+    ...(route.limits === undefined ? [] : (['rate_limited'] as const)),
     ...(route.body === undefined
       ? []
       : (['malformed_request', 'payload_too_large', 'unsupported_media_type'] as const)),

@@ -5,6 +5,7 @@ import type { Action } from '#src/domain/policy.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import type { ErrorCode } from '#src/errors.ts';
 import type { Answer, EmptyAnswer, EventsAnswer, FileAnswer, JsonAnswer } from './answers.ts';
+import type { RateLimited } from './rate-limiting.ts';
 
 /**
  * Who may call: anybody; any signed-in user, for what is his own or what lists filter for him; or who may do this to
@@ -92,7 +93,14 @@ export type RouteContext<WhoMayCall extends Access, Params, Query, Body> = {
   idempotencyKey: string | null;
   /** Aborts when the client leaves before the answer is complete. */
   signal: AbortSignal;
+  /**
+   * Of a PATCH or PUT: throws `precondition_failed` when the resource is not what `If-Match` names. To be awaited once
+   * the resource is locked, so that of two changes to the same state one is refused.
+   */
+  requireUnchanged: RequireUnchanged;
 };
+
+export type RequireUnchanged = () => Promise<void>;
 
 type RouteFacts = {
   method: Method;
@@ -103,6 +111,8 @@ type RouteFacts = {
   summary: string;
   /** Honours `Idempotency-Key`: for every request that creates something. */
   idempotent?: true;
+  /** What its requests are counted against; beyond it they are 429. */
+  limits?: readonly RateLimited[];
   /** Of a JSON body; 1 MB when not given. */
   bodyLimitBytes?: number;
   /** Problems beyond those that any route of its kind can answer with; for the OpenAPI document. */

@@ -26,6 +26,8 @@ export async function serveRoutes(
   const dispatch = createDispatcher({
     authenticate: deps.authenticate ?? (() => Promise.reject(appError('invalid_token'))),
     idempotency: deps.idempotency ?? noIdempotency,
+    rateLimit: async () => {},
+    inTurn: (work) => work(),
     streams,
     logger,
     isOutage,

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { createApp } from '#src/app.ts';
 import { type Config, loadConfig } from '#src/config.ts';
 import { type Container, createContainer } from '#src/container.ts';
+import { defaultRateLimits } from '#src/domain/rate-limits.ts';
 import type { Route } from '#src/http/route.ts';
 import { startWorkers } from '#workers/run.ts';
 import { type ApiClient, createClient, type Member } from './client.ts';
@@ -72,6 +73,7 @@ export async function startStack(
     JWT_PRIVATE_KEY: signingKey,
     URL_SIGNING_KEY: createHash('sha256').update(dataDir).digest('hex'),
     LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
+    ...noRateLimits,
     ...settings,
   };
   const config = loadConfig(environment);
@@ -106,6 +108,11 @@ export async function startStack(
     },
   };
 }
+
+/** All tests come from one address. */
+const noRateLimits = Object.fromEntries(
+  Object.keys(defaultRateLimits).map((name) => [`RATE_LIMIT_${name.toUpperCase()}`, 'off']),
+);
 
 const signingKey = generateKeyPairSync('rsa', {
   modulusLength: 2048,

@@ -25,13 +25,14 @@ const required = {
   URL_SIGNING_KEY: 'x'.repeat(32),
 };
 
+const wrongLimits = ['10', '0/60', '10/0', '-1/60', '10/60s', 'none'];
 const addressesWithSecrets = ['https://user:password@host/v1', 'https://host/v1?key=k', 'https://host/v1#key'];
 
 /** For every setting that not every text is right for: texts that are wrong. */
 const wrong: Record<string, string[]> = {
   PORT: ['http', '-1', '70000', '3000.5'],
   BASE_PATH: ['api', '/api/', '/a?b'],
-  TRUST_PROXY: ['perhaps'],
+  TRUST_PROXY: ['perhaps', '-1', '10.0.0.0/33', '10.0.0.0/8;::1', 'proxy.example.com'],
   LOG_LEVEL: ['loud'],
   DATABASE_URL: ['localhost', 'mysql://localhost/db'],
   DATABASE_POOL_SIZE: ['0', '1', '1000', 'many'],
@@ -54,6 +55,13 @@ const wrong: Record<string, string[]> = {
   URL_SIGNING_KEY: ['short'],
   ACCESS_TOKEN_SECONDS: ['0', '-5', '1.5', 'long'],
   ECHO_WAIT_MS: ['-1', '60000', 'x'],
+  RATE_LIMIT_LOGIN: wrongLimits,
+  RATE_LIMIT_LOGIN_IP: wrongLimits,
+  RATE_LIMIT_REGISTER: wrongLimits,
+  RATE_LIMIT_REGISTER_IP: wrongLimits,
+  RATE_LIMIT_REFRESH: wrongLimits,
+  RATE_LIMIT_CHAT: wrongLimits,
+  RATE_LIMIT_UPLOAD: wrongLimits,
   TIER_LIMITS: [
     'free',
     '[]',
@@ -107,6 +115,19 @@ describe('loadConfig', () => {
       }
     });
   }
+
+  it('takes proxies by a word, their number or their addresses', () => {
+    const trusted = (TRUST_PROXY: string) => loadConfig({ ...required, TRUST_PROXY }).server.trustProxy;
+    expect(['false', 'true', '2'].map(trusted)).to.deep.equal([false, 1, 2]);
+    expect(trusted('10.0.0.0/8, loopback, ::1')).to.deep.equal(['10.0.0.0/8', 'loopback', '::1']);
+  });
+
+  it('knows limits, their defaults, and none', () => {
+    const { rateLimits } = loadConfig({ ...required, RATE_LIMIT_LOGIN: '3/60', RATE_LIMIT_CHAT: 'off' });
+    expect(rateLimits.login).to.deep.equal({ count: 3, seconds: 60 });
+    expect(rateLimits.chat).to.equal(null);
+    expect(rateLimits.refresh).to.deep.equal({ count: 60, seconds: 60 });
+  });
 
   it('keeps vectors in Postgres, in Qdrant where its address is given, or where it is told to', () => {
     const QDRANT_URL = 'https://qdrant.example.com:6333';

@@ -41,6 +41,7 @@ export function chatRoutes(chat: ChatService, cursors: Cursors): Route[] {
       tag: 'chat',
       summary: 'Send a message and wait for the whole answer',
       access: 'user',
+      limits: [{ limit: 'chat', by: 'user' }],
       body: sendMessageBody,
       idempotent: true,
       responses: {
@@ -61,6 +62,7 @@ export function chatRoutes(chat: ChatService, cursors: Cursors): Route[] {
       tag: 'chat',
       summary: 'Send a message and read the answer as it is written: `token` events, then `done` or `error`',
       access: 'user',
+      limits: [{ limit: 'chat', by: 'user' }],
       body: sendMessageBody,
       idempotent: true,
       responses: { 200: { description: 'Server-Sent Events', contentType: 'text/event-stream' } },

@@ -38,6 +38,7 @@ export function documentsRoutes(documents: DocumentsService): Route[] {
       tag: 'documents',
       summary: 'Upload a file and, unless told otherwise, chunk and embed it',
       access: 'user',
+      limits: [{ limit: 'upload', by: 'user' }],
       body: multipart({
         fields: uploadDocumentFields,
         store: (actor, upload) => documents.storeFile(actor, upload),
@@ -68,6 +69,7 @@ export function documentsRoutes(documents: DocumentsService): Route[] {
       tag: 'documents',
       summary: 'Make a document of a text',
       access: 'user',
+      limits: [{ limit: 'upload', by: 'user' }],
       body: pasteDocumentBody,
       bodyLimitBytes: pasteLimitBytes,
       idempotent: true,
@@ -131,6 +133,7 @@ export function documentsRoutes(documents: DocumentsService): Route[] {
       tag: 'documents',
       summary: 'Rename or move a document, replace its original, or change how it is cut',
       access: 'document:write',
+      limits: [{ limit: 'upload', by: 'user' }],
       params,
       body: multipartOrJson({
         fields: changeDocumentFields,
@@ -139,8 +142,8 @@ export function documentsRoutes(documents: DocumentsService): Route[] {
       }),
       responses: { 200: { description: 'The document as it is now', schema: fullDocumentSchema } },
       errors: ['document_not_found', 'folder_not_found', 'forbidden', 'storage_quota_exceeded'],
-      handle: async ({ actor, params: { document_id }, body }) => {
-        const document = await documents.change(actor, document_id, {
+      handle: async ({ actor, params: { document_id }, body, requireUnchanged }) => {
+        const change = {
           name: body.name,
           targetFolderId: body.target_folder_id,
           file: body.file,
@@ -150,7 +153,8 @@ export function documentsRoutes(documents: DocumentsService): Route[] {
             overlapTokens: body.overlap_tokens,
           },
           ingest: body.ingest ?? body.file !== undefined,
-        });
+        };
+        const document = await documents.change(actor, document_id, change, requireUnchanged);
         return ok(toFullDocumentDto(document));
       },
     }),

@@ -1,0 +1,28 @@
+import { createHash } from 'node:crypto';
+import type { Db } from '#src/ports/database.ts';
+import type { RateLimiter } from '#src/ports/rate-limiter.ts';
+
+/** A row for each subject and limit, so that windows survive a restart and hold for all replicas. */
+export function createPgRateLimiter(db: Db): RateLimiter {
+  return {
+    async take(name, subject, { count, seconds }) {
+      // Who asks is nobody's business once the window is over, nor before.
+      const values = { name, subject: createHash('sha256').update(subject).digest(), count, seconds };
+      const { rows } = await db.raw<{ rows: { used: number; resetSeconds: number }[] }>(
+        `insert into rate_limits as r (name, subject, used, ends_at)
+         values (:name, :subject, 1, now() + make_interval(secs => :seconds))
+         on conflict (name, subject) do update set
+           used = case when r.ends_at <= now() then 1 else least(r.used, :count) + 1 end,
+           ends_at = case when r.ends_at <= now() then excluded.ends_at else r.ends_at end
+         returning used, ceil(extract(epoch from ends_at - now()))::integer as reset_seconds`,
+        values,
+      );
+      const [{ used, resetSeconds } = { used: count + 1, resetSeconds: seconds }] = rows;
+      return { isAllowed: used <= count, remaining: Math.max(0, count - used), resetSeconds };
+    },
+
+    async forgetExpired() {
+      await db('rate_limits').where('endsAt', '<', db.fn.now()).delete();
+    },
+  };
+}

@@ -1,0 +1,53 @@
+import type { RateLimit, RateLimitName } from '#src/domain/rate-limits.ts';
+import { appError } from '#src/errors.ts';
+import { clientNetwork } from './client-network.ts';
+import type { AppResponse } from './request-log.ts';
+
+/** Counts the requests of a route: those of an address, of a user, or of an address about one email. */
+export type RateLimited = { limit: RateLimitName; by: 'ip' | 'user' | 'ip_and_email' };
+
+type Window = { isAllowed: boolean; remaining: number; resetSeconds: number };
+
+export type RateLimitingDeps = {
+  take: (name: RateLimitName, subject: string, limit: RateLimit) => Promise<Window>;
+  /** Null switches a limit off. */
+  limits: Readonly<Record<RateLimitName, RateLimit | null>>;
+};
+
+/** What is known of the caller so far; a limit whose subject is not known yet is left for later. */
+export type Subject = { ip: string | undefined; userId: string | undefined; email: string | undefined };
+
+export type RateLimiting = (uses: readonly RateLimited[], subject: Subject, res: AppResponse) => Promise<void>;
+
+/**
+ * Counts a request against its limits and says in its answer how they stand (the fields `RateLimit` and
+ * `RateLimit-Policy` of draft-ietf-httpapi-ratelimit-headers). Throws `rate_limited` beyond one of them.
+ */
+export function createRateLimiting({ take, limits }: RateLimitingDeps): RateLimiting {
+  return async (uses, subject, res) => {
+    let waitSeconds = 0;
+    for (const { limit: name, by } of uses) {
+      const limit = limits[name];
+      const counted = subjectOf(by, subject);
+      if (limit === null || counted === undefined) continue;
+      const { isAllowed, remaining, resetSeconds } = await take(name, counted, limit);
+      res.append('RateLimit-Policy', `"${name}";q=${limit.count};w=${limit.seconds}`);
+      res.append('RateLimit', `"${name}";r=${remaining};t=${resetSeconds}`);
+      if (!isAllowed) waitSeconds = Math.max(waitSeconds, resetSeconds);
+    }
+    if (waitSeconds > 0) {
+      throw appError('rate_limited', { detail: `Try again in ${waitSeconds} s.`, retryAfterSeconds: waitSeconds });
+    }
+  };
+}
+
+function subjectOf(by: RateLimited['by'], { ip, userId, email }: Subject): string | undefined {
+  switch (by) {
+    case 'ip':
+      return clientNetwork(ip);
+    case 'user':
+      return userId;
+    case 'ip_and_email':
+      return email && `${clientNetwork(ip)} ${email}`;
+  }
+}

@@ -1,0 +1,119 @@
+import { expect } from 'chai';
+import type { ApiClient } from '#test/support/client.ts';
+import { freshEmail } from '#test/support/fresh-email.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
+import { until } from '#test/support/until.ts';
+
+const limits = {
+  RATE_LIMIT_LOGIN: '5/900',
+  RATE_LIMIT_LOGIN_IP: '40/900',
+  RATE_LIMIT_REFRESH: '2/1',
+  RATE_LIMIT_CHAT: '1/60',
+  RATE_LIMIT_UPLOAD: '1/60',
+  TRUST_PROXY: '1',
+};
+
+describe('rate limits', () => {
+  let first: Stack;
+  /** Another replica on the same database. */
+  let second: Stack;
+  before(async () => {
+    first = await startStack(limits, { workers: false });
+    second = await startStack({ ...limits, DATABASE_URL: first.settings.DATABASE_URL ?? '' }, { workers: false });
+  });
+  after(async () => {
+    await second.close();
+    await first.close();
+  });
+
+  /** A client at an address, as the proxy in front of the service tells it. */
+  const from = (address: string, api: ApiClient = first.anonymous) => ({
+    login: (username: string) =>
+      api.raw('/auth/login', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-forwarded-for': address },
+        body: JSON.stringify({ username, password: 'Wrong-horse-1' }),
+      }),
+  });
+
+  it('let exactly as many attempts at an account pass as allowed, however many come at once and at whichever replica', async () => {
+    const email = freshEmail();
+    const clients = [from('203.0.113.1'), from('203.0.113.1', second.anonymous)];
+    const answers = await Promise.all(
+      Array.from({ length: 32 }, (_, index) =>
+        clients[index % 2]?.login(index % 3 === 0 ? email.toUpperCase() : email),
+      ),
+    );
+    const statuses = answers.map((answer) => answer?.status);
+    expect(statuses.filter((status) => status === 401)).length(5);
+    expect(statuses.filter((status) => status === 429)).length(27);
+  });
+
+  it('429 says when to come back, and the fields of every answer how the limits stand', async () => {
+    const email = freshEmail();
+    const { login } = from('203.0.113.2');
+    const allowed = await login(email);
+    expect(allowed.headers.get('ratelimit-policy')).equal('"login_ip";q=40;w=900, "login";q=5;w=900');
+    expect(allowed.headers.get('ratelimit')).match(/^"login_ip";r=39;t=\d+, "login";r=4;t=(900|89\d)$/);
+    for (let attempt = 2; attempt <= 5; attempt += 1) await login(email);
+    const refused = await login(email);
+    expect(refused.status).equal(429);
+    expect(await refused.json()).include({ code: 'rate_limited', status: 429 });
+    expect(Number(refused.headers.get('retry-after'))).within(1, 900);
+    expect(refused.headers.get('ratelimit')).contain('"login";r=0;');
+  });
+
+  it('count each address and each email by itself, and one address over all emails', async () => {
+    const email = freshEmail();
+    for (let attempt = 1; attempt <= 5; attempt += 1) await from('203.0.113.3').login(email);
+    expect((await from('203.0.113.3').login(email)).status).equal(429);
+    expect((await from('203.0.113.3').login(freshEmail())).status).equal(401);
+    expect((await from('203.0.113.4').login(email)).status).equal(401);
+    for (let other = 0; other < 33; other += 1) await from('203.0.113.3').login(freshEmail());
+    expect((await from('203.0.113.3').login(freshEmail())).status).equal(429);
+  });
+
+  it('count the addresses of an IPv6 network as one', async () => {
+    const email = freshEmail();
+    for (let host = 1; host <= 5; host += 1) await from(`2001:db8:1:2::${host}`).login(email);
+    expect((await from('2001:db8:1:2:ffff::9').login(email)).status).equal(429);
+    expect((await from('2001:db8:1:3::1').login(email)).status).equal(401);
+  });
+
+  it('believe the proxy in front and nobody before it', async () => {
+    const email = freshEmail();
+    for (let lie = 1; lie <= 5; lie += 1) await from(`198.51.100.${lie}, 203.0.113.5`).login(email);
+    expect((await from('198.51.100.9, 203.0.113.5').login(email)).status).equal(429);
+  });
+
+  it('begin anew when the window is over', async () => {
+    const refresh = () =>
+      first.anonymous.raw('/auth/refresh_tokens', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-forwarded-for': '203.0.113.6' },
+        body: JSON.stringify({ refresh_token: 'unknown' }),
+      });
+    await until('the limit is reached', async () => (await refresh()).status === 429);
+    await until('the next window begins', async () => (await refresh()).status === 401);
+  });
+
+  it('count messages and uploads by user', async () => {
+    const [ada, bob] = [await first.signUp(), await first.signUp()];
+    const paste = { name: 'n', content: 'c', source_format: 'text' };
+    await ada.post('/documents/paste', paste, 201);
+    await ada.post('/documents/paste', paste, 429);
+    await bob.post('/documents/paste', paste, 201);
+    const message = { agent_id: crypto.randomUUID(), message: 'Hello?' };
+    await ada.post('/chat', message, 404);
+    await ada.post('/chat/stream', message, 429);
+  });
+
+  it('keep nobody by name', async () => {
+    const rows = await first.container.db('rate_limits').select('subject');
+    expect(rows.length).above(0);
+    for (const { subject } of rows) expect(subject).length(32);
+    await first.container.db('rate_limits').update({ endsAt: new Date(0) });
+    await first.container.rateLimiter.forgetExpired();
+    expect(await first.container.db('rate_limits').select()).deep.equal([]);
+  });
+});
