@@ -89,12 +89,13 @@ function createLibrary(
     async configure(settings) {
       await forEach([...sources.keys()], async (documentId) => {
         const now = await container.rag.getConfig(owner, documentId);
-        await container.rag.setConfig(owner, documentId, {
+        const next = {
           chunking: { ...now.chunking, ...settings.chunking },
           retrieval: { ...now.retrieval, ...settings.retrieval },
           reranking: { ...now.reranking, ...settings.reranking },
           embedding: { ...now.embedding, ...settings.embedding },
-        });
+        };
+        await container.rag.setConfig(owner, documentId, next, async () => {});
       });
       await untilPublished();
     },

@@ -47,11 +47,13 @@ export function createDocumentChanges(deps: ChangeDeps) {
     actor: RequestActor,
     documentId: string,
     change: DocumentChange,
+    requireUnchanged: () => Promise<void>,
   ): Promise<{ before: DocumentRow; plan: IngestionPlan | undefined }> {
     const { file, targetFolderId, ingest } = change;
     // Before the document's row, as uploads do: two that wait for each other would wait for ever.
     const places = file && (await limits.lock(trx, actor.orgId));
     const before = await lockWritable(trx, actor, documentId);
+    await requireUnchanged();
     const repository = createDocumentsRepository(trx);
     if (file && places) {
       const { storageBytes } = await repository.usage(actor.orgId);
@@ -94,8 +96,13 @@ export function createDocumentChanges(deps: ChangeDeps) {
      * Throws `document_not_found`, `folder_not_found`, `storage_quota_exceeded`, and `forbidden` for who may only read
      * the document or the folder.
      */
-    async change(actor: RequestActor, documentId: string, change: DocumentChange): Promise<void> {
-      const { before, plan } = await db.transaction((trx) => apply(trx, actor, documentId, change));
+    async change(
+      actor: RequestActor,
+      documentId: string,
+      change: DocumentChange,
+      requireUnchanged: () => Promise<void>,
+    ): Promise<void> {
+      const { before, plan } = await db.transaction((trx) => apply(trx, actor, documentId, change, requireUnchanged));
       await publisher.publishNow(documentId);
       if (plan !== undefined) await generations.carryOut(plan);
       if (change.file !== undefined) await deleteReplaced(before);

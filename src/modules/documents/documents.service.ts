@@ -138,8 +138,13 @@ export function createDocumentsService(deps: DocumentsDeps) {
       return chunk;
     },
 
-    async change(actor: RequestActor, documentId: string, change: DocumentChange): Promise<FullDocument> {
-      await changes.change(actor, documentId, change);
+    async change(
+      actor: RequestActor,
+      documentId: string,
+      change: DocumentChange,
+      requireUnchanged: () => Promise<void>,
+    ): Promise<FullDocument> {
+      await changes.change(actor, documentId, change, requireUnchanged);
       return get(actor, documentId);
     },
 

@@ -51,8 +51,10 @@ export function ragRoutes(rag: RagService, previews: ChunkPreviewsService): Rout
       body: ragConfigSchema,
       responses: { 200: { description: 'The configuration as it is now', schema: ragConfigAnswerSchema } },
       errors: ['document_not_found', 'forbidden', 'unknown_model'],
-      handle: async ({ actor, params: { document_id }, body }) =>
-        ok({ config: toRagConfigDto(await rag.setConfig(actor, document_id, fromRagConfigDto(body))) }),
+      handle: async ({ actor, params: { document_id }, body, requireUnchanged }) => {
+        const config = await rag.setConfig(actor, document_id, fromRagConfigDto(body), requireUnchanged);
+        return ok({ config: toRagConfigDto(config) });
+      },
     }),
     route({
       method: 'post',

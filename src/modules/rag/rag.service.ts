@@ -41,12 +41,18 @@ export function createRagService(deps: {
      * Readers find the document by its new settings at once; chunks and vectors stay as they are, and stale, until the
      * next ingestion. Throws `unknown_model` for an embedding model that is neither offered nor the document's own.
      */
-    async setConfig(actor: Actor, documentId: string, config: RagConfig): Promise<RagConfig> {
+    async setConfig(
+      actor: Actor,
+      documentId: string,
+      config: RagConfig,
+      requireUnchanged: () => Promise<void>,
+    ): Promise<RagConfig> {
       const { model } = config.embedding;
       // Before the row is held: the provider may have to be asked.
       const refusal = await models.refusalOf('embedding', model, 'embedding.model');
       await db.transaction(async (trx) => {
         const document = await documents.lockWritable(trx, actor, documentId);
+        await requireUnchanged();
         if (refusal !== null && model !== document.ragConfig.embedding.model) throw refusal;
         await documents.setConfig(trx, actor, document, config);
       });

@@ -1,0 +1,51 @@
+import { expect } from 'chai';
+import type { Member } from '#test/support/client.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
+
+describe('If-Match', () => {
+  let stack: Stack;
+  let ada: Member;
+  let documentId: string;
+  before(async () => {
+    // Without workers, so that nothing else changes the document.
+    stack = await startStack({}, { workers: false });
+    ada = await stack.signUp();
+    const paste = { name: 'fox', content: 'The quick brown fox.', source_format: 'text' };
+    documentId = (Object((await ada.post('/documents/paste', paste, 201)).body) as { id: string }).id;
+  });
+  after(() => stack.close());
+
+  const changes = {
+    'PATCH /documents/{document_id}': {
+      path: () => `/documents/${documentId}`,
+      method: 'PATCH',
+      body: (index: number) => ({ name: `fox ${index}` }),
+    },
+    'PUT /rag/config/{document_id}': {
+      path: () => `/rag/config/${documentId}`,
+      method: 'PUT',
+      body: (index: number, now: { config: { retrieval: object } }) => ({
+        ...now.config,
+        retrieval: { ...now.config.retrieval, rrf_k: 100 + index },
+      }),
+    },
+  };
+  for (const [name, { path, method, body }] of Object.entries(changes)) {
+    it(`lets one of twenty changes of the same state pass: ${name}`, async () => {
+      const read = await ada.get(path(), 200);
+      const etag = read.headers.get('etag') ?? '';
+      const now = Object(read.body);
+      const answers = await Promise.all(
+        Array.from({ length: 20 }, (_, index) =>
+          ada.raw(path(), {
+            method,
+            headers: { 'content-type': 'application/json', 'if-match': etag },
+            body: JSON.stringify(body(index, now)),
+          }),
+        ),
+      );
+      const statuses = answers.map(({ status }) => status).sort();
+      expect(statuses).deep.equal([200, ...Array<number>(19).fill(412)]);
+    });
+  }
+});
