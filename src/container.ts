@@ -24,6 +24,7 @@ import { type AgentsService, createAgentsService } from './modules/agents/agents
 import { type AlignmentService, createAlignmentService } from './modules/alignment/alignment.service.ts';
 import { createRoundScorer } from './modules/alignment/round-scorer.ts';
 import { createAuditService } from './modules/audit/audit.service.ts';
+import { createAccountsService } from './modules/auth/accounts.service.ts';
 import { type AuthService, createAuthService } from './modules/auth/auth.service.ts';
 import { createSessionsService, type SessionsService } from './modules/auth/sessions.service.ts';
 import { createAnswerWriter } from './modules/chat/answer-writer.ts';
@@ -243,7 +244,8 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   });
   const audit = createAuditService({ logger });
   const sessions = createSessionsService({ db, audit });
-  const auth = createAuthService({ db, passwords, accessTokens, sessions, folders, audit });
+  const accounts = createAccountsService({ db, passwords, folders });
+  const auth = createAuthService({ db, passwords, accessTokens, accounts, sessions, audit });
 
   const jobMoves = createJobMovesService({ db, orchestrator, jobs });
   const jobWatch = createJobWatch({ jobs, findActor: (userId) => auth.findActor(userId) });

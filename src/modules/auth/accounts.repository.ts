@@ -1,6 +1,6 @@
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { Account, NewAccount } from './auth.model.ts';
+import type { Account, NewMembership, NewUser } from './auth.model.ts';
 
 const accountColumns = `
   u.id as user_id, u.email, u.password_hash, u.first_name, u.last_name, u.display_name,
@@ -55,17 +55,19 @@ export function createAccountsRepository(db: Db) {
         .first(db.raw(actorColumns));
     },
 
-    /** An organization with its first user as admin; false when somebody else has the email. */
-    async insertWithOrganization(account: NewAccount): Promise<boolean> {
-      const { userId, orgId, orgName, ...user } = account;
+    async insertOrganization(organization: { id: string; name: string }): Promise<void> {
+      await db('organizations').insert(organization);
+    },
+
+    /** False when somebody else has the email. */
+    async insert({ userId, ...user }: NewUser, membership: NewMembership): Promise<boolean> {
       const inserted = await db('users')
         .insert({ id: userId, ...user })
         .onConflict(db.raw('(email) where deleted_at is null'))
         .ignore()
         .returning('id');
       if (inserted.length === 0) return false;
-      await db('organizations').insert({ id: orgId, name: orgName });
-      await db('memberships').insert({ userId, orgId, isOrgAdmin: true });
+      await db('memberships').insert({ userId, ...membership });
       return true;
     },
   };

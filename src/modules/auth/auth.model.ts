@@ -15,16 +15,18 @@ export type Account = {
   isOrgAdmin: boolean;
 };
 
-export type NewAccount = {
+/** A person who is about to get an account. */
+export type NewUser = {
   userId: string;
-  orgId: string;
-  orgName: string;
   email: string;
   passwordHash: string;
   firstName: string | null;
   lastName: string | null;
   displayName: string;
 };
+
+/** `addedBy` is null for who has founded the organization. */
+export type NewMembership = { orgId: string; isOrgAdmin: boolean; addedBy: string | null };
 
 /** What a sign-in gives. */
 export type SignIn = {

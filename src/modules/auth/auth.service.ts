@@ -2,11 +2,11 @@ import { v7 as uuidv7 } from 'uuid';
 import type { Actor } from '#src/domain/visibility.ts';
 import { appError, type ErrorCode } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
-import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { AccessTokens, Caller } from '#src/ports/access-tokens.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { PasswordHasher } from '#src/ports/password-hasher.ts';
 import { createAccountsRepository } from './accounts.repository.ts';
+import type { AccountsService } from './accounts.service.ts';
 import type { Account, SignIn } from './auth.model.ts';
 import type { LoginBody, RegisterBody } from './auth.schema.ts';
 import type { Session, SessionsService } from './sessions.service.ts';
@@ -17,14 +17,14 @@ export type AuthServiceDeps = {
   db: Db;
   passwords: PasswordHasher;
   accessTokens: AccessTokens;
+  accounts: Pick<AccountsService, 'prepare' | 'createOrganization'>;
   sessions: SessionsService;
-  folders: Pick<FoldersService, 'createSystemRoots'>;
   audit: AuditService;
 };
 
 /** Accounts and their ways in. */
 export function createAuthService(deps: AuthServiceDeps) {
-  const { db, passwords, accessTokens, sessions, folders, audit } = deps;
+  const { db, passwords, accessTokens, accounts, sessions, audit } = deps;
 
   async function signIn(trx: Db, account: Account, session: Session, isNewUser: boolean): Promise<SignIn> {
     const actor = await createAccountsRepository(trx).findActor(account.userId);
@@ -47,28 +47,19 @@ export function createAuthService(deps: AuthServiceDeps) {
   return {
     /** Creates an organization and its first user, who is its admin. */
     async register(input: RegisterBody, requestId: string): Promise<SignIn> {
-      const { email } = input;
-      const emailTaken = () => appError('email_taken', { detail: 'Sign in, or register another address.' });
-      // Saves the hashing; the unique index decides when two come at once.
-      if (await createAccountsRepository(db).isEmailTaken(email)) throw emailTaken();
-      const passwordHash = await passwords.hash(input.password);
-      const displayName = input.displayName ?? (fullName(input) || localPart(email));
-      const ids = { userId: uuidv7(), orgId: uuidv7() };
-      const orgName = input.orgName ?? `${displayName}'s organization`;
-
+      const founder = await accounts.prepare(input);
+      const { userId, displayName } = founder;
+      const orgId = uuidv7();
       return db.transaction(async (trx) => {
-        const accounts = createAccountsRepository(trx);
-        const { firstName = null, lastName = null } = input;
-        const names = { firstName, lastName, displayName };
-        if (!(await accounts.insertWithOrganization({ ...ids, orgName, email, passwordHash, ...names }))) {
-          throw emailTaken();
-        }
-        await folders.createSystemRoots(trx, { ...ids, orgName, kind: 'organization' });
-        const entry = { orgId: ids.orgId, actorId: ids.userId, target: ids.userId, requestId };
+        await accounts.createOrganization(trx, founder, {
+          orgId,
+          name: input.orgName ?? `${displayName}'s organization`,
+        });
+        const entry = { orgId, actorId: userId, target: userId, requestId };
         await audit.record(trx, { ...entry, action: 'account.registered' });
-        const account = await accounts.findById(ids.userId);
+        const account = await createAccountsRepository(trx).findById(userId);
         if (account === undefined) throw appError('internal_error');
-        return signIn(trx, account, await sessions.open(trx, ids.userId), true);
+        return signIn(trx, account, await sessions.open(trx, userId), true);
       });
     },
 
@@ -119,12 +110,4 @@ export function createAuthService(deps: AuthServiceDeps) {
 
     keySet: () => accessTokens.keySet(),
   };
-}
-
-function fullName(input: { firstName?: string | undefined; lastName?: string | undefined }): string {
-  return [input.firstName, input.lastName].filter((name) => name !== undefined).join(' ');
-}
-
-function localPart(email: string): string {
-  return email.slice(0, email.lastIndexOf('@'));
 }

@@ -18,6 +18,11 @@ export function createFoldersRepository(db: Db) {
       await db('folders').insert(folder);
     },
 
+    async renameOrganizationRoot(orgId: string, name: string): Promise<void> {
+      const root = db('folders').where({ orgId, systemRole: 'org_root' });
+      await root.update({ name, updatedAt: db.fn.now() });
+    },
+
     /** Roots first, then by name. */
     async listReadable(actor: Actor): Promise<FolderView[]> {
       return readable(actor).orderByRaw('folders.parent_id is not null, lower(folders.name), folders.id');

@@ -16,41 +16,30 @@ export function createFoldersService(deps: { db: Db }) {
   };
 
   return {
-    /** The roots that come with a new account: its personal one and, with a new organization, the organization's. */
-    async createSystemRoots(
+    /** The root that everybody of an organization reads. */
+    async createOrganizationRoot(
       trx: Db,
-      account: { orgId: string; userId: string; orgName: string; kind: 'organization' | 'user' },
+      organization: { orgId: string; name: string; createdBy: string },
     ): Promise<void> {
-      const insertRoot = async (root: {
-        name: string;
-        systemRole: SystemRole;
-        visibility: Visibility;
-        ownerId: string | null;
-      }): Promise<void> => {
-        const id = uuidv7();
-        const { orgId, userId } = account;
-        await createFoldersRepository(trx).insert({
-          ...root,
-          id,
-          orgId,
-          parentId: null,
-          rootId: id,
-          kind: 'system',
-          teamId: null,
-          acl: aclOf({ orgId, createdBy: root.ownerId, visibility: root.visibility, teamIds: [] }),
-          createdBy: userId,
-        });
-      };
+      await insertRoot(trx, { ...organization, systemRole: 'org_root', visibility: 'org_level' });
+    },
 
-      if (account.kind === 'organization') {
-        await insertRoot({ name: account.orgName, systemRole: 'org_root', visibility: 'org_level', ownerId: null });
-      }
-      await insertRoot({
-        name: 'Personal',
-        systemRole: 'personal_root',
-        visibility: 'personal',
-        ownerId: account.userId,
-      });
+    async createTeamRoot(
+      trx: Db,
+      team: { orgId: string; teamId: string; name: string; createdBy: string },
+    ): Promise<void> {
+      await insertRoot(trx, { ...team, systemRole: 'team_root', visibility: 'team_level' });
+    },
+
+    /** A user's own root. */
+    async createPersonalRoot(trx: Db, { orgId, userId }: { orgId: string; userId: string }): Promise<void> {
+      const root = { systemRole: 'personal_root', visibility: 'personal', name: 'Personal' } as const;
+      await insertRoot(trx, { ...root, orgId, createdBy: userId, ownerId: userId });
+    },
+
+    /** The root of an organization is called as the organization is. */
+    async renameOrganizationRoot(trx: Db, orgId: string, name: string): Promise<void> {
+      await createFoldersRepository(trx).renameOrganizationRoot(orgId, name);
     },
 
     /** Every readable folder with its readable documents, as trees. */
@@ -92,6 +81,33 @@ export function createFoldersService(deps: { db: Db }) {
       return folder;
     },
   };
+}
+
+async function insertRoot(
+  trx: Db,
+  root: {
+    orgId: string;
+    name: string;
+    systemRole: SystemRole;
+    visibility: Visibility;
+    ownerId?: string;
+    teamId?: string;
+    createdBy: string;
+  },
+): Promise<void> {
+  const id = uuidv7();
+  const { orgId, visibility, ownerId = null, teamId = null } = root;
+  const acl = aclOf({ orgId, createdBy: ownerId, visibility, teamIds: teamId === null ? [] : [teamId] });
+  await createFoldersRepository(trx).insert({
+    ...root,
+    id,
+    parentId: null,
+    rootId: id,
+    kind: 'system',
+    ownerId,
+    teamId,
+    acl,
+  });
 }
 
 export type FoldersService = ReturnType<typeof createFoldersService>;

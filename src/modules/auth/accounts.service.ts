@@ -1,0 +1,61 @@
+import { v7 as uuidv7 } from 'uuid';
+import { appError } from '#src/errors.ts';
+import type { FoldersService } from '#src/modules/folders/folders.service.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { PasswordHasher } from '#src/ports/password-hasher.ts';
+import { createAccountsRepository } from './accounts.repository.ts';
+import type { NewMembership, NewUser } from './auth.model.ts';
+
+type Names = { firstName?: string | undefined; lastName?: string | undefined; displayName?: string | undefined };
+
+/** How users come to be. */
+export function createAccountsService(deps: {
+  db: Db;
+  passwords: Pick<PasswordHasher, 'hash'>;
+  folders: Pick<FoldersService, 'createOrganizationRoot' | 'createPersonalRoot'>;
+}) {
+  const { db, passwords, folders } = deps;
+
+  /** A user with his membership and his own root folder. Throws `email_taken`. */
+  async function create(trx: Db, user: NewUser, membership: NewMembership): Promise<void> {
+    if (!(await createAccountsRepository(trx).insert(user, membership))) throw emailTaken();
+    await folders.createPersonalRoot(trx, { orgId: membership.orgId, userId: user.userId });
+  }
+
+  return {
+    /** All of a new user that takes time, to be done before a transaction. Throws `email_taken`. */
+    async prepare(input: Names & { email: string; password: string }): Promise<NewUser> {
+      const { email, firstName = null, lastName = null } = input;
+      // Saves the hashing; the unique index decides when two come at once.
+      if (await createAccountsRepository(db).isEmailTaken(email)) throw emailTaken();
+      const displayName = input.displayName ?? (fullName(input) || localPart(email));
+      const passwordHash = await passwords.hash(input.password);
+      return { userId: uuidv7(), email, passwordHash, firstName, lastName, displayName };
+    },
+
+    create,
+
+    /** An organization with its first user, who is its admin. Throws `email_taken`. */
+    async createOrganization(
+      trx: Db,
+      founder: NewUser,
+      { orgId, name }: { orgId: string; name: string },
+    ): Promise<void> {
+      await createAccountsRepository(trx).insertOrganization({ id: orgId, name });
+      await create(trx, founder, { orgId, isOrgAdmin: true, addedBy: null });
+      await folders.createOrganizationRoot(trx, { orgId, name, createdBy: founder.userId });
+    },
+  };
+}
+
+export type AccountsService = ReturnType<typeof createAccountsService>;
+
+const emailTaken = () => appError('email_taken', { detail: 'Take another address, or sign in with this one.' });
+
+function fullName({ firstName, lastName }: Names): string {
+  return [firstName, lastName].filter((name) => name !== undefined).join(' ');
+}
+
+function localPart(email: string): string {
+  return email.slice(0, email.lastIndexOf('@'));
+}
