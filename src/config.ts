@@ -1,4 +1,3 @@
-import { createPrivateKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { isIP, isIPv4 } from 'node:net';
 import { z } from 'zod';
@@ -7,6 +6,7 @@ import { listPrices, type ModelPrice } from './domain/prices.ts';
 import { defaultRateLimits, type RateLimit, type RateLimitName } from './domain/rate-limits.ts';
 import { defaultTierLimits, type Tier, type TierLimits } from './domain/tiers.ts';
 import { type ErrorCode, isErrorCode } from './errors.ts';
+import { signingKeyPem, verifyKeyPems } from './jwt-keys.ts';
 
 const port = z.coerce.number().int().min(0).max(65_535);
 const seconds = z.coerce.number().int().positive();
@@ -16,7 +16,6 @@ const keylessUrl = url.refine(
   (text) => !/[?#]|\/\/[^/]*@/.test(text),
   'must have no user, password, query or fragment: keys have settings of their own',
 );
-const minModulusBits = 2_048;
 // What else could stand in a header: a pasted line break would show up as an error that quotes the key.
 const apiKey = z.string().regex(/^[\x21-\x7e]+$/, 'must be one word of visible ASCII characters');
 const price = z.number().nonnegative();
@@ -148,6 +147,8 @@ const settings = z.object({
 
   JWT_PRIVATE_KEY: z.string().optional(),
   JWT_PRIVATE_KEY_FILE: z.string().optional(),
+  JWT_VERIFY_KEYS: z.string().optional(),
+  JWT_VERIFY_KEYS_FILE: z.string().optional(),
   JWT_ISSUER: z.string().min(1).default('agent-conversation-service'),
   URL_SIGNING_KEY: z.string().min(32, 'must have at least 32 characters'),
   ACCESS_TOKEN_SECONDS: seconds.default(900),
@@ -197,7 +198,14 @@ export type Config = Readonly<{
     prices: Readonly<Record<string, ModelPrice>>;
     alignment: { baseUrl: string; apiKey: string; model: string };
   };
-  auth: { privateKeyPem: string; issuer: string; accessTokenSeconds: number };
+  auth: {
+    /** Signs new access tokens. */
+    privateKeyPem: string;
+    /** Tokens of these keys are accepted, too: of the one before and of the one to come. */
+    verifyKeyPems: readonly string[];
+    issuer: string;
+    accessTokenSeconds: number;
+  };
   urlSigningKey: string;
   echoWaitMs: number;
   tierLimits: Record<Tier, TierLimits>;
@@ -224,6 +232,10 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
   const s = parsed.data;
   if (s.FAULTS.length > 0 && s.NODE_ENV !== 'test') {
     throw new ConfigError('wrong setting FAULTS: it breaks things on purpose, so it needs NODE_ENV=test');
+  }
+  const privateKeyPem = readKey(s, 'JWT_PRIVATE_KEY', signingKeyPem);
+  if (privateKeyPem === undefined) {
+    throw new ConfigError('wrong setting JWT_PRIVATE_KEY: it or JWT_PRIVATE_KEY_FILE is required');
   }
   return Object.freeze({
     server: {
@@ -261,7 +273,12 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
         model: s.ALIGNMENT_EMBEDDING_MODEL,
       },
     },
-    auth: { privateKeyPem: readPrivateKey(s), issuer: s.JWT_ISSUER, accessTokenSeconds: s.ACCESS_TOKEN_SECONDS },
+    auth: {
+      privateKeyPem,
+      verifyKeyPems: readKey(s, 'JWT_VERIFY_KEYS', verifyKeyPems) ?? [],
+      issuer: s.JWT_ISSUER,
+      accessTokenSeconds: s.ACCESS_TOKEN_SECONDS,
+    },
     urlSigningKey: s.URL_SIGNING_KEY,
     echoWaitMs: s.ECHO_WAIT_MS,
     tierLimits: tierLimits(s.TIER_LIMITS),
@@ -270,20 +287,19 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
   });
 }
 
-function readPrivateKey(s: {
-  JWT_PRIVATE_KEY?: string | undefined;
-  JWT_PRIVATE_KEY_FILE?: string | undefined;
-}): string {
-  if (s.JWT_PRIVATE_KEY !== undefined) return checkedKey('JWT_PRIVATE_KEY', s.JWT_PRIVATE_KEY.replaceAll('\\n', '\n'));
-  if (s.JWT_PRIVATE_KEY_FILE === undefined) {
-    throw new ConfigError('wrong setting JWT_PRIVATE_KEY: it or JWT_PRIVATE_KEY_FILE is required');
-  }
+/** A secret that is given as it is or in a file of its own; undefined where it is not. */
+function readKey<Name extends 'JWT_PRIVATE_KEY' | 'JWT_VERIFY_KEYS', Value>(
+  s: { [Setting in Name | `${Name}_FILE`]?: string | undefined },
+  name: Name,
+  check: (text: string) => Value,
+): Value | undefined {
+  const [text, file] = [s[name], s[`${name}_FILE`]];
   try {
-    return checkedKey('JWT_PRIVATE_KEY_FILE', readFileSync(s.JWT_PRIVATE_KEY_FILE, 'utf8'));
+    if (text !== undefined) return check(text.replaceAll('\\n', '\n'));
+    return file === undefined ? undefined : check(readFileSync(file, 'utf8'));
   } catch (error) {
-    if (error instanceof ConfigError) throw error;
     const reason = error instanceof Error ? error.message : 'not readable';
-    throw new ConfigError(`wrong setting JWT_PRIVATE_KEY_FILE: ${reason}`);
+    throw new ConfigError(`wrong setting ${text === undefined ? `${name}_FILE` : name}: ${reason}`);
   }
 }
 
@@ -306,19 +322,6 @@ function modelPrices(
     return [model, { input, cachedInput: cached_input, output }] as const;
   });
   return { ...listPrices, ...Object.fromEntries(own) };
-}
-
-function checkedKey(setting: string, pem: string): string {
-  const wrong = new ConfigError(
-    `wrong setting ${setting}: must be an unencrypted RSA private key (PEM) of at least ${minModulusBits} bits`,
-  );
-  try {
-    const { asymmetricKeyType, asymmetricKeyDetails } = createPrivateKey(pem);
-    if (asymmetricKeyType === 'rsa' && (asymmetricKeyDetails?.modulusLength ?? 0) >= minModulusBits) return pem;
-  } catch {
-    // What the parser says helps nobody, and it might quote the key.
-  }
-  throw wrong;
 }
 
 function rateLimits(s: z.infer<typeof settings>): Config['rateLimits'] {

@@ -238,8 +238,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
 
   const passwords = createArgon2Hasher();
   const accessTokens = createRs256AccessTokens({
-    privateKeyPem: config.auth.privateKeyPem,
-    issuer: config.auth.issuer,
+    ...config.auth,
     lifetimeSeconds: config.auth.accessTokenSeconds,
   });
   const audit = createAuditService({ logger });

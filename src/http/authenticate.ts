@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Actor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
-import type { Caller } from '#src/ports/access-tokens.ts';
+import type { Caller, VerifiedToken } from '#src/ports/access-tokens.ts';
 import { createExpiringCache } from './expiring-cache.ts';
 
 /** Sessions, roles and teams are the database's; this is how old they may be. */
@@ -15,8 +15,8 @@ export type Authenticated = { actor: Actor; sessionId: string };
 export type Authenticate = (authorization: string | undefined) => Promise<Authenticated>;
 
 export type AuthenticateDeps = {
-  /** Checks signature, type, issuer, audience and expiry; rejects with `invalid_token`. */
-  verifyToken: (token: string) => Promise<Caller & { expiresAtMs: number }>;
+  /** Checks signature, type, issuer, audience and expiry; throws `invalid_token`. */
+  verifyToken: (token: string) => VerifiedToken;
   /** The user as he is now; null when he is disabled, deleted or in no organization, or his session was cut off. */
   findCaller: (caller: Caller) => Promise<Actor | null>;
 };
@@ -27,23 +27,32 @@ export type AuthenticateDeps = {
  * still claims.
  */
 export function createAuthenticate({ verifyToken, findCaller }: AuthenticateDeps): Authenticate {
-  const tokens = createExpiringCache<Caller>(maxCachedTokens);
+  // By their hashes, so that memory holds no tokens.
+  const verifiedTokens = new Map<string, VerifiedToken>();
   const actors = createExpiringCache<Actor | null>(maxCachedActors);
+
+  function verifyOnce(token: string): VerifiedToken {
+    const name = hash('sha256', token, 'base64');
+    const known = verifiedTokens.get(name);
+    if (known !== undefined && Date.now() < known.expiresAtMs) return known;
+    verifiedTokens.delete(name);
+    const verified = verifyToken(token);
+    verifiedTokens.set(name, verified);
+    const oldest = verifiedTokens.keys().next();
+    if (verifiedTokens.size > maxCachedTokens && !oldest.done) verifiedTokens.delete(oldest.value);
+    return verified;
+  }
 
   return async (authorization) => {
     const token = /^Bearer +([\w.~+/-]+=*)$/i.exec(authorization ?? '')?.[1];
     if (token === undefined) {
       throw appError('invalid_token', { detail: 'Send an access token as "Authorization: Bearer <token>".' });
     }
-    // The cache holds no tokens, only their hashes.
-    const caller = await tokens.get(createHash('sha256').update(token).digest('base64'), async () => {
-      const { userId, sessionId, expiresAtMs } = await verifyToken(token);
-      return { value: { userId, sessionId }, expiresAtMs };
+    const caller = verifyOnce(token);
+    const actor = await actors.get(caller.sessionId, async () => {
+      const expiresAtMs = Date.now() + actorMaxAgeMs;
+      return { value: await findCaller(caller), expiresAtMs };
     });
-    const actor = await actors.get(caller.sessionId, async () => ({
-      value: await findCaller(caller),
-      expiresAtMs: Date.now() + actorMaxAgeMs,
-    }));
     if (actor === null) throw appError('invalid_token', { detail: 'The session of this token is over.' });
     return { actor, sessionId: caller.sessionId };
   };

@@ -1,4 +1,4 @@
-import { generateKeyPairSync } from 'node:crypto';
+import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -52,6 +52,8 @@ const wrong: Record<string, string[]> = {
   ALIGNMENT_EMBEDDING_MODEL: ['text-embedding-3-small'],
   JWT_PRIVATE_KEY: ['garbage', key.slice(0, 200), rsaKey(1_024), String(ellipticKey)],
   JWT_PRIVATE_KEY_FILE: ['/nowhere/at/all'],
+  JWT_VERIFY_KEYS: ['garbage', key.slice(0, 200), `${key}${rsaKey(1_024)}`, `${key}${ellipticKey}`],
+  JWT_VERIFY_KEYS_FILE: ['/nowhere/at/all'],
   URL_SIGNING_KEY: ['short'],
   ACCESS_TOKEN_SECONDS: ['0', '-5', '1.5', 'long'],
   ECHO_WAIT_MS: ['-1', '60000', 'x'],
@@ -163,6 +165,14 @@ describe('loadConfig', () => {
   it('takes a key whose line breaks are written as \\n', () => {
     const oneLine = key.replaceAll('\n', '\\n');
     expect(loadConfig({ ...required, JWT_PRIVATE_KEY: oneLine }).auth.privateKeyPem).to.equal(key);
+  });
+
+  it('accepts tokens of no other key, or of all those that are listed', () => {
+    const [first, second] = [rsaKey(2_048), createPublicKey(rsaKey(2_048)).export({ type: 'spki', format: 'pem' })];
+    const read = (JWT_VERIFY_KEYS: string) => loadConfig({ ...required, JWT_VERIFY_KEYS }).auth.verifyKeyPems;
+    expect(read('')).to.deep.equal([]);
+    expect(read(`${first}# the one before\n${second}`).map((pem) => `${pem}\n`)).to.deep.equal([first, second]);
+    expect(read(`${second}`.replaceAll('\n', '\\n'))).to.have.length(1);
   });
 
   describe('FAULTS', () => {

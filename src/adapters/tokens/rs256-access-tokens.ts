@@ -1,24 +1,29 @@
-import { createHash, createPrivateKey, createPublicKey, randomUUID } from 'node:crypto';
-import { errors, jwtVerify, SignJWT } from 'jose';
+import { createHash, createPrivateKey, createPublicKey, type KeyObject, randomUUID } from 'node:crypto';
+import { SignJWT } from 'jose';
 import { z } from 'zod';
-import { appError } from '#src/errors.ts';
 import type { AccessTokens } from '#src/ports/access-tokens.ts';
+import { createTokenVerifier } from './verify-access-token.ts';
 
 const publicJwk = z.object({ kty: z.literal('RSA'), n: z.string(), e: z.string() });
-const usedClaims = z.object({ sub: z.guid(), sid: z.guid(), exp: z.number() });
+/** Proxies refuse headers above 8 kB. The claims are a hint, so that of very many teams the first ones do. */
+const maxTeamsInClaims = 50;
 
-/** Access tokens signed by one RSA key. The service is issuer and audience at once. */
+/**
+ * Access tokens, signed by one RSA key and accepted from it and from `verifyKeyPems`, the keys before and after it.
+ * The service is issuer and audience at once.
+ */
 export function createRs256AccessTokens(options: {
   privateKeyPem: string;
+  verifyKeyPems: readonly string[];
   issuer: string;
   lifetimeSeconds: number;
 }): AccessTokens {
   const { issuer, lifetimeSeconds } = options;
   const privateKey = createPrivateKey(options.privateKeyPem);
-  const publicKey = createPublicKey(privateKey);
-  const { kty, n, e } = publicJwk.parse(publicKey.export({ format: 'jwk' }));
-  // RFC 7638: the required members in alphabetical order, without spaces.
-  const kid = createHash('sha256').update(JSON.stringify({ e, kty, n })).digest('base64url');
+  const own = published(createPublicKey(privateKey));
+  const all = [own, ...options.verifyKeyPems.map((pem) => published(createPublicKey(pem)))];
+  const byId = new Map(all.map((key) => [key.jwk.kid, key]));
+  const verify = createTokenVerifier({ issuer, keys: new Map([...byId].map(([kid, { key }]) => [kid, key])) });
 
   return {
     lifetimeSeconds,
@@ -27,12 +32,12 @@ export function createRs256AccessTokens(options: {
       new SignJWT({
         sid: claims.sessionId,
         org_id: claims.orgId,
-        team_ids: claims.teamIds,
-        team_admin_of: claims.teamAdminOf,
+        team_ids: claims.teamIds.slice(0, maxTeamsInClaims),
+        team_admin_of: claims.teamAdminOf.slice(0, maxTeamsInClaims),
         is_org_admin: claims.isOrgAdmin,
         tier: claims.tier,
       })
-        .setProtectedHeader({ alg: 'RS256', typ: 'at+jwt', kid })
+        .setProtectedHeader({ alg: 'RS256', typ: 'at+jwt', kid: own.jwk.kid })
         .setIssuer(issuer)
         .setAudience(issuer)
         .setSubject(claims.userId)
@@ -41,26 +46,15 @@ export function createRs256AccessTokens(options: {
         .setExpirationTime(`${lifetimeSeconds}s`)
         .sign(privateKey),
 
-    async verify(token) {
-      try {
-        const { payload } = await jwtVerify(
-          token,
-          // Only our own key: `jku`, `x5u` and `jwk` of a token are not looked at.
-          (header) => {
-            if (header.kid !== kid) throw new errors.JWKSNoMatchingKey();
-            return publicKey;
-          },
-          { algorithms: ['RS256'], typ: 'at+jwt', issuer, audience: issuer, requiredClaims: ['sub', 'exp', 'jti'] },
-        );
-        const { sub, sid, exp } = usedClaims.parse(payload);
-        return { userId: sub, sessionId: sid, expiresAtMs: exp * 1_000 };
-      } catch (error) {
-        const detail =
-          error instanceof errors.JWTExpired ? 'The access token has expired.' : 'The access token is not valid.';
-        throw appError('invalid_token', { detail, cause: error });
-      }
-    },
+    verify,
 
-    keySet: () => ({ keys: [{ kty, use: 'sig', alg: 'RS256', kid, n, e }] }),
+    keySet: () => ({ keys: Array.from(byId.values(), ({ jwk }) => jwk) }),
   };
+}
+
+function published(key: KeyObject) {
+  const { kty, n, e } = publicJwk.parse(key.export({ format: 'jwk' }));
+  // RFC 7638: the required members in alphabetical order, without spaces.
+  const kid = createHash('sha256').update(JSON.stringify({ e, kty, n })).digest('base64url');
+  return { key, jwk: { kty, use: 'sig', alg: 'RS256', kid, n, e } as const };
 }
