@@ -52,8 +52,10 @@ async function lock({ stack }: FaultCase, table: 'jobs' | 'documents', id: strin
   return async () => void (await trx.rollback());
 }
 
+const untilThere = (what: string, isThere: () => Promise<boolean | undefined>) => until(what, isThere, TIMEOUT_MS);
+
 const untilSessions = ({ stack }: FaultCase, what: string, condition: string) =>
-  until(what, async () => {
+  untilThere(what, async () => {
     const { rows } = await stack.container.db.raw<{ rows: unknown[] }>(
       `select from pg_stat_activity where datname = current_database() and ${condition}`,
     );
@@ -72,7 +74,7 @@ const sleeps: Record<string, Sleep> = {
     hold: async (own, uploaded) => {
       const { documentId, jobId } = await uploaded;
       const { db } = own.stack.container;
-      await until('its format is known', async () => {
+      await untilThere('its format is known', async () => {
         return (await db('documentGenerations').where({ documentId }).first()).sourceFormat !== null;
       });
       const letGo = await lock(own, 'jobs', jobId);
@@ -86,9 +88,11 @@ const sleeps: Record<string, Sleep> = {
     hold: async ({ stack }, uploaded) => {
       const { jobId } = await uploaded;
       const run = stack.container.temporal.client.workflow.getHandle(jobId);
-      await until('the step has begun', async () => {
+      await untilThere('the step has begun', async () => {
         const { pendingActivities } = (await run.describe()).raw;
-        return pendingActivities?.some((step) => step.activityType?.name === 'embedChunks' && step.lastStartedTime);
+        return pendingActivities?.some(
+          ({ activityType, lastStartedTime }) => activityType?.name === 'embedChunks' && lastStartedTime != null,
+        );
       });
       return async () => undefined;
     },
