@@ -48,7 +48,10 @@ export type App = {
 export function createApp(container: Container): App {
   const { config, db, logger } = container;
   const { basePath, corsOrigins, trustProxy } = config.server;
-  const streams = createOpenStreams();
+  const streams = createOpenStreams({
+    activeSessions: (sessionIds) => container.auth.activeSessions(sessionIds),
+    onWarning: (error) => logger.warn({ err: error }, 'the sessions of open streams could not be looked up'),
+  });
   const cursors = createCursors(config.urlSigningKey);
   let isDraining = false;
 

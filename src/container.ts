@@ -140,6 +140,16 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const jobs = createJobsService({ db, orchestrator, logger });
   const limits = createTierLimitsService({ db, tierLimits: config.tierLimits });
   const teams = createTeamsService();
+  const passwords = createArgon2Hasher();
+  const accessTokens = createRs256AccessTokens({
+    ...config.auth,
+    lifetimeSeconds: config.auth.accessTokenSeconds,
+  });
+  const audit = createAuditService({ logger });
+  const sessions = createSessionsService({ db, audit });
+  const accounts = createAccountsService({ db, passwords, folders });
+  const auth = createAuthService({ db, passwords, accessTokens, accounts, sessions, audit });
+
   const embeddings = createEmbeddingsService({ db, embedders });
   const generations = createGenerationsService({ jobs, orchestrator, logger });
   const deletion = createDeletionService({ db, blobs, embeddings, vectors, jobs, orchestrator });
@@ -229,22 +239,13 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     }),
     retrieval,
     alignment,
+    accounts: auth,
     echoWaitMs: config.echoWaitMs,
     logger,
   });
 
   const invariants = createInvariantChecks({ db, vectors, blobs, orchestrator });
   const storeAudit = createStoreAuditService({ db, vectors, blobs, deletion, jobs, generations, logger });
-
-  const passwords = createArgon2Hasher();
-  const accessTokens = createRs256AccessTokens({
-    ...config.auth,
-    lifetimeSeconds: config.auth.accessTokenSeconds,
-  });
-  const audit = createAuditService({ logger });
-  const sessions = createSessionsService({ db, audit });
-  const accounts = createAccountsService({ db, passwords, folders });
-  const auth = createAuthService({ db, passwords, accessTokens, accounts, sessions, audit });
 
   const jobMoves = createJobMovesService({ db, orchestrator, jobs });
   const jobWatch = createJobWatch({ jobs, findActor: (userId) => auth.findActor(userId) });

@@ -60,7 +60,7 @@ export function createDelivery(deps: {
     async stream(res, { run, headers, isWatch }) {
       const events: StoredEvent[] = [];
       res.status(200).set({ ...eventStreamHeaders, ...headers });
-      const open = streams.open(res, { isWatch });
+      const open = streams.open(res, { isWatch, sessionId: res.locals.sessionId });
       const send = (event: StoredEvent) => {
         events.push(event);
         return open.send(event);

@@ -52,7 +52,7 @@ export function createDispatcher(deps: DispatchDeps) {
       });
 
       const { actor, sessionId } = await admit(route, req, requestId);
-      if (actor !== undefined) res.locals.userId = actor.userId;
+      if (actor !== undefined) Object.assign(res.locals, { userId: actor.userId, sessionId });
       const { ofCaller, ofEmail } = splitLimits(route.limits);
       const subject = { ip: req.ip, userId: actor?.userId, email: undefined };
       await rateLimit(ofCaller, subject, res);

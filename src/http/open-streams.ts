@@ -1,24 +1,59 @@
 import type { ServerResponse } from 'node:http';
+import { appError } from '#src/errors.ts';
+import type { StoredEvent } from '#src/ports/idempotency-store.ts';
 import { type OpenEventStream, openEventStream } from './sse.ts';
 
-/** The event streams that are open now. */
+/** With the time that the question takes, a session that was cut off is heard of within five seconds everywhere. */
+const lookEveryMs = 2_000;
+
+/** `sessionId` is that of the reader; a stream without one is anybody's. */
+export type StreamFacts = { isWatch: boolean; sessionId?: string | undefined };
+
+/** The event streams that are open now. Those whose session ends are ended with an `error` event. */
 export type OpenStreams = {
-  open(res: ServerResponse, options?: { isWatch: boolean }): OpenEventStream;
+  open(res: ServerResponse, facts?: StreamFacts): OpenEventStream;
   /** Ends watches, lets the others end by themselves for a while, and ends what is left; with an `error` event. */
   drain(timeoutMs: number): Promise<void>;
 };
 
-export function createOpenStreams(): OpenStreams {
-  const streams = new Map<OpenEventStream, { isWatch: boolean }>();
+export function createOpenStreams(deps: {
+  /** Which of these sessions go on; asked about all open streams at once. */
+  activeSessions: (sessionIds: readonly string[]) => Promise<ReadonlySet<string>>;
+  onWarning: (error: unknown) => void;
+}): OpenStreams {
+  const streams = new Map<OpenEventStream, StreamFacts>();
+  let looking: NodeJS.Timeout | undefined;
   let onEmpty = () => {};
 
-  const end = (stream: OpenEventStream) => stream.end({ event: 'error', data: { detail: 'server restarting' } });
+  const endAll = (event: StoredEvent, matches: (facts: StreamFacts) => boolean) => {
+    for (const [stream, facts] of streams) if (matches(facts)) stream.end(event);
+  };
+
+  async function endThoseOfEndedSessions(): Promise<void> {
+    const asked = new Set(Array.from(streams.values(), ({ sessionId }) => sessionId ?? []).flat());
+    if (asked.size === 0) return;
+    const active = await deps.activeSessions([...asked]);
+    const isOver = ({ sessionId }: StreamFacts) =>
+      sessionId !== undefined && asked.has(sessionId) && !active.has(sessionId);
+    endAll(sessionIsOver, isOver);
+  }
+
+  function look(): void {
+    if (streams.size === 0 || looking !== undefined) return;
+    looking = setTimeout(async () => {
+      // A database that is away ends no stream: the next look may find it again.
+      await endThoseOfEndedSessions().catch(deps.onWarning);
+      looking = undefined;
+      look();
+    }, lookEveryMs).unref();
+  }
 
   return {
-    open(res, options = { isWatch: false }) {
+    open(res, facts = { isWatch: false }) {
       const stream = openEventStream(res);
       if (res.destroyed) return stream;
-      streams.set(stream, options);
+      streams.set(stream, facts);
+      look();
       res.once('close', () => {
         streams.delete(stream);
         if (streams.size === 0) onEmpty();
@@ -26,14 +61,18 @@ export function createOpenStreams(): OpenStreams {
       return stream;
     },
     async drain(timeoutMs) {
-      for (const [stream, { isWatch }] of streams) if (isWatch) end(stream);
+      endAll(serverIsRestarting, ({ isWatch }) => isWatch);
       if (streams.size === 0) return;
       const { promise, resolve } = Promise.withResolvers<void>();
       const timer = setTimeout(resolve, timeoutMs);
       onEmpty = resolve;
       await promise;
       clearTimeout(timer);
-      for (const stream of streams.keys()) end(stream);
+      endAll(serverIsRestarting, () => true);
     },
   };
 }
+
+const { code, message: detail } = appError('invalid_token', { detail: 'The session of this token is over.' });
+const sessionIsOver = { event: 'error', data: { detail, code } };
+const serverIsRestarting = { event: 'error', data: { detail: 'server restarting' } };

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { v7 as uuidv7 } from 'uuid';
 
 /** What a request gathers on its way, for its answer and its line in the log. */
-export type RequestLocals = { requestId: string; path: string; userId?: string; route?: string };
+export type RequestLocals = { requestId: string; path: string; userId?: string; sessionId?: string; route?: string };
 export type AppResponse = Response<unknown, RequestLocals>;
 
 /** Gives a request its id (the client's when it is a plain word) and writes one line when it is over. */

@@ -18,11 +18,18 @@ export type ServedRoutes = { baseUrl: string; streams: OpenStreams; close(): Pro
 /** The HTTP core with routes of the test's own, on a port of its own. */
 export async function serveRoutes(
   routes: readonly Route[],
-  deps: { authenticate?: Authenticate; idempotency?: IdempotencyStore } = {},
+  deps: {
+    authenticate?: Authenticate;
+    activeSessions?: (sessionIds: readonly string[]) => Promise<ReadonlySet<string>>;
+    idempotency?: IdempotencyStore;
+  } = {},
 ): Promise<ServedRoutes> {
   const logger = pino({ level: 'silent' });
   const isOutage = () => false;
-  const streams = createOpenStreams();
+  const streams = createOpenStreams({
+    activeSessions: deps.activeSessions ?? (async (ids) => new Set(ids)),
+    onWarning: () => undefined,
+  });
   const dispatch = createDispatcher({
     authenticate: deps.authenticate ?? (() => Promise.reject(appError('invalid_token'))),
     idempotency: deps.idempotency ?? noIdempotency,

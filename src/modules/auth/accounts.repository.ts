@@ -55,6 +55,16 @@ export function createAccountsRepository(db: Db) {
         .first(db.raw(actorColumns));
     },
 
+    /** Those of the sessions in which their users are callers now. */
+    listActiveSessions(sessionIds: readonly string[]): Promise<string[]> {
+      return living()
+        .join('refresh_token_families as f', 'f.user_id', 'u.id')
+        .whereRaw('f.id = any(?)', [[...sessionIds]])
+        .whereNull('u.disabledAt')
+        .whereNull('f.cutOffAt')
+        .pluck('f.id');
+    },
+
     async insertOrganization(organization: { id: string; name: string }): Promise<void> {
       await db('organizations').insert(organization);
     },

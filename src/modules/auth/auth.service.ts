@@ -108,6 +108,11 @@ export function createAuthService(deps: AuthServiceDeps) {
       return (await createAccountsRepository(db).findCaller(userId, sessionId)) ?? null;
     },
 
+    /** Which of these sessions go on: those that `findCaller` would find a user for. */
+    async activeSessions(sessionIds: readonly string[]): Promise<ReadonlySet<string>> {
+      return new Set(await createAccountsRepository(db).listActiveSessions(sessionIds));
+    },
+
     keySet: () => accessTokens.keySet(),
   };
 }

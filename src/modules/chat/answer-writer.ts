@@ -127,6 +127,7 @@ export function createAnswerWriter(deps: {
       costUsd: await priced(reply),
       latencyMs,
     };
+    signal.throwIfAborted();
     await store(actor, open, answer);
     return answer;
   };

@@ -23,6 +23,7 @@ const sendErrors = [
   'chat_not_found',
   'team_not_found',
   'forbidden',
+  'account_disabled',
   'agent_deleted',
   'round_in_progress',
   'model_unavailable',

@@ -3,8 +3,10 @@ import type { ListPosition } from '#src/contracts/list-position.ts';
 import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import { AppError, appError, fieldError } from '#src/errors.ts';
 import type { AlignmentService } from '#src/modules/alignment/alignment.service.ts';
+import type { AuthService } from '#src/modules/auth/auth.service.ts';
 import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
 import type { Db } from '#src/ports/database.ts';
+import { watchAccount } from './account-watch.ts';
 import type { AnswerWriter, OpenRound } from './answer-writer.ts';
 import type { Chat, ChatAnswer, ChatHistory, CompletedAnswer, Echo } from './chat.model.ts';
 import { type ChatFilter, createChatRepository } from './chat.repository.ts';
@@ -31,10 +33,11 @@ export function createChatService(deps: {
   writeAnswer: AnswerWriter;
   retrieval: Pick<RetrievalService, 'unreadableDocuments'>;
   alignment: Pick<AlignmentService, 'nudge'>;
+  accounts: Pick<AuthService, 'findActor'>;
   echoWaitMs: number;
   logger: Logger;
 }) {
-  const { db, openRound, writeAnswer, retrieval, alignment, echoWaitMs, logger } = deps;
+  const { db, openRound, writeAnswer, retrieval, alignment, accounts, echoWaitMs, logger } = deps;
   const chats = createChatRepository(db);
   const rounds = createRoundsRepository(db);
   const shutdown = new AbortController();
@@ -57,9 +60,11 @@ export function createChatService(deps: {
     const { chat, agent, round, leaseOwner } = open;
     const key = { chatId: chat.id, round };
     const lease = keepLease(key, leaseOwner, rounds, logger);
+    const account = watchAccount(actor.userId, accounts, logger);
     let written: CompletedAnswer;
     try {
-      written = await writeAnswer(actor, open, AbortSignal.any([lease.signal, shutdown.signal]), onToken);
+      const stopped = AbortSignal.any([lease.signal, account.signal, shutdown.signal]);
+      written = await writeAnswer(actor, open, stopped, onToken);
     } catch (error) {
       const code = error instanceof AppError ? error.code : 'internal_error';
       logger.warn({ err: error, ...key, code, requestId: actor.requestId }, 'a round ended in error');
@@ -70,6 +75,7 @@ export function createChatService(deps: {
       throw error;
     } finally {
       lease.stop();
+      account.stop();
     }
     // Nobody waits for it: the answer is stored, and chat works while the workflow engine is down.
     untilDone(alignment.nudge(chat.id));

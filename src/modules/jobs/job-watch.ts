@@ -6,7 +6,7 @@ import type { JobsService } from './jobs.service.ts';
 
 const POLL_INTERVAL_MS = 500;
 /** As often as every request does. */
-const CHECK_ACTOR_INTERVAL_MS = 5_000;
+const CHECK_ACTOR_INTERVAL_MS = 2_000;
 
 export type JobWatch = ReturnType<typeof createJobWatch>;
 

@@ -1,0 +1,92 @@
+import { expect } from 'chai';
+import { tokenResponse } from '#src/modules/auth/auth.schema.ts';
+import { openChatStream, publishAgent } from '#test/support/chat-fixtures.ts';
+import type { ApiClient, Member } from '#test/support/client.ts';
+import { collect } from '#test/support/collect.ts';
+import { readEvents, type StreamEvent } from '#test/support/event-stream.ts';
+import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+import { stoppedIngestion } from '#test/support/stopped-jobs.ts';
+import { until } from '#test/support/until.ts';
+
+describe('an open event stream', function () {
+  this.timeout(60_000);
+  let stack: ScriptedStack;
+  let ada: Member;
+  let agentId: string;
+  let finish = Promise.withResolvers<void>();
+
+  before(async () => {
+    stack = await scriptedStack();
+  });
+  beforeEach(async () => {
+    finish = Promise.withResolvers();
+    stack.model.behave(() => ({ kind: 'answer', text: 'Month by month.', until: finish.promise }));
+    ada = await stack.signUp('Ada');
+    agentId = await publishAgent(ada);
+  });
+  afterEach(() => {
+    finish.resolve();
+    stack.model.failEmbeddings(false);
+  });
+
+  const question = () => ({ agent_id: agentId, message: 'How is a loan repaid?' });
+  const roundOfAda = () => stack.container.db('rounds').where({ orgId: ada.orgId, round: 1 }).first();
+  // What any process of the service sees, too: nobody tells the API but the database.
+  const disable = () => stack.container.db('users').where({ id: ada.userId }).update({ disabledAt: new Date() });
+  const logOut = (refreshToken: string) => ada.post('/auth/logout', { refresh_token: refreshToken }, 204);
+
+  const expectEnded = async (events: AsyncIterable<StreamEvent>) => {
+    const rest = await collect(events);
+    expect(rest.map(({ event }) => event)).deep.equal(['error']);
+    expect(Object(rest[0]?.data).code).to.be.oneOf(['invalid_token', 'account_disabled']);
+  };
+
+  it('ends when its user is disabled, and so does the answer: nothing of it is stored', async () => {
+    const events = await openChatStream(ada, question());
+    await events.next();
+    await disable();
+    await expectEnded(events);
+    const ended = await until('the round is over', async () => {
+      const round = await roundOfAda();
+      return round?.status === 'error' && round;
+    });
+    expect(ended).include({ errorCode: 'account_disabled', assistantReply: null, leaseOwner: null });
+  });
+
+  it('is not needed for that: who waits for the whole answer gets a 403', async () => {
+    const refused = ada.post('/chat', question(), 403);
+    await until('the round is open', roundOfAda);
+    await disable();
+    expect((await refused).body).property('code', 'account_disabled');
+    expect(await roundOfAda()).include({ status: 'error', assistantReply: null });
+  });
+
+  it('ends when its session does, and the answer is written to the end for the next one', async () => {
+    const events = await openChatStream(ada, question());
+    await events.next();
+    await logOut(ada.refreshToken);
+    await expectEnded(events);
+    finish.resolve();
+    await until('the answer is stored', async () => (await roundOfAda())?.status === 'complete');
+  });
+
+  it('goes on when another session of its user ends', async () => {
+    const { body } = await ada.post('/auth/login', { username: ada.email, password: ada.password }, 200);
+    const events = await openChatStream(ada, question());
+    await events.next();
+    const other: ApiClient = ada.withToken(tokenResponse.parse(body).access_token);
+    await other.get('/folders', 200);
+    await logOut(tokenResponse.parse(body).refresh_token);
+    await until('the other session is over', async () => (await other.raw('/folders')).status === 401);
+    finish.resolve();
+    expect((await collect(events)).at(-1)?.event).equal('done');
+  });
+
+  it('of a job ends as well', async () => {
+    const { jobId } = await stoppedIngestion(stack, ada, 'parked');
+    const events = readEvents(await ada.raw(`/jobs/${jobId}/events`));
+    await events.next();
+    await logOut(ada.refreshToken);
+    await expectEnded(events);
+  });
+});
