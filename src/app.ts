@@ -27,8 +27,13 @@ import { documentsRoutes } from './modules/documents/documents.routes.ts';
 import { draftsRoutes } from './modules/drafts/drafts.routes.ts';
 import { foldersRoutes } from './modules/folders/folders.routes.ts';
 import { jobsRoutes } from './modules/jobs/jobs.routes.ts';
+import { membersRoutes } from './modules/members/members.routes.ts';
+import { usersRoutes } from './modules/members/users.routes.ts';
 import { modelsRoutes } from './modules/models/models.routes.ts';
+import { organizationRoutes } from './modules/organization/organization.routes.ts';
+import { profileRoutes } from './modules/profile/profile.routes.ts';
 import { ragRoutes } from './modules/rag/rag.routes.ts';
+import { teamsRoutes } from './modules/teams/teams.routes.ts';
 
 const title = 'Agent Conversation Service';
 
@@ -57,6 +62,11 @@ export function createApp(container: Container): App {
 
   const routes: Route[] = [
     ...authRoutes(container.auth),
+    ...profileRoutes(container.profile),
+    ...organizationRoutes(container.organizations),
+    ...membersRoutes(container.members),
+    ...usersRoutes(container.users),
+    ...teamsRoutes(container.teams, container.teamMembers),
     ...modelsRoutes(container.models),
     ...foldersRoutes(container.folders),
     ...documentsRoutes(container.documents),
@@ -85,6 +95,7 @@ export function createApp(container: Container): App {
     authenticate: createAuthenticate({
       verifyToken: (token) => container.accessTokens.verify(token),
       findCaller: (caller) => container.auth.findCaller(caller),
+      onAccessChange: (listener) => container.accessChanges.listen(listener),
     }),
     idempotency: createIdempotencyStore(db),
     rateLimit: createRateLimiting({ take: container.rateLimiter.take, limits: config.rateLimits }),

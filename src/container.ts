@@ -44,8 +44,16 @@ import { createWindowEmbedder } from './modules/ingestion/window-embedder.ts';
 import { createJobMovesService, type JobMovesService } from './modules/jobs/job-moves.service.ts';
 import { createJobWatch, type JobWatch } from './modules/jobs/job-watch.ts';
 import { createJobsService, type JobsService } from './modules/jobs/jobs.service.ts';
+import { createMembersService, type MembersService } from './modules/members/members.service.ts';
+import { createUsersService, type UsersService } from './modules/members/users.service.ts';
 import { createModelsService, type ModelsService } from './modules/models/models.service.ts';
+import {
+  type AccessChangesService,
+  createAccessChangesService,
+} from './modules/organization/access-changes.service.ts';
+import { createOrganizationService, type OrganizationService } from './modules/organization/organization.service.ts';
 import { createTierLimitsService } from './modules/organization/tier-limits.service.ts';
+import { createProfileService, type ProfileService } from './modules/profile/profile.service.ts';
 import { type ChunkPreviewsService, createChunkPreviewsService } from './modules/rag/chunk-previews.service.ts';
 import { createRagService, type RagService } from './modules/rag/rag.service.ts';
 import { createReembeddingService, type ReembeddingService } from './modules/reembedding/reembedding.service.ts';
@@ -53,7 +61,8 @@ import { createPassageRanker } from './modules/retrieval/passage-ranker.ts';
 import { createRetrievalService, type RetrievalService } from './modules/retrieval/retrieval.service.ts';
 import { createInvariantChecks, type InvariantChecks } from './modules/store-audit/invariant-checks.ts';
 import { createStoreAuditService, type StoreAuditService } from './modules/store-audit/store-audit.service.ts';
-import { createTeamsService } from './modules/teams/teams.service.ts';
+import { createTeamMembersService, type TeamMembersService } from './modules/teams/team-members.service.ts';
+import { createTeamsService, type TeamsService } from './modules/teams/teams.service.ts';
 import type { AccessTokens } from './ports/access-tokens.ts';
 import type { BlobStore } from './ports/blob-store.ts';
 import type { Db } from './ports/database.ts';
@@ -76,6 +85,13 @@ export type Container = {
   accessTokens: AccessTokens;
   sessions: SessionsService;
   auth: AuthService;
+  organizations: OrganizationService;
+  accessChanges: AccessChangesService;
+  members: MembersService;
+  users: UsersService;
+  teams: TeamsService;
+  teamMembers: TeamMembersService;
+  profile: ProfileService;
   models: ModelsService;
   jobs: JobsService;
   jobMoves: JobMovesService;
@@ -139,7 +155,6 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const folders = createFoldersService({ db });
   const jobs = createJobsService({ db, orchestrator, logger });
   const limits = createTierLimitsService({ db, tierLimits: config.tierLimits });
-  const teams = createTeamsService();
   const passwords = createArgon2Hasher();
   const accessTokens = createRs256AccessTokens({
     ...config.auth,
@@ -149,6 +164,13 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const sessions = createSessionsService({ db, audit });
   const accounts = createAccountsService({ db, passwords, folders });
   const auth = createAuthService({ db, passwords, accessTokens, accounts, sessions, audit });
+  const organizations = createOrganizationService({ db, folders, audit });
+  const accessChanges = createAccessChangesService({ db, limits });
+  const teams = createTeamsService({ db, organizations, folders, accessChanges, audit });
+  const members = createMembersService({ db, accounts, organizations, limits, teams, accessChanges, audit });
+  const users = createUsersService({ db, members, passwords, sessions, accessChanges, audit });
+  const teamMembers = createTeamMembersService({ db, organizations, teams, members, accessChanges, audit });
+  const profile = createProfileService({ db });
 
   const embeddings = createEmbeddingsService({ db, embedders });
   const generations = createGenerationsService({ jobs, orchestrator, logger });
@@ -262,6 +284,13 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     accessTokens,
     sessions,
     auth,
+    organizations,
+    accessChanges,
+    members,
+    users,
+    teams,
+    teamMembers,
+    profile,
     models,
     jobs,
     jobMoves,

@@ -8,7 +8,14 @@ type Owned = InOrganization & { createdBy: string | null };
 type Shared = Keyed & Owned;
 /** What decides about a job is the thing that it works on. */
 type JobTarget = Shared & { kind: string; chatId: string | null };
-type Colleague = InOrganization & { isOrgAdmin: boolean; teamIds: readonly string[] };
+/**
+ * A user with the live teams that he is in. He is entrusted to a team when somebody who managed him has put him there:
+ * a team admin may take any member of the organization into his team, and must not come to manage him by that.
+ */
+type Colleague = InOrganization & {
+  isOrgAdmin: boolean;
+  teams: readonly { teamId: string; isEntrusted: boolean }[];
+};
 type Team = InOrganization & { teamId: string };
 
 const holdsKey = (actor: Actor, { acl }: Keyed): boolean => {
@@ -55,8 +62,11 @@ const rules: { [A in Action]: (actor: Actor, resource: ResourceOf[A]) => boolean
   'organization:read': () => true,
   'organization:administer': ({ isOrgAdmin }) => isOrgAdmin,
   // To change, disable and enable a user, and to set his password.
-  'user:manage': ({ isOrgAdmin, teamAdminOf }, user) =>
-    isOrgAdmin || (!user.isOrgAdmin && user.teamIds.length > 0 && user.teamIds.every((id) => teamAdminOf.includes(id))),
+  'user:manage': ({ isOrgAdmin, teamAdminOf }, user) => {
+    if (isOrgAdmin) return true;
+    if (user.isOrgAdmin || user.teams.length === 0) return false;
+    return user.teams.every(({ teamId, isEntrusted }) => isEntrusted && teamAdminOf.includes(teamId));
+  },
   'team:list_members': ({ isOrgAdmin, teamIds }, { teamId }) => isOrgAdmin || teamIds.includes(teamId),
   'team:manage_members': ({ isOrgAdmin, teamAdminOf }, { teamId }) => isOrgAdmin || teamAdminOf.includes(teamId),
   'folder:read': holdsKey,

@@ -19,6 +19,8 @@ export type AuthenticateDeps = {
   verifyToken: (token: string) => VerifiedToken;
   /** The user as he is now; null when he is disabled, deleted or in no organization, or his session was cut off. */
   findCaller: (caller: Caller) => Promise<Actor | null>;
+  /** Takes what is to be called when this process has changed who may do what in an organization. */
+  onAccessChange: (listener: (orgId: string) => void) => void;
 };
 
 /**
@@ -26,10 +28,11 @@ export type AuthenticateDeps = {
  * do is read from Postgres, so that a logout, a disabled user or a taken role counts within seconds, whatever the token
  * still claims.
  */
-export function createAuthenticate({ verifyToken, findCaller }: AuthenticateDeps): Authenticate {
+export function createAuthenticate({ verifyToken, findCaller, onAccessChange }: AuthenticateDeps): Authenticate {
   // By their hashes, so that memory holds no tokens.
   const verifiedTokens = new Map<string, VerifiedToken>();
   const actors = createExpiringCache<Actor | null>(maxCachedActors);
+  onAccessChange((orgId) => actors.forget((actor) => actor?.orgId === orgId));
 
   function verifyOnce(token: string): VerifiedToken {
     const name = hash('sha256', token, 'base64');

@@ -1,22 +1,30 @@
 import type { Tier } from '#src/domain/tiers.ts';
 import type { Db } from '#src/ports/database.ts';
+import type { Organization } from './organization.model.ts';
+
+const columns = ['id', 'name', 'tier'] as const;
 
 export function createOrganizationRepository(db: Db) {
-  const organization = (orgId: string) => db<{ id: string; tier: Tier }>('organizations').where({ id: orgId });
+  const organization = (orgId: string) => db<Organization & { updatedAt: Date }>('organizations').where({ id: orgId });
 
   return {
-    async tierOf(orgId: string): Promise<Tier> {
-      return tierIn(await organization(orgId).first('tier'), orgId);
+    async get(orgId: string): Promise<Organization> {
+      return found(await organization(orgId).first(...columns), orgId);
+    },
+
+    async rename(orgId: string, name: string): Promise<Organization> {
+      const [row] = await organization(orgId).update({ name, updatedAt: db.fn.now() }).returning(columns);
+      return found(row, orgId);
     },
 
     async lockTier(orgId: string): Promise<Tier> {
       // "No key" keeps out other holders of this lock, but not inserts that merely refer to the organization.
-      return tierIn(await organization(orgId).forNoKeyUpdate().first('tier'), orgId);
+      return found(await organization(orgId).forNoKeyUpdate().first('tier'), orgId).tier;
     },
   };
 }
 
-function tierIn(row: { tier: Tier } | undefined, orgId: string): Tier {
-  if (row === undefined) throw new Error(`no organization ${orgId}`);
-  return row.tier;
+function found<Row>(row: Row, orgId: string): NonNullable<Row> {
+  if (row === undefined || row === null) throw new Error(`no organization ${orgId}`);
+  return row;
 }

@@ -23,7 +23,8 @@ export type Places = {
 export function createTierLimitsService(deps: { db: Db; tierLimits: Readonly<Record<Tier, TierLimits>> }) {
   return {
     async of(orgId: string): Promise<TierLimits> {
-      return deps.tierLimits[await createOrganizationRepository(deps.db).tierOf(orgId)];
+      const { tier } = await createOrganizationRepository(deps.db).get(orgId);
+      return deps.tierLimits[tier];
     },
 
     /**

@@ -1,19 +1,78 @@
-import { type Actor, aclOf, type Visibility } from '#src/domain/visibility.ts';
+import { v7 as uuidv7 } from 'uuid';
+import { type Actor, aclOf, type RequestActor, type Visibility } from '#src/domain/visibility.ts';
 import { appError, fieldError } from '#src/errors.ts';
+import type { AuditService } from '#src/modules/audit/audit.service.ts';
+import type { FoldersService } from '#src/modules/folders/folders.service.ts';
+import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
+import type { OrganizationService } from '#src/modules/organization/organization.service.ts';
 import type { Db } from '#src/ports/database.ts';
+import { createTeamMembersRepository } from './team-members.repository.ts';
+import type { NewTeamMember, Team, TeamList } from './teams.model.ts';
 import { createTeamsRepository } from './teams.repository.ts';
 
 /** Who shall see a new row of the caller's, as it is stored beside the row. */
 export type GrantedScope = { visibility: Visibility; teamIds: string[]; acl: string[] };
 
-export function createTeamsService() {
+/** The teams of an organization. A disabled one is there for its content only. */
+export function createTeamsService(deps: {
+  db: Db;
+  organizations: Pick<OrganizationService, 'get'>;
+  folders: Pick<FoldersService, 'createTeamRoot'>;
+  accessChanges: Pick<AccessChangesService, 'change'>;
+  audit: AuditService;
+}) {
+  const { db, organizations, folders, accessChanges, audit } = deps;
+
+  async function get(trx: Db, orgId: string, teamId: string): Promise<Team> {
+    const team = await createTeamsRepository(trx).find(orgId, teamId);
+    if (team === undefined) throw appError('team_not_found');
+    return team;
+  }
+
   return {
+    async list({ orgId }: Actor): Promise<TeamList> {
+      const [{ tier }, items] = await Promise.all([organizations.get(orgId), createTeamsRepository(db).list(orgId)]);
+      return { orgId, tier, items };
+    },
+
+    /** A live team of an organization. Throws `team_not_found`. */
+    get,
+
+    /** A team without members, with its root folder. Throws `name_taken`. */
+    async create(actor: RequestActor, name: string): Promise<Team> {
+      const { orgId, userId, requestId } = actor;
+      const id = uuidv7();
+      return accessChanges.change(orgId, async (trx) => {
+        const team = await createTeamsRepository(trx).insert({ id, orgId, name });
+        if (team === undefined) throw appError('name_taken', { detail: 'Another team has this name.' });
+        await folders.createTeamRoot(trx, { orgId, teamId: id, name, createdBy: userId });
+        await audit.record(trx, { orgId, actorId: userId, action: 'team.created', target: id, requestId });
+        return team;
+      });
+    },
+
+    /** Takes the key to what is shared with a team from its members at once. Throws `team_not_found`. */
+    async disable(actor: RequestActor, teamId: string): Promise<void> {
+      const { orgId, userId, requestId } = actor;
+      await accessChanges.change(orgId, async (trx) => {
+        await get(trx, orgId, teamId);
+        await createTeamsRepository(trx).disable(teamId);
+        await audit.record(trx, { orgId, actorId: userId, action: 'team.disabled', target: teamId, requestId });
+      });
+    },
+
+    /** Within a change of access. Throws `team_not_found`. */
+    async addMember(trx: Db, member: NewTeamMember): Promise<void> {
+      await get(trx, member.orgId, member.teamId);
+      await createTeamMembersRepository(trx).add(member);
+    },
+
     /**
      * Turns a wished visibility into a stored one: `team_level` names teams of the organization, and the caller's own
      * unless he is an org admin. Throws `validation_failed`, `team_not_found`.
      */
     async grantScope(
-      db: Db,
+      trx: Db,
       actor: Actor,
       wish: { visibility: Visibility; teamIds: readonly string[] },
     ): Promise<GrantedScope> {
@@ -22,7 +81,7 @@ export function createTeamsService() {
       if (isForTeams && teamIds.length === 0) throw fieldError('team_ids', 'is required for team_level', 'required');
       if (!isForTeams && teamIds.length > 0) throw fieldError('team_ids', 'is only for team_level');
 
-      const live = new Set(await createTeamsRepository(db).liveIds(actor.orgId, teamIds));
+      const live = new Set(await createTeamsRepository(trx).liveIds(actor.orgId, teamIds));
       const isAllowed = (id: string) => live.has(id) && (actor.isOrgAdmin || actor.teamIds.includes(id));
       if (!teamIds.every(isAllowed)) throw appError('team_not_found');
 

@@ -30,11 +30,13 @@ describe('can', () => {
     expect(asked).deep.equal([false, true, false, false]);
   });
 
+  const inTeam = (teamId: string, isEntrusted = true) => ({ teamId, isEntrusted });
   const users = {
-    'in no team': { isOrgAdmin: false, teamIds: [] },
-    'in the red team': { isOrgAdmin: false, teamIds: ['red'] },
-    'in the red and the blue team': { isOrgAdmin: false, teamIds: ['red', 'blue'] },
-    'in the red team who is an org admin': { isOrgAdmin: true, teamIds: ['red'] },
+    'in no team': { isOrgAdmin: false, teams: [] },
+    'in the red team': { isOrgAdmin: false, teams: [inTeam('red')] },
+    'whom an admin of the red team has taken in': { isOrgAdmin: false, teams: [inTeam('red', false)] },
+    'in the red and the blue team': { isOrgAdmin: false, teams: [inTeam('red'), inTeam('blue')] },
+    'in the red team who is an org admin': { isOrgAdmin: true, teams: [inTeam('red')] },
   };
   for (const [name, user] of Object.entries(users)) {
     it(`lets org admins manage a user ${name}, and a team admin whose teams are all of the user's`, () => {

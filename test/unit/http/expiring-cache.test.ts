@@ -38,6 +38,17 @@ describe('createExpiringCache', () => {
     expect(await cache.get('a', async () => ({ value: 'up', expiresAtMs: Infinity }))).to.equal('up');
   });
 
+  it('forgets what matches, and what is still loading', async () => {
+    const cache = createExpiringCache<string>(10);
+    const get = (key: string, value: string) => cache.get(key, async () => ({ value, expiresAtMs: Infinity }));
+    await get('a', 'old');
+    await get('b', 'old of b');
+    const loading = get('c', 'old');
+    cache.forget((value) => value === 'old');
+    expect(await loading).to.equal('old');
+    expect(await Promise.all(['a', 'b', 'c'].map((key) => get(key, 'new')))).deep.equal(['new', 'old of b', 'new']);
+  });
+
   it('drops the oldest entry when it is full', async () => {
     const { get, loads } = counting(2);
     for (const key of ['a', 'b', 'c', 'b', 'c', 'a']) await get(key);

@@ -1,0 +1,95 @@
+import { can } from '#src/domain/policy.ts';
+import type { RequestActor } from '#src/domain/visibility.ts';
+import { appError } from '#src/errors.ts';
+import type { AuditService } from '#src/modules/audit/audit.service.ts';
+import type { SessionsService } from '#src/modules/auth/sessions.service.ts';
+import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { PasswordHasher } from '#src/ports/password-hasher.ts';
+import type { Member, UserChange } from './members.model.ts';
+import { createMembersRepository } from './members.repository.ts';
+import type { MembersService } from './members.service.ts';
+
+/** What an admin may do to the accounts of others. */
+export function createUsersService(deps: {
+  db: Db;
+  members: Pick<MembersService, 'requireAnotherAdmin'>;
+  passwords: Pick<PasswordHasher, 'hash'>;
+  sessions: Pick<SessionsService, 'endAll'>;
+  accessChanges: Pick<AccessChangesService, 'change'>;
+  audit: AuditService;
+}) {
+  const { db, members, passwords, sessions, accessChanges, audit } = deps;
+
+  async function getManaged(trx: Db, actor: RequestActor, userId: string): Promise<Member> {
+    const user = await createMembersRepository(trx).find(actor.orgId, userId);
+    if (user === undefined) throw appError('user_not_found');
+    if (!can(actor, 'user:manage', user)) {
+      throw appError('forbidden', { detail: 'Only who administers the organization, or all teams of the user, may.' });
+    }
+    return user;
+  }
+
+  async function record(
+    trx: Db,
+    actor: RequestActor,
+    entry: { action: string; target: string; detail?: Record<string, boolean> },
+  ): Promise<void> {
+    await audit.record(trx, { ...entry, orgId: actor.orgId, actorId: actor.userId, requestId: actor.requestId });
+  }
+
+  return {
+    /** Throws `user_not_found`, `forbidden`, `email_taken`. */
+    async update(actor: RequestActor, userId: string, change: UserChange): Promise<Member> {
+      return accessChanges.change(actor.orgId, async (trx) => {
+        const user = await getManaged(trx, actor, userId);
+        if (!(await createMembersRepository(trx).update(userId, change))) throw appError('email_taken');
+        const { email = user.email, displayName = user.displayName } = change;
+        const detail = { email_changed: email !== user.email, display_name_changed: displayName !== user.displayName };
+        await record(trx, actor, { action: 'user.changed', target: userId, detail });
+        return { ...user, email, displayName };
+      });
+    },
+
+    /** Nobody disables himself. Throws `user_not_found`, `forbidden`, `last_org_admin`. */
+    async disable(actor: RequestActor, userId: string): Promise<void> {
+      await accessChanges.change(actor.orgId, async (trx) => {
+        const user = await getManaged(trx, actor, userId);
+        if (user.isDisabled) return;
+        if (user.isOrgAdmin) await members.requireAnotherAdmin(trx, actor.orgId, userId);
+        if (userId === actor.userId) throw appError('forbidden', { detail: 'Another admin has to disable you.' });
+        await createMembersRepository(trx).setDisabled(userId, true);
+        await sessions.endAll(trx, [userId]);
+        await record(trx, actor, { action: 'user.disabled', target: userId });
+      });
+    },
+
+    /** Throws `user_not_found`, `forbidden`. */
+    async enable(actor: RequestActor, userId: string): Promise<void> {
+      await accessChanges.change(actor.orgId, async (trx) => {
+        const user = await getManaged(trx, actor, userId);
+        if (!user.isDisabled) return;
+        await createMembersRepository(trx).setDisabled(userId, false);
+        await record(trx, actor, { action: 'user.enabled', target: userId });
+      });
+    },
+
+    /** Sets the password of somebody else, and ends his sessions. Throws `user_not_found`, `forbidden`. */
+    async resetPassword(actor: RequestActor, userId: string, newPassword: string): Promise<void> {
+      if (userId === actor.userId) {
+        throw appError('forbidden', { detail: 'Change your own password by POST /auth/change-password.' });
+      }
+      // Refused before the hashing; what counts is said once more when nothing can change any more.
+      await getManaged(db, actor, userId);
+      const passwordHash = await passwords.hash(newPassword);
+      await accessChanges.change(actor.orgId, async (trx) => {
+        await getManaged(trx, actor, userId);
+        await createMembersRepository(trx).setPassword(userId, passwordHash);
+        await sessions.endAll(trx, [userId]);
+        await record(trx, actor, { action: 'user.password_reset', target: userId });
+      });
+    },
+  };
+}
+
+export type UsersService = ReturnType<typeof createUsersService>;

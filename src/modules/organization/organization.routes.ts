@@ -1,0 +1,20 @@
+import { ok } from '#src/http/answers.ts';
+import { type Route, route } from '#src/http/route.ts';
+import { organizationSchema, renameOrganizationBody, toOrganizationDto } from './organization.schema.ts';
+import type { OrganizationService } from './organization.service.ts';
+
+export function organizationRoutes(organizations: OrganizationService): Route[] {
+  return [
+    route({
+      method: 'patch',
+      path: '/entity/org',
+      operationId: 'renameOrganization',
+      tag: 'organization',
+      summary: 'Rename the organization and its root folder',
+      access: 'organization:administer',
+      body: renameOrganizationBody,
+      responses: { 200: { description: 'The organization as it is now', schema: organizationSchema } },
+      handle: async ({ actor, body }) => ok(toOrganizationDto(actor, await organizations.rename(actor, body.name))),
+    }),
+  ];
+}

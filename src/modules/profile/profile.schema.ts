@@ -1,0 +1,81 @@
+import { z } from 'zod';
+import { erasableNameField, idField, nameField, tierField } from '#src/http/fields.ts';
+import type { Membership, Profile } from './profile.model.ts';
+
+export const updateProfileBody = z
+  .strictObject({
+    first_name: erasableNameField.optional(),
+    last_name: erasableNameField.optional(),
+    display_name: nameField.optional(),
+  })
+  .refine((body) => Object.keys(body).length > 0, {
+    error: 'Send first_name, last_name or display_name',
+    params: { code: 'required' },
+  })
+  .transform((body) => ({
+    firstName: body.first_name,
+    lastName: body.last_name,
+    displayName: body.display_name,
+  }));
+
+export const profileSchema = z
+  .strictObject({
+    user_id: idField,
+    email: z.string(),
+    first_name: z.string().nullable(),
+    last_name: z.string().nullable(),
+    display_name: z.string(),
+    has_avatar: z.boolean(),
+    has_password: z.boolean(),
+    avatar_fallback_url: z.string().nullable(),
+  })
+  .meta({ id: 'Profile' });
+
+export const membershipSchema = z
+  .strictObject({
+    org_id: idField,
+    org_name: z.string(),
+    tier: tierField,
+    user_id: idField,
+    is_org_admin: z.boolean(),
+    teams: z.array(
+      z.strictObject({
+        team_id: idField,
+        name: z.string(),
+        is_team_admin: z.boolean(),
+        added_at: z.iso.datetime(),
+      }),
+    ),
+  })
+  .meta({ id: 'Membership' });
+
+/** Nobody can upload an avatar yet. */
+const noAvatar = { has_avatar: false, avatar_fallback_url: null };
+
+export function toProfileDto(profile: Profile): z.infer<typeof profileSchema> {
+  return {
+    ...noAvatar,
+    user_id: profile.userId,
+    email: profile.email,
+    first_name: profile.firstName,
+    last_name: profile.lastName,
+    display_name: profile.displayName,
+    has_password: profile.hasPassword,
+  };
+}
+
+export function toMembershipDto(membership: Membership): z.infer<typeof membershipSchema> {
+  return {
+    org_id: membership.orgId,
+    org_name: membership.orgName,
+    tier: membership.tier,
+    user_id: membership.userId,
+    is_org_admin: membership.isOrgAdmin,
+    teams: membership.teams.map((team) => ({
+      team_id: team.teamId,
+      name: team.name,
+      is_team_admin: team.isTeamAdmin,
+      added_at: team.addedAt.toISOString(),
+    })),
+  };
+}

@@ -1,0 +1,38 @@
+import type { Actor } from '#src/domain/visibility.ts';
+import { appError } from '#src/errors.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { Membership, Profile, ProfileChange } from './profile.model.ts';
+import { createProfileRepository } from './profile.repository.ts';
+
+/** What users see and change of themselves. */
+export function createProfileService({ db }: { db: Db }) {
+  const profiles = createProfileRepository(db);
+
+  const get = async ({ userId }: Actor): Promise<Profile> => {
+    const profile = await profiles.find(userId);
+    if (profile === undefined) throw appError('invalid_token');
+    return profile;
+  };
+
+  return {
+    get,
+
+    async update(actor: Actor, change: ProfileChange, requireUnchanged: () => Promise<void>): Promise<Profile> {
+      await db.transaction(async (trx) => {
+        const repository = createProfileRepository(trx);
+        await repository.lock(actor.userId);
+        await requireUnchanged();
+        await repository.update(actor.userId, change);
+      });
+      return get(actor);
+    },
+
+    async membership({ userId }: Actor): Promise<Membership> {
+      const membership = await profiles.findMembership(userId);
+      if (membership === undefined) throw appError('invalid_token');
+      return membership;
+    },
+  };
+}
+
+export type ProfileService = ReturnType<typeof createProfileService>;

@@ -1,0 +1,50 @@
+import type { Db } from '#src/ports/database.ts';
+import type { NewTeamMember, TeamMember } from './teams.model.ts';
+
+/** The users in a team that are not deleted; disabled ones are. */
+export function createTeamMembersRepository(db: Db) {
+  const members = (teamId: string) =>
+    db('teamMemberships as tm')
+      .join('users as u', 'u.id', 'tm.userId')
+      .where('tm.teamId', teamId)
+      .whereNull('u.deletedAt')
+      .select<TeamMember[]>(
+        'u.id as userId',
+        'u.email',
+        'u.displayName',
+        'tm.isTeamAdmin',
+        db.raw('u.disabled_at is not null as is_disabled'),
+        'tm.addedBy',
+        'tm.addedAt',
+      );
+
+  return {
+    async list(teamId: string): Promise<TeamMember[]> {
+      return members(teamId).orderBy(['tm.addedAt', 'u.id']);
+    },
+
+    async find(teamId: string, userId: string): Promise<TeamMember | undefined> {
+      const [member] = await members(teamId).where('u.id', userId);
+      return member;
+    },
+
+    /** A member who is there already may rise by it, and never falls. */
+    async add(member: NewTeamMember): Promise<void> {
+      await db('teamMemberships')
+        .insert(member)
+        .onConflict(['teamId', 'userId'])
+        .merge({
+          isTeamAdmin: db.raw('team_memberships.is_team_admin or excluded.is_team_admin'),
+          isEntrusted: db.raw('team_memberships.is_entrusted or excluded.is_entrusted'),
+        });
+    },
+
+    async setTeamAdmin(teamId: string, userId: string, isTeamAdmin: boolean): Promise<void> {
+      await db('teamMemberships').where({ teamId, userId }).update({ isTeamAdmin });
+    },
+
+    async remove(teamId: string, userId: string): Promise<void> {
+      await db('teamMemberships').where({ teamId, userId }).delete();
+    },
+  };
+}

@@ -1,0 +1,107 @@
+import { can } from '#src/domain/policy.ts';
+import type { Actor, RequestActor } from '#src/domain/visibility.ts';
+import { appError } from '#src/errors.ts';
+import type { AuditService } from '#src/modules/audit/audit.service.ts';
+import type { MembersService } from '#src/modules/members/members.service.ts';
+import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
+import type { OrganizationService } from '#src/modules/organization/organization.service.ts';
+import type { Db } from '#src/ports/database.ts';
+import { createTeamMembersRepository } from './team-members.repository.ts';
+import type { TeamMember, TeamMemberList } from './teams.model.ts';
+import type { TeamsService } from './teams.service.ts';
+
+/** Who is in a team, and who administers it. */
+export function createTeamMembersService(deps: {
+  db: Db;
+  organizations: Pick<OrganizationService, 'get'>;
+  teams: Pick<TeamsService, 'get' | 'addMember'>;
+  members: Pick<MembersService, 'get'>;
+  accessChanges: Pick<AccessChangesService, 'change'>;
+  audit: AuditService;
+}) {
+  const { db, organizations, teams, members, accessChanges, audit } = deps;
+
+  async function get(trx: Db, teamId: string, userId: string): Promise<TeamMember> {
+    const member = await createTeamMembersRepository(trx).find(teamId, userId);
+    if (member === undefined) throw appError('member_not_found', { detail: 'The user is not in this team.' });
+    return member;
+  }
+
+  /** Lets an admin of a live team, or of the organization, change who is in the team. */
+  async function changeTeam<Result>(
+    actor: RequestActor,
+    teamId: string,
+    change: (
+      trx: Db,
+      record: (action: string, userId: string, isTeamAdmin?: boolean) => Promise<void>,
+    ) => Promise<Result>,
+  ): Promise<Result> {
+    const { orgId, userId: actorId, requestId } = actor;
+    return accessChanges.change(orgId, async (trx) => {
+      await teams.get(trx, orgId, teamId);
+      if (!can(actor, 'team:manage_members', { orgId, teamId })) {
+        throw appError('forbidden', { detail: 'Only an admin of the team or of the organization may do this.' });
+      }
+      return change(trx, async (action, target, isTeamAdmin) => {
+        const role = isTeamAdmin === undefined ? {} : { is_team_admin: isTeamAdmin };
+        await audit.record(trx, { orgId, actorId, action, target, detail: { team_id: teamId, ...role }, requestId });
+      });
+    });
+  }
+
+  return {
+    /** For who is in the team, and for org admins. Throws `team_not_found`, `forbidden`. */
+    async list(actor: Actor, teamId: string): Promise<TeamMemberList> {
+      const { orgId } = actor;
+      await teams.get(db, orgId, teamId);
+      if (!can(actor, 'team:list_members', { orgId, teamId })) {
+        throw appError('forbidden', { detail: 'You are not in this team.' });
+      }
+      const [{ tier }, items] = await Promise.all([
+        organizations.get(orgId),
+        createTeamMembersRepository(db).list(teamId),
+      ]);
+      return { teamId, tier, items };
+    },
+
+    /**
+     * Takes a member of the organization into a team, or makes one of the team its admin: nobody falls by this. The
+     * team's admins come to manage his account when the caller managed it before.
+     * Throws `team_not_found`, `forbidden`, `member_not_found`.
+     */
+    async add(actor: RequestActor, teamId: string, userId: string, isTeamAdmin: boolean): Promise<TeamMember> {
+      const { orgId, userId: addedBy } = actor;
+      return changeTeam(actor, teamId, async (trx, record) => {
+        const isEntrusted = can(actor, 'user:manage', await members.get(trx, orgId, userId));
+        const before = await createTeamMembersRepository(trx).find(teamId, userId);
+        await teams.addMember(trx, { orgId, teamId, userId, isTeamAdmin, isEntrusted, addedBy });
+        const after = await get(trx, teamId, userId);
+        if (before === undefined) await record('team_member.added', userId, isTeamAdmin);
+        else if (before.isTeamAdmin !== after.isTeamAdmin) await record('team_member.role_changed', userId, true);
+        return after;
+      });
+    },
+
+    /** Throws `team_not_found`, `forbidden`, `member_not_found`. */
+    async setTeamAdmin(actor: RequestActor, teamId: string, userId: string, isTeamAdmin: boolean): Promise<TeamMember> {
+      return changeTeam(actor, teamId, async (trx, record) => {
+        const member = await get(trx, teamId, userId);
+        if (member.isTeamAdmin === isTeamAdmin) return member;
+        await createTeamMembersRepository(trx).setTeamAdmin(teamId, userId, isTeamAdmin);
+        await record('team_member.role_changed', userId, isTeamAdmin);
+        return { ...member, isTeamAdmin };
+      });
+    },
+
+    /** Throws `team_not_found`, `forbidden`, `member_not_found`. */
+    async remove(actor: RequestActor, teamId: string, userId: string): Promise<void> {
+      await changeTeam(actor, teamId, async (trx, record) => {
+        await get(trx, teamId, userId);
+        await createTeamMembersRepository(trx).remove(teamId, userId);
+        await record('team_member.removed', userId);
+      });
+    },
+  };
+}
+
+export type TeamMembersService = ReturnType<typeof createTeamMembersService>;

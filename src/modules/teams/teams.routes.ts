@@ -1,0 +1,121 @@
+import { z } from 'zod';
+import { created, noContent, ok } from '#src/http/answers.ts';
+import { idParam } from '#src/http/params.ts';
+import { type Route, route } from '#src/http/route.ts';
+import type { TeamMembersService } from './team-members.service.ts';
+import {
+  addTeamMemberBody,
+  createTeamBody,
+  teamAdminBody,
+  teamListSchema,
+  teamMemberListSchema,
+  teamMemberSchema,
+  teamSchema,
+  toTeamDto,
+  toTeamListDto,
+  toTeamMemberDto,
+  toTeamMemberListDto,
+} from './teams.schema.ts';
+import type { TeamsService } from './teams.service.ts';
+
+const teamParams = z.strictObject({ team_id: idParam('team_not_found') });
+const memberParams = z.strictObject({ ...teamParams.shape, user_id: idParam('member_not_found') });
+
+/** The endpoint that makes a user in a team is one of the members. */
+export function teamsRoutes(teams: TeamsService, members: TeamMembersService): Route[] {
+  return [
+    route({
+      method: 'get',
+      path: '/entity/teams',
+      operationId: 'listTeams',
+      tag: 'teams',
+      summary: 'The teams of your organization',
+      access: 'organization:read',
+      responses: { 200: { description: 'By name', schema: teamListSchema } },
+      handle: async ({ actor }) => ok(toTeamListDto(await teams.list(actor))),
+    }),
+    route({
+      method: 'post',
+      path: '/entity/teams',
+      operationId: 'createTeam',
+      tag: 'teams',
+      summary: 'Make a team and its root folder',
+      access: 'organization:administer',
+      idempotent: true,
+      body: createTeamBody,
+      responses: { 201: { description: 'The new team', schema: teamSchema } },
+      errors: ['name_taken'],
+      handle: async ({ actor, body }) => created(toTeamDto(await teams.create(actor, body.name))),
+    }),
+    route({
+      method: 'delete',
+      path: '/entity/teams/:team_id',
+      operationId: 'disableTeam',
+      tag: 'teams',
+      summary: 'Disable a team: what is shared with it is for org admins only',
+      access: 'organization:administer',
+      params: teamParams,
+      responses: { 204: { description: 'It is disabled' } },
+      errors: ['team_not_found'],
+      handle: async ({ actor, params: { team_id } }) => {
+        await teams.disable(actor, team_id);
+        return noContent();
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/entity/teams/:team_id/members',
+      operationId: 'listTeamMembers',
+      tag: 'teams',
+      summary: 'Who is in a team',
+      access: 'team:list_members',
+      params: teamParams,
+      responses: { 200: { description: 'In the order in which they came', schema: teamMemberListSchema } },
+      errors: ['team_not_found'],
+      handle: async ({ actor, params: { team_id } }) => ok(toTeamMemberListDto(await members.list(actor, team_id))),
+    }),
+    route({
+      method: 'put',
+      path: '/entity/teams/:team_id/members/:user_id',
+      operationId: 'addTeamMember',
+      tag: 'teams',
+      summary: 'Take a member of the organization into a team, or make one of the team its admin',
+      access: 'team:manage_members',
+      params: memberParams,
+      body: addTeamMemberBody,
+      responses: { 200: { description: 'The member of the team', schema: teamMemberSchema } },
+      errors: ['team_not_found', 'member_not_found'],
+      handle: async ({ actor, params: { team_id, user_id }, body: { is_team_admin } }) =>
+        ok(toTeamMemberDto(await members.add(actor, team_id, user_id, is_team_admin))),
+    }),
+    route({
+      method: 'patch',
+      path: '/entity/teams/:team_id/members/:user_id/team-admin',
+      operationId: 'setTeamAdmin',
+      tag: 'teams',
+      summary: 'Make a member of a team its admin, or no longer',
+      access: 'team:manage_members',
+      params: memberParams,
+      body: teamAdminBody,
+      responses: { 200: { description: 'The member of the team', schema: teamMemberSchema } },
+      errors: ['team_not_found', 'member_not_found'],
+      handle: async ({ actor, params: { team_id, user_id }, body: { is_team_admin } }) =>
+        ok(toTeamMemberDto(await members.setTeamAdmin(actor, team_id, user_id, is_team_admin))),
+    }),
+    route({
+      method: 'delete',
+      path: '/entity/teams/:team_id/members/:user_id',
+      operationId: 'removeTeamMember',
+      tag: 'teams',
+      summary: 'Take a member out of a team',
+      access: 'team:manage_members',
+      params: memberParams,
+      responses: { 204: { description: 'He is not in the team any more' } },
+      errors: ['team_not_found', 'member_not_found'],
+      handle: async ({ actor, params: { team_id, user_id } }) => {
+        await members.remove(actor, team_id, user_id);
+        return noContent();
+      },
+    }),
+  ];
+}
