@@ -65,5 +65,6 @@ export const switchField = z.union([z.boolean(), z.stringbool()]);
 /** A whole number of a query or a form, where everything is text. `Number` alone would take '0x10', ' 5 ' and '' too. */
 export function integerField(range: { min: number; max: number }) {
   const parse = (raw: unknown) => (typeof raw === 'string' && /^\d{1,15}$/.test(raw) ? Number(raw) : raw);
-  return z.preprocess(parse, z.int({ error: 'must be a whole number' }).min(range.min).max(range.max));
+  const whole = z.int({ error: ({ code }) => (code === 'invalid_type' ? 'must be a whole number' : undefined) });
+  return z.preprocess(parse, whole.min(range.min).max(range.max));
 }

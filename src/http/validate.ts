@@ -1,9 +1,10 @@
 import type { z } from 'zod';
 import { appError, type FieldError } from '#src/errors.ts';
+import { fieldMessage } from './field-messages.ts';
 
 /** Checks a body or a query by its schema; what is wrong with which field becomes a 422. */
 export function validate<Schema extends z.ZodType>(schema: Schema, raw: unknown): z.output<Schema> {
-  const parsed = schema.safeParse(raw);
+  const parsed = schema.safeParse(raw, { error: fieldMessage });
   if (parsed.success) return parsed.data;
   throw invalidFields(parsed.error.issues.flatMap(toFieldErrors));
 }

@@ -1,0 +1,41 @@
+import { expect } from 'chai';
+import { z } from 'zod';
+import { AppError } from '#src/errors.ts';
+import { idField, integerField } from '#src/http/fields.ts';
+import { validate } from '#src/http/validate.ts';
+
+describe('what is wrong with a field', () => {
+  const schema = z.strictObject({
+    name: z.string().min(1).max(5),
+    limit: integerField({ min: 1, max: 100 }),
+    id: idField,
+    mode: z.enum(['vector', 'hybrid']),
+    words: z.record(z.string(), z.int()),
+    tags: z.array(z.string()).max(1),
+    flag: z.boolean(),
+  });
+  const right = { name: 'fox', limit: '10', id: crypto.randomUUID(), mode: 'vector', words: {}, tags: [], flag: true };
+
+  const cases: [wrong: object, detail: string][] = [
+    [{ name: undefined }, 'name: is required'],
+    [{ name: 5 }, 'name: must be a text'],
+    [{ name: '' }, 'name: must have at least 1 characters'],
+    [{ name: 'foxes!' }, 'name: must have at most 5 characters'],
+    [{ limit: '1000' }, 'limit: must be at most 100'],
+    [{ limit: '0' }, 'limit: must be at least 1'],
+    [{ limit: 'ten' }, 'limit: must be a whole number'],
+    [{ limit: 1.5 }, 'limit: must be a whole number'],
+    [{ id: '42' }, 'id: must be an id (UUID)'],
+    [{ mode: 'fuzzy' }, 'mode: must be one of vector, hybrid'],
+    [{ words: [] }, 'words: must be an object'],
+    [{ words: { fox: 1.5 } }, 'words.fox: must be a whole number'],
+    [{ tags: ['a', 'b'] }, 'tags: must have at most 1 items'],
+    [{ flag: 'perhaps' }, 'flag: must be true or false'],
+    [{ more: 1 }, 'more: This field is not known here'],
+  ];
+  for (const [wrong, detail] of cases) {
+    it(`is said in plain words: ${detail}`, () => {
+      expect(() => validate(schema, { ...right, ...wrong })).throw(AppError, detail);
+    });
+  }
+});
