@@ -55,6 +55,7 @@ export function createAgentsService(deps: {
       const agentId = uuidv7();
       const offered = await deps.models.chatModels();
       await deps.db.transaction(async (trx) => {
+        const places = await deps.limits.lock(trx, actor.orgId);
         const { draft, version } = await deps.drafts.lockForPublish(trx, actor, draftId, input.versionId);
         const missing = missingForPublish(version, offered.all);
         if (missing.length > 0) {
@@ -69,7 +70,6 @@ export function createAgentsService(deps: {
         const scope = await deps.teams.grantScope(trx, actor, { visibility, teamIds: input.teamIds ?? inherited });
 
         const repository = createAgentsRepository(trx);
-        const places = await deps.limits.lock(trx, actor.orgId);
         places.take('agents', await repository.countLive(actor.orgId));
         await repository.insert({
           ...scope,

@@ -39,7 +39,7 @@ describe('agents', () => {
   describe('GET /agents/{agent_id}', () => {
     it('200: to the team that it is for, and 404 to the others', async () => {
       const [grace, barbara] = [await signUpColleague(shared, ada), await signUpColleague(shared, ada, 'Barbara')];
-      const team = await createTeam(shared, ada.orgId, [grace]);
+      const team = await createTeam(ada, [grace]);
       const agent = await publish({ visibility: 'team_level', team_ids: [team] });
       expect((await grace.get(`/agents/${agent.id}`, 200)).body).to.deep.equal({ ...agent, can_write: false });
       expect((await barbara.get(`/agents/${agent.id}`, 404)).body).to.include({ code: 'agent_not_found' });

@@ -4,6 +4,7 @@ import { expect } from 'chai';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import { eventually } from '#test/support/eventually.ts';
+import { itHoldsTheLimit, post } from '#test/support/exact-limit.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 const note = { name: 'Note', content: 'Received: by hand\n\nThe fox is quick.', source_format: 'text' };
@@ -37,6 +38,8 @@ describe('POST /documents/paste', () => {
     const files = readdir(join(shared.config.dataDir, 'blobs', 'objects', grace.orgId));
     expect(await files.catch((): string[] => [])).to.deep.equal([]);
   });
+
+  itHoldsTheLimit('document_limit_reached', async (member) => () => post(member, '/documents/paste', note));
 
   it('422: blank, of another format, with control characters or unknown fields', async () => {
     for (const wrong of [

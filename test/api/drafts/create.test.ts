@@ -3,7 +3,8 @@ import { agentSchema } from '#src/modules/agents/agents.schema.ts';
 import { draftDetailSchema } from '#src/modules/drafts/drafts.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import { createTeam, signUpColleague } from '#test/support/colleague.ts';
-import { type Stack, stack, startStack } from '#test/support/stack.ts';
+import { itHoldsTheLimit, post } from '#test/support/exact-limit.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
 
 const fields = {
   agent_name: 'Clerk',
@@ -69,7 +70,7 @@ describe('POST /agent-drafts', () => {
 
   it('201: is for teams of the caller, when he names them', async () => {
     const grace = await signUpColleague(shared, ada);
-    const team = await createTeam(shared, ada.orgId, [grace]);
+    const team = await createTeam(ada, [grace]);
     const draft = await create({ visibility: 'team_level', team_ids: [team] }, grace);
     expect(draft).to.deep.include({ visibility: 'team_level', team_ids: [team] });
   });
@@ -89,21 +90,12 @@ describe('POST /agent-drafts', () => {
 
   it("404: for a team that is not the caller's", async () => {
     const grace = await signUpColleague(shared, ada);
-    const team = await createTeam(shared, ada.orgId, []);
+    const team = await createTeam(ada);
     const { body } = await grace.post('/agent-drafts', { visibility: 'team_level', team_ids: [team] }, 404);
     expect(body).to.include({ code: 'team_not_found' });
   });
 
-  it('409: at the limit of drafts', async () => {
-    const limited = await startStack({ TIER_LIMITS: '{"free":{"draftsPerUser":1}}' }, { workers: false });
-    try {
-      const member = await limited.signUp();
-      await create({}, member);
-      expect((await member.post('/agent-drafts', {}, 409)).body).to.include({ code: 'draft_limit_reached' });
-    } finally {
-      await limited.close();
-    }
-  });
+  itHoldsTheLimit('draft_limit_reached', async (member) => () => post(member, '/agent-drafts', {}));
 
   it('422: with two sources, without teams, or with a model that is not offered', async () => {
     const id = crypto.randomUUID();

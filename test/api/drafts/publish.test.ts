@@ -1,9 +1,10 @@
 import { expect } from 'chai';
-import { agentListSchema, agentSchema } from '#src/modules/agents/agents.schema.ts';
+import { agentSchema } from '#src/modules/agents/agents.schema.ts';
 import { draftDetailSchema } from '#src/modules/drafts/drafts.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import { createTeam, signUpColleague } from '#test/support/colleague.ts';
-import { type Stack, stack, startStack } from '#test/support/stack.ts';
+import { itHoldsTheLimit, post } from '#test/support/exact-limit.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
 
 const ready = { agent_name: 'Clerk', agent_prompt: 'Answer briefly.', anchor_words: { tax: 5 } };
 
@@ -49,7 +50,7 @@ describe('POST /agent-drafts/{draft_id}/publish', () => {
   });
 
   it('201: takes the scope of the draft, or the one that is sent', async () => {
-    const team = await createTeam(shared, ada.orgId, []);
+    const team = await createTeam(ada);
     const draft = await newDraft({ ...ready, visibility: 'team_level', team_ids: [team] });
     expect(await publish(draft)).to.deep.include({ visibility: 'team_level', team_ids: [team] });
     expect(await publish(draft, { visibility: 'org_level' })).to.deep.include({
@@ -58,28 +59,22 @@ describe('POST /agent-drafts/{draft_id}/publish', () => {
     });
   });
 
-  it('201: up to the limit of agents, and 409 to all beyond it', async () => {
-    const limited = await startStack({ TIER_LIMITS: '{"free":{"agents":3}}' }, { workers: false });
-    try {
-      const member = await limited.signUp();
-      const draft = await newDraft(ready, member);
-      const replies = await Promise.all(
-        Array.from({ length: 12 }, () =>
-          member.raw(`/agent-drafts/${draft.id}/publish`, {
-            method: 'POST',
-            headers: { 'content-type': 'application/json' },
-            body: JSON.stringify({ version_id: draft.head_version_id }),
-          }),
-        ),
-      );
-      expect(replies.map(({ status }) => status).sort()).to.deep.equal([201, 201, 201, ...Array(9).fill(409)]);
-      expect(agentListSchema.parse((await member.get('/agents', 200)).body).items).to.have.length(3);
-      const sent = { version_id: draft.head_version_id };
-      const { body } = await member.post(`/agent-drafts/${draft.id}/publish`, sent, 409);
-      expect(body).to.include({ code: 'agent_limit_reached' });
-    } finally {
-      await limited.close();
-    }
+  it('201: beside commits to the same draft', async () => {
+    const barbara = await shared.signUp('Barbara');
+    const draft = await newDraft(ready, barbara);
+    const commit = { parent_version_id: draft.head_version_id, force: true };
+    const replies = await Promise.all(
+      Array.from({ length: 5 }, () => [
+        post(barbara, `/agent-drafts/${draft.id}/versions`, commit),
+        post(barbara, `/agent-drafts/${draft.id}/publish`, { version_id: draft.head_version_id }),
+      ]).flat(),
+    );
+    expect(replies.map(({ status }) => status)).to.deep.equal(Array(10).fill(201));
+  });
+
+  itHoldsTheLimit('agent_limit_reached', async (member) => {
+    const { id, head_version_id } = await newDraft(ready, member);
+    return () => post(member, `/agent-drafts/${id}/publish`, { version_id: head_version_id });
   });
 
   it('401: without a token', async () => {

@@ -42,7 +42,7 @@ describe('drafts', () => {
 
     it('200: to the team that it is for, and 404 to the others', async () => {
       const [grace, barbara] = [await signUpColleague(shared, ada), await signUpColleague(shared, ada, 'Barbara')];
-      const team = await createTeam(shared, ada.orgId, [grace]);
+      const team = await createTeam(ada, [grace]);
       const { id } = await create({ visibility: 'team_level', team_ids: [team] });
       await grace.get(`/agent-drafts/${id}`, 200);
       await barbara.get(`/agent-drafts/${id}`, 404);

@@ -16,7 +16,7 @@ describe('ids in capitals', () => {
   before(async () => {
     shared = await stack();
     ada = await shared.signUp();
-    teamId = await createTeam(shared, ada.orgId, [ada]);
+    teamId = await createTeam(ada, [ada]);
   });
 
   const capitals = (id: string) => id.toUpperCase();
