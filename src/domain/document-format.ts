@@ -2,6 +2,10 @@
 export const sourceFormats = ['text', 'markdown', 'code', 'html', 'csv', 'json', 'pdf', 'docx'] as const;
 export type SourceFormat = (typeof sourceFormats)[number];
 
+/** The same for people whose file is of none of them. */
+export const readableFormats =
+  'text, Markdown, source code, HTML, CSV, JSON, PDF with a text layer and Word documents (.docx)';
+
 /** Source code by extension, with the name that goes after the code fence. */
 const codeLanguages: Record<string, string> = {
   bash: 'bash',

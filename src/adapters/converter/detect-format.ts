@@ -1,10 +1,9 @@
 import { type FileHandle, open } from 'node:fs/promises';
-import { fileTypeFromBuffer } from 'file-type';
-import { type SourceFormat, textFormat } from '#src/domain/document-format.ts';
+import { readableFormats, type SourceFormat, textFormat } from '#src/domain/document-format.ts';
 import { type AppError, appError } from '#src/errors.ts';
-import { cfbSignature, isProtectedCfb } from './cfb-guard.ts';
 import type { ConversionLimits } from './conversion-limits.ts';
 import { decodeText, unicodeEncoding } from './decode-text.ts';
+import { cfbSignature, nameOfCompoundFile, nameOfKind, nameOfOfficeArchive } from './unread-kinds.ts';
 import { listZipEntries } from './zip-guard.ts';
 
 const headBytes = 64 * 1024;
@@ -24,17 +23,19 @@ export async function detectFormat(
   try {
     const head = await readHead(file);
     if (head.length === 0) throw appError('empty_document', { detail: 'The file has no content.' });
-    if (head.subarray(0, cfbSignature.length).equals(cfbSignature)) throw await refuseCfb(file, head);
+    if (head.subarray(0, cfbSignature.length).equals(cfbSignature))
+      throw refuseCfb(await nameOfCompoundFile(file, input.fileName));
     if (head.subarray(0, zipSignature.length).equals(zipSignature)) {
       const names = await listZipEntries(input.path, limits);
       if (names.some((name) => /^word\/document\d*\.xml$/.test(name))) return 'docx';
-      throw await refuse(head);
+      throw refuse(nameOfOfficeArchive(names) ?? (await nameOfKind(head)));
     }
     const isText = looksLikeText(head);
     const pdfMark = head.subarray(0, pdfMarkWithinBytes).indexOf('%PDF-');
     if (pdfMark === 0 || (pdfMark > 0 && !isText)) return 'pdf';
     const format = isText ? textFormat({ ...input, head: decodeText(wholeCharacters(head)) }) : null;
-    if (!format) throw await refuse(head);
+    // Text that is not read as such is mail, where no signature says otherwise.
+    if (!format) throw refuse((await nameOfKind(head)) ?? (isText ? 'an email (.eml)' : undefined));
     return format;
   } finally {
     await file.close();
@@ -66,16 +67,14 @@ function wholeCharacters(head: Buffer): Buffer {
   return head.subarray(0, end - 1);
 }
 
-async function refuseCfb(file: FileHandle, head: Buffer): Promise<AppError> {
-  return (await isProtectedCfb(file))
+function refuseCfb(kind: string | null): AppError {
+  return kind === null
     ? appError('encrypted_document', { detail: 'The file is protected; upload it without the protection.' })
-    : refuse(head);
+    : refuse(kind);
 }
 
-async function refuse(head: Buffer): Promise<AppError> {
-  // The head alone can end in the middle of what the detector expects: then there is no name, which is no failure.
-  const type = await fileTypeFromBuffer(head).catch(() => undefined);
+function refuse(kind: string | undefined): AppError {
   return appError('unsupported_format', {
-    detail: type ? `Files of the type ${type.mime} cannot be read.` : 'Files of this type cannot be read.',
+    detail: `The file is ${kind ?? 'of an unknown kind'}, which cannot be read. What can be read: ${readableFormats}.`,
   });
 }

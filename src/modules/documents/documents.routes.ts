@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { readableFormats } from '#src/domain/document-format.ts';
 import { mediaTypeOf } from '#src/domain/format-guess.ts';
 import { created, file, noContent, ok } from '#src/http/answers.ts';
 import { idParam } from '#src/http/params.ts';
@@ -36,7 +37,7 @@ export function documentsRoutes(documents: DocumentsService): Route[] {
       path: '/documents',
       operationId: 'uploadDocument',
       tag: 'documents',
-      summary: 'Upload a file and, unless told otherwise, chunk and embed it',
+      summary: `Upload a file and, unless told otherwise, chunk and embed it; read are ${readableFormats}`,
       access: 'user',
       limits: [{ limit: 'upload', by: 'user' }],
       body: multipart({

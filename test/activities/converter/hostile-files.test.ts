@@ -42,11 +42,43 @@ describe('a file that cannot be converted', function () {
     expect(await codeOf('a.txt', '{\\rtf1\\ansi text}')).to.equal('unsupported_format');
   });
 
+  it('is called what people call it, with what can be read instead', async () => {
+    const compound = (stream: string) =>
+      Buffer.concat([Buffer.from('d0cf11e0a1b11ae1', 'hex'), Buffer.alloc(512), Buffer.from(stream, 'utf16le')]);
+    const files: Record<string, [string, string | Buffer]> = {
+      'an old Word document (.doc)': ['a.doc', compound('WordDocument')],
+      'an old Excel workbook (.xls)': ['a.xls', compound('Workbook')],
+      'an old PowerPoint presentation (.ppt)': ['a.ppt', compound('PowerPoint Document')],
+      'an Outlook message (.msg)': ['a.msg', compound('__substg1.0_0037001F')],
+      'an Excel workbook (.xlsx)': ['a.xlsx', zipFile({ 'xl/workbook.xml': '<workbook/>' })],
+      'a protected Excel workbook': ['b.xlsx', compound('EncryptedPackage')],
+      'a PowerPoint presentation (.pptx)': ['a.pptx', zipFile({ 'ppt/presentation.xml': '<p/>' })],
+      'an email (.eml)': ['a.eml', 'From: a@example.org\nMIME-Version: 1.0\n\nHello'],
+      'a rich text document (.rtf)': ['a.rtf', '{\\rtf1\\ansi text}'],
+      'an image (.gif)': ['a.pdf', Buffer.concat([Buffer.from('GIF89a'), Buffer.alloc(100)])],
+      'of an unknown kind': ['a.txt', Buffer.alloc(1_024, 1)],
+    };
+    for (const [kind, [name, content]] of Object.entries(files)) {
+      const error = await environment.convert(name, content).catch((reason: unknown) => reason);
+      expect(error, kind).property('code', 'unsupported_format');
+      expect(error, kind)
+        .property('message')
+        .match(/can be read: text, Markdown, .*\(\.docx\)\.$/)
+        .and.contain(`is ${kind},`);
+    }
+  });
+
   it('is protected', async () => {
     const header = Buffer.concat([Buffer.from('d0cf11e0a1b11ae1', 'hex'), Buffer.alloc(2 * MiB)]);
     const office = Buffer.concat([header, Buffer.from('EncryptedPackage', 'utf16le'), Buffer.alloc(512)]);
-    expect(await codeOf('a.xlsx', office)).to.equal('encrypted_document');
+    expect(await codeOf('a.docx', office)).to.equal('encrypted_document');
     expect(await codeOf('a.doc', header)).to.equal('unsupported_format');
+  });
+
+  it('is protected, and would not be read without the protection', async () => {
+    const header = Buffer.concat([Buffer.from('d0cf11e0a1b11ae1', 'hex'), Buffer.alloc(2 * MiB)]);
+    const office = Buffer.concat([header, Buffer.from('EncryptedPackage', 'utf16le'), Buffer.alloc(512)]);
+    expect(await codeOf('a.xlsx', office)).to.equal('unsupported_format');
   });
 
   it('is a PDF that wants a password, was cut off, is no PDF inside, or has no page', async function () {

@@ -43,7 +43,9 @@ export async function parsePdf(source: PdfSource): Promise<ParsedDocument & { pa
     },
   });
   if (pages.every((page) => page.lines.length === 0) && pages.some((page) => page.images > 0)) {
-    throw appError('unsupported_format', { detail: 'The PDF holds pictures of text only; scans cannot be read.' });
+    throw appError('unsupported_format', {
+      detail: 'The PDF holds pictures of its pages only; scans cannot be read. A PDF with a text layer can.',
+    });
   }
   const title = opened?.title.trim() ?? '';
   return { ...(await layOutPages(pages)), title: emptyTitle.test(title) ? null : title };
