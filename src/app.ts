@@ -61,7 +61,7 @@ export function createApp(container: Container): App {
   let isDraining = false;
 
   const routes: Route[] = [
-    ...authRoutes(container.auth),
+    ...authRoutes(container.auth, container.passwords),
     ...profileRoutes(container.profile),
     ...organizationRoutes(container.organizations),
     ...membersRoutes(container.members),

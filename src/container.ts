@@ -4,6 +4,7 @@ import pino, { type Logger } from 'pino';
 import { createFilesystemBlobStore } from './adapters/blob/filesystem-blob-store.ts';
 import { createConverter } from './adapters/converter/converter.ts';
 import { createGate } from './adapters/gate.ts';
+import { createLogDestination } from './adapters/log-destination.ts';
 import { createChatModel } from './adapters/models/chat-model.ts';
 import { createEmbedder, createEmbedders } from './adapters/models/embedder.ts';
 import { createModelCatalog } from './adapters/models/model-catalog.ts';
@@ -26,6 +27,7 @@ import { createRoundScorer } from './modules/alignment/round-scorer.ts';
 import { createAuditService } from './modules/audit/audit.service.ts';
 import { createAccountsService } from './modules/auth/accounts.service.ts';
 import { type AuthService, createAuthService } from './modules/auth/auth.service.ts';
+import { createPasswordsService, type PasswordsService } from './modules/auth/passwords.service.ts';
 import { createSessionsService, type SessionsService } from './modules/auth/sessions.service.ts';
 import { createAnswerWriter } from './modules/chat/answer-writer.ts';
 import { type ChatService, createChatService } from './modules/chat/chat.service.ts';
@@ -85,6 +87,7 @@ export type Container = {
   accessTokens: AccessTokens;
   sessions: SessionsService;
   auth: AuthService;
+  passwords: PasswordsService;
   organizations: OrganizationService;
   accessChanges: AccessChangesService;
   members: MembersService;
@@ -118,14 +121,17 @@ export type Container = {
 
 /** The only place that constructs things. `role` names the process in logs and in the database's list of sessions. */
 export function createContainer(config: Config, role: 'api' | 'worker' | 'admin' | 'test'): Container {
-  const logger = pino({
-    level: config.server.logLevel,
-    base: { role },
-    redact: {
-      paths: ['req.headers.authorization', 'req.headers.cookie', '*.password', '*.refresh_token', '*.access_token'],
-      censor: '[redacted]',
+  const logger = pino(
+    {
+      level: config.server.logLevel,
+      base: { role },
+      redact: {
+        paths: ['req.headers.authorization', 'req.headers.cookie', '*.password', '*.refresh_token', '*.access_token'],
+        censor: '[redacted]',
+      },
     },
-  });
+    createLogDestination(process.stdout.fd),
+  );
   const db = createDatabase({
     url: config.database.url,
     maxConnections: config.database.poolSize,
@@ -155,20 +161,21 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const folders = createFoldersService({ db });
   const jobs = createJobsService({ db, orchestrator, logger });
   const limits = createTierLimitsService({ db, tierLimits: config.tierLimits });
-  const passwords = createArgon2Hasher();
+  const passwordHasher = createArgon2Hasher();
   const accessTokens = createRs256AccessTokens({
     ...config.auth,
     lifetimeSeconds: config.auth.accessTokenSeconds,
   });
   const audit = createAuditService({ logger });
   const sessions = createSessionsService({ db, audit });
-  const accounts = createAccountsService({ db, passwords, folders });
-  const auth = createAuthService({ db, passwords, accessTokens, accounts, sessions, audit });
+  const accounts = createAccountsService({ db, passwords: passwordHasher, folders });
+  const auth = createAuthService({ db, passwords: passwordHasher, accessTokens, accounts, sessions, audit });
+  const passwords = createPasswordsService({ db, passwords: passwordHasher, sessions, audit });
   const organizations = createOrganizationService({ db, folders, audit });
   const accessChanges = createAccessChangesService({ db, limits });
   const teams = createTeamsService({ db, organizations, folders, accessChanges, audit });
   const members = createMembersService({ db, accounts, organizations, limits, teams, accessChanges, audit });
-  const users = createUsersService({ db, members, passwords, sessions, accessChanges, audit });
+  const users = createUsersService({ db, members, passwords: passwordHasher, sessions, accessChanges, audit });
   const teamMembers = createTeamMembersService({ db, organizations, teams, members, accessChanges, audit });
   const profile = createProfileService({ db });
 
@@ -284,6 +291,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     accessTokens,
     sessions,
     auth,
+    passwords,
     organizations,
     accessChanges,
     members,

@@ -6,6 +6,8 @@ import { createGate } from '../gate.ts';
 
 /** The OWASP password storage cheat sheet's figures for Argon2id, which is the library's default, with 19 MiB. */
 const parameters = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
+/** How every hash begins that is made with them. */
+const prefix = `$argon2id$v=19$m=${parameters.memoryCost},t=${parameters.timeCost},p=${parameters.parallelism}$`;
 
 /** Hashing fills the thread pool that files and token checks share: a storm of logins must leave room in it. */
 const maxAtOnce = 2;
@@ -26,12 +28,12 @@ export function createArgon2Hasher(): PasswordHasher {
       const matches = await gate(() => verify(stored ?? nobodysHash, password));
       return stored !== null && matches;
     },
+    isOutdated: (stored) => !stored.startsWith(prefix),
   };
 }
 
 /** Looks like the hash of a password and costs as much to compare with, but was made of none. */
 function unmatchableHash(): string {
-  const { memoryCost, timeCost, parallelism } = parameters;
   const part = (bytes: number) => randomBytes(bytes).toString('base64').replaceAll('=', '');
-  return `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${part(16)}$${part(32)}`;
+  return `${prefix}${part(16)}$${part(32)}`;
 }

@@ -65,6 +65,20 @@ export function createAccountsRepository(db: Db) {
         .pluck('f.id');
     },
 
+    /** Keeps a password as it is until the transaction ends; false when it is another one by now. */
+    async holdPassword(userId: string, hash: string): Promise<boolean> {
+      const row: unknown = await db('users').where({ id: userId, passwordHash: hash }).forShare().first('id');
+      return row !== undefined;
+    },
+
+    /** False when the password is another one than `from` by now; null is none. */
+    async replacePassword(userId: string, from: string | null, to: string): Promise<boolean> {
+      const updated = await db('users')
+        .where({ id: userId, passwordHash: from })
+        .update({ passwordHash: to, updatedAt: db.fn.now() });
+      return updated === 1;
+    },
+
     async insertOrganization(organization: { id: string; name: string }): Promise<void> {
       await db('organizations').insert(organization);
     },

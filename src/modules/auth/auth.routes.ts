@@ -1,19 +1,22 @@
 import { created, noContent, ok } from '#src/http/answers.ts';
 import { type Route, route } from '#src/http/route.ts';
 import {
+  changePasswordBody,
   keySetResponse,
   loginBody,
   refreshTokenBody,
   registerBody,
+  setPasswordBody,
   tokenResponse,
   toTokenResponse,
 } from './auth.schema.ts';
 import type { AuthService } from './auth.service.ts';
+import type { PasswordsService } from './passwords.service.ts';
 
 /** Resource servers may keep our keys for five minutes. */
 const keySetCache = { 'Cache-Control': 'public, max-age=300' };
 
-export function authRoutes(auth: AuthService): Route[] {
+export function authRoutes(auth: AuthService, passwords: PasswordsService): Route[] {
   return [
     route({
       method: 'post',
@@ -65,12 +68,43 @@ export function authRoutes(auth: AuthService): Route[] {
       path: '/auth/logout',
       operationId: 'logout',
       tag: 'auth',
-      summary: 'Revoke a refresh token and its session',
+      summary: 'End the session of a refresh token',
       access: 'public',
       body: refreshTokenBody,
-      responses: { 204: { description: 'The token does not work (any more)' } },
+      responses: { 204: { description: 'No token of the session works (any more)' } },
       handle: async ({ body, requestId }) => {
         await auth.logout(body.refreshToken, requestId);
+        return noContent();
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/auth/change-password',
+      operationId: 'changePassword',
+      tag: 'auth',
+      summary: 'Change your password and end your other sessions',
+      access: 'user',
+      limits: [{ limit: 'login', by: 'user' }],
+      body: changePasswordBody,
+      responses: { 204: { description: 'Changed; no refresh token works any more, sign in again to get one' } },
+      errors: ['wrong_password'],
+      handle: async ({ actor, sessionId, body }) => {
+        await passwords.change(actor, sessionId, body);
+        return noContent();
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/auth/set-password',
+      operationId: 'setPassword',
+      tag: 'auth',
+      summary: 'Give an account that has only external sign-in a password',
+      access: 'user',
+      body: setPasswordBody,
+      responses: { 204: { description: 'Set; sessions go on' } },
+      errors: ['password_already_set'],
+      handle: async ({ actor, body }) => {
+        await passwords.set(actor, body.password);
         return noContent();
       },
     }),

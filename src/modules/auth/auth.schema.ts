@@ -30,6 +30,12 @@ export const loginBody = z
 
 export type LoginBody = z.output<typeof loginBody>;
 
+export const changePasswordBody = z
+  .strictObject({ current_password: givenPassword, new_password: newPasswordField })
+  .transform((body) => ({ current: body.current_password, next: body.new_password }));
+
+export const setPasswordBody = z.strictObject({ password: newPasswordField });
+
 export const refreshTokenBody = z
   .strictObject({ refresh_token: z.string().min(1).max(1_024) })
   .transform((body) => ({ refreshToken: body.refresh_token }));

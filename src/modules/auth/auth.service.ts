@@ -44,6 +44,38 @@ export function createAuthService(deps: AuthServiceDeps) {
     await audit.record(db, { orgId, actorId: null, action: 'session.refused', target, detail: { reason }, requestId });
   }
 
+  async function login(input: LoginBody, requestId: string): Promise<SignIn> {
+    const users = createAccountsRepository(db);
+    const account = await users.findByEmail(input.email);
+    const stored = account?.passwordHash ?? null;
+    const isRight = await passwords.verify(stored, input.password);
+    if (account === undefined || stored === null || !isRight) {
+      // For unknown accounts too, and without the name that was tried: people type passwords there.
+      await recordRefusal(account, 'invalid_credentials', requestId);
+      throw appError('invalid_credentials');
+    }
+    // Only to who knows the password: others must not learn that the account is there.
+    if (account.isDisabled) {
+      await recordRefusal(account, 'account_disabled', requestId);
+      throw appError('account_disabled', { detail: 'Ask an admin of your organization.' });
+    }
+    const { userId, orgId } = account;
+    let passwordHash = stored;
+    if (passwords.isOutdated(stored)) {
+      const renewed = await passwords.hash(input.password);
+      if (await users.replacePassword(userId, stored, renewed)) passwordHash = renewed;
+    }
+    const signedIn = await db.transaction(async (trx) => {
+      // A change of the password waits, and ends this session with the others; after one this password may be wrong.
+      if (!(await createAccountsRepository(trx).holdPassword(userId, passwordHash))) return undefined;
+      const session = await sessions.open(trx, userId);
+      const entry = { orgId, actorId: userId, target: session.sessionId, requestId };
+      await audit.record(trx, { ...entry, action: 'session.opened' });
+      return signIn(trx, account, session, false);
+    });
+    return signedIn ?? login(input, requestId);
+  }
+
   return {
     /** Creates an organization and its first user, who is its admin. */
     async register(input: RegisterBody, requestId: string): Promise<SignIn> {
@@ -63,27 +95,7 @@ export function createAuthService(deps: AuthServiceDeps) {
       });
     },
 
-    async login(input: LoginBody, requestId: string): Promise<SignIn> {
-      const account = await createAccountsRepository(db).findByEmail(input.email);
-      const isRight = await passwords.verify(account?.passwordHash ?? null, input.password);
-      if (account === undefined || !isRight) {
-        // For unknown accounts too, and without the name that was tried: people type passwords there.
-        await recordRefusal(account, 'invalid_credentials', requestId);
-        throw appError('invalid_credentials');
-      }
-      // Only to who knows the password: others must not learn that the account is there.
-      if (account.isDisabled) {
-        await recordRefusal(account, 'account_disabled', requestId);
-        throw appError('account_disabled', { detail: 'Ask an admin of your organization.' });
-      }
-      const { userId, orgId } = account;
-      return db.transaction(async (trx) => {
-        const session = await sessions.open(trx, userId);
-        const entry = { orgId, actorId: userId, target: session.sessionId, requestId };
-        await audit.record(trx, { ...entry, action: 'session.opened' });
-        return signIn(trx, account, session, false);
-      });
-    },
+    login,
 
     /** A new pair for a refresh token, which is used up by it. */
     refresh(refreshToken: string, requestId: string): Promise<SignIn> {

@@ -1,6 +1,7 @@
 import type { Db } from '#src/ports/database.ts';
 
-export type SessionRow = { sessionId: string; userId: string; isOpen: boolean };
+/** An open session can be refreshed; one that is cut off has no working access token either. */
+export type SessionRow = { sessionId: string; userId: string; isOpen: boolean; isCutOff: boolean };
 
 /** How a token that could not be used stands: never used means that it has expired. */
 export type SpentToken = { wasUsed: boolean; wasJustRotated: boolean };
@@ -33,7 +34,12 @@ export function createSessionsRepository(db: Db) {
         .join('refresh_tokens as t', 't.family_id', 'f.id')
         .where('t.token_hash', hash)
         .forUpdate('f')
-        .first(db.raw('f.id as session_id, f.user_id, (f.revoked_at is null and f.expires_at > now()) as is_open'));
+        .first(
+          db.raw(
+            `f.id as session_id, f.user_id, f.cut_off_at is not null as is_cut_off,
+             (f.revoked_at is null and f.expires_at > now()) as is_open`,
+          ),
+        );
     },
 
     /** Uses a token up; its generation, or undefined when it was used before or has expired. */

@@ -89,7 +89,7 @@ export function createSessionsService(deps: { db: Db; audit: AuditService }) {
       await db.transaction(async (trx) => {
         const sessions = createSessionsRepository(trx);
         const session = await sessions.lockByToken(hashOf(refreshToken));
-        if (session === undefined || !session.isOpen) return;
+        if (session === undefined || session.isCutOff) return;
         await sessions.end(session.sessionId);
         const { userId, sessionId } = session;
         await audit.record(trx, {

@@ -1,3 +1,4 @@
+import { hash } from '@node-rs/argon2';
 import { expect } from 'chai';
 import { tokenResponse } from '#src/modules/auth/auth.schema.ts';
 import type { Member } from '#test/support/client.ts';
@@ -22,6 +23,27 @@ describe('POST /auth/login', () => {
     expect(tokens.organization.org_id).to.equal(member.orgId);
     expect(headers.get('cache-control')).to.equal('no-store');
     await api.anonymous.withToken(tokens.access_token).get('/folders', 200);
+  });
+
+  it('200 renews a hash that was made with other parameters, once for many at the same moment', async () => {
+    const owner = await api.signUp();
+    const users = () => api.container.db('users').where({ id: owner.userId });
+    const weak = await hash(owner.password, { memoryCost: 8_192, timeCost: 1 });
+    await users().update({ passwordHash: weak });
+    const credentials = { username: owner.email, password: owner.password };
+    await api.anonymous.post('/auth/login', { ...credentials, password: 'Wrong-horse-1' }, 401);
+    expect((await users().first())?.passwordHash).to.equal(weak);
+    await Promise.all([1, 2, 3].map(() => api.anonymous.post('/auth/login', credentials, 200)));
+    const renewed = (await users().first())?.passwordHash;
+    expect(renewed).to.match(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
+    await api.anonymous.post('/auth/login', credentials, 200);
+    expect((await users().first())?.passwordHash).to.equal(renewed);
+  });
+
+  it('401 for an account without a password', async () => {
+    const owner = await api.signUp();
+    await api.container.db('users').where({ id: owner.userId }).update({ passwordHash: null });
+    await api.anonymous.post('/auth/login', { username: owner.email, password: owner.password }, 401);
   });
 
   it('401 for a wrong password, in the same words as for an unknown email', async () => {

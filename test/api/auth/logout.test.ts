@@ -1,5 +1,7 @@
 import { expect } from 'chai';
+import { tokenResponse } from '#src/modules/auth/auth.schema.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
+import { until } from '#test/support/until.ts';
 
 describe('POST /auth/logout', () => {
   let api: Stack;
@@ -12,6 +14,19 @@ describe('POST /auth/logout', () => {
     await api.anonymous.post('/auth/logout', { refresh_token: refreshToken }, 204);
     const { body } = await api.anonymous.post('/auth/refresh_tokens', { refresh_token: refreshToken }, 401);
     expect(body).to.include({ code: 'refresh_invalid' });
+  });
+
+  it('204 cuts off the access tokens of the session, and of no other', async () => {
+    const member = await api.signUp();
+    const credentials = { username: member.email, password: member.password };
+    const { body } = await api.anonymous.post('/auth/login', credentials, 200);
+    const other = api.anonymous.withToken(tokenResponse.parse(body).access_token);
+    await member.get('/folders', 200);
+    await api.anonymous.post('/auth/logout', { refresh_token: member.refreshToken }, 204);
+    await until('it is refused', async () => (await member.raw('/folders')).status === 401);
+    await other.get('/folders', 200);
+    const actions = await api.container.db('audit_log').where({ actorId: member.userId }).pluck('action');
+    expect(actions.filter((action) => action === 'session.closed')).to.have.length(1);
   });
 
   it('204 for a token that does not work any more, or never did', async () => {

@@ -1,0 +1,73 @@
+import type { RequestActor } from '#src/domain/visibility.ts';
+import { appError, type ErrorCode } from '#src/errors.ts';
+import type { AuditService } from '#src/modules/audit/audit.service.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { PasswordHasher } from '#src/ports/password-hasher.ts';
+import { createAccountsRepository } from './accounts.repository.ts';
+import type { Account } from './auth.model.ts';
+import type { SessionsService } from './sessions.service.ts';
+
+export type PasswordsService = ReturnType<typeof createPasswordsService>;
+
+/** What a signed-in user does with his own password. */
+export function createPasswordsService(deps: {
+  db: Db;
+  passwords: PasswordHasher;
+  sessions: Pick<SessionsService, 'endAll'>;
+  audit: AuditService;
+}) {
+  const { db, passwords, sessions, audit } = deps;
+
+  async function getAccount(actor: RequestActor): Promise<Account> {
+    const account = await createAccountsRepository(db).findById(actor.userId);
+    if (account === undefined) throw appError('invalid_token', { detail: 'The account is gone.' });
+    return account;
+  }
+
+  async function record(trx: Db, actor: RequestActor, action: string, reason?: ErrorCode): Promise<void> {
+    const { userId, orgId, requestId } = actor;
+    const detail = reason === undefined ? {} : { detail: { reason } };
+    await audit.record(trx, { orgId, actorId: userId, action, target: userId, ...detail, requestId });
+  }
+
+  /** The stored hash that a password of the caller fits. Throws `wrong_password`, also where there is none to fit. */
+  async function confirm(actor: RequestActor, password: string): Promise<string> {
+    const { passwordHash } = await getAccount(actor);
+    if (passwordHash === null) throw appError('wrong_password', { detail: 'The account has no password yet.' });
+    if (await passwords.verify(passwordHash, password)) return passwordHash;
+    await record(db, actor, 'password.refused', 'wrong_password');
+    throw appError('wrong_password');
+  }
+
+  return {
+    confirm,
+
+    /**
+     * Ends all sessions but the one that asks, and that one's refresh tokens: its access token lives out its minutes.
+     * Throws `wrong_password`.
+     */
+    async change(actor: RequestActor, sessionId: string, input: { current: string; next: string }): Promise<void> {
+      const confirmed = await confirm(actor, input.current);
+      const passwordHash = await passwords.hash(input.next);
+      await db.transaction(async (trx) => {
+        if (!(await createAccountsRepository(trx).replacePassword(actor.userId, confirmed, passwordHash))) {
+          throw appError('wrong_password', { detail: 'The password was changed a moment ago.' });
+        }
+        await sessions.endAll(trx, [actor.userId], { except: sessionId });
+        await record(trx, actor, 'password.changed');
+      });
+    },
+
+    /** The first password of an account that came by external sign-in. Throws `password_already_set`. */
+    async set(actor: RequestActor, password: string): Promise<void> {
+      const alreadySet = () => appError('password_already_set', { detail: 'Change it by POST /auth/change-password.' });
+      if ((await getAccount(actor)).passwordHash !== null) throw alreadySet();
+      const passwordHash = await passwords.hash(password);
+      await db.transaction(async (trx) => {
+        if (!(await createAccountsRepository(trx).replacePassword(actor.userId, null, passwordHash)))
+          throw alreadySet();
+        await record(trx, actor, 'password.set');
+      });
+    },
+  };
+}
