@@ -1,8 +1,9 @@
 import type { z } from 'zod';
-import { appError, type ErrorCode } from '#src/errors.ts';
+import { appError } from '#src/errors.ts';
 import { createJsonSchemas, type JsonSchemas } from './json-schemas.ts';
 import { problemSchema } from './problem.ts';
-import type { Access, ResponseSpec, Route } from './route.ts';
+import type { ResponseSpec, Route } from './route.ts';
+import { problemsOf } from './route-problems.ts';
 
 export type OpenApiDocument = {
   openapi: '3.1.0';
@@ -131,23 +132,8 @@ function describeResponse(spec: ResponseSpec, route: Route, schemas: JsonSchemas
   return { description };
 }
 
-/** Every problem that the route can answer with: its own, and those of its kind. */
 function describeProblems(route: Route) {
-  const codes: ErrorCode[] = [
-    ...(route.errors ?? []),
-    ...(route.access === 'public' ? [] : (['invalid_token'] as const)),
-    ...(isRefusable(route.access) ? (['forbidden'] as const) : []),
-    ...(route.limits === undefined ? [] : (['rate_limited'] as const)),
-    ...(route.body === undefined
-      ? []
-      : (['malformed_request', 'payload_too_large', 'unsupported_media_type'] as const)),
-    ...(route.body === undefined && route.query === undefined ? [] : (['validation_failed'] as const)),
-    ...(route.idempotent ? (['idempotency_in_flight', 'idempotency_key_reused'] as const) : []),
-    ...(route.method === 'patch' || route.method === 'put' ? (['precondition_failed'] as const) : []),
-    'internal_error',
-    'service_unavailable',
-  ];
-  const byStatus = Map.groupBy(new Set(codes), (code) => appError(code).status);
+  const byStatus = Map.groupBy(problemsOf(route), (code) => appError(code).status);
   return Object.fromEntries(
     [...byStatus]
       // What the route itself describes is not a problem: readiness answers 503 with its reasons.
@@ -160,9 +146,4 @@ function describeProblems(route: Route) {
         },
       ]),
   );
-}
-
-/** Whoever may not read something is told that it is not there; who may read it and no more is told so. */
-function isRefusable(access: Access): boolean {
-  return access !== 'public' && access !== 'user' && !access.endsWith(':read');
 }

@@ -1,13 +1,14 @@
 import { expect } from 'chai';
 import { problemSchema } from '#src/http/problem.ts';
 import type { Route } from '#src/http/route.ts';
+import { problemsOf } from '#src/http/route-problems.ts';
 
 /** `body` is parsed JSON, text for other media types, and null when there is none. */
 export type Reply = { status: number; headers: Headers; body: unknown };
 
 /**
  * Speaks to the API as a client would, and holds every answer against the contract: a success by the schema of its
- * route, a failure by the shape of a problem. The expected status is an argument, so that no test can forget it.
+ * route, a failure by the shape of a problem and the codes of its route. The expected status is an argument, so that no test can forget it.
  */
 export type ApiClient = {
   get(path: string, expectedStatus: number, headers?: Record<string, string>): Promise<Reply>;
@@ -100,12 +101,20 @@ function checkAgainstContract(routes: readonly Route[], method: string, path: st
   if (reply.status >= 400 && !/json/.test(reply.headers.get('content-type') ?? '')) {
     throw new Error(`${method} ${path} answered ${reply.status} without a problem body`);
   }
-  const spec = findRoute(routes, method, path)?.responses[reply.status];
+  const route = findRoute(routes, method, path);
+  const spec = route?.responses[reply.status];
   if (spec !== undefined && 'schema' in spec) spec.schema.parse(reply.body);
-  else if (reply.status >= 400) problemSchema.parse(reply.body);
+  else if (reply.status >= 400) checkProblem(route, `${method} ${path}`, problemSchema.parse(reply.body).code);
   else if (spec === undefined && reply.status !== 304) {
     throw new Error(`${method} ${path} answered ${reply.status}, which its route does not declare`);
   }
+}
+
+/** An address without a route answers with what is true of any. */
+function checkProblem(route: Route | undefined, request: string, code: string): void {
+  const declared: ReadonlySet<string> | undefined = route && problemsOf(route);
+  if (declared === undefined || declared.has(code)) return;
+  throw new Error(`${request} answered ${code}, which is not among the errors of ${route?.operationId}`);
 }
 
 /** The most specific route wins, as in the server: literal segments before parameters. */

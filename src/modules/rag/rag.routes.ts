@@ -50,7 +50,7 @@ export function ragRoutes(rag: RagService, previews: ChunkPreviewsService): Rout
       params,
       body: ragConfigSchema,
       responses: { 200: { description: 'The configuration as it is now', schema: ragConfigAnswerSchema } },
-      errors: ['document_not_found', 'forbidden', 'unknown_model'],
+      errors: ['document_not_found', 'forbidden', 'unknown_model', 'model_unavailable'],
       handle: async ({ actor, params: { document_id }, body, requireUnchanged }) => {
         const config = await rag.setConfig(actor, document_id, fromRagConfigDto(body), requireUnchanged);
         return ok({ config: toRagConfigDto(config) });

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { created, ok } from '#src/http/answers.ts';
 import { integerField } from '#src/http/fields.ts';
 import { createOpenApi } from '#src/http/openapi.ts';
+import { keysetQuery } from '#src/http/pagination.ts';
 import { idParam } from '#src/http/params.ts';
 import { multipart, multipartOrJson, route } from '#src/http/route.ts';
 
@@ -28,6 +29,17 @@ const document = createOpenApi(
       query: z.strictObject({ depth: integerField({ min: 0, max: 9 }).default(1), word: z.string() }),
       responses: { 200: { description: 'It', schema: node } },
       errors: ['folder_not_found'],
+      handle: () => ok({ name: 'a', children: [] }),
+    }),
+    route({
+      method: 'get',
+      path: '/nodes',
+      operationId: 'listNodes',
+      tag: 'nodes',
+      summary: 'Nodes, newest first',
+      access: 'user',
+      query: z.strictObject(keysetQuery),
+      responses: { 200: { description: 'One of them', schema: node } },
       handle: () => ok({ name: 'a', children: [] }),
     }),
     route({
@@ -121,6 +133,10 @@ describe('the OpenAPI document', () => {
     expect(at('paths /nodes post responses 409 content application/problem+json schema')).to.deep.equal({
       $ref: '#/components/schemas/Problem',
     });
+  });
+
+  it('knows that a list with a cursor may be given a wrong one', () => {
+    expect(at('paths /nodes get responses 400 description')).to.contain('invalid_cursor');
   });
 
   it('points only at what is there', () => {
