@@ -24,11 +24,12 @@ export type JobView = Pick<
   temporalUiUrl: string | null;
 };
 
-/** Kinds of work without stages go on by rounds. */
-const stagesOf: { readonly [kind in JobKind]?: readonly string[] } = {
+/** The parts of a job that have ids of their own: stages in their order, or null where it goes on by rounds. */
+const stagesOf: { readonly [kind in JobKind]: readonly string[] | null } = {
   ingest: ingestionStages,
   delete: deletionStages,
   reembed: [],
+  alignment: null,
 };
 
 export function isOver({ status }: Pick<JobView, 'status'>): boolean {
@@ -40,7 +41,7 @@ export function viewOf(job: Job, part: string | null, temporalUiUrl: string | nu
   const whole = { ...job, temporalUiUrl };
   if (part === null) return whole;
   const stages = stagesOf[job.kind];
-  const status = stages === undefined ? roundStatus(job, part) : stageStatus(job, stages, part);
+  const status = stages === null ? roundStatus(job, part) : stageStatus(job, stages, part);
   if (status === undefined) return undefined;
   const showsFault = status === 'running' || status === 'failed' || status === 'parked';
   return {

@@ -8,6 +8,23 @@ import type { EndedJob, Job, JobChange, JobError, JobFilters, NewJob } from './j
 
 type Run = Pick<Job, 'id' | 'startId'>;
 
+/**
+ * Where a completed run has left its mark in the database, as a condition on its job `j`: a database without it is an
+ * older one, and the work is done again. `true` is for work that the next of its kind takes up by itself.
+ */
+const doneWhen: { readonly [kind in JobKind]: string } = {
+  ingest: `exists (
+    select from document_generations g
+    join documents d on d.org_id = g.org_id and d.id = g.document_id
+    where g.document_id = j.document_id and g.job_id = j.id and d.active_generation >= g.generation
+  )`,
+  delete: 'not exists (select from documents d where d.id = j.document_id)',
+  // The next message of its chat queues it again.
+  alignment: 'true',
+  // Readers find the old vectors, and an operator begins again.
+  reembed: 'true',
+};
+
 /** Those that match and that the caller may read. */
 export function readableJobs(db: Db, actor: Actor, { folderId, ...columns }: JobFilters) {
   const given = Object.entries(columns).flatMap(([name, value]) =>
@@ -139,19 +156,9 @@ export function createJobsRepository(db: Db) {
     },
 
     /** False for one whose run did its work on another database, of which an older one was restored since. */
-    async isDone({ id }: Run): Promise<boolean> {
-      const { rows } = await db.raw<{ rows: unknown[] }>(
-        `select from jobs j
-         where j.id = :id and not (
-           (j.kind = 'delete' and exists (select from documents d where d.id = j.document_id))
-           or (j.kind = 'ingest' and not exists (
-             select from document_generations g
-             join documents d on d.org_id = g.org_id and d.id = g.document_id
-             where g.document_id = j.document_id and g.job_id = j.id and d.active_generation >= g.generation
-           ))
-         )`,
-        { id },
-      );
+    async isDone({ id, kind }: Run & Pick<Job, 'kind'>): Promise<boolean> {
+      const query = `select from jobs j where j.id = :id and ${doneWhen[kind]}`;
+      const { rows } = await db.raw<{ rows: unknown[] }>(query, { id });
       return rows.length > 0;
     },
 

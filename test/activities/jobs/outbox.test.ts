@@ -377,6 +377,23 @@ describe('the jobs table as an outbox', () => {
     expect(await jobOf(id)).include({ status: 'succeeded' });
   });
 
+  const withoutMark = [
+    { kind: 'alignment', start: { workflow: 'scoreAlignment', input: { orgId: '', chatId: '' }, summary: '' } },
+    { kind: 'reembed', start: { workflow: 'reembedOrganization', input: { orgId: '', model: '' }, summary: '' } },
+  ] as const;
+  for (const { kind, start } of withoutMark) {
+    it(`a job of the kind ${kind} whose run is completed has succeeded`, async () => {
+      const { engine, jobs } = setUp();
+      const id = `${kind}-${uuidv7()}`;
+      await jobs.enqueue(db, { id, kind, orgId, createdBy, acl: [], start, requestId: null });
+      await jobs.dispatch(id);
+      engine.runs.set(id, { state: 'completed' });
+      await age('checkedAt');
+      await jobs.reconcileOpen();
+      expect(await jobOf(id)).include({ status: 'succeeded' });
+    });
+  }
+
   it('a job that was asked to stop is not started again when its run is lost', async () => {
     const { engine, jobs } = setUp();
     const id = await enqueue(jobs);
