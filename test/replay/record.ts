@@ -21,7 +21,7 @@ import { attributeOf } from '#test/support/workflow-run.ts';
 
 /*
  * Records histories of the workflows over stub activities; run by hand with the services of the tests, and only for a
- * new path through a workflow: `node test/replay/record.ts <name>`. What is recorded stays: it stands for the runs that
+ * new path through a workflow: `node test/replay/record.ts <new name> …`. What is recorded stays: it stands for the runs that
  * are open when a version is deployed.
  */
 const root = join(import.meta.dirname, '../..');
@@ -268,7 +268,9 @@ async function record(name: string, { workflow, activities, meanwhile, ...start 
     for (let part = 1; runId; part += 1) {
       const history = await temporal.client.workflow.getHandle(name, runId).fetchHistory();
       const file = `${name}${part === 1 ? '' : `-${part}`}.json`;
-      await writeFile(join(import.meta.dirname, 'histories', file), withoutMachine(historyToJSON(history)));
+      const path = join(import.meta.dirname, 'histories', file);
+      // One that is kept is never recorded again.
+      await writeFile(path, withoutMachine(historyToJSON(history)), { flag: 'wx' });
       runId = history.events?.at(-1)?.workflowExecutionContinuedAsNewEventAttributes?.newExecutionRunId;
     }
   });
@@ -280,6 +282,11 @@ function withoutMachine(history: string): string {
   return history.replaceAll(root, '').replaceAll(`${process.pid}@${hostname()}`, 'worker');
 }
 
+const names = process.argv.slice(2);
+const unknown = names.filter((name) => !Object.hasOwn(recordings, name));
+if (names.length === 0 || unknown.length > 0) {
+  throw new Error(`There is no recording ${unknown.join(', ')}. There are: ${Object.keys(recordings).join(', ')}`);
+}
 for (const [name, recording] of Object.entries(recordings)) {
-  if (process.argv.includes(name)) await record(name, recording);
+  if (names.includes(name)) await record(name, recording);
 }

@@ -37,7 +37,9 @@ export function testQdrantUrl(): string {
 function required(name: string): string {
   const value = process.env[name];
   if (value) return value;
-  throw new Error(`${name} is not set: this test needs services. Run it as \`npm test -- <file>\`.`);
+  throw new Error(
+    `${name} is not set: this needs the services of the tests. Run a test as \`npm test -- <file>\`; for all else start \`npm run services\` and \`source .data-services/env\`.`,
+  );
 }
 
 /** A migrated database of its own, for tests that must not see each other's rows. */
