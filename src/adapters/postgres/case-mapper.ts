@@ -25,9 +25,15 @@ function camelCaseRow(row: unknown): unknown {
   return Object.fromEntries(Object.entries(row).map(([key, value]) => [toCamelCase(key), value]));
 }
 
+/** Knex plucks before columns are renamed here, and would give as many undefined as there are rows. */
+const pluckFault = 'pluck() takes the name of a column as it is in the database: pluck("job_id")';
+
 /** Renames the columns of rows, of one row, or of a raw result's rows; never the keys inside a jsonb value. */
 export function camelCaseKeys(result: unknown): unknown {
-  if (Array.isArray(result)) return result.map(camelCaseRow);
+  if (Array.isArray(result)) {
+    if (result.length > 0 && result[0] === undefined) throw new Error(pluckFault);
+    return result.map(camelCaseRow);
+  }
   if (result !== null && typeof result === 'object') {
     if ('rows' in result && Array.isArray(result.rows)) {
       result.rows = result.rows.map(camelCaseRow);
