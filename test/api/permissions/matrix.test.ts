@@ -1,0 +1,247 @@
+import { expect } from 'chai';
+import type { Access, Route } from '#src/http/route.ts';
+import { ask, ingestText, publishAgent } from '#test/support/chat-fixtures.ts';
+import { addMember, type Cast, createCast } from '#test/support/colleagues.ts';
+import { freshEmail } from '#test/support/fresh-email.ts';
+import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+
+type Caller = Exclude<keyof Cast, 'redTeamId'>;
+/** `ok` is every answer but 401, 403 and 404. */
+type Verdict = 'ok' | 401 | 403 | 404;
+
+const callers = [
+  'owner',
+  'sameTeam',
+  'sameOrganization',
+  'teamAdmin',
+  'orgAdmin',
+  'otherOrganization',
+] as const satisfies Caller[];
+
+const verdicts = (...each: [Verdict, Verdict, Verdict, Verdict, Verdict, Verdict]) => each;
+
+/** In the order of `callers`, about something that the owner has made for the red team. Written by hand from the rules. */
+const expected: Record<Exclude<Access, 'public'>, Verdict[]> = {
+  user: verdicts('ok', 'ok', 'ok', 'ok', 'ok', 'ok'),
+  'organization:read': verdicts('ok', 'ok', 'ok', 'ok', 'ok', 'ok'),
+  'organization:administer': verdicts(403, 403, 403, 403, 'ok', 'ok'),
+  'user:manage': verdicts(403, 403, 403, 'ok', 'ok', 404),
+  'team:list_members': verdicts('ok', 'ok', 403, 'ok', 'ok', 404),
+  'team:manage_members': verdicts(403, 403, 403, 'ok', 'ok', 404),
+  'folder:read': verdicts('ok', 'ok', 404, 'ok', 'ok', 404),
+  'folder:write': verdicts(403, 403, 404, 'ok', 'ok', 404),
+  'document:read': verdicts('ok', 'ok', 404, 'ok', 'ok', 404),
+  'document:write': verdicts('ok', 403, 404, 'ok', 'ok', 404),
+  'agent:read': verdicts('ok', 'ok', 404, 'ok', 'ok', 404),
+  'agent:write': verdicts('ok', 403, 404, 'ok', 'ok', 404),
+  'draft:read': verdicts('ok', 'ok', 404, 'ok', 'ok', 404),
+  'draft:write': verdicts('ok', 403, 404, 403, 403, 404),
+  'chat:read': verdicts('ok', 'ok', 404, 'ok', 'ok', 404),
+  'chat:write': verdicts('ok', 403, 404, 403, 403, 404),
+  'job:read': verdicts('ok', 'ok', 404, 'ok', 'ok', 404),
+  'job:write': verdicts('ok', 403, 404, 'ok', 'ok', 404),
+};
+
+type Ids = Record<string, string>;
+
+/** How a route is asked. */
+type Request = {
+  body?: (ids: Ids) => object;
+  /** What the body names, where the path names nothing. */
+  names?: Access;
+  /** Another thing each time, of a route that takes it away. */
+  fresh?: () => Promise<Ids>;
+  /** Takes away more than a test can give. */
+  leaves?: true;
+};
+
+describe('who may do what: every route, asked by everybody', function () {
+  this.timeout(120_000);
+  let stack: ScriptedStack;
+  let cast: Cast;
+  /** What the parameters of paths stand for: the red team's, and the owner's own. */
+  let shared: Ids;
+  let personal: Ids;
+  let ragConfig: object;
+
+  before(async () => {
+    stack = await scriptedStack();
+    stack.model.behave(() => ({ kind: 'answer', text: 'A loan is repaid month by month.' }));
+    cast = await createCast(stack);
+    const { orgAdmin, owner, redTeamId } = cast;
+    shared = await makeThings({ visibility: 'team_level', team_ids: [redTeamId] });
+    await shareWithRed(shared.document_id);
+    const root = await stack.container.db('folders').where({ teamId: redTeamId }).first('id');
+    shared.folder_id = root.id;
+    shared.user_id = (await addMember(stack, orgAdmin, { team_id: redTeamId })).userId;
+    personal = await makeThings({ visibility: 'personal' });
+    const ownRoot = await stack.container.db('folders').where({ ownerId: owner.userId }).first('id');
+    personal.folder_id = ownRoot.id;
+    ragConfig = Object((await owner.get(`/rag/config/${shared.document_id}`, 200)).body).config;
+  });
+
+  async function makeThings(scope: Record<string, unknown>): Promise<Ids> {
+    const { owner, redTeamId } = cast;
+    const documentId = await ingestText(owner, 'Loans', 'A loan is repaid month by month.');
+    const chunks = Object((await owner.get(`/documents/${documentId}/chunks`, 200)).body);
+    const agentId = await publishAgent(owner, scope);
+    const fields = { agent_prompt: 'Be brief.', anchor_words: { loan: 5 }, ...scope };
+    const draft = Object((await owner.post('/agent-drafts', fields, 201)).body);
+    return {
+      document_id: documentId,
+      chunk_id: chunks.items[0].id,
+      agent_id: agentId,
+      draft_id: draft.id,
+      version_id: draft.head_version_id,
+      chat_id: (await ask(owner, { agent_id: agentId, message: 'How?', ...scope }, 201)).chat_id,
+      job_id: `ingest-${documentId}-1`,
+      team_id: redTeamId,
+    };
+  }
+
+  /** Only managers put documents into the folder of a team; the owner keeps his. */
+  async function shareWithRed(documentId: string | undefined): Promise<void> {
+    const acl = [`user:${cast.owner.userId}`, `team:${cast.redTeamId}`];
+    await stack.container.db('documents').where({ id: documentId }).update({ acl });
+    await stack.container.db('jobs').where({ documentId }).update({ acl });
+  }
+
+  async function newDocument(): Promise<Ids> {
+    const paste = { name: 'n', content: 'A loan.', source_format: 'text' };
+    const { id } = Object((await cast.owner.post('/documents/paste', paste, 201)).body);
+    await shareWithRed(id);
+    return { document_id: id };
+  }
+
+  async function newMember(): Promise<Ids> {
+    const { body } = await cast.orgAdmin.post(
+      '/entity/members',
+      { email: freshEmail(), password: 'Correct-horse-1', team_id: cast.redTeamId },
+      201,
+    );
+    return { user_id: Object(body).user_id };
+  }
+
+  const credentials = () => ({ email: freshEmail(), password: 'Correct-horse-1' });
+  const paste = { name: 'n', content: 'c', source_format: 'text' };
+  const form = (fields: Record<string, string>) => {
+    const body = new FormData();
+    for (const [name, value] of Object.entries(fields)) body.set(name, value);
+    body.set('file', new Blob(['text']), 'note.txt');
+    return body;
+  };
+
+  /** A route that takes no body and takes nothing away needs no line. */
+  const requests: Record<string, Request> = {
+    uploadDocument: { body: () => form({ ingest: 'false' }) },
+    pasteDocument: { body: () => paste },
+    changeDocument: { body: () => ({ name: 'Loans' }) },
+    deleteDocument: { fresh: newDocument },
+    setRagConfig: { body: () => ragConfig },
+    ingestDocument: { body: () => ({}) },
+    previewChunks: { body: () => ({ content: 'A loan.' }) },
+    previewDocumentChunks: { body: () => ({}) },
+    createDraft: { body: () => ({}) },
+    commitVersion: { body: ({ version_id }) => ({ parent_version_id: version_id, force: true }) },
+    publishVersion: { body: ({ version_id }) => ({ version_id }) },
+    sendMessage: { body: ({ agent_id }) => ({ agent_id, message: 'How?' }), names: 'agent:read' },
+    streamMessage: { body: ({ agent_id }) => ({ agent_id, message: 'How?' }), names: 'agent:read' },
+    retryJobs: { body: () => ({ error_code: 'too_large' }) },
+    updateProfile: { body: () => ({ first_name: 'A' }) },
+    renameOrganization: { body: () => ({ name: 'Acme' }) },
+    createMember: { body: credentials },
+    createTeamMember: { body: credentials },
+    setOrgAdmin: { body: () => ({ is_org_admin: false }) },
+    updateUser: { body: () => ({ display_name: 'A' }) },
+    resetPassword: { body: () => ({ new_password: 'Correct-horse-2' }) },
+    createTeam: { body: () => ({ name: freshEmail() }) },
+    disableTeam: {
+      fresh: async () => {
+        const { body } = await cast.orgAdmin.post('/entity/teams', { name: freshEmail() }, 201);
+        return { team_id: Object(body).id };
+      },
+    },
+    addTeamMember: { body: () => ({}) },
+    setTeamAdmin: { body: () => ({ is_team_admin: false }) },
+    removeTeamMember: { fresh: newMember },
+    changePassword: { body: () => ({ current_password: 'Correct-horse-1', new_password: 'Correct-horse-1' }) },
+    setPassword: { body: () => ({ password: 'Correct-horse-2' }) },
+    removeMember: { fresh: newMember },
+    // Refused for what is missing: nobody leaves.
+    deleteAccount: { body: () => ({}) },
+    deleteOrganization: { leaves: true },
+  };
+
+  async function answerOf(route: Route, caller: Caller, ids: Ids): Promise<number> {
+    const { body, fresh } = requests[route.operationId] ?? {};
+    const given = { ...ids, ...(await fresh?.()) };
+    const path = route.path.replaceAll(/:(\w+)/g, (_, name: string) => {
+      const id = given[name];
+      if (id === undefined) throw new Error(`${route.operationId}: nothing stands for :${name}`);
+      return id;
+    });
+    const sent = body?.(given);
+    const isForm = sent instanceof FormData;
+    const leaving = new AbortController();
+    const response = await cast[caller].raw(path, {
+      method: route.method.toUpperCase(),
+      signal: leaving.signal,
+      ...(sent !== undefined && { body: isForm ? sent : JSON.stringify(sent) }),
+      ...(sent !== undefined && !isForm && { headers: { 'content-type': 'application/json' } }),
+    });
+    // Nobody reads on: the answers of streams have begun.
+    leaving.abort();
+    return response.status;
+  }
+
+  const verdictOf = (status: number): Verdict => (status === 401 || status === 403 || status === 404 ? status : 'ok');
+
+  it('covers every route with a body', () => {
+    const withBody = stack.routes.filter(({ body, access }) => body !== undefined && access !== 'public');
+    expect(Object.keys(requests)).to.include.members(withBody.map(({ operationId }) => operationId));
+  });
+
+  it('answers 401 to a disabled user and to nobody, wherever a user is asked for', async () => {
+    for (const route of stack.routes.filter(({ access }) => access !== 'public')) {
+      for (const caller of ['disabled', 'anonymous'] as const) {
+        expect(await answerOf(route, caller, shared), `${route.operationId} by ${caller}`).equal(401);
+      }
+    }
+  });
+
+  it('answers everybody on public routes', async () => {
+    for (const route of stack.routes.filter(({ access }) => access === 'public')) {
+      expect(await answerOf(route, 'anonymous', shared), route.operationId).not.oneOf([401, 403, 404]);
+    }
+  });
+
+  it('decides each of the others by what it names, of a team', async () => {
+    const wrong: string[] = [];
+    for (const route of stack.routes) {
+      const { names = route.access, leaves } = requests[route.operationId] ?? {};
+      if (names === 'public' || leaves) continue;
+      for (const [index, caller] of callers.entries()) {
+        // On a route that names nothing, an admin of another organization acts on that.
+        const isForeign = caller === 'otherOrganization' && route.path.includes(':');
+        const verdict = isForeign ? 404 : expected[names][index];
+        const status = await answerOf(route, caller, shared);
+        if (verdictOf(status) !== verdict) wrong.push(`${route.operationId} by ${caller}: ${status}, not ${verdict}`);
+      }
+    }
+    expect(wrong).deep.equal([]);
+  });
+
+  it('shows what is personal to nobody but the owner', async () => {
+    const wrong: string[] = [];
+    for (const route of stack.routes) {
+      const { names = route.access, fresh } = requests[route.operationId] ?? {};
+      if (fresh !== undefined || !/^(folder|document|agent|draft|chat|job):/.test(names)) continue;
+      for (const caller of callers) {
+        const verdict = caller === 'owner' ? 'ok' : 404;
+        const status = await answerOf(route, caller, personal);
+        if (verdictOf(status) !== verdict) wrong.push(`${route.operationId} by ${caller}: ${status}, not ${verdict}`);
+      }
+    }
+    expect(wrong).deep.equal([]);
+  });
+});
