@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { pino } from 'pino';
 import { z } from 'zod';
+import { createLogDestination } from './log-destination.ts';
 import { isInstalled } from './model-files.ts';
 import { miniLm } from './model-manifest.ts';
 import { startModelServer } from './model-server.ts';
@@ -23,7 +24,7 @@ const environment = z.object({
     .default(Math.max(1, availableParallelism() - 1)),
 });
 
-const log = pino({ name: 'model-server' });
+const log = pino({ name: 'model-server' }, createLogDestination(process.stdout.fd));
 
 // An empty setting is an absent one, as everywhere.
 const settings = environment.safeParse(Object.fromEntries(Object.entries(process.env).filter(([, value]) => value)));

@@ -11,7 +11,22 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def log(message: str, **fields: object) -> None:
-    print(json.dumps({"name": "qdrant-facade", "msg": message, **fields}), flush=True)
+    """A line that cannot be written, as on a full disk, is lost and counted: no request waits for a log."""
+    global lost
+    try:
+        if lost:
+            write_line({"msg": f"{lost} lines before this one are lost"})
+        lost = 0
+        write_line({"msg": message, **fields})
+    except OSError:
+        lost += 1
+
+
+def write_line(fields: dict[str, object]) -> None:
+    os.write(sys.stdout.fileno(), (json.dumps({"name": "qdrant-facade", **fields}) + "\n").encode())
+
+
+lost = 0
 
 
 def refuse(reason: str) -> None:

@@ -57,6 +57,9 @@ class Server(ThreadingHTTPServer):
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         super().__init__((host, port), handler)
 
+    def handle_error(self, *_: object) -> None:
+        """Somebody left: whatever else goes wrong is answered and logged."""
+
 
 def serve(
     host: str, port: int, names: Sequence[str], collections: CollectionsFolder, api_key: str | None, log: Log

@@ -1,0 +1,88 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { openSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { testServices } from '#test/support/services.ts';
+import { until } from '#test/support/until.ts';
+import { applicationEnvironment } from '../../scripts/application-environment.ts';
+import { application } from '../../scripts/launchers/application.ts';
+import { modelServer } from '../../scripts/launchers/model-server.ts';
+import { qdrantFacade } from '../../scripts/launchers/qdrant.ts';
+import { openSecrets } from '../../scripts/secrets.ts';
+import { readStartSettings } from '../../scripts/settings.ts';
+import type { ChildSpec } from '../../scripts/supervisor/child-spec.ts';
+import { findFreePorts } from '../../scripts/supervisor/ports.ts';
+
+const REQUESTS = 50;
+
+/** /dev/full refuses every write with ENOSPC, as a full disk does. */
+describe('a process that cannot write its log, because the disk is full', function () {
+  this.timeout(60_000);
+  let dataDir: string;
+  let child: ChildProcess | undefined;
+  let database: Server;
+  let connections: number;
+  beforeEach(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), 'full-disk-'));
+    connections = 0;
+    database = createServer((socket) => {
+      connections += 1;
+      socket.destroy();
+    }).listen(0, '127.0.0.1');
+    await once(database, 'listening');
+  });
+  afterEach(async () => {
+    child?.kill('SIGKILL');
+    database.close();
+    await rm(dataDir, { recursive: true, maxRetries: 3 });
+  });
+
+  /** Its database hangs up, and nothing listens where the other services should be: it has much to complain about. */
+  async function partOfApplication(name: string, port: number): Promise<ChildSpec | undefined> {
+    const address = database.address();
+    const user = {
+      DATA_DIR: dataDir,
+      TOOLS_DIR: testServices().toolsDir,
+      PORT: String(port),
+      DATABASE_URL: `postgres://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/none`,
+      TEMPORAL_ADDRESS: '127.0.0.1:1',
+      OPENAI_BASE_URL: 'http://127.0.0.1:1/v1',
+    };
+    const settings = readStartSettings(user);
+    const env = applicationEnvironment({ user, settings, secrets: await openSecrets(dataDir, {}) });
+    const specs = application(`http://127.0.0.1:${port}`, { ...env, PATH: process.env.PATH ?? '' });
+    return specs.find((spec) => spec.name === name);
+  }
+
+  const specs: Record<string, (port: number) => Promise<ChildSpec | undefined>> = {
+    'the API': (port) => partOfApplication('api', port),
+    'the worker': async (port) => {
+      const spec = await partOfApplication('worker', port);
+      return spec && { ...spec, isReady: async () => connections > 10 };
+    },
+    'the model server': async (port) => modelServer({ toolsDir: testServices().toolsDir, port }),
+    'the engine of Qdrant': async (port) => qdrantFacade({ toolsDir: testServices().toolsDir, dataDir, port }),
+  };
+
+  for (const [name, specOf] of Object.entries(specs)) {
+    it(`goes on, and ends in good order: ${name}`, async () => {
+      const [port = 0] = await findFreePorts(1);
+      const spec = await specOf(port);
+      if (spec === undefined) throw new Error(`there is no process for ${name}`);
+      const [program, ...args] = spec.command;
+      const full = openSync('/dev/full', 'w');
+      const running = spawn(program, args, { env: spec.env, stdio: ['ignore', full, full] });
+      child = running;
+      const ended = once(running, 'exit');
+      await until(`${name} answers`, () => spec.isReady().catch(() => false), 30_000);
+      for (let request = 0; request < REQUESTS; request += 1) expect(await spec.isReady()).equal(true);
+      expect(running.exitCode).equal(null);
+      running.kill(spec.stopSignal);
+      expect(await ended).deep.equal([0, null]);
+    });
+  }
+});
