@@ -37,6 +37,8 @@ export type DocumentView = DocumentRow & {
   pageCount: number | null;
   contentPreview: string;
   jobId: string | null;
+  /** Why the newest ingestion has stopped; null while it goes on, and once it has succeeded. */
+  lastError: { code: string; message: string } | null;
   /** What readers see was made of; null before the first activation. */
   activeContentSha256: string | null;
   activeRagConfig: RagConfig | null;

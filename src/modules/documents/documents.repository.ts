@@ -19,6 +19,8 @@ export function createDocumentsRepository(db: Db) {
       .joinRaw(`
         left join document_generations newest
           on newest.document_id = documents.id and newest.generation = documents.generation
+        left join jobs stopped
+          on stopped.id = newest.job_id and stopped.status in ('failed', 'cancelled', 'parked')
         left join document_generations active
           on active.document_id = documents.id and active.generation = documents.active_generation
         left join conversions on conversions.org_id = documents.org_id and conversions.id = active.conversion_id
@@ -31,6 +33,9 @@ export function createDocumentsRepository(db: Db) {
         'conversions.pageCount',
         db.raw(`coalesce(left(conversions.body, ${previewLength}), '') as content_preview`),
         'newest.jobId',
+        db.raw(`case when stopped.id is not null then jsonb_build_object(
+          'code', coalesce(stopped.error_code, stopped.status), 'message', coalesce(stopped.error_message, 'It was cancelled.')
+        ) end as last_error`),
         'active.contentSha256 as activeContentSha256',
         'active.ragConfig as activeRagConfig',
         db.raw('newest.chunked_at is not null as chunking_complete'),

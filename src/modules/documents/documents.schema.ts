@@ -76,6 +76,10 @@ export const fullDocumentSchema = z.strictObject({
   converter_job_id: jobId,
   chunking_job_id: jobId,
   embedding_job_id: jobId,
+  last_error: z
+    .strictObject({ code: z.string(), message: z.string() })
+    .nullable()
+    .describe('Why its newest ingestion has stopped: it failed, waits for somebody, or was cancelled.'),
 });
 
 export const documentListSchema = z.strictObject({
@@ -164,6 +168,7 @@ export function toFullDocumentDto(document: FullDocument): FullDocumentDto {
     converter_job_id: part('convert'),
     chunking_job_id: part('chunk'),
     embedding_job_id: part('embed'),
+    last_error: document.lastError,
   };
 }
 

@@ -33,11 +33,12 @@ export function createEmbeddingsService(deps: { db: Db; embedders: Embedders }) 
     /**
      * One vector of the model for each text, in order. Vectors are kept as soon as they are there, so that a run that
      * fails or is killed repeats at most the calls that were under way. Errors as in `Embedder`.
+     * @param options.onProgress hears after each call of the model how many of the texts have their vectors
      */
     async embed(
       { orgId, model }: { orgId: string; model: string },
       texts: readonly string[],
-      options: { signal: AbortSignal },
+      { onProgress, ...options }: { signal: AbortSignal; onProgress?: (count: number) => Promise<void> },
     ): Promise<Float32Array[]> {
       const hashes = texts.map(hash);
       const known = await repository.find(orgId, model, hashes);
@@ -64,6 +65,7 @@ export function createEmbeddingsService(deps: { db: Db; embedders: Embedders }) 
               for (const { vector } of found) await requireDimensions(model, vector.length);
               await repository.insert(orgId, model, found);
               for (const { textSha256, vector } of found) known.set(textSha256.toString('hex'), vector);
+              await onProgress?.(hashes.filter((textSha256) => known.has(textSha256.toString('hex'))).length);
             },
           },
         );

@@ -252,24 +252,41 @@ export function createIngestionService(deps: {
     async embed(of: IngestDocumentInput, { signal, report }: Step): Promise<EmbedResult> {
       const { chunksTotal, ragConfig } = await enter(of, 'embed');
       const { model } = ragConfig.embedding;
-      const waiting = await chunks.listUnembedded(of, SLICE_SIZE);
+      const [waiting, embeddedBefore] = await Promise.all([
+        chunks.listUnembedded(of, SLICE_SIZE),
+        chunks.countEmbedded(of),
+      ]);
+      let done = 0;
+      const showDone = async (count: number) => {
+        // What is being stored is behind what is being embedded.
+        done = Math.max(done, count);
+        await jobs.advance(jobIdOf(of), { progress: { done, total: chunksTotal, unit: 'chunks' } });
+      };
+      await jobs.advance(jobIdOf(of), {
+        status: 'running',
+        stage: 'embed',
+        progress: { done: embeddedBefore, total: chunksTotal, unit: 'chunks' },
+      });
 
-      const embedBatch = async (ids: string[]) => {
-        const texts = await chunks.readTexts(of.orgId, ids);
-        const embedded = await embeddings.embed({ orgId: of.orgId, model }, texts.map(indexedText), { signal });
+      const embedBatch = async (start: number) => {
+        const texts = await chunks.readTexts(of.orgId, waiting.slice(start, start + BATCH_SIZE));
+        const embedded = await embeddings.embed({ orgId: of.orgId, model }, texts.map(indexedText), {
+          signal,
+          onProgress: (count) => showDone(embeddedBefore + start + count),
+        });
         return { texts, embedded };
       };
       const storeBatch = async (batch: Awaited<ReturnType<typeof embedBatch>>) => {
         signal.throwIfAborted();
-        const done = await store(of, model, batch);
-        await jobs.advance(jobIdOf(of), { progress: { done, total: chunksTotal, unit: 'chunks' } });
-        report({ chunksEmbedded: done });
+        const chunksEmbedded = await store(of, model, batch);
+        await showDone(chunksEmbedded);
+        report({ chunksEmbedded });
       };
 
       let writing: Promise<void> = Promise.resolve();
       try {
         for (let start = 0; start < waiting.length; start += BATCH_SIZE) {
-          const [batch] = await Promise.all([embedBatch(waiting.slice(start, start + BATCH_SIZE)), writing]);
+          const [batch] = await Promise.all([embedBatch(start), writing]);
           writing = storeBatch(batch);
         }
         await writing;

@@ -33,7 +33,8 @@ export function createWindowEmbedder(deps: {
       const total = windows.length;
       let left = missing.length;
       for (const batch of batches(missing.slice(0, SLICE_SIZE))) {
-        await embeddings.embed(by, batch, { signal });
+        const before = total - left;
+        await embeddings.embed(by, batch, { signal, onProgress: (count) => report(before + count, total) });
         left -= batch.length;
         await report(total - left, total);
       }

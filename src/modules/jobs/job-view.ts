@@ -1,4 +1,5 @@
 import { deletionStages } from '#src/contracts/deletion.ts';
+import { erasureStages } from '#src/contracts/erasure.ts';
 import { ingestionStages } from '#src/contracts/ingestion.ts';
 import type { JobKind, JobStatus } from '#src/contracts/jobs.ts';
 import { jobPartId } from '#src/contracts/workflow-ids.ts';
@@ -17,6 +18,8 @@ export type JobView = Pick<
   | 'attempt'
   | 'errorCode'
   | 'errorMessage'
+  | 'documentId'
+  | 'chatId'
   | 'startedAt'
   | 'finishedAt'
 > & {
@@ -28,6 +31,7 @@ export type JobView = Pick<
 const stagesOf: { readonly [kind in JobKind]: readonly string[] | null } = {
   ingest: ingestionStages,
   delete: deletionStages,
+  erase: erasureStages,
   reembed: [],
   alignment: null,
 };

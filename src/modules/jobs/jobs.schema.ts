@@ -4,7 +4,7 @@ import { idField } from '#src/http/fields.ts';
 import type { StoredEvent } from '#src/ports/idempotency-store.ts';
 import { isOver, type JobView } from './job-view.ts';
 
-const kinds = ['ingest', 'alignment', 'delete', 'reembed'] as const satisfies JobKind[];
+const kinds = ['ingest', 'alignment', 'delete', 'reembed', 'erase'] as const satisfies JobKind[];
 const statuses = ['queued', 'running', 'parked', 'succeeded', 'failed', 'cancelled'] as const satisfies JobStatus[];
 
 export const jobFilters = {
@@ -41,6 +41,8 @@ export const jobSchema = z.strictObject({
     .strictObject({ code: z.string(), message: z.string() })
     .nullable()
     .describe('Why it stopped; of a job that runs, why its present step is being tried again.'),
+  document_id: z.string().nullable().describe('The document that it works on.'),
+  chat_id: z.string().nullable().describe('The chat that it works on.'),
   started_at: z.iso.datetime().nullable(),
   finished_at: z.iso.datetime().nullable(),
   temporal_ui_url: z.url().nullable().describe('Where operators see the run; null without `TEMPORAL_UI_URL`.'),
@@ -59,6 +61,8 @@ export function toJobDto(job: JobView): JobDto {
     progress: { done: job.progressDone, total: job.progressTotal, unit: job.progressUnit },
     attempt: job.attempt,
     last_error: job.errorCode === null ? null : { code: job.errorCode, message: job.errorMessage ?? '' },
+    document_id: job.documentId,
+    chat_id: job.chatId,
     started_at: job.startedAt?.toISOString() ?? null,
     finished_at: job.finishedAt?.toISOString() ?? null,
     temporal_ui_url: job.temporalUiUrl,

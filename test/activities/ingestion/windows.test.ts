@@ -8,6 +8,7 @@ import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { Db } from '#src/ports/database.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
+import { eventually } from '#test/support/eventually.ts';
 import { embeddedTexts, type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { answerEmbeddings } from '#test/support/scripted-server.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
@@ -44,7 +45,7 @@ describe('the windows of a cut by meaning', function () {
   const sentences = (count: number, word: string) =>
     Array.from({ length: count }, (_, index) => `Sentence ${word} ${index} is short.`).join(' ');
 
-  type StepName = 'parseDocument' | 'convertDocument' | 'embedWindows' | 'chunkDocument';
+  type StepName = 'parseDocument' | 'convertDocument' | 'embedWindows' | 'chunkDocument' | 'embedChunks';
   const run = (name: StepName, of: IngestDocumentInput) =>
     new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') }).run<
       [IngestDocumentInput],
@@ -125,5 +126,30 @@ describe('the windows of a cut by meaning', function () {
     await run('chunkDocument', of);
     await sweep();
     expect(await countOf(ada.orgId)).equal(0);
+  });
+
+  it('and chunks are counted after each call of the model, out of all that there are', async () => {
+    const of = await convert(sentences(150, 'counted'), {
+      chunking_method: 'token',
+      target_tokens: '10',
+      overlap_tokens: '0',
+    });
+    expect(await run('chunkDocument', of)).deep.equal({ chunksTotal: 150 });
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    let calls = 0;
+    model.behaveEmbedding(async (response, body) => {
+      calls += 1;
+      if (calls > 1) await released;
+      answer(response, body as never);
+    });
+    const step = run('embedChunks', of);
+    const progress = async () => (await ada.get(`/jobs/${ingestWorkflowId(of.documentId, 1)}`, 200)).body;
+    await eventually(async () => {
+      const job = await progress();
+      return JSON.stringify(job).includes('"done":64,"total":150') ? job : undefined;
+    });
+    release();
+    await step;
+    expect(await progress()).deep.include({ stage: 'embed', progress: { done: 150, total: 150, unit: 'chunks' } });
   });
 });

@@ -51,6 +51,9 @@ describe('GET /jobs/{job_id}', () => {
     expect(job.last_error).property('code', 'unsupported_format');
     expect(await get(`${id}.parse`)).deep.include({ status: 'failed', last_error: job.last_error });
     expect(await get(`${id}.embed`)).deep.include({ status: 'cancelled', last_error: null });
+    const { document_id } = await get(id);
+    const { body } = await ada.get(`/documents/${document_id}`, 200);
+    expect(body).deep.include({ last_error: job.last_error, parse_job_id: `${id}.parse` });
   });
 
   it('401: without a token', async () => {
