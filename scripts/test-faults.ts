@@ -24,6 +24,7 @@ const ROWS: Record<string, { file: string; seeds: number[] }> = {
   F7: { file: 'f7-qdrant-down.test.ts', seeds: [1] },
   F8: { file: 'f8-lost-answers.test.ts', seeds: [1] },
   F11: { file: 'f11-duplicates.test.ts', seeds: [1] },
+  F13: { file: 'f13-refresh-tokens.test.ts', seeds: [1] },
   F15: { file: 'f15-random-schedules.test.ts', seeds: [1, 2, 3] },
   F24: { file: 'f24-power-cut.faults-test.ts', seeds: [1] },
   readers: { file: 'reingest-under-a-reader.test.ts', seeds: [1] },
