@@ -115,7 +115,7 @@ type RouteFacts = {
   limits?: readonly RateLimited[];
   /** Of a JSON body; 1 MB when not given. */
   bodyLimitBytes?: number;
-  /** Problems beyond those that any route of its kind can answer with; for the OpenAPI document. */
+  /** Problems beyond those that follow from the route itself ({@link problemsOf} in route-problems.ts). */
   errors?: readonly ErrorCode[];
 };
 
