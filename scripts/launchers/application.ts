@@ -36,6 +36,7 @@ export function application(apiUrl: string, env: Record<string, string>): ChildS
       command: [process.execPath, join(ROOT, 'src', 'server.ts')],
       ...shared,
       isReady: () => answersOk(`${apiUrl}/healthz`),
+      restartIfSilent: true,
     },
   ];
 }

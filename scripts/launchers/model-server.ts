@@ -33,6 +33,7 @@ export function modelServer(options: ModelServerOptions): ChildSpec {
     stopTimeoutMs: 5_000,
     readyTimeoutMs: 60_000,
     isReady: () => answersOk(`http://127.0.0.1:${port}/health`),
+    restartIfSilent: true,
   };
 }
 

@@ -24,6 +24,7 @@ export function qdrantFacade({ toolsDir, dataDir, port, apiKey = null }: QdrantF
     stopTimeoutMs: 5_000,
     readyTimeoutMs: 60_000,
     isReady: () => answersOk(`${qdrantUrl(port)}/readyz`),
+    restartIfSilent: true,
   };
 }
 

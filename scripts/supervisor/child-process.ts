@@ -72,7 +72,8 @@ function tail(path: string, from: number): string[] {
   const file = openSync(path, 'r');
   try {
     const end = fstatSync(file).size;
-    const start = Math.max(from, end - TAIL_BYTES);
+    // A log that was emptied meanwhile is shorter than it was at the start.
+    const start = Math.max(end < from ? 0 : from, end - TAIL_BYTES);
     const buffer = Buffer.alloc(end - start);
     readSync(file, buffer, 0, buffer.length, start);
     const lines = buffer.toString('utf8').split('\n');

@@ -12,6 +12,8 @@ export type ChildSpec = {
   /** After this the whole process group is killed. */
   stopTimeoutMs: number;
   readyTimeoutMs: number;
-  /** Asked again and again until it answers true; a rejection means "not yet". */
+  /** Asked again and again until it answers true, and every few seconds from then on; a rejection means "not yet". */
   isReady: () => Promise<boolean>;
+  /** Ends it when it has been ready and answers nothing for long: it hangs. Without it that is only told. */
+  restartIfSilent?: boolean;
 };

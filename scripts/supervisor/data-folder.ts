@@ -1,11 +1,12 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { processStart, takeLock } from '../bootstrap/process-lock.mjs';
+import { boundLog } from './bounded-log.ts';
 import { signalGroup } from './child-process.ts';
+import { whyNotWritable } from './file-failure.ts';
 import { StartFailure } from './start-failure.ts';
 
-const LOG_BYTES_KEPT = 5 * 1024 * 1024;
 const STALE_STOP_MS = 5_000;
 
 /** A process as it can be recognised later: a pid alone may belong to a stranger by then. */
@@ -14,6 +15,8 @@ type ChildRecord = { name: string; pid: number; start: string; stopSignal: 'SIGT
 /** The folder that one supervisor owns while it lives: `run/` says who runs, `logs/` what they said. */
 export type DataFolder = {
   logPath: (name: string) => string;
+  /** Cuts the log when it has grown large; some older parts of it are kept. */
+  boundLog: (name: string) => void;
   /** Remembers the living children for the sweep of a later supervisor. */
   record: (children: Iterable<{ name: string; pid: number; stopSignal: 'SIGTERM' | 'SIGINT' }>) => void;
   release: () => void;
@@ -24,33 +27,46 @@ export type DataFolder = {
  * @throws StartFailure when a living supervisor owns it, or it cannot be made
  */
 export async function openDataFolder(path: string): Promise<DataFolder> {
-  try {
-    makeFolder(join(path, 'logs'));
-  } catch (error) {
-    throw new StartFailure(`DATA_DIR: ${error instanceof Error ? error.message : error}`);
-  }
-  const lock = takeLock(join(path, 'run', 'supervisor.lock'));
+  const lock = lockFolder(path);
   if ('heldBy' in lock) {
     throw new StartFailure(`${path} is in use by process ${lock.heldBy}: stop it first, or set another DATA_DIR.`);
   }
   const recordPath = join(path, 'run', 'children.json');
   await Promise.all(readRecords(recordPath).map(endStale));
 
+  const logPath = (name: string) => join(path, 'logs', `${name}.log`);
+
   return {
-    logPath: (name) => freshLog(join(path, 'logs', `${name}.log`)),
+    logPath,
+    boundLog: (name) => boundLog(logPath(name)),
     record: (children) => {
       const records = [...children].flatMap(({ name, pid, stopSignal }) => {
         const start = processStart(pid);
         return start === null ? [] : [{ name, pid, start, stopSignal }];
       });
-      writeFileSync(`${recordPath}.new`, JSON.stringify(records));
-      renameSync(`${recordPath}.new`, recordPath);
+      try {
+        writeFileSync(`${recordPath}.new`, JSON.stringify(records));
+        renameSync(`${recordPath}.new`, recordPath);
+      } catch (error) {
+        // A full disk ends no service. What a later sweep would miss, the kernel ends with its parent.
+        if (whyNotWritable(error) === null) throw error;
+      }
     },
     release: () => {
       rmSync(recordPath, { force: true });
       lock.release();
     },
   };
+}
+
+function lockFolder(path: string): ReturnType<typeof takeLock> {
+  try {
+    makeFolder(join(path, 'logs'));
+    return takeLock(join(path, 'run', 'supervisor.lock'));
+  } catch (error) {
+    const reason = whyNotWritable(error) ?? (error instanceof Error ? error.message : String(error));
+    throw new StartFailure(`DATA_DIR: ${path} cannot be used: ${reason}.`);
+  }
 }
 
 /** With its parents. Node's own way of doing so never returns where the system refuses a folder as if it had no parent. */
@@ -71,10 +87,4 @@ async function endStale({ pid, start, stopSignal }: ChildRecord): Promise<void> 
   for (const deadline = Date.now() + STALE_STOP_MS; isAlive() && Date.now() < deadline; ) await delay(20);
   signalGroup(pid, 'SIGKILL');
   while (isAlive()) await delay(20);
-}
-
-/** One older log is kept, so that a log grows without bound only within one long run. */
-function freshLog(path: string): string {
-  if (existsSync(path) && statSync(path).size > LOG_BYTES_KEPT) renameSync(path, `${path}.1`);
-  return path;
 }

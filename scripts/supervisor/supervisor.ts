@@ -3,6 +3,7 @@ import { type RunningChild, startChild } from './child-process.ts';
 import type { ChildSpec } from './child-spec.ts';
 import { openDataFolder } from './data-folder.ts';
 import { StartFailure } from './start-failure.ts';
+import { createDiskWatch, USUAL_WATCH, type WatchPolicy, watchChild } from './watch.ts';
 
 const PROBE_INTERVAL_MS = 50;
 
@@ -19,7 +20,9 @@ const DEFAULT_RESTARTS: RestartPolicy = { firstDelayMs: 250, fatalDeaths: 3, win
 
 export type Supervisor = {
   /** Starts the children side by side; settles when all are ready, rejects like `failed`. */
-  start: (specs: readonly ChildSpec[]) => Promise<void>;
+  start: (specs: readonly ChildSpec[], onReady?: (name: string) => void) => Promise<void>;
+  /** Where a child's output is. */
+  logPath: (name: string) => string;
   /** Rejects with a StartFailure when a child can not be kept running; otherwise pending. */
   failed: Promise<never>;
   /** Ends the children, those started last first, and gives the data folder back. Safe to call again. */
@@ -28,15 +31,17 @@ export type Supervisor = {
 
 /**
  * Keeps a set of processes running on one data folder. A child that dies is started again on the same data and port;
- * one that dies before it was ever ready, or too often, fails the whole, with its last lines.
+ * one that dies before it was ever ready, or too often, fails the whole, with its last lines. One that hangs is told of,
+ * as is a full disk, and logs are kept to a size.
  * @throws StartFailure when another supervisor owns the folder
  */
 export async function openSupervisor(options: {
   dataDir: string;
   log: (line: string) => void;
   restarts?: RestartPolicy;
+  watch?: WatchPolicy;
 }): Promise<Supervisor> {
-  const { dataDir, log, restarts = DEFAULT_RESTARTS } = options;
+  const { dataDir, log, restarts = DEFAULT_RESTARTS, watch = USUAL_WATCH } = options;
   const folder = await openDataFolder(dataDir);
   const stages: { spec: ChildSpec; loop: Promise<void> }[][] = [];
   const running = new Map<ChildSpec, RunningChild>();
@@ -45,6 +50,11 @@ export async function openSupervisor(options: {
   // Whoever awaits `start` or `failed` sees the failure; nobody has to.
   failure.promise.catch(() => undefined);
   let stopped: Promise<void> | undefined;
+  const lookAtDisk = createDiskWatch(dataDir, watch, log);
+  const upkeep = setInterval(() => {
+    for (const { name } of running.keys()) folder.boundLog(name);
+    lookAtDisk().catch(() => undefined);
+  }, watch.intervalMs);
 
   function track(spec: ChildSpec, child: RunningChild | null): void {
     if (child === null) running.delete(spec);
@@ -56,11 +66,15 @@ export async function openSupervisor(options: {
     let deaths: number[] = [];
     let wasReady = false;
     while (!stopping.signal.aborted) {
+      folder.boundLog(spec.name);
       const child = startChild(spec, folder.logPath(spec.name));
       track(spec, child);
       const beginning = await becomesReady(spec, child);
       if (beginning === 'ready' && wasReady) log(`${spec.name} is back.`);
-      if (beginning === 'ready') onReady();
+      if (beginning === 'ready') {
+        onReady();
+        void watchChild(spec, child, { policy: watch, log });
+      }
       if (beginning === 'late') await child.stop();
       const end = await child.ended;
       track(spec, null);
@@ -71,11 +85,13 @@ export async function openSupervisor(options: {
       const now = Date.now();
       deaths = [...deaths.filter((death) => now - death < restarts.windowMs), now];
       const lines = child.lastLines().map((line) => `  ${line}`);
-      if (!wasReady)
-        throw new StartFailure([`${spec.name} ended before it was ready (${reason}).`, ...lines].join('\n'));
+      const fatal = (how: string) => {
+        const where = `The end of ${folder.logPath(spec.name)}:`;
+        return new StartFailure([`${spec.name} ended ${how} (${reason}). ${where}`, ...lines].join('\n'));
+      };
+      if (!wasReady) throw fatal('before it was ready');
       if (deaths.length >= restarts.fatalDeaths) {
-        const times = `${deaths.length} times within ${restarts.windowMs / 1000} s`;
-        throw new StartFailure([`${spec.name} ended ${times} (${reason}).`, ...lines].join('\n'));
+        throw fatal(`${deaths.length} times within ${restarts.windowMs / 1000} s`);
       }
       log([`${spec.name} ended (${reason}) and is started again. Its last lines:`, ...lines].join('\n'));
       const delayMs = restarts.firstDelayMs * 4 ** (deaths.length - 1);
@@ -85,6 +101,7 @@ export async function openSupervisor(options: {
 
   async function stopAll(): Promise<void> {
     stopping.abort();
+    clearInterval(upkeep);
     for (const stage of stages.toReversed()) {
       await Promise.all(stage.map(({ spec }) => running.get(spec)?.stop()));
       await Promise.allSettled(stage.map(({ loop }) => loop));
@@ -94,11 +111,13 @@ export async function openSupervisor(options: {
 
   return {
     failed: failure.promise,
-    start: async (specs) => {
+    logPath: folder.logPath,
+    start: async (specs, onReady) => {
       const ready = specs.map(() => Promise.withResolvers<void>());
       stages.push(
         specs.map((spec, index) => {
           const loop = keepRunning(spec, () => ready[index]?.resolve());
+          void ready[index]?.promise.then(() => onReady?.(spec.name));
           loop.catch(failure.reject);
           return { spec, loop };
         }),

@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,6 +11,7 @@ import type { ChildSpec } from '../../scripts/supervisor/child-spec.ts';
 import { checkPortsAreFree, findFreePorts } from '../../scripts/supervisor/ports.ts';
 import { StartFailure } from '../../scripts/supervisor/start-failure.ts';
 import { openSupervisor, type Supervisor } from '../../scripts/supervisor/supervisor.ts';
+import { USUAL_WATCH, type WatchPolicy } from '../../scripts/supervisor/watch.ts';
 
 const SUPERVISOR = new URL('../../scripts/supervisor/', import.meta.url).href;
 
@@ -30,9 +31,10 @@ describe('supervisor', () => {
     rmSync(dataDir, { recursive: true, maxRetries: 3 });
   });
 
-  async function open(): Promise<Supervisor> {
+  async function open(watched: Partial<WatchPolicy> = {}): Promise<Supervisor> {
     const restarts = { firstDelayMs: 5, fatalDeaths: 3, windowMs: 60_000 };
-    supervisor = await openSupervisor({ dataDir, log: (line) => lines.push(line), restarts });
+    const watch = { ...USUAL_WATCH, fullBelowBytes: 0, ...watched };
+    supervisor = await openSupervisor({ dataDir, log: (line) => lines.push(line), restarts, watch });
     return supervisor;
   }
 
@@ -81,7 +83,9 @@ describe('supervisor', () => {
     writeFileSync(join(dataDir, 'diary.end'), '');
     const failure = await failureOf(failed);
     expect(failure).to.be.instanceOf(StartFailure);
-    expect(failure.message).to.equal('api ended 3 times within 60 s (exit code 7).\n  no luck');
+    expect(failure.message).to.equal(
+      `api ended 3 times within 60 s (exit code 7). The end of ${dataDir}/logs/api.log:\n  no luck`,
+    );
     await stop();
     expect(processStart(Number(diary()[0]))).to.equal(null);
   });
@@ -89,13 +93,59 @@ describe('supervisor', () => {
   it('fails at once when a child dies before it was ever ready', async () => {
     const { start } = await open();
     const failure = await failureOf(start([child('api', 'echo bad setting >&2; exit 3'), child('worker', livesOn)]));
-    expect(failure.message).to.equal('api ended before it was ready (exit code 3).\n  bad setting');
+    expect(failure.message).to.equal(
+      `api ended before it was ready (exit code 3). The end of ${dataDir}/logs/api.log:\n  bad setting`,
+    );
   });
 
   it('fails when a child is not ready in time', async () => {
     const { start } = await open();
     const failure = await failureOf(start([child('api', 'exec sleep 60', { readyTimeoutMs: 100 })]));
     expect(failure.message).to.match(/^api ended before it was ready \(no answer within 0.1 s\)/);
+  });
+
+  it('says which children are ready, one by one', async () => {
+    const { start } = await open();
+    const told: string[] = [];
+    const slow = child('slow', `until [ -e "$DIARY.go" ]; do sleep 0.01; done; ${livesOn}`);
+    await start([slow, child('quick', livesOn)], (name) => {
+      told.push(name);
+      writeFileSync(join(dataDir, 'diary.go'), '');
+    });
+    expect(told).to.deep.equal(['quick', 'slow']);
+  });
+
+  it('tells of a child that does not answer any more, and ends one that hangs', async () => {
+    const { start } = await open({ intervalMs: 20, silentAfter: 2, hangsAfter: 4 });
+    const hangs = `trap '' TERM; echo $$ >> "$DIARY"; touch "$READY"; sleep 60 & wait; wait`;
+    const once = child('once', livesOn);
+    await start([child('api', hangs, { restartIfSilent: true, stopTimeoutMs: 50 }), once]);
+    rmSync(ready('once'));
+    await until(() => lines.includes('once does not answer.'));
+    rmSync(ready('api'));
+    await until(() => lines.includes('api is back.'));
+    writeFileSync(ready('once'), '');
+    await until(() => lines.includes('once answers again.'));
+    const ofApi = lines.filter((line) => line.startsWith('api'));
+    expect(ofApi.slice(0, 2)).to.deep.equal(['api does not answer.', 'api hangs and is ended.']);
+    expect(ofApi[2]).to.include('api ended (SIGKILL) and is started again.');
+  });
+
+  it('says when the disk is full', async () => {
+    await open({ intervalMs: 5, fullBelowBytes: Number.MAX_SAFE_INTEGER });
+    await until(() => lines.length > 0);
+    expect(lines[0]).to.match(/^The disk of \S+ is full \(\d+ MB free\): uploads are refused/);
+  });
+
+  it('keeps the logs to a size while their processes write', async () => {
+    const { start } = await open({ intervalMs: 20 });
+    const log = join(dataDir, 'logs', 'api.log');
+    const writes = `touch "$READY"; i=0; while sleep 0.01; do i=$((i+1)); printf "%01000000d end $i\n" 0; done`;
+    await start([child('api', writes)]);
+    await until(() => existsSync(`${log}.3`));
+    await until(() => statSync(log).size < 5e6);
+    expect(readdirSync(join(dataDir, 'logs')).filter((name) => !name.endsWith('.new'))).to.have.length(4);
+    expect(readFileSync(`${log}.1`).at(-1)).to.equal('\n'.charCodeAt(0));
   });
 
   it('kills a child that does not end when asked, and all that it started', async () => {
@@ -112,6 +162,18 @@ describe('supervisor', () => {
     expect(failure.message).to.equal(
       `${dataDir} is in use by process ${process.pid}: stop it first, or set another DATA_DIR.`,
     );
+  });
+
+  it('says in plain words why a data folder cannot be used', async () => {
+    writeFileSync(join(dataDir, 'file'), '');
+    for (const [folder, reason] of [
+      [join(dataDir, 'file'), 'it, or a folder above it, is a file'],
+      ['/proc/acs', 'No such|read-only|may not write'],
+    ]) {
+      const failure = await failureOf(openSupervisor({ dataDir: folder ?? '', log: () => undefined }));
+      expect(failure).to.be.instanceOf(StartFailure);
+      expect(failure.message).to.match(new RegExp(`^DATA_DIR: ${folder} cannot be used: .*(${reason})`, 'i'));
+    }
   });
 
   it('ends what an earlier supervisor left behind, but no stranger', async () => {

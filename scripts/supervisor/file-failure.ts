@@ -1,0 +1,14 @@
+const REASONS: Record<string, string> = {
+  EROFS: 'it is on a file system that is read-only',
+  EACCES: 'this user may not write there',
+  EPERM: 'this user may not write there',
+  ENOTDIR: 'it, or a folder above it, is a file',
+  EEXIST: 'it, or a folder above it, is a file',
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'the disk quota of this user is used up',
+};
+
+/** Why a folder cannot be written, in plain words; null for what is no such failure. */
+export function whyNotWritable(error: unknown): string | null {
+  return error instanceof Error && 'code' in error ? (REASONS[String(error.code)] ?? null) : null;
+}
