@@ -37,8 +37,14 @@ export async function publishAgent(client: ApiClient, fields: Record<string, unk
 }
 
 /** Makes a document of a text and waits until its chunks can be found. */
-export async function ingestText(client: ApiClient, name: string, content: string): Promise<string> {
-  const { body } = await client.post('/documents/paste', { name, content, source_format: 'markdown' }, 201);
+export async function ingestText(
+  client: ApiClient,
+  name: string,
+  content: string,
+  fields: object = {},
+): Promise<string> {
+  const sent = { name, content, source_format: 'markdown', ...fields };
+  const { body } = await client.post('/documents/paste', sent, 201);
   const { id, embedding_job_id } = body as { id: string; embedding_job_id: string };
   await untilRun(client, embedding_job_id, 'succeeded');
   return id;

@@ -1,0 +1,110 @@
+import { expect } from 'chai';
+import { memberListSchema } from '#src/modules/members/members.schema.ts';
+import { auditEntries } from '#test/support/audit-entries.ts';
+import type { Member } from '#test/support/client.ts';
+import { createTeam, signUpColleague } from '#test/support/colleague.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
+
+const path = (userId: string) => `/entity/users/${userId}/disable`;
+
+describe('POST /entity/users/{user_id}/disable', () => {
+  let shared: Stack;
+  let ada: Member;
+  let grace: Member;
+  beforeEach(async () => {
+    shared = await stack();
+    ada = await shared.signUp();
+    grace = await signUpColleague(shared, ada);
+  });
+
+  it('204: ends all sessions, and lets the user open no other', async () => {
+    const { password, email } = grace;
+    await grace.get('/folders', 200);
+    await ada.post(path(grace.userId), {}, 204);
+    expect((await grace.get('/folders', 401)).body).to.include({ code: 'invalid_token' });
+    const refresh = { refresh_token: grace.refreshToken };
+    await shared.anonymous.post('/auth/refresh_tokens', refresh, 401);
+    const { body } = await shared.anonymous.post('/auth/login', { username: email, password }, 403);
+    expect(body).to.include({ code: 'account_disabled' });
+  });
+
+  it('204: and again, which changes nothing', async () => {
+    await ada.post(path(grace.userId), {}, 204);
+    await ada.post(path(grace.userId), {}, 204);
+    const entries = await auditEntries(shared, grace.userId);
+    expect(entries.map(({ actorId, action }) => [actorId, action])).to.deep.equal([
+      [ada.userId, 'member.added'],
+      [ada.userId, 'user.disabled'],
+    ]);
+  });
+
+  it('204: by a team admin for a member of his team', async () => {
+    const team = await createTeam(ada, [grace]);
+    const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
+    await lead.post(path(grace.userId), {}, 204);
+  });
+
+  it('401: without a token', async () => {
+    await shared.anonymous.post(path(grace.userId), {}, 401);
+  });
+
+  it('403: for members, for team admins beyond their team, and of oneself', async () => {
+    const team = await createTeam(ada);
+    const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
+    const admin = await signUpColleague(shared, ada, 'Admin', { is_admin: true });
+    for (const [by, target] of [
+      [grace, lead],
+      [lead, grace],
+      [lead, ada],
+      [lead, lead],
+      [admin, admin],
+    ] as const) {
+      expect((await by.post(path(target.userId), {}, 403)).body).to.include({ code: 'forbidden' });
+    }
+  });
+
+  it('404: for nobody, and for somebody of another organization', async () => {
+    const eve = await shared.signUp('Eve');
+    for (const id of [crypto.randomUUID(), eve.userId, '7']) {
+      expect((await ada.post(path(id), {}, 404)).body).to.include({ code: 'user_not_found' });
+    }
+    await eve.get('/folders', 200);
+  });
+
+  it('409: for the last admin', async () => {
+    expect((await ada.post(path(ada.userId), {}, 409)).body).to.include({ code: 'last_org_admin' });
+  });
+
+  it('409: to one of two admins who disable each other at once', async () => {
+    await ada.patch(`/entity/members/${grace.userId}/org-admin`, { is_org_admin: true }, 200);
+    const disable = (by: Member, target: Member) => by.raw(path(target.userId), { method: 'POST' });
+    const replies = await Promise.all([disable(ada, grace), disable(grace, ada)]);
+    // Who comes second is told that he is the last one, or that his session is over.
+    expect(replies.map(({ status }) => status).sort()[0]).to.equal(204);
+    expect([401, 409]).to.include(Math.max(...replies.map(({ status }) => status)));
+  });
+
+  it('leaves one admin of many who disable each other at once', async () => {
+    const others = await Promise.all(
+      Array.from({ length: 8 }, () => signUpColleague(shared, ada, 'Admin', { is_admin: true })),
+    );
+    const all = [ada, ...others];
+    const pairs = Array.from({ length: 32 }, (_, n) => [all[n % 9] ?? ada, all[(n * 5 + 1) % 9] ?? ada] as const);
+    const replies = await Promise.all(pairs.map(([by, target]) => by.raw(path(target.userId), { method: 'POST' })));
+    for (const { status } of replies) expect([204, 401, 403, 409]).to.include(status);
+    const { db } = shared.container;
+    const left = await db('memberships as m')
+      .join('users as u', 'u.id', 'm.userId')
+      .where({ 'm.orgId': ada.orgId, 'm.isOrgAdmin': true, 'u.disabledAt': null })
+      .select('u.id');
+    expect(left.length).to.be.at.least(1);
+  });
+
+  it('keeps the user and his places in teams', async () => {
+    const team = await createTeam(ada, [grace]);
+    await ada.post(path(grace.userId), {}, 204);
+    const { items } = memberListSchema.parse((await ada.get('/entity/members', 200)).body);
+    const listed = items.find(({ user_id }) => user_id === grace.userId);
+    expect(listed).to.deep.include({ disabled: true, teams: [{ team_id: team, is_team_admin: false }] });
+  });
+});

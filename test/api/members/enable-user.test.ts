@@ -1,0 +1,60 @@
+import { expect } from 'chai';
+import { auditEntries } from '#test/support/audit-entries.ts';
+import type { Member } from '#test/support/client.ts';
+import { createTeam, signUpColleague } from '#test/support/colleague.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
+
+const path = (userId: string) => `/entity/users/${userId}/enable`;
+
+describe('POST /entity/users/{user_id}/enable', () => {
+  let shared: Stack;
+  let ada: Member;
+  let grace: Member;
+  beforeEach(async () => {
+    shared = await stack();
+    ada = await shared.signUp();
+    grace = await signUpColleague(shared, ada);
+    await ada.post(`/entity/users/${grace.userId}/disable`, {}, 204);
+  });
+
+  it('204: lets the user sign in again; his old sessions stay ended', async () => {
+    await ada.post(path(grace.userId), {}, 204);
+    const { email, password, refreshToken } = grace;
+    await grace.get('/folders', 401);
+    await shared.anonymous.post('/auth/refresh_tokens', { refresh_token: refreshToken }, 401);
+    await shared.anonymous.post('/auth/login', { username: email, password }, 200);
+    expect((await auditEntries(shared, grace.userId)).at(-1)).to.include({ action: 'user.enabled' });
+  });
+
+  it('204: who is enabled stays so', async () => {
+    await ada.post(path(ada.userId), {}, 204);
+    expect(await auditEntries(shared, ada.userId)).to.have.length(1);
+  });
+
+  it('204: by a team admin for a member of his team', async () => {
+    const team = await createTeam(ada, [grace]);
+    const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
+    await lead.post(path(grace.userId), {}, 204);
+  });
+
+  it('401: without a token, and for who is disabled himself', async () => {
+    await shared.anonymous.post(path(grace.userId), {}, 401);
+    await grace.post(path(grace.userId), {}, 401);
+  });
+
+  it('403: for members, and for team admins beyond their team', async () => {
+    const team = await createTeam(ada);
+    const lead = await signUpColleague(shared, ada, 'Lead', { team_id: team, is_team_admin: true });
+    const member = await signUpColleague(shared, ada);
+    for (const by of [lead, member])
+      expect((await by.post(path(grace.userId), {}, 403)).body).include({ code: 'forbidden' });
+  });
+
+  it('404: for nobody, and for somebody of another organization', async () => {
+    const eve = await shared.signUp('Eve');
+    for (const id of [crypto.randomUUID(), '7']) {
+      expect((await ada.post(path(id), {}, 404)).body).to.include({ code: 'user_not_found' });
+    }
+    await eve.post(path(grace.userId), {}, 404);
+  });
+});

@@ -1,0 +1,55 @@
+import { expect } from 'chai';
+import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
+import { ask, ingestText, publishAgent } from '#test/support/chat-fixtures.ts';
+import type { Member } from '#test/support/client.ts';
+import { createTeam, signUpColleague } from '#test/support/colleague.ts';
+import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+
+describe('the documents of a team', function () {
+  this.timeout(60_000);
+  let stack: ScriptedStack;
+  let ada: Member;
+  let grace: Member;
+  let agent: string;
+  let team: string;
+  let plan: string;
+
+  before(async () => {
+    stack = await scriptedStack();
+    ada = await stack.signUp();
+    grace = await signUpColleague(stack, ada);
+    agent = await publishAgent(grace);
+    team = await createTeam(ada);
+    const folders = folderTreeNodeSchema.array().parse((await ada.get('/folders', 200)).body);
+    const root = folders.find(({ system_role }) => system_role === 'team_root')?.id;
+    await ingestText(grace, 'Own', 'The loan fee is one percent.');
+    plan = await ingestText(ada, 'Plan', 'The loan fee of the team is two percent.', { target_folder_id: root });
+  });
+
+  const answered = async (): Promise<string[]> => {
+    stack.model.behave(() => ({ kind: 'answer', text: 'It is one percent.' }));
+    await ask(grace, { agent_id: agent, message: 'What is the loan fee?' }, 201);
+    const prompt = stack.model.requests[0]?.messages.map((message) => message.content).join('\n') ?? '';
+    return [...prompt.matchAll(/<<[a-z0-9]+ \d+ \| ([^|]+) \| p\. \d+>>/g)].map((match) => match[1] ?? '').sort();
+  };
+  const member = () => `/entity/teams/${team}/members/${grace.userId}`;
+
+  it('answer who is taken into it, and no longer who is put out, with the next message', async () => {
+    expect(await answered()).to.deep.equal(['Own']);
+    await ada.put(member(), {}, 200);
+    expect(await answered()).to.deep.equal(['Own', 'Plan']);
+    expect(fullDocumentSchema.parse((await grace.get(`/documents/${plan}`, 200)).body).name).to.equal('Plan');
+    await ada.delete(member(), 204);
+    expect(await answered()).to.deep.equal(['Own']);
+    await grace.get(`/documents/${plan}`, 404);
+  });
+
+  it('answer nobody but org admins once the team is disabled', async () => {
+    await ada.put(member(), {}, 200);
+    await ada.delete(`/entity/teams/${team}`, 204);
+    expect(await answered()).to.deep.equal(['Own']);
+    await grace.get(`/documents/${plan}`, 404);
+    await ada.get(`/documents/${plan}`, 200);
+  });
+});
