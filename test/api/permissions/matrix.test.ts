@@ -3,6 +3,7 @@ import type { Access, Route } from '#src/http/route.ts';
 import { ask, ingestText, publishAgent } from '#test/support/chat-fixtures.ts';
 import { addMember, type Cast, createCast } from '#test/support/colleagues.ts';
 import { freshEmail } from '#test/support/fresh-email.ts';
+import { askRoute, bodiesOfRoutes, type Ids } from '#test/support/route-requests.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 
 type Caller = Exclude<keyof Cast, 'redTeamId'>;
@@ -42,11 +43,8 @@ const expected: Record<Exclude<Access, 'public'>, Verdict[]> = {
   'job:write': verdicts('ok', 403, 404, 'ok', 'ok', 404),
 };
 
-type Ids = Record<string, string>;
-
-/** How a route is asked. */
-type Request = {
-  body?: (ids: Ids) => object;
+/** What is special about asking a route. */
+type Special = {
   /** What the body names, where the path names nothing. */
   names?: Access;
   /** Another thing each time, of a route that takes it away. */
@@ -62,7 +60,7 @@ describe('who may do what: every route, asked by everybody', function () {
   /** What the parameters of paths stand for: the red team's, and the owner's own. */
   let shared: Ids;
   let personal: Ids;
-  let ragConfig: object;
+  let bodies: ReturnType<typeof bodiesOfRoutes>;
 
   before(async () => {
     stack = await scriptedStack();
@@ -77,7 +75,8 @@ describe('who may do what: every route, asked by everybody', function () {
     personal = await makeThings({ visibility: 'personal' });
     const ownRoot = await stack.container.db('folders').where({ ownerId: owner.userId }).first('id');
     personal.folder_id = ownRoot.id;
-    ragConfig = Object((await owner.get(`/rag/config/${shared.document_id}`, 200)).body).config;
+    const { body } = await owner.get(`/rag/config/${shared.document_id}`, 200);
+    bodies = bodiesOfRoutes('A loan.', Object(body).config);
   });
 
   async function makeThings(scope: Record<string, unknown>): Promise<Ids> {
@@ -122,83 +121,36 @@ describe('who may do what: every route, asked by everybody', function () {
     return { user_id: Object(body).user_id };
   }
 
-  const credentials = () => ({ email: freshEmail(), password: 'Correct-horse-1' });
-  const paste = { name: 'n', content: 'c', source_format: 'text' };
-  const form = (fields: Record<string, string>) => {
-    const body = new FormData();
-    for (const [name, value] of Object.entries(fields)) body.set(name, value);
-    body.set('file', new Blob(['text']), 'note.txt');
-    return body;
-  };
-
-  /** A route that takes no body and takes nothing away needs no line. */
-  const requests: Record<string, Request> = {
-    uploadDocument: { body: () => form({ ingest: 'false' }) },
-    pasteDocument: { body: () => paste },
-    changeDocument: { body: () => ({ name: 'Loans' }) },
+  const special: Record<string, Special> = {
     deleteDocument: { fresh: newDocument },
-    setRagConfig: { body: () => ragConfig },
-    ingestDocument: { body: () => ({}) },
-    previewChunks: { body: () => ({ content: 'A loan.' }) },
-    previewDocumentChunks: { body: () => ({}) },
-    createDraft: { body: () => ({}) },
-    commitVersion: { body: ({ version_id }) => ({ parent_version_id: version_id, force: true }) },
-    publishVersion: { body: ({ version_id }) => ({ version_id }) },
-    sendMessage: { body: ({ agent_id }) => ({ agent_id, message: 'How?' }), names: 'agent:read' },
-    streamMessage: { body: ({ agent_id }) => ({ agent_id, message: 'How?' }), names: 'agent:read' },
-    retryJobs: { body: () => ({ error_code: 'too_large' }) },
-    updateProfile: { body: () => ({ first_name: 'A' }) },
-    renameOrganization: { body: () => ({ name: 'Acme' }) },
-    createMember: { body: credentials },
-    createTeamMember: { body: credentials },
-    setOrgAdmin: { body: () => ({ is_org_admin: false }) },
-    updateUser: { body: () => ({ display_name: 'A' }) },
-    resetPassword: { body: () => ({ new_password: 'Correct-horse-2' }) },
-    createTeam: { body: () => ({ name: freshEmail() }) },
+    sendMessage: { names: 'agent:read' },
+    streamMessage: { names: 'agent:read' },
     disableTeam: {
       fresh: async () => {
         const { body } = await cast.orgAdmin.post('/entity/teams', { name: freshEmail() }, 201);
         return { team_id: Object(body).id };
       },
     },
-    addTeamMember: { body: () => ({}) },
-    setTeamAdmin: { body: () => ({ is_team_admin: false }) },
     removeTeamMember: { fresh: newMember },
-    changePassword: { body: () => ({ current_password: 'Correct-horse-1', new_password: 'Correct-horse-1' }) },
-    setPassword: { body: () => ({ password: 'Correct-horse-2' }) },
     removeMember: { fresh: newMember },
-    // Refused for what is missing: nobody leaves.
-    deleteAccount: { body: () => ({}) },
     deleteOrganization: { leaves: true },
   };
 
   async function answerOf(route: Route, caller: Caller, ids: Ids): Promise<number> {
-    const { body, fresh } = requests[route.operationId] ?? {};
-    const given = { ...ids, ...(await fresh?.()) };
-    const path = route.path.replaceAll(/:(\w+)/g, (_, name: string) => {
-      const id = given[name];
-      if (id === undefined) throw new Error(`${route.operationId}: nothing stands for :${name}`);
-      return id;
-    });
-    const sent = body?.(given);
-    const isForm = sent instanceof FormData;
+    const given = { ...ids, ...(await special[route.operationId]?.fresh?.()) };
     const leaving = new AbortController();
-    const response = await cast[caller].raw(path, {
-      method: route.method.toUpperCase(),
-      signal: leaving.signal,
-      ...(sent !== undefined && { body: isForm ? sent : JSON.stringify(sent) }),
-      ...(sent !== undefined && !isForm && { headers: { 'content-type': 'application/json' } }),
-    });
+    const body = bodies[route.operationId]?.(given);
+    const { status } = await askRoute(cast[caller], route, given, { body, signal: leaving.signal });
     // Nobody reads on: the answers of streams have begun.
     leaving.abort();
-    return response.status;
+    return status;
   }
 
   const verdictOf = (status: number): Verdict => (status === 401 || status === 403 || status === 404 ? status : 'ok');
 
   it('covers every route with a body', () => {
     const withBody = stack.routes.filter(({ body, access }) => body !== undefined && access !== 'public');
-    expect(Object.keys(requests)).to.include.members(withBody.map(({ operationId }) => operationId));
+    expect(Object.keys(bodies)).to.include.members(withBody.map(({ operationId }) => operationId));
   });
 
   it('answers 401 to a disabled user and to nobody, wherever a user is asked for', async () => {
@@ -218,7 +170,7 @@ describe('who may do what: every route, asked by everybody', function () {
   it('decides each of the others by what it names, of a team', async () => {
     const wrong: string[] = [];
     for (const route of stack.routes) {
-      const { names = route.access, leaves } = requests[route.operationId] ?? {};
+      const { names = route.access, leaves } = special[route.operationId] ?? {};
       if (names === 'public' || leaves) continue;
       for (const [index, caller] of callers.entries()) {
         // On a route that names nothing, an admin of another organization acts on that.
@@ -234,7 +186,7 @@ describe('who may do what: every route, asked by everybody', function () {
   it('shows what is personal to nobody but the owner', async () => {
     const wrong: string[] = [];
     for (const route of stack.routes) {
-      const { names = route.access, fresh } = requests[route.operationId] ?? {};
+      const { names = route.access, fresh } = special[route.operationId] ?? {};
       if (fresh !== undefined || !/^(folder|document|agent|draft|chat|job):/.test(names)) continue;
       for (const caller of callers) {
         const verdict = caller === 'owner' ? 'ok' : 404;

@@ -1,0 +1,125 @@
+import { expect } from 'chai';
+import { ask, ingestText, publishAgent } from '#test/support/chat-fixtures.ts';
+import type { Member } from '#test/support/client.ts';
+import { expectInvariants } from '#test/support/fault-case.ts';
+import { isFullRun, note } from '#test/support/fault-run.ts';
+import { askRoute, bodiesOfRoutes, type Ids } from '#test/support/route-requests.ts';
+import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+import { runSeed, seeded } from '#test/support/seeded.ts';
+
+const ORGANIZATIONS = 5;
+const REQUESTS = isFullRun ? 10_000 : 1_000;
+/** So many are under way at a time. */
+const CLIENTS = 4;
+
+/** Takes something away for good, or from the one who asks: what is left could not be asked any more. */
+const ending = new Set([
+  'logout',
+  'deleteOrganization',
+  'deleteAccount',
+  'removeMember',
+  'disableUser',
+  'resetPassword',
+]);
+/** Stays open for as long as its job. */
+const endless = new Set(['watchJob']);
+
+type Tenant = { member: Member; canary: string; ids: Ids };
+
+describe('F22: tenants that ask for each other’s things', function () {
+  this.timeout(isFullRun ? 1_800_000 : 240_000);
+  let stack: ScriptedStack;
+  let tenants: [Tenant, ...Tenant[]];
+  const random = seeded(runSeed);
+
+  before(async () => {
+    stack = await scriptedStack();
+    // Says all that it was shown, so that what retrieval lets through is in the answer.
+    stack.model.behave(({ messages }) => ({ kind: 'answer', text: messages.map(({ content }) => content).join('\n') }));
+    const all = await Promise.all(Array.from({ length: ORGANIZATIONS }, (_, index) => createTenant(index)));
+    tenants = all as [Tenant, ...Tenant[]];
+  });
+
+  /** An organization where everything says its canary. */
+  async function createTenant(index: number): Promise<Tenant> {
+    const canary = `canary${index}${crypto.randomUUID().slice(0, 8)}`;
+    const member = await stack.signUp(canary);
+    await stack.container.db('organizations').where({ id: member.orgId }).update({ name: canary, tier: 'max' });
+    const visibility = 'org_level';
+    const documentId = await ingestText(member, canary, `A loan of ${canary} is repaid month by month.`);
+    const { db } = stack.container;
+    const acl = [`user:${member.userId}`, `org:${member.orgId}`];
+    await db('documents').where({ id: documentId }).update({ acl });
+    const prompt = { agent_name: canary, agent_prompt: `You speak for ${canary}.`, visibility };
+    const agentId = await publishAgent(member, prompt);
+    const draft = Object((await member.post('/agent-drafts', { ...prompt, anchor_words: { loan: 5 } }, 201)).body);
+    const message = `How is a loan repaid, ${canary}?`;
+    const { chat_id } = await ask(member, { agent_id: agentId, message, visibility }, 201);
+    const chunks = Object((await member.get(`/documents/${documentId}/chunks`, 200)).body);
+    const team = Object((await member.post('/entity/teams', { name: canary }, 201)).body);
+    const credentials = { email: `${canary}@example.com`, password: 'Correct-horse-1', team_id: team.id };
+    const colleague = Object((await member.post('/entity/members', credentials, 201)).body);
+    const root = await db('folders').where({ orgId: member.orgId, systemRole: 'org_root' }).first('id');
+    const ids = {
+      document_id: documentId,
+      chunk_id: chunks.items[0].id,
+      agent_id: agentId,
+      draft_id: draft.id,
+      version_id: draft.head_version_id,
+      chat_id,
+      job_id: `ingest-${documentId}-1`,
+      folder_id: root.id,
+      team_id: team.id,
+      user_id: colleague.user_id,
+    };
+    return { member, canary, ids };
+  }
+
+  it(`${REQUESTS} requests: no word and no thing of another, and 404 for each id of another (I9)`, async () => {
+    const { body: config } = await tenants[0].member.get(`/rag/config/${tenants[0].ids.document_id}`, 200);
+    const bodies = bodiesOfRoutes('How is a loan repaid?', Object(config).config);
+    const routes = stack.routes.filter(
+      ({ access, operationId }) => access !== 'public' && !ending.has(operationId) && !endless.has(operationId),
+    );
+    const [first, ...others] = routes;
+    if (first === undefined) throw new Error('there are no routes');
+    const wrong: string[] = [];
+    const seen = { foreign: 0, own: 0 };
+
+    async function request(): Promise<void> {
+      const route = random.pick([first as NonNullable<typeof first>, ...others]);
+      const caller = random.pick(tenants);
+      const target = random.next() < 0.7 ? random.pick(tenants) : caller;
+      const isForeign = target !== caller;
+      // Of what takes something away, only that of others: it must not go.
+      if (!isForeign && (route.method === 'delete' || /disable|remove/.test(route.operationId))) return;
+      const response = await askRoute(caller.member, route, target.ids, {
+        body: bodies[route.operationId]?.(target.ids),
+      });
+      const text = await response.text();
+      const what = `${route.operationId} of ${tenants.indexOf(target)} by ${tenants.indexOf(caller)}: ${response.status}`;
+      seen[isForeign ? 'foreign' : 'own'] += 1;
+      if (response.status >= 500) wrong.push(what);
+      const namesForeign =
+        isForeign && (route.path.includes(':') || 'agent_id' in Object(bodies[route.operationId]?.(target.ids)));
+      if (namesForeign && response.status !== 404) wrong.push(what);
+      for (const other of tenants) {
+        if (other === caller) continue;
+        if (text.includes(other.canary)) wrong.push(`${what} says the canary of ${tenants.indexOf(other)}`);
+      }
+    }
+
+    const clients = Array.from({ length: CLIENTS }, async (_, client) => {
+      for (let done = client; done < REQUESTS; done += CLIENTS) await request();
+    });
+    await Promise.all(clients);
+    expect(wrong).deep.equal([]);
+    expect(Math.min(seen.foreign, seen.own)).above(REQUESTS / 10);
+    note(`${seen.foreign} requests about things of others, ${seen.own} about own ones`);
+    for (const { member, ids, canary } of tenants) {
+      const { body } = await member.get(`/documents/${ids.document_id}`, 200);
+      expect(Object(body).content).contain(canary);
+    }
+    await expectInvariants(stack);
+  });
+});

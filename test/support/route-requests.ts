@@ -1,0 +1,71 @@
+import type { Route } from '#src/http/route.ts';
+import type { ApiClient } from './client.ts';
+import { freshEmail } from './fresh-email.ts';
+
+/** What the parameters of paths stand for, by their names. */
+export type Ids = Record<string, string>;
+
+const credentials = () => ({ email: freshEmail(), password: 'Correct-horse-1' });
+
+/**
+ * A body that is right for each route that takes one. `word` is said wherever a text may stand, and `config` is a
+ * configuration of a document.
+ */
+export function bodiesOfRoutes(word: string, config: object): Record<string, (ids: Ids) => object> {
+  return {
+    uploadDocument: () => {
+      const form = new FormData();
+      form.set('ingest', 'false');
+      form.set('file', new Blob([word]), 'note.txt');
+      return form;
+    },
+    pasteDocument: () => ({ name: word, content: word, source_format: 'text' }),
+    changeDocument: () => ({ name: word }),
+    setRagConfig: () => config,
+    ingestDocument: () => ({}),
+    previewChunks: () => ({ content: word }),
+    previewDocumentChunks: () => ({}),
+    createDraft: () => ({ agent_prompt: word }),
+    commitVersion: ({ version_id }) => ({ parent_version_id: version_id, force: true }),
+    publishVersion: ({ version_id }) => ({ version_id }),
+    sendMessage: ({ agent_id }) => ({ agent_id, message: word }),
+    streamMessage: ({ agent_id }) => ({ agent_id, message: word }),
+    retryJobs: () => ({ error_code: 'too_large' }),
+    updateProfile: () => ({ first_name: word }),
+    renameOrganization: () => ({ name: word }),
+    createMember: credentials,
+    createTeamMember: credentials,
+    setOrgAdmin: () => ({ is_org_admin: false }),
+    updateUser: () => ({ display_name: word }),
+    resetPassword: () => ({ new_password: 'Correct-horse-2' }),
+    createTeam: () => ({ name: freshEmail() }),
+    addTeamMember: () => ({}),
+    setTeamAdmin: () => ({ is_team_admin: false }),
+    changePassword: () => ({ current_password: 'Correct-horse-1', new_password: 'Correct-horse-1' }),
+    setPassword: () => ({ password: 'Correct-horse-2' }),
+    // Refused for what is missing: nobody leaves.
+    deleteAccount: () => ({}),
+  };
+}
+
+/** Asks a route about these things. */
+export function askRoute(
+  client: ApiClient,
+  route: Route,
+  ids: Ids,
+  options: { body?: object | undefined; signal?: AbortSignal } = {},
+): Promise<Response> {
+  const path = route.path.replaceAll(/:(\w+)/g, (_, name: string) => {
+    const id = ids[name];
+    if (id === undefined) throw new Error(`${route.operationId}: nothing stands for :${name}`);
+    return id;
+  });
+  const { body, signal } = options;
+  const isForm = body instanceof FormData;
+  return client.raw(path, {
+    method: route.method.toUpperCase(),
+    ...(signal && { signal }),
+    ...(body !== undefined && { body: isForm ? body : JSON.stringify(body) }),
+    ...(body !== undefined && !isForm && { headers: { 'content-type': 'application/json' } }),
+  });
+}
