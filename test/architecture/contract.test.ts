@@ -1,0 +1,78 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { listErrors } from '#src/errors.ts';
+import type { Route } from '#src/http/route.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
+
+/** The sections of the contract that are complete: every answer of theirs has a test through HTTP. */
+const completePaths = /^\/(auth|entity)\//;
+
+/** What is tested once for all routes. */
+const general = new Set([429, 500, 503]);
+
+/** Lines of the contract that name no endpoint of their own, and words of the tests that hold them. */
+const rules: Record<string, string> = {
+  '§2.1 needs_profile_completion is true until both names are there':
+    '200: completes a profile, and a blank name takes that away',
+  '§2.8 membership': '200: his live teams, and which of them he administers',
+  '§2.8 member list with member_limit':
+    '200: everybody of the organization in the order in which they came, to each of them',
+  '§5.1 access tokens are RS256 JWTs with org_id, team_ids and admin flags': '200 lets others check our tokens',
+  '§5.2 refresh tokens are rotated on every use': '200 gives a new pair',
+  '§5.2 refresh tokens are revoked on logout': '204 revokes the refresh token',
+  '§5.2 refresh tokens are revoked on a change of the password':
+    '204: every refresh token is revoked, that of the caller too',
+  '§5.5 password rule': '422 for a password against the rule, naming each part of it',
+  '§5.6 emails are trimmed and lowercased': '200 for the right password, whatever the case and spaces of the email',
+  '§5.7 roles': 'decides each of the others by what it names, of a team',
+  '§7 403 for an admin-only operation by a non-admin': 'decides each of the others by what it names, of a team',
+  '§7, §8 429 for sign-ins, by IP and email':
+    'count each address and each email by itself, and one address over all emails',
+  '§8 password length': '204 for a change to a password of 128 characters, however they are written',
+  '§8 member count by tier': 'exactly over the limit of',
+};
+
+describe('the contract', () => {
+  let api: Stack;
+  before(async () => {
+    api = await stack();
+  });
+
+  const folder = join(import.meta.dirname, '..');
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts') && !name.startsWith('architecture'))
+    .map((name) => readFileSync(join(folder, name), 'utf8'));
+  const titles = files.flatMap((text) =>
+    [...text.matchAll(/\bit\(\s*(['`])(.+?)\1/g)].map(([, , title = '']) => title),
+  );
+
+  const statusOf = new Map(listErrors().map(({ code, status }) => [code, status]));
+
+  const lineOf = ({ method, path }: Route) =>
+    `${method.toUpperCase()} ${path.replaceAll(/:(\w+)/g, (_, name: string) => `{${name}}`)}`;
+
+  function statusesOf({ access, responses, errors = [] }: Route): number[] {
+    const declared = [...Object.keys(responses).map(Number), ...errors.map((code) => statusOf.get(code) ?? 0)];
+    return [...new Set(access === 'public' ? declared : [...declared, 401])].filter((status) => !general.has(status));
+  }
+
+  it('has a suite for each line of its complete sections, with a test for each answer', () => {
+    const missing = api.routes
+      .filter(({ path }) => completePaths.test(path))
+      .flatMap((route) => {
+        const line = lineOf(route);
+        const suite = files.find((text) => text.includes(`describe('${line}'`));
+        if (suite === undefined) return [`${line} has no suite`];
+        const isTested = (status: number) => new RegExp(`\\bit\\(\\s*['\`]${status}\\b`).test(suite);
+        return statusesOf(route).flatMap((status) => (isTested(status) ? [] : [`${line} has no test of ${status}`]));
+      });
+    expect(missing).deep.equal([]);
+  });
+
+  for (const [rule, title] of Object.entries(rules)) {
+    it(`has a test of ${rule}`, () => {
+      expect(titles.some((found) => found.includes(title))).equal(true);
+    });
+  }
+});
