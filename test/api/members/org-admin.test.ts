@@ -4,6 +4,7 @@ import { auditEntries } from '#test/support/audit-entries.ts';
 import { badSwitches, eachBad } from '#test/support/bad-fields.ts';
 import type { Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
+import { eventually } from '#test/support/eventually.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 const path = (userId: string) => `/entity/members/${userId}/org-admin`;
@@ -38,6 +39,16 @@ describe('PATCH /entity/members/{user_id}/org-admin', () => {
       [ada.userId, 'member.role_changed', { is_org_admin: true }],
       [grace.userId, 'member.role_changed', { is_org_admin: false }],
     ]);
+  });
+
+  it('200: a role that another process has taken counts within seconds', async () => {
+    await set(ada, grace.userId, true);
+    await grace.patch('/entity/org', { name: 'Ours' }, 200);
+    await shared.container.db('memberships').where({ userId: grace.userId }).update({ isOrgAdmin: false });
+    await eventually(async () => {
+      const reply = await grace.raw('/entity/org', { method: 'PATCH' });
+      return reply.status === 403 || undefined;
+    });
   });
 
   it('200: changes nothing the second time', async () => {
@@ -77,6 +88,15 @@ describe('PATCH /entity/members/{user_id}/org-admin', () => {
     const replies = await Promise.all([ada.raw(path(grace.userId), demotion), grace.raw(path(ada.userId), demotion)]);
     expect(replies.map(({ status }) => status).sort()).to.deep.equal([200, 409]);
     expect(await admins(ada)).to.have.length(1);
+  });
+
+  it('409: or a session that is over, to one of two admins of whom one demotes and the other disables', async () => {
+    await set(ada, grace.userId, true);
+    const disabling = grace.raw(`/entity/users/${ada.userId}/disable`, { method: 'POST' });
+    const [demoted, disabled] = await Promise.all([ada.raw(path(grace.userId), demotion), disabling]);
+    const outcomes = [demoted.status === 200, disabled.status === 204];
+    expect(outcomes.filter(Boolean)).to.have.length(1);
+    expect(await admins(demoted.status === 200 ? ada : grace)).to.have.length(1);
   });
 
   it('409: to the last of many who give up the role at once', async () => {
