@@ -51,7 +51,7 @@ export async function startProduct(chosenSettings: Record<string, string> = {}):
     await supervisor.stop();
     await rm(dataDir, { recursive: true, force: true });
   };
-  const { apiUrl } = await startEmbedded(settings, supervisor).catch(async (error: unknown) => {
+  const { apiUrl } = await startEmbedded(settings, supervisor, () => undefined).catch(async (error: unknown) => {
     await stopEmbedded();
     throw error;
   });

@@ -1,16 +1,16 @@
 // `npm run demo [-- --fast --model --ask "question" … file …]`: the main job on real files, seen from outside, and then it keeps serving.
-import { access, writeFile } from 'node:fs/promises';
+import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
 import { frequentWords } from './demo/anchor-words.ts';
 import { type ApiClient, createApiClient } from './demo/api-client.ts';
 import { chooseChatModel } from './demo/choose-chat-model.ts';
+import { signIn } from './demo/demo-account.ts';
 import { createNarrator, type Narrator } from './demo/narrator.ts';
 import { makeSampleDocuments } from './demo/sample-documents.ts';
 import { type Agent, ask, ingest, publishAgent } from './demo/story.ts';
 import { type EmbeddedAddresses, readyText, startEmbedded } from './embedded-mode.ts';
-import { newPassword } from './secrets.ts';
 import { readStartSettings } from './settings.ts';
 import { exitAfter, runUntilStopped } from './supervisor/run-until-stopped.ts';
 import { StartFailure } from './supervisor/start-failure.ts';
@@ -40,12 +40,14 @@ await exitAfter(async () => {
   return runUntilStopped({
     dataDir: settings.dataDir,
     log: (line) => console.error(line),
-    work: async (supervisor) => {
-      narrator.line('Starting Postgres, Temporal, the model server, the workers and the API …');
-      const addresses = await startEmbedded(settings, supervisor);
+    work: async (supervisor, _ending, serves) => {
+      const addresses = await startEmbedded(settings, supervisor, narrator.line);
       narrator.note(`ready after ${(performance.now() / 1000).toFixed(1)} s`);
-      await tell({ narrator, addresses, dataDir: settings.dataDir, files: positionals, questions: values.ask });
+      const { dataDir } = settings;
+      const goOn = await tell({ narrator, addresses, dataDir, files: positionals, questions: values.ask });
+      serves();
       narrator.line(readyText('goes on serving', settings, addresses));
+      if (process.stdin.isTTY && goOn !== null) void goOn();
       return supervisor.failed;
     },
   });
@@ -59,18 +61,19 @@ async function checkReadable(files: string[]): Promise<void> {
   }
 }
 
+/** @returns how the reader may go on; null when there is nothing to ask about */
 async function tell(options: {
   narrator: Narrator;
   addresses: EmbeddedAddresses;
   dataDir: string;
   files: string[];
   questions: string[];
-}): Promise<void> {
+}): Promise<(() => Promise<never>) | null> {
   const { narrator, addresses, dataDir } = options;
   const samples = options.files.length === 0;
   const files = samples ? await makeSampleDocuments(path.join(dataDir, 'demo')) : options.files;
   const accountFile = path.join(dataDir, 'demo-account.json');
-  const { api, email } = await signUp(createApiClient(addresses.apiUrl), accountFile);
+  const { api, email } = await signIn(createApiClient(addresses.apiUrl), accountFile);
 
   narrator.heading(`Documents (${files.length})`);
   const documentIds: string[] = [];
@@ -81,7 +84,7 @@ async function tell(options: {
 
   if (documentIds.length === 0) {
     narrator.note('No document was ingested, so there is nothing to ask about.');
-    return;
+    return null;
   }
 
   narrator.heading('Agent');
@@ -97,18 +100,8 @@ async function tell(options: {
   }
   narrator.heading('Sign in');
   narrator.line(`  POST /auth/login with ${email}; the password is in ${path.relative('.', accountFile)}`);
-  if (process.stdin.isTTY && chatId !== null) void converse(api, narrator, agent, chatId, documentIds);
-}
-
-/** Each run has an organization of its own, so that runs do not see each other's documents or use up its limits. */
-async function signUp(api: ApiClient, accountFile: string): Promise<{ api: ApiClient; email: string }> {
-  const account = { email: `demo-${Date.now()}@example.com`, password: newPassword() };
-  const { access_token } = await api.post<{ access_token: string }>('/auth/register', {
-    ...account,
-    display_name: 'Demo',
-  });
-  await writeFile(accountFile, JSON.stringify(account, null, 2), { mode: 0o600 });
-  return { api: api.as(access_token), email: account.email };
+  const chat = chatId;
+  return chat === null ? null : () => converse(api, narrator, agent, chat, documentIds);
 }
 
 /** An agent whose topic is what the documents speak of most. */
@@ -126,7 +119,7 @@ async function converse(
   agent: Agent,
   chatId: string,
   documentIds: string[],
-): Promise<void> {
+): Promise<never> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   terminal.on('SIGINT', () => process.kill(process.pid, 'SIGINT'));
   for (;;) {

@@ -3,12 +3,13 @@ import { migrate } from '#src/adapters/postgres/migrate.ts';
 import { ConfigError, loadConfig } from '#src/config.ts';
 import { isInstalled } from '../services/model-server/model-files.ts';
 import { qwenCoder } from '../services/model-server/model-manifest.ts';
+import { checkAddresses } from './addresses.ts';
 import { applicationEnvironment, DATABASE } from './application-environment.ts';
 import { application, untilServing } from './launchers/application.ts';
 import { modelServer } from './launchers/model-server.ts';
 import { ensureDatabase, postgresUrl, preparePostgres } from './launchers/postgres.ts';
 import { qdrantFacade } from './launchers/qdrant.ts';
-import { temporalServer } from './launchers/temporal.ts';
+import { temporalProgram, temporalServer } from './launchers/temporal.ts';
 import { openSecrets, type Secrets } from './secrets.ts';
 import type { StartSettings } from './settings.ts';
 import type { ChildSpec } from './supervisor/child-spec.ts';
@@ -19,19 +20,30 @@ import type { Supervisor } from './supervisor/supervisor.ts';
 /** Where the started service can be reached, and which models it asks. */
 export type EmbeddedAddresses = { apiUrl: string; temporalUiUrl: string | null; models: string[] };
 
-/** Starts what no setting replaces, migrates, starts worker and API, and answers once requests are served. */
-export async function startEmbedded(chosen: StartSettings, supervisor: Supervisor): Promise<EmbeddedAddresses> {
+/**
+ * Starts what no setting replaces, migrates, starts worker and API, and answers once requests are served.
+ * @param say tells whoever waits what is there already
+ */
+export async function startEmbedded(
+  chosen: StartSettings,
+  supervisor: Supervisor,
+  say: (line: string) => void,
+): Promise<EmbeddedAddresses> {
   const settings = { ...chosen, chatModel: chosen.chatModel ?? localChatModel(chosen) };
   const secrets = await openSecrets(settings.dataDir, process.env);
   const env = applicationEnvironment({ user: process.env, settings, secrets });
   const { server, models } = checkConfig(env);
   await checkPortsAreFree(chosenPorts(settings));
 
-  await supervisor.start(await embeddedServices(settings, secrets));
+  const tellUp = (what: string) => say(`  ${what} is up, after ${(performance.now() / 1000).toFixed(1)} s`);
+  say(`Starting ${[...embeddedNames(settings), 'worker', 'api'].join(', ')} …`);
+  await checkAddresses(settings, env, say);
+  await supervisor.start(await embeddedServices(settings, secrets, say), tellUp);
   await prepareDatabase(settings, secrets, env.DATABASE_URL ?? '');
   const apiUrl = `http://${browsableHost(settings.host)}:${settings.port}${server.basePath}`;
-  await supervisor.start(application(apiUrl, env));
-  await untilServing(apiUrl);
+  // A worker counts as ready once it runs: that it works is seen by what comes next.
+  await supervisor.start(application(apiUrl, env), (name) => name === 'worker' || tellUp(name));
+  await untilServing(apiUrl, { say, logPath: supervisor.logPath });
   return { apiUrl, temporalUiUrl: env.TEMPORAL_UI_URL ?? null, models: [models.chatModel, models.embeddingModel] };
 }
 
@@ -65,12 +77,26 @@ function chosenPorts({ host, port, postgres, temporal, qdrant, modelServer }: St
   ];
 }
 
-async function embeddedServices(settings: StartSettings, secrets: Secrets): Promise<ChildSpec[]> {
+function embeddedNames({ postgres, temporal, qdrant, modelServer }: StartSettings): string[] {
+  return [
+    ...(postgres.kind === 'embedded' ? ['postgres'] : []),
+    ...(temporal.kind === 'embedded' ? ['temporal'] : []),
+    ...(qdrant?.kind === 'embedded' ? ['qdrant'] : []),
+    ...(modelServer ? ['model-server'] : []),
+  ];
+}
+
+async function embeddedServices(
+  settings: StartSettings,
+  secrets: Secrets,
+  say: (line: string) => void,
+): Promise<ChildSpec[]> {
   const { toolsDir, dataDir, postgres, temporal, qdrant } = settings;
   const specs: ChildSpec[] = [];
   if (postgres.kind === 'embedded') {
     const { port } = postgres;
-    specs.push(await preparePostgres({ toolsDir, dataDir, port, password: secrets.postgresPassword, durable: true }));
+    const password = secrets.postgresPassword;
+    specs.push(await preparePostgres({ toolsDir, dataDir, port, password, durable: true, say }));
   }
   if (temporal.kind === 'embedded') {
     specs.push(temporalServer({ toolsDir, dataDir, port: temporal.port, uiPort: temporal.uiPort }));
@@ -108,7 +134,7 @@ function browsableHost(host: string): string {
 /** The block that a person reads when everything is up; `state` is what the service does now. */
 export function readyText(
   state: string,
-  { dataDir, provider, qdrant }: StartSettings,
+  { dataDir, toolsDir, provider, qdrant, temporal }: StartSettings,
   addresses: EmbeddedAddresses,
 ): string {
   const { apiUrl, temporalUiUrl, models } = addresses;
@@ -120,6 +146,7 @@ export function readyText(
     `  API          ${apiUrl}`,
     `  API docs     ${apiUrl}/docs`,
     ...(temporalUiUrl ? [`  Temporal UI  ${temporalUiUrl}`] : []),
+    ...(temporal.kind === 'embedded' ? [`  Temporal CLI ${temporalProgram(toolsDir)}`] : []),
     `  Models       ${models.join(' and ')}, ${provider === null ? 'on this machine' : `of ${provider.baseUrl}`}`,
     ...(qdrant
       ? [`  Vectors      in Qdrant, ${qdrant.kind === 'embedded' ? 'on this machine' : `at ${qdrant.url}`}`]

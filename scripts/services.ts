@@ -14,13 +14,14 @@ async function main(): Promise<number> {
   return runUntilStopped({
     dataDir,
     log: (line) => console.error(line),
-    work: async (supervisor) => {
+    work: async (supervisor, _ending, serves) => {
       const chosen = Object.fromEntries(Object.entries(ports).filter(([, port]) => port !== undefined));
       const env = await startTestServices({ supervisor, toolsDir, dataDir, ports: { ...free, ...chosen } });
       const exports = Object.entries(env).map(([name, value]) => `export ${name}='${value}'\n`);
       const envFile = join(dataDir, 'env');
       await writeFile(envFile, exports.join(''), { mode: 0o600 });
       console.log(`The services for tests are up. In another shell: source ${envFile}\nCtrl-C stops them.`);
+      serves();
       return supervisor.failed;
     },
   });

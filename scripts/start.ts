@@ -8,8 +8,9 @@ await exitAfter(async () => {
   return runUntilStopped({
     dataDir: settings.dataDir,
     log: (line) => console.error(line),
-    work: async (supervisor) => {
-      const addresses = await startEmbedded(settings, supervisor);
+    work: async (supervisor, _ending, serves) => {
+      const addresses = await startEmbedded(settings, supervisor, (line) => console.error(line));
+      serves();
       console.log(readyText(`is ready, after ${(performance.now() / 1000).toFixed(1)} s`, settings, addresses));
       return supervisor.failed;
     },

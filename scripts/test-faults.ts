@@ -62,7 +62,6 @@ await exitAfter(async () => {
   const code = await runUntilStopped({
     dataDir,
     log: (line) => console.error(line),
-    codeWhenStopped: 130,
     work: async (supervisor, ending) => {
       const ports = await findTestPorts();
       const env = await startTestServices({ supervisor, toolsDir, dataDir, ports });

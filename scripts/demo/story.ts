@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ApiClient } from './api-client.ts';
+import { type ApiClient, ApiProblem } from './api-client.ts';
 import type { Narrator } from './narrator.ts';
 
 /** How long the demo waits for one document before it says so and goes on. */
@@ -65,8 +65,20 @@ async function summary(api: ApiClient, documentId: string): Promise<string> {
   return `${document.source_format}${pages}, ${document.char_count.toLocaleString('en')} characters, ${chunk_count} chunks`;
 }
 
-/** Makes a draft, publishes its first version, and answers the agent. */
+/** A new agent; where the account has as many as it may have, its last one of that name. */
 export async function publishAgent(api: ApiClient, name: string, anchorWords: Record<string, number>): Promise<Agent> {
+  try {
+    return await publishNewAgent(api, name, anchorWords);
+  } catch (error) {
+    if (!(error instanceof ApiProblem && error.problem.code.endsWith('_limit_reached'))) throw error;
+    const { items } = await api.get<{ items: Agent[] }>('/agents');
+    const known = items.find((agent) => agent.agent_name === name);
+    if (known === undefined) throw error;
+    return known;
+  }
+}
+
+async function publishNewAgent(api: ApiClient, name: string, anchorWords: Record<string, number>): Promise<Agent> {
   const draft = await api.post<{ id: string; head_version_id: string }>('/agent-drafts', {
     agent_name: name,
     agent_prompt:

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ChildSpec } from '../supervisor/child-spec.ts';
@@ -9,8 +10,10 @@ const ROOT = join(import.meta.dirname, '..', '..');
 // Both drain by themselves within this: streams and activities in flight may take 20 s, and what hangs is given up by
 // the worker itself after 30 s.
 const STOP_TIMEOUT_MS = 35_000;
+const WARN = 40;
 const READY_TIMEOUT_MS = 60_000;
 const PROBE_INTERVAL_MS = 50;
+const TELL_INTERVAL_MS = 10_000;
 
 /**
  * API and worker. Each is ready by itself: one that is restarted while the other, or Temporal, is away does all that it
@@ -43,15 +46,48 @@ export function application(apiUrl: string, env: Record<string, string>): ChildS
 
 /**
  * Settles once API and worker do their work together.
- * @throws StartFailure that names what is not there in time
+ * @throws StartFailure that names what is not there in time, and what the log says of it
  */
-export async function untilServing(apiUrl: string, timeoutMs = READY_TIMEOUT_MS): Promise<void> {
+export async function untilServing(
+  apiUrl: string,
+  {
+    say,
+    logPath,
+    timeoutMs = READY_TIMEOUT_MS,
+  }: {
+    say: (line: string) => void;
+    logPath: (name: string) => string;
+    timeoutMs?: number;
+  },
+): Promise<void> {
   const url = `${apiUrl}/readyz`;
+  const whatIsMissing = () => missingChecks(url).catch(() => ['api']);
+  let toldAt = Date.now();
   for (const deadline = Date.now() + timeoutMs; Date.now() < deadline; await delay(PROBE_INTERVAL_MS)) {
     if (await answersOk(url).catch(() => false)) return;
+    if (Date.now() - toldAt < TELL_INTERVAL_MS) continue;
+    toldAt = Date.now();
+    say(`  still waiting for: ${(await whatIsMissing()).join(', ')}`);
   }
-  const missing = await missingChecks(url).catch(() => ['api']);
-  throw new StartFailure(`Not ready within ${timeoutMs / 1000} s: ${missing.join(', ')}. The logs say more.`);
+  const missing = await whatIsMissing();
+  const log = logPath(missing.includes('workers') ? 'worker' : 'api');
+  const error = lastErrorOf(readFileSync(log, 'utf8'));
+  throw new StartFailure(
+    `Not ready within ${timeoutMs / 1000} s: ${missing.join(', ')}. ${error === null ? `See ${log}.` : `The last error in ${log}: ${error}`}`,
+  );
+}
+
+/** What the last line of a log tells that is a warning or worse. */
+export function lastErrorOf(log: string): string | null {
+  for (const line of log.trimEnd().split('\n').reverse()) {
+    try {
+      const { level, msg, err } = JSON.parse(line) as { level: number; msg?: string; err?: { message?: string } };
+      if (level >= WARN) return [msg, err?.message].filter(Boolean).join(': ');
+    } catch {
+      // Not ours: a library's, or the end of a process.
+    }
+  }
+  return null;
 }
 
 async function missingChecks(url: string): Promise<string[]> {

@@ -24,6 +24,7 @@ export type PostgresOptions = {
   password: string;
   /** False only where the data is thrown away: a crash of the machine may then corrupt it. */
   durable: boolean;
+  say?: (line: string) => void;
 };
 
 /** Makes the database cluster when there is none yet, and says how to run it. */
@@ -32,7 +33,10 @@ export async function preparePostgres(options: PostgresOptions): Promise<ChildSp
   const account = findPostgresAccount(options.toolsDir, dataDir);
   const cluster = join(dataDir, `postgres-${MAJOR_VERSION}`);
   if (existsSync(cluster)) await forgetDeadServer(cluster);
-  else await createCluster({ cluster, password, account, durable });
+  else {
+    options.say?.('  postgres makes its files (once)');
+    await createCluster({ cluster, password, account, durable });
+  }
 
   const settings = {
     listen_addresses: '127.0.0.1',
@@ -145,8 +149,11 @@ async function createCluster(at: {
     ],
     'SIGKILL',
   );
-  await promisify(execFile)(program, args, { env: serviceEnvironment(), ...account.user }).catch((error) => {
-    throw new StartFailure(`The database could not be made in ${cluster}:\n${error.stderr || error.message}`);
+  await promisify(execFile)(program, args, { env: serviceEnvironment(), ...account.user }).catch(async (error) => {
+    await rm(draft, { recursive: true, force: true });
+    const said = String(error.stderr || error.message);
+    const reason = said.includes('No space left on device') ? ' the disk is full.' : `\n${said}`;
+    throw new StartFailure(`The database could not be made in ${cluster}:${reason}`);
   });
   await rename(draft, cluster);
   await rm(passwordFile);

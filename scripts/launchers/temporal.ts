@@ -29,7 +29,7 @@ export function temporalServer({ toolsDir, dataDir, port, uiPort }: TemporalOpti
   return {
     name: 'temporal',
     command: [
-      join(toolsDir, 'bin', 'temporal'),
+      temporalProgram(toolsDir),
       ...['server', 'start-dev', '--disable-config-file', '--disable-config-env', '--log-level', 'warn'],
       ...['--ip', '127.0.0.1', '--port', String(port), '--ui-port', String(uiPort)],
       ...['--namespace', 'default', '--db-filename', join(dataDir, 'temporal.db'), ...TUNING, ...FAIRNESS],
@@ -40,6 +40,11 @@ export function temporalServer({ toolsDir, dataDir, port, uiPort }: TemporalOpti
     readyTimeoutMs: 60_000,
     isReady: () => isServing(port),
   };
+}
+
+/** The server's program is its CLI as well. */
+export function temporalProgram(toolsDir: string): string {
+  return join(toolsDir, 'bin', 'temporal');
 }
 
 /**

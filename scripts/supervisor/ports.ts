@@ -5,17 +5,18 @@ import { StartFailure } from './start-failure.ts';
 /** A port that a setting chose. */
 export type ChosenPort = { setting: string; host: string; port: number };
 
-/** @throws StartFailure naming the first setting whose port is taken, or chosen twice */
+/** @throws StartFailure with a line for each setting whose port is taken, or chosen twice */
 export async function checkPortsAreFree(chosen: readonly ChosenPort[]): Promise<void> {
   const settings = new Map<number, string>();
+  const problems: string[] = [];
   for (const { setting, host, port } of chosen) {
     const other = settings.get(port);
-    if (other !== undefined)
-      throw new StartFailure(`${setting} and ${other} are both ${port}: choose another for one.`);
     settings.set(port, setting);
-    const refusal = await bind(host, port);
-    if (refusal !== null) throw new StartFailure(explain({ setting, host, port }, refusal));
+    const refusal = other === undefined ? await bind(host, port) : null;
+    if (other !== undefined) problems.push(`${setting} and ${other} are both ${port}: choose another for one.`);
+    if (refusal !== null) problems.push(explain({ setting, host, port }, refusal));
   }
+  if (problems.length > 0) throw new StartFailure(problems.join('\n'));
 }
 
 /** Ports of 127.0.0.1 that nothing uses at this moment. */

@@ -2,26 +2,39 @@ import { once } from 'node:events';
 import { StartFailure } from './start-failure.ts';
 import { openSupervisor, type Supervisor } from './supervisor.ts';
 
+/** The exit code of what somebody cut short. */
+const CUT_SHORT = 130;
+
 /**
  * The life of a process that supervises others: opens the supervisor, does the work, and whatever happens (a signal, a
  * failure, the end of the work) ends all children before it settles.
- * @returns the exit code: the work's own, or `codeWhenStopped` (0) for a stop that was asked for
+ * @returns the exit code: the work's own, or for a stop that was asked for 0 when the work was to serve until then, and
+ *   130 when it was cut short
  * @throws StartFailure when a child cannot be kept running, and whatever the work throws
  */
 export async function runUntilStopped(options: {
   dataDir: string;
   log: (line: string) => void;
-  /** Its signal aborts when the end has come, before the children are stopped. */
-  work: (supervisor: Supervisor, ending: AbortSignal) => Promise<number>;
-  codeWhenStopped?: number;
+  /**
+   * @param ending aborts when the end has come, before the children are stopped
+   * @param serves says that nothing is left to do but to serve until somebody stops it
+   */
+  work: (supervisor: Supervisor, ending: AbortSignal, serves: () => void) => Promise<number>;
 }): Promise<number> {
   // Whatever any child writes (databases, logs, documents) is for this user alone.
   process.umask(0o077);
-  const stopRequest = stopRequested().then(() => options.codeWhenStopped ?? 0);
+  let codeWhenStopped = CUT_SHORT;
+  const serves = () => {
+    codeWhenStopped = 0;
+  };
+  const stopRequest = stopRequested().then(() => {
+    options.log('Stopping …');
+    return codeWhenStopped;
+  });
   const supervisor = await openSupervisor(options);
   const ending = new AbortController();
   try {
-    return await Promise.race([options.work(supervisor, ending.signal), supervisor.failed, stopRequest]);
+    return await Promise.race([options.work(supervisor, ending.signal, serves), supervisor.failed, stopRequest]);
   } finally {
     ending.abort();
     await supervisor.stop();

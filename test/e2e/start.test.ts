@@ -1,7 +1,8 @@
-import { readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { createEmbeddedService, type EmbeddedService } from '#test/support/embedded-service.ts';
+import { until } from '#test/support/until.ts';
 import { processStart } from '../../scripts/bootstrap/process-lock.mjs';
 
 describe('npm start', function () {
@@ -24,7 +25,14 @@ describe('npm start', function () {
       expect(tree).to.have.length(processes);
       child.kill('SIGTERM');
       const { code, output } = await ended;
-      expect(output).to.include(`${apiUrl}/docs`);
+      expect(output).to.match(/^Starting postgres, temporal, (qdrant, )?model-server, worker, api …\n/);
+      for (const name of ['postgres', 'temporal', 'model-server', 'api']) {
+        expect(output).to.match(new RegExp(`^  ${name} is up, after [\\d.]+ s$`, 'm'));
+      }
+      expect(output)
+        .to.include(`${apiUrl}/docs`)
+        .and.include(join(service.toolsDir, 'bin', 'temporal'));
+      expect(output).to.match(/\nStopping …\n$/);
       expect(code).to.equal(0);
       for (const { pid, start } of tree) expect(processStart(pid)).not.to.equal(start);
     }
@@ -39,6 +47,22 @@ describe('npm start', function () {
       'postgres-password': 0o600,
       'url-signing-key': 0o600,
     });
+  });
+
+  it('ends with one code when it is cut short', async () => {
+    const { child, ended } = service.start();
+    await until('it starts', async () => existsSync(join(service.dataDir, 'run', 'supervisor.lock')));
+    child.kill('SIGINT');
+    const { code, output } = await ended;
+    expect(output).to.include('Stopping …');
+    expect(code).to.equal(130);
+  });
+
+  it('names the address of a Temporal that is not there, within seconds and with the reason', async () => {
+    const { code, output } = await service.start({ TEMPORAL_ADDRESS: '127.0.0.1:1' }).ended;
+    expect(output).to.match(/^TEMPORAL_ADDRESS: the server at 127\.0\.0\.1:1[^\n]+ECONNREFUSED[^\n]+\n$/m);
+    expect(output).not.to.include('is up');
+    expect(code).to.equal(1);
   });
 
   it('refuses a wrong setting before anything starts, in one line that names it', async () => {

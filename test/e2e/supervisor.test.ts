@@ -217,15 +217,22 @@ describe('supervisor', () => {
 });
 
 describe('ports of the embedded services', () => {
-  it('are refused in one line that names the setting when taken', async () => {
+  it('are refused all at once, in a line each that names the setting, when taken', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const address = server.address();
     const port = typeof address === 'object' && address ? address.port : 0;
-    const failure = await failureOf(checkPortsAreFree([{ setting: 'POSTGRES_PORT', host: '127.0.0.1', port }]));
-    expect(failure.message).to.equal(
+    const [free = 0] = await findFreePorts(1);
+    const chosen = [
+      { setting: 'POSTGRES_PORT', host: '127.0.0.1', port },
+      { setting: 'PORT', host: '127.0.0.1', port: free },
+      { setting: 'TEMPORAL_PORT', host: '192.0.2.1', port: free + 1 },
+    ];
+    const failure = await failureOf(checkPortsAreFree(chosen));
+    expect(failure.message.split('\n')).to.deep.equal([
       `Port ${port} on 127.0.0.1 is taken: stop the program that uses it, or set POSTGRES_PORT to another port.`,
-    );
+      `Cannot listen on 192.0.2.1:${free + 1} (EADDRNOTAVAIL): check HOST and TEMPORAL_PORT.`,
+    ]);
     server.close();
   });
 

@@ -19,6 +19,7 @@ const PORTS = [
 /** What `npm start` runs, on a data folder and ports of its own that every start uses again. */
 export type EmbeddedService = {
   dataDir: string;
+  toolsDir: string;
   ports: Record<(typeof PORTS)[number], number>;
   /** @param changes settings beyond those */
   start(changes?: Record<string, string>): {
@@ -34,13 +35,14 @@ export type EmbeddedService = {
 
 export async function createEmbeddedService(): Promise<EmbeddedService> {
   const dataDir = mkdtempSync(join(tmpdir(), 'start-'));
+  const { toolsDir } = testServices();
   const free = await findFreePorts(PORTS.length);
   const ports = Object.fromEntries(PORTS.map((name, index) => [name, free[index]])) as EmbeddedService['ports'];
   const started = new Set<ChildProcess>();
 
   function start(changes: Record<string, string> = {}): ReturnType<EmbeddedService['start']> {
     const own = Object.fromEntries(PORTS.map((name) => [name, String(ports[name])]));
-    const env = { PATH: process.env.PATH, DATA_DIR: dataDir, TOOLS_DIR: testServices().toolsDir, ...own, ...changes };
+    const env = { PATH: process.env.PATH, DATA_DIR: dataDir, TOOLS_DIR: toolsDir, ...own, ...changes };
     const child = spawn(process.execPath, [START], { env, stdio: ['ignore', 'pipe', 'pipe'] });
     started.add(child);
     const says = Promise.withResolvers<void>();
@@ -62,6 +64,7 @@ export async function createEmbeddedService(): Promise<EmbeddedService> {
 
   return {
     dataDir,
+    toolsDir,
     ports,
     start,
     children: () => JSON.parse(readFileSync(join(dataDir, 'run', 'children.json'), 'utf8')),

@@ -1,5 +1,8 @@
 import { once } from 'node:events';
+import { appendFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect } from 'chai';
 import { application, untilServing } from '../../../scripts/launchers/application.ts';
 import { StartFailure } from '../../../scripts/supervisor/start-failure.ts';
@@ -8,8 +11,11 @@ describe('API and worker under the supervisor', () => {
   let server: Server;
   let apiUrl: string;
   let hasWorkers: boolean;
+  let folder: string;
+  const logPath = (name: string) => join(folder, `${name}.log`);
 
   beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'application-'));
     hasWorkers = false;
     server = createServer(({ url }, response) => {
       const isOk = url === '/healthz' || (url === '/readyz' && hasWorkers);
@@ -20,9 +26,10 @@ describe('API and worker under the supervisor', () => {
     const address = server.address();
     apiUrl = `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`;
   });
-  afterEach(() => {
+  afterEach(async () => {
     server.close();
     server.closeAllConnections();
+    await rm(folder, { recursive: true });
   });
 
   it('are ready each by itself, also while Temporal is away', async () => {
@@ -30,14 +37,26 @@ describe('API and worker under the supervisor', () => {
   });
 
   it('serve once both work', async () => {
-    const serving = untilServing(apiUrl);
+    const serving = untilServing(apiUrl, { say: () => undefined, logPath });
     hasWorkers = true;
     await serving;
   });
 
-  it('have not started when something is missing for too long, which is named', async () => {
-    const failure: unknown = await untilServing(apiUrl, 100).catch((error: unknown) => error);
-    expect(failure).to.be.instanceOf(StartFailure);
-    expect(failure).to.have.property('message', 'Not ready within 0.1 s: workers. The logs say more.');
+  it('have not started when something is missing for too long, which is named with its last error', async () => {
+    const failureNow = () => {
+      return untilServing(apiUrl, { say: () => undefined, logPath, timeoutMs: 100 }).catch((error: unknown) => error);
+    };
+    await writeFile(logPath('worker'), '{"level":30,"msg":"hello"}\n');
+    const silent = await failureNow();
+    expect(silent).to.be.instanceOf(StartFailure);
+    expect(silent).to.have.property('message', `Not ready within 0.1 s: workers. See ${logPath('worker')}.`);
+    await appendFile(
+      logPath('worker'),
+      '{"level":40,"msg":"waiting","err":{"message":"refused"}}\n{"level":30}\nno JSON\n',
+    );
+    expect(await failureNow()).to.have.property(
+      'message',
+      `Not ready within 0.1 s: workers. The last error in ${logPath('worker')}: waiting: refused`,
+    );
   });
 });

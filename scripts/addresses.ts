@@ -1,0 +1,56 @@
+import { reasonOf } from './admin/reason-of.ts';
+import type { StartSettings } from './settings.ts';
+import { StartFailure } from './supervisor/start-failure.ts';
+
+const PATIENCE_MS = 5_000;
+
+/**
+ * Asks the services that settings name whether they are there, so that a wrong address is told within seconds.
+ * @param say what is worth knowing, and stops nothing: there are answers without vectors, and without a model
+ * @throws StartFailure when Temporal is not, without which nothing is done
+ */
+export async function checkAddresses(
+  settings: StartSettings,
+  env: Record<string, string>,
+  say: (line: string) => void,
+): Promise<void> {
+  const { temporal, qdrant, provider, alignmentBaseUrl } = settings;
+  const optional = [
+    { setting: 'QDRANT_URL', url: qdrant?.kind === 'external' ? qdrant.url : null },
+    { setting: 'OPENAI_BASE_URL', url: provider?.baseUrl },
+    { setting: 'ALIGNMENT_EMBEDDING_BASE_URL', url: alignmentBaseUrl },
+  ];
+  await Promise.all([
+    temporal.kind === 'external' ? checkTemporal(temporal.address, env.TEMPORAL_NAMESPACE ?? 'default') : null,
+    ...optional.map(async ({ setting, url }) => {
+      const reason = url ? await whyNoAnswer(url) : null;
+      if (reason !== null) say(`  ${setting}: nothing answers at ${url} yet: ${reason}`);
+    }),
+  ]);
+}
+
+async function checkTemporal(address: string, namespace: string): Promise<void> {
+  // Loaded only for this: it takes longer than many a service to start.
+  const { createTemporalConnection } = await import('#src/temporal/connection.ts');
+  const { client, call, close } = createTemporalConnection({ address, namespace });
+  try {
+    await call(() => client.workflowService.describeNamespace({ namespace }), PATIENCE_MS);
+  } catch (error) {
+    throw new StartFailure(
+      `TEMPORAL_ADDRESS: the server at ${address}, or its namespace ${namespace}, could not be reached: ${reasonOf(error)}`,
+    );
+  } finally {
+    await close();
+  }
+}
+
+/** Null when it answers, whatever it answers. */
+async function whyNoAnswer(url: string): Promise<string | null> {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(PATIENCE_MS), redirect: 'manual' });
+    await response.body?.cancel();
+    return null;
+  } catch (error) {
+    return reasonOf(error);
+  }
+}
