@@ -1,6 +1,6 @@
 import { isUniqueViolation } from '#src/adapters/postgres/unique-violation.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { Member, UserChange } from './members.model.ts';
+import type { Member } from './members.model.ts';
 
 const memberColumns = `
   u.id as user_id, u.email, u.first_name, u.last_name, u.display_name, u.disabled_at is not null as is_disabled,
@@ -48,9 +48,9 @@ export function createMembersRepository(db: Db) {
     },
 
     /** False when somebody else has the email; then the transaction can only be rolled back. */
-    async update(userId: string, { email, displayName }: UserChange): Promise<boolean> {
+    async update(userId: string, user: { email: string; displayName: string }): Promise<boolean> {
       try {
-        await update(userId, { ...(email && { email }), ...(displayName && { displayName }) });
+        await update(userId, user);
         return true;
       } catch (error) {
         if (isUniqueViolation(error, 'users_email_key')) return false;

@@ -43,9 +43,10 @@ export function createUsersService(deps: {
     async update(actor: RequestActor, userId: string, change: UserChange): Promise<Member> {
       return accessChanges.change(actor.orgId, async (trx) => {
         const user = await getManaged(trx, actor, userId);
-        if (!(await createMembersRepository(trx).update(userId, change))) throw appError('email_taken');
         const { email = user.email, displayName = user.displayName } = change;
         const detail = { email_changed: email !== user.email, display_name_changed: displayName !== user.displayName };
+        if (!detail.email_changed && !detail.display_name_changed) return user;
+        if (!(await createMembersRepository(trx).update(userId, { email, displayName }))) throw appError('email_taken');
         await record(trx, actor, { action: 'user.changed', target: userId, detail });
         return { ...user, email, displayName };
       });

@@ -35,6 +35,8 @@ describe('PATCH /entity/users/{user_id}', () => {
       email,
       display_name: 'Amazing Grace',
     });
+    // The same once more changes nothing.
+    await patch(ada, grace.userId, { email });
     const { password } = grace;
     await shared.anonymous.post('/auth/login', { username: email, password }, 200);
     await shared.anonymous.post('/auth/login', { username: grace.email, password }, 401);
