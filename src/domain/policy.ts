@@ -1,4 +1,4 @@
-import { type Actor, keysOf, visibilityOf } from './visibility.ts';
+import { type Actor, adminsKey, keysOf, visibilityOf } from './visibility.ts';
 
 type InOrganization = { orgId: string };
 /** A row with the keys that open it. */
@@ -81,7 +81,7 @@ const rules: { [A in Action]: (actor: Actor, resource: ResourceOf[A]) => boolean
   'chat:write': owns,
   'job:read': holdsKey,
   'job:write': (actor, job) => {
-    if (job.kind === 'reembed') return actor.isOrgAdmin;
+    if (job.kind === 'reembed' || job.acl.includes(adminsKey(job.orgId))) return actor.isOrgAdmin;
     return job.chatId === null ? manages(actor, job) : owns(actor, job);
   },
 };

@@ -35,9 +35,13 @@ export function aclOf(scope: Scope): string[] {
   return keys;
 }
 
+/** Opens what concerns those only who administer an organization. */
+export const adminsKey = (orgId: string): string => `admins:${orgId}`;
+
 /** The keys that a caller holds: his own, one for each team that is open to him, and his organization's. */
-export function keysOf(actor: Pick<Actor, 'userId' | 'orgId' | 'openTeamIds'>): string[] {
-  return [`user:${actor.userId}`, ...actor.openTeamIds.map((id) => `team:${id}`), `org:${actor.orgId}`];
+export function keysOf(actor: Pick<Actor, 'userId' | 'orgId' | 'openTeamIds' | 'isOrgAdmin'>): string[] {
+  const keys = [`user:${actor.userId}`, ...actor.openTeamIds.map((id) => `team:${id}`), `org:${actor.orgId}`];
+  return actor.isOrgAdmin ? [...keys, adminsKey(actor.orgId)] : keys;
 }
 
 /** The widest circle that the keys of a row reach. */

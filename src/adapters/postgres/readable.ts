@@ -5,7 +5,7 @@ import type { ReadableDocuments } from '#src/ports/vector-store.ts';
 /** Narrows a query to the rows of `table` (or its alias) that the caller may read: the one rule, for every list. */
 export function readableBy<Query extends Knex.QueryBuilder>(
   query: Query,
-  actor: Pick<Actor, 'userId' | 'orgId' | 'openTeamIds'>,
+  actor: Pick<Actor, 'userId' | 'orgId' | 'openTeamIds' | 'isOrgAdmin'>,
   table: string,
 ): Query {
   query.where(`${table}.orgId`, actor.orgId).whereRaw('?? && ?::text[]', [`${table}.acl`, keysOf(actor)]);

@@ -69,6 +69,10 @@ describe('can', () => {
     expect([redAdmin, orgAdmin].map((who) => can(who, 'job:write', ofChat))).deep.equal([false, false]);
     const ofAll = { ...job, kind: 'reembed', createdBy: 'ada' };
     expect([member, orgAdmin].map((who) => can(who, 'job:write', ofAll))).deep.equal([false, true]);
+    const ofAdmins = { ...job, kind: 'delete', createdBy: 'ada', acl: ['admins:acme'] };
+    for (const action of ['job:read', 'job:write'] as const) {
+      expect([member, redAdmin, orgAdmin].map((who) => can(who, action, ofAdmins))).deep.equal([false, false, true]);
+    }
   });
 
   it('opens team content to an org admin who is in no team, and personal content to nobody else', () => {
