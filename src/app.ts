@@ -27,6 +27,7 @@ import { documentsRoutes } from './modules/documents/documents.routes.ts';
 import { draftsRoutes } from './modules/drafts/drafts.routes.ts';
 import { foldersRoutes } from './modules/folders/folders.routes.ts';
 import { jobsRoutes } from './modules/jobs/jobs.routes.ts';
+import { leavingRoutes } from './modules/leaving/leaving.routes.ts';
 import { membersRoutes } from './modules/members/members.routes.ts';
 import { usersRoutes } from './modules/members/users.routes.ts';
 import { modelsRoutes } from './modules/models/models.routes.ts';
@@ -66,6 +67,7 @@ export function createApp(container: Container): App {
     ...organizationRoutes(container.organizations),
     ...membersRoutes(container.members),
     ...usersRoutes(container.users),
+    ...leavingRoutes(container.leaving),
     ...teamsRoutes(container.teams, container.teamMembers),
     ...modelsRoutes(container.models),
     ...foldersRoutes(container.folders),

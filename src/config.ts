@@ -153,6 +153,8 @@ const settings = z.object({
   URL_SIGNING_KEY: z.string().min(32, 'must have at least 32 characters'),
   ACCESS_TOKEN_SECONDS: seconds.default(900),
 
+  ERASE_AFTER_DAYS: z.coerce.number().int().min(0).max(366).default(30),
+
   ECHO_WAIT_MS: z.coerce.number().int().min(0).max(10_000).default(150),
   RATE_LIMIT_LOGIN: rateLimit,
   RATE_LIMIT_LOGIN_IP: rateLimit,
@@ -207,6 +209,8 @@ export type Config = Readonly<{
     accessTokenSeconds: number;
   };
   urlSigningKey: string;
+  /** How long what somebody leaves behind is kept. */
+  eraseAfterDays: number;
   echoWaitMs: number;
   tierLimits: Record<Tier, TierLimits>;
   /** Null is off. */
@@ -280,6 +284,7 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
       accessTokenSeconds: s.ACCESS_TOKEN_SECONDS,
     },
     urlSigningKey: s.URL_SIGNING_KEY,
+    eraseAfterDays: s.ERASE_AFTER_DAYS,
     echoWaitMs: s.ECHO_WAIT_MS,
     tierLimits: tierLimits(s.TIER_LIMITS),
     rateLimits: rateLimits(s),

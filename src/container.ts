@@ -37,6 +37,7 @@ import { createDeletionService, type DeletionService } from './modules/deletion/
 import { createDocumentsService, type DocumentsService } from './modules/documents/documents.service.ts';
 import { createDraftsService, type DraftsService } from './modules/drafts/drafts.service.ts';
 import { createEmbeddingsService, type EmbeddingsService } from './modules/embeddings/embeddings.service.ts';
+import { createErasureService, type ErasureService } from './modules/erasure/erasure.service.ts';
 import { createFoldersService, type FoldersService } from './modules/folders/folders.service.ts';
 import { createDocumentCutterService } from './modules/ingestion/document-cutter.service.ts';
 import { createGenerationsService } from './modules/ingestion/generations.service.ts';
@@ -46,6 +47,7 @@ import { createWindowEmbedder } from './modules/ingestion/window-embedder.ts';
 import { createJobMovesService, type JobMovesService } from './modules/jobs/job-moves.service.ts';
 import { createJobWatch, type JobWatch } from './modules/jobs/job-watch.ts';
 import { createJobsService, type JobsService } from './modules/jobs/jobs.service.ts';
+import { createLeavingService, type LeavingService } from './modules/leaving/leaving.service.ts';
 import { createMembersService, type MembersService } from './modules/members/members.service.ts';
 import { createUsersService, type UsersService } from './modules/members/users.service.ts';
 import { createModelsService, type ModelsService } from './modules/models/models.service.ts';
@@ -92,6 +94,7 @@ export type Container = {
   accessChanges: AccessChangesService;
   members: MembersService;
   users: UsersService;
+  leaving: LeavingService;
   teams: TeamsService;
   teamMembers: TeamMembersService;
   profile: ProfileService;
@@ -110,6 +113,7 @@ export type Container = {
   ingestion: IngestionService;
   reembedding: ReembeddingService;
   deletion: DeletionService;
+  erasure: ErasureService;
   alignment: AlignmentService;
   retrieval: RetrievalService;
   chat: ChatService;
@@ -198,6 +202,17 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     limits,
     logger,
     defaultConfig,
+  });
+  const erasure = createErasureService({ db, documents, deletion, jobs, orchestrator, audit });
+  const leaving = createLeavingService({
+    passwords,
+    members,
+    sessions,
+    accessChanges,
+    erasure,
+    jobs,
+    audit,
+    eraseAfterDays: config.eraseAfterDays,
   });
   const drafts = createDraftsService({ db, limits, teams, models });
   const agents = createAgentsService({ db, drafts, limits, teams, models });
@@ -296,6 +311,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     accessChanges,
     members,
     users,
+    leaving,
     teams,
     teamMembers,
     profile,
@@ -314,6 +330,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     ingestion,
     reembedding,
     deletion,
+    erasure,
     alignment,
     retrieval,
     chat,

@@ -95,6 +95,11 @@ const catalogue = {
     class: 'permanent',
     title: 'Some documents were not embedded by the new model',
   },
+  erasure_incomplete: {
+    status: 500,
+    class: 'operator',
+    title: 'A document of somebody who has left could not be deleted',
+  },
   no_progress: { status: 500, class: 'permanent', title: 'The run worked and got no further' },
   run_terminated: { status: 500, class: 'permanent', title: 'The run was ended from outside' },
 

@@ -10,6 +10,7 @@ import { scheduleStoreAudits } from '#src/temporal/store-audits.ts';
 import { alignmentWorker } from './alignment.ts';
 import { workflowBundle } from './bundle.ts';
 import { deletionWorker } from './deletion.ts';
+import { erasureWorker } from './erasure.ts';
 import { ingestionWorker } from './ingestion.ts';
 import type { QueueWorker } from './queue-worker.ts';
 import { reembeddingWorker } from './reembedding.ts';
@@ -49,7 +50,8 @@ export function startWorkers(container: Container): RunningWorkers {
 }
 
 async function run(container: Container, stop: AbortSignal, onPolling: () => void): Promise<void> {
-  const { jobs, chat, alignment, sessions, blobs, documents, embeddings, situations, ingestion, vectors } = container;
+  const { jobs, chat, alignment, sessions, blobs, documents, embeddings, situations, ingestion, erasure, vectors } =
+    container;
   const { rateLimiter, temporal, logger } = container;
   const stopSweeper = startSweeper(
     [
@@ -65,6 +67,7 @@ async function run(container: Container, stop: AbortSignal, onPolling: () => voi
       { name: 'forget unused embeddings', run: dailyInParts(embeddings.sweepUnused) },
       { name: 'forget unused situations', run: dailyInParts(situations.sweepUnused) },
       { name: 'forget unused conversions', run: dailyInParts(ingestion.sweepUnusedConversions) },
+      { name: 'erase what came late', run: daily(erasure.eraseLate) },
       { name: 'maintain the vector store', run: aside(daily(vectors.maintain)) },
     ],
     logger,
@@ -120,6 +123,7 @@ async function createWorkers(container: Container, connection: NativeConnection)
       alignmentWorker(container),
       deletionWorker(container),
       reembeddingWorker(container),
+      erasureWorker(container),
       storeAuditWorker(container),
     ].map(createWorker),
   );

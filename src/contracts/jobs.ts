@@ -1,9 +1,10 @@
 import type { ScoreAlignmentInput } from './alignment.ts';
 import type { DeleteDocumentInput } from './deletion.ts';
+import type { EraseContentInput } from './erasure.ts';
 import type { IngestDocumentInput } from './ingestion.ts';
 import type { ReembedOrganizationInput } from './reembedding.ts';
 
-export type JobKind = 'ingest' | 'alignment' | 'delete' | 'reembed';
+export type JobKind = 'ingest' | 'alignment' | 'delete' | 'reembed' | 'erase';
 export type JobStatus = 'queued' | 'running' | 'parked' | 'succeeded' | 'failed' | 'cancelled';
 
 /**
@@ -15,7 +16,11 @@ export type WorkflowStart = { summary: string; bulk?: boolean } & (
   | { workflow: 'scoreAlignment'; input: ScoreAlignmentInput }
   | { workflow: 'deleteDocument'; input: DeleteDocumentInput }
   | { workflow: 'reembedOrganization'; input: ReembedOrganizationInput }
+  | { workflow: 'eraseContent'; input: EraseContentInput }
 );
+
+/** What was begun is done: their runs go on whatever they are asked. */
+export const unstoppableKinds: readonly JobKind[] = ['delete', 'erase'];
 
 /** Which attempt of its job started a run; absent in runs that nobody told. */
 export type AttemptOfJob = { attempt?: number | undefined; startId?: string | undefined };

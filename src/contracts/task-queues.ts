@@ -4,6 +4,7 @@ export const taskQueues = {
   alignment: 'alignment',
   deletion: 'deletion',
   reembedding: 'reembedding',
+  erasure: 'erasure',
   storeAudit: 'store-audit',
 } as const;
 

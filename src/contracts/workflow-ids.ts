@@ -9,6 +9,9 @@ export const alignmentWorkflowId = (chatId: string): string => `alignment-${chat
 
 export const deletionWorkflowId = (documentId: string): string => `delete-${documentId}`;
 
+/** Of a user or an organization. */
+export const erasureWorkflowId = (id: string): string => `erase-${id}`;
+
 export const reembeddingWorkflowId = (orgId: string): string => `reembed-${orgId}`;
 
 /** Of an audit that somebody asks for; those of the schedule have their time behind it. */

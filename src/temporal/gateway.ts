@@ -11,7 +11,7 @@ import {
 } from '@temporalio/client';
 import { ApplicationFailure, defineSearchAttributeKey } from '@temporalio/common';
 import { nudgeSignalName } from '#src/contracts/alignment.ts';
-import type { JobKind, WorkflowStart } from '#src/contracts/jobs.ts';
+import { type JobKind, unstoppableKinds, type WorkflowStart } from '#src/contracts/jobs.ts';
 import { retryUpdateName, skipUpdateName } from '#src/contracts/messages.ts';
 import { pauseUpdateName, resumeUpdateName } from '#src/contracts/reembedding.ts';
 import { type TaskQueue, taskQueues } from '#src/contracts/task-queues.ts';
@@ -34,6 +34,7 @@ const places: Record<WorkflowStart['workflow'], { taskQueue: TaskQueue; kind: Jo
   scoreAlignment: { taskQueue: taskQueues.alignment, kind: 'alignment' },
   deleteDocument: { taskQueue: taskQueues.deletion, kind: 'delete' },
   reembedOrganization: { taskQueue: taskQueues.reembedding, kind: 'reembed' },
+  eraseContent: { taskQueue: taskQueues.erasure, kind: 'erase' },
 };
 
 /** The server tries again with growing pauses: by then a moment's trouble is over. */
@@ -69,7 +70,8 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
     if (status.name !== 'RUNNING') return 'closing';
     const other = workflow.getHandle(workflowId, runId);
     const reason = 'Its job has been started anew.';
-    const stop = () => (start.workflow === 'deleteDocument' ? other.terminate(reason) : other.cancel());
+    const isUnstoppable = unstoppableKinds.includes(places[start.workflow].kind);
+    const stop = () => (isUnstoppable ? other.terminate(reason) : other.cancel());
     await call(() => stop().catch(unless(WorkflowNotFoundError)));
     return 'closing';
   }

@@ -12,7 +12,7 @@ export type Reply = { status: number; headers: Headers; body: unknown };
  */
 export type ApiClient = {
   get(path: string, expectedStatus: number, headers?: Record<string, string>): Promise<Reply>;
-  delete(path: string, expectedStatus: number): Promise<Reply>;
+  delete(path: string, expectedStatus: number, body?: unknown): Promise<Reply>;
   post(path: string, body: unknown, expectedStatus: number, headers?: Record<string, string>): Promise<Reply>;
   patch(path: string, body: unknown, expectedStatus: number, headers?: Record<string, string>): Promise<Reply>;
   put(path: string, body: unknown, expectedStatus: number, headers?: Record<string, string>): Promise<Reply>;
@@ -70,7 +70,8 @@ export function createClient(options: { baseUrl: string; routes: readonly Route[
 
   return {
     get: (path, expectedStatus, headers = {}) => request('GET', path, { headers }, expectedStatus),
-    delete: (path, expectedStatus) => request('DELETE', path, {}, expectedStatus),
+    delete: (path, expectedStatus, body) =>
+      body === undefined ? request('DELETE', path, {}, expectedStatus) : withJson('DELETE')(path, body, expectedStatus),
     post: withJson('POST'),
     patch: withJson('PATCH'),
     put: withJson('PUT'),

@@ -1,8 +1,10 @@
 import { expect } from 'chai';
 import { createDeletionActivities } from '#activities/deletion.ts';
+import { createErasureActivities } from '#activities/erasure.ts';
 import { createIngestionActivities } from '#activities/ingestion.ts';
 import type { taskQueues } from '#src/contracts/task-queues.ts';
-import { deletionWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { deletionWorkflowId, erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { signUpColleague } from './colleague.ts';
 import { type FaultCase, uploadText } from './fault-case.ts';
 import { isFullRun, wantedSteps } from './fault-run.ts';
 import { wordVector } from './retrieval-fixture.ts';
@@ -172,10 +174,53 @@ const failDeletion: Scenario = {
   },
 };
 
+/** A member with a document is removed. @returns the job that erases it */
+async function removeAuthor(own: FaultCase): Promise<string> {
+  const grace = await signUpColleague(own.stack, own.member);
+  const { jobId } = await uploadLongText({ ...own, member: grace });
+  await untilJob(grace, jobId, 'succeeded', CASE_TIMEOUT_MS);
+  await own.member.delete(`/entity/members/${grace.userId}`, 204);
+  return erasureWorkflowId(grace.userId);
+}
+
+const atOnce = { ERASE_AFTER_DAYS: '0' };
+
+const erase: Scenario = {
+  settings: atOnce,
+  drive: async (own) => {
+    const jobId = await removeAuthor(own);
+    await untilEnd(own, jobId, 'succeeded');
+    expect(await own.stack.container.db('documents')).deep.equal([]);
+    return { documentId: null, jobId };
+  },
+};
+
+const parkErasure: Scenario = {
+  settings: atOnce,
+  faults: 'eraseDocuments:before:throw:erasure_incomplete:1',
+  drive: async (own) => {
+    const jobId = await removeAuthor(own);
+    await retryUntilDone(own, jobId);
+    return { documentId: null, jobId };
+  },
+};
+
+const failErasure: Scenario = {
+  settings: atOnce,
+  faults: 'eraseDocuments:before:throw:blob_missing',
+  drive: async (own) => {
+    const jobId = await removeAuthor(own);
+    await untilEnd(own, jobId, 'failed');
+    await retryUntilDone(own, jobId);
+    return { documentId: null, jobId };
+  },
+};
+
 const noDeps = null as never;
 const ingestion = Object.keys(createIngestionActivities({ ingestion: noDeps }));
 const reembedding = ['countReembeddings', 'openReembeddings', 'awaitReembeddings', 'recordReembedding'];
 const deletion = Object.keys(createDeletionActivities({ deletion: noDeps }));
+const erasure = Object.keys(createErasureActivities({ erasure: noDeps }));
 
 /** Steps that a sound document does not take. */
 const detours: Record<string, Scenario> = {
@@ -188,6 +233,9 @@ const detours: Record<string, Scenario> = {
   recordParkedDeletion: parkDeletion,
   recordResumedDeletion: parkDeletion,
   recordDeletionFailure: failDeletion,
+  recordParkedErasure: parkErasure,
+  recordResumedErasure: parkErasure,
+  recordErasureFailure: failErasure,
 };
 
 type Case = { step: string; scenario: Scenario };
@@ -197,6 +245,7 @@ const pipelines: Record<keyof typeof taskQueues, Case[]> = {
   ingestion: ingestion.map((step) => ({ step, scenario: detours[step] ?? ingest })),
   reembedding: reembedding.map((step) => ({ step, scenario: reembed })),
   deletion: deletion.map((step) => ({ step, scenario: detours[step] ?? remove })),
+  erasure: erasure.map((step) => ({ step, scenario: detours[step] ?? erase })),
   // Not in F1: a round that has no score, and what was not mended, is found again by the next run.
   alignment: [],
   storeAudit: [],

@@ -73,6 +73,7 @@ const wrong: Record<string, string[]> = {
     '{"free":{"agents":"5"}}',
     '{"free":5}',
   ],
+  ERASE_AFTER_DAYS: ['-1', '1.5', 'soon', '400'],
   FAULTS: [
     'kill',
     'a:before',

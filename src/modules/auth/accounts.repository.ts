@@ -66,7 +66,7 @@ export function createAccountsRepository(db: Db) {
     },
 
     /** Keeps a password as it is until the transaction ends; false when it is another one by now. */
-    async holdPassword(userId: string, hash: string): Promise<boolean> {
+    async holdPassword(userId: string, hash: string | null): Promise<boolean> {
       const row: unknown = await db('users').where({ id: userId, passwordHash: hash }).forShare().first('id');
       return row !== undefined;
     },

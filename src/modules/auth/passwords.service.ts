@@ -1,5 +1,5 @@
 import type { RequestActor } from '#src/domain/visibility.ts';
-import { appError, type ErrorCode } from '#src/errors.ts';
+import { appError, type ErrorCode, fieldError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { PasswordHasher } from '#src/ports/password-hasher.ts';
@@ -41,6 +41,22 @@ export function createPasswordsService(deps: {
 
   return {
     confirm,
+
+    /**
+     * Lets the caller prove that he owns the account, where it has a password. Throws `validation_failed`,
+     * `wrong_password`. @returns what {@link hold} takes
+     */
+    async confirmOwner(actor: RequestActor, password: string | undefined): Promise<string | null> {
+      if (password !== undefined) return confirm(actor, password);
+      if ((await getAccount(actor)).passwordHash === null) return null;
+      throw fieldError('password', 'is required: the account has one', 'password_required');
+    },
+
+    /** Keeps the account as it was confirmed until the end of the transaction. Throws `wrong_password`. */
+    async hold(trx: Db, actor: RequestActor, confirmed: string | null): Promise<void> {
+      if (await createAccountsRepository(trx).holdPassword(actor.userId, confirmed)) return;
+      throw appError('wrong_password', { detail: 'The password was changed a moment ago.' });
+    },
 
     /**
      * Ends all sessions but the one that asks, and that one's refresh tokens: its access token lives out its minutes.

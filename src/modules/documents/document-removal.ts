@@ -1,5 +1,6 @@
+import type { DeleteDocumentInput } from '#src/contracts/deletion.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
-import type { DeletionService } from '#src/modules/deletion/deletion.service.ts';
+import type { DeletionRequest, DeletionService } from '#src/modules/deletion/deletion.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import { lockWritable } from './document-access.ts';
@@ -24,6 +25,16 @@ export function createDocumentRemoval({ db, deletion, jobs }: RemovalDeps) {
         return deletion.enqueue(trx, { orgId, documentId }, { createdBy: userId, acl, requestId });
       });
       await jobs.dispatch(jobId);
+    },
+
+    /** The same with one that nobody may read any more, unless that has begun. */
+    async discard(of: DeleteDocumentInput, request: DeletionRequest): Promise<void> {
+      const jobId = await db.transaction(async (trx) => {
+        const document = { id: of.documentId, updatedBy: request.createdBy };
+        if (!(await createDocumentsRepository(trx).markDeleted(document))) return null;
+        return deletion.enqueue(trx, of, request);
+      });
+      if (jobId !== null) await jobs.dispatch(jobId);
     },
   };
 }

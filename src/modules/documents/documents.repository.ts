@@ -163,11 +163,13 @@ export function createDocumentsRepository(db: Db) {
         .update({ ragConfig: db.raw(`jsonb_set(rag_config, '{embedding,model}', to_jsonb(?::text))`, [model]) });
     },
 
-    /** No key opens it from then on. */
-    async markDeleted({ id, updatedBy }: Pick<DocumentRow, 'id' | 'updatedBy'>): Promise<void> {
-      await db('documents')
+    /** No key opens it from then on. False when somebody was first. */
+    async markDeleted({ id, updatedBy }: Pick<DocumentRow, 'id' | 'updatedBy'>): Promise<boolean> {
+      const marked = await db('documents')
         .where({ id })
+        .whereNull('deletedAt')
         .update({ deletedAt: db.fn.now(), acl: [], pointsOutdatedAt: null, updatedBy });
+      return marked > 0;
     },
 
     async link(link: { orgId: string; folderId: string; documentId: string; createdBy: string }): Promise<void> {

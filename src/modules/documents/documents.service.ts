@@ -166,6 +166,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
 
     /** Nobody reads the document from then on; the rest of it is taken away by a workflow. */
     remove: removal.remove,
+    discard: removal.discard,
 
     /** The stored original. `open` reads it, or an inclusive range of its bytes. */
     async getFile(

@@ -1,3 +1,4 @@
+import { unstoppableKinds } from '#src/contracts/jobs.ts';
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
 import { can } from '#src/domain/policy.ts';
 import type { Actor } from '#src/domain/visibility.ts';
@@ -77,7 +78,7 @@ export function createJobMovesService(deps: {
     async cancel(actor: Actor, jobId: string): Promise<JobView> {
       const job = await findMovable(actor, jobId);
       if (job.finishedAt !== null) throw appError('job_finished');
-      if (job.kind === 'delete') throw appError('deletion_is_final');
+      if (unstoppableKinds.includes(job.kind)) throw appError('deletion_is_final');
       // Only a run can be cancelled for good: one that starts in this moment elsewhere would not hear of it.
       if (job.dispatchedAt === null) await jobs.dispatch(job.id);
       await orchestrator.cancel(job.id);

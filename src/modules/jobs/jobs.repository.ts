@@ -23,6 +23,8 @@ const doneWhen: { readonly [kind in JobKind]: string } = {
   alignment: 'true',
   // Readers find the old vectors, and an operator begins again.
   reembed: 'true',
+  // That of an organization goes with it.
+  erase: `exists (select from users u where u.id = substr(j.id, length('erase-') + 1)::uuid and u.email = '')`,
 };
 
 /** Those that match and that the caller may read. */

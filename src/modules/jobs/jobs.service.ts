@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { AttemptOfJob, JobKind } from '#src/contracts/jobs.ts';
+import { type AttemptOfJob, type JobKind, unstoppableKinds } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
 import type { Actor } from '#src/domain/visibility.ts';
@@ -79,7 +79,7 @@ export function createJobsService(deps: {
     const { startId } = job;
     const run = await orchestrator.inspect(job.id);
     // In the Temporal UI, or with its CLI. A deletion is not to be stopped, and goes on.
-    if (run.toStop !== undefined && job.kind !== 'delete') {
+    if (run.toStop !== undefined && !unstoppableKinds.includes(job.kind)) {
       await moves.noteCancellation({ id: job.id, startId: run.toStop });
     }
     switch (run.state) {

@@ -1,6 +1,8 @@
 import { chunksMatchPoints } from './invariants/chunks-match-points.ts';
 import { jobsMove } from './invariants/jobs-move.ts';
+import { leaversAreErased } from './invariants/leavers-are-erased.ts';
 import { nothingIsOrphaned } from './invariants/nothing-is-orphaned.ts';
+import { organizationsHaveAdmins } from './invariants/organizations-have-admins.ts';
 import { roundsAreContiguous } from './invariants/rounds-are-contiguous.ts';
 import { scoresRefold } from './invariants/scores-refold.ts';
 import { uploadsEnd } from './invariants/uploads-end.ts';
@@ -26,9 +28,11 @@ const checks: InvariantCheck[] = [
   scoresRefold,
   versionChainsAreLinear,
   jobsMove,
+  leaversAreErased,
+  organizationsHaveAdmins,
 ];
 
-const usualPatience: Patience = { orphanSeconds: 60, reconcileSeconds: 60, dispatchSeconds: 3 };
+const usualPatience: Patience = { orphanSeconds: 60, reconcileSeconds: 60, dispatchSeconds: 3, erasureSeconds: 86_400 };
 
 export type InvariantChecks = ReturnType<typeof createInvariantChecks>;
 

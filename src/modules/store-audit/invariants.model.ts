@@ -3,7 +3,21 @@ import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 
-export type InvariantId = 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I11' | 'I12';
+export type InvariantId =
+  | 'I1'
+  | 'I2'
+  | 'I3'
+  | 'I4'
+  | 'I5'
+  | 'I6'
+  | 'I7'
+  | 'I8'
+  | 'I9'
+  | 'I10'
+  | 'I11'
+  | 'I12'
+  | 'I13'
+  | 'I14';
 
 export type Violation = { invariant: InvariantId; detail: string; orgId: string; documentId?: string };
 
@@ -27,6 +41,8 @@ export type Patience = {
   /** A job whose run is over, or a job that waits to be started. */
   reconcileSeconds: number;
   dispatchSeconds: number;
+  /** What somebody left behind, once it was time to erase it. */
+  erasureSeconds: number;
 };
 
 export type InvariantCheck = {

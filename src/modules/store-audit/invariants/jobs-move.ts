@@ -12,8 +12,8 @@ const forgottenJobs = `
   where id > :after and finished_at is null and (
     (dispatched_at is null and greatest(updated_at, checked_at) < now() - make_interval(secs => :dispatchSeconds))
     or (
-      -- Somebody has paused it, and knows how long.
-      status in ('queued', 'running') and stage is distinct from 'paused'
+      -- Somebody has paused it, or it waits for its day, and knows how long.
+      status in ('queued', 'running') and coalesce(stage, '') not in ('paused', 'wait')
       and greatest(updated_at, dispatched_at) < now() - make_interval(hours => :longestSilenceHours)
     )
   )`;

@@ -1,0 +1,188 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type {
+  EraseRowsInput,
+  EraseSliceInput,
+  EraseSliceResult,
+  ErasureStage,
+  Legacy,
+  RecordErasureFailureInput,
+  RecordErasureInput,
+} from '#src/contracts/erasure.ts';
+import { erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { adminsKey } from '#src/domain/visibility.ts';
+import { appError } from '#src/errors.ts';
+import type { AuditService } from '#src/modules/audit/audit.service.ts';
+import type { DeletionRequest, DeletionService } from '#src/modules/deletion/deletion.service.ts';
+import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
+import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { Orchestrator } from '#src/ports/orchestrator.ts';
+import { createErasureRepository, type LeftDocument } from './erasure.repository.ts';
+
+/** Keeps the workers of deletions busy, and leaves room for those that somebody waits for. */
+const DELETIONS_AT_ONCE = 20;
+const SLICE_MS = 30_000;
+const POLL_INTERVAL_MS = 200;
+const LATE_AT_ONCE = 100;
+
+const idOf = ({ orgId, userId }: Legacy): string => erasureWorkflowId(userId ?? orgId);
+
+export type ErasureService = ReturnType<typeof createErasureService>;
+
+/**
+ * The work of `eraseContent`, one method a step: what somebody has left behind is taken away a part at a time, found by
+ * what is still there, so that each step can be repeated.
+ */
+export function createErasureService(deps: {
+  db: Db;
+  documents: Pick<DocumentsService, 'discard'>;
+  deletion: Pick<DeletionService, 'enqueue'>;
+  jobs: Pick<JobsService, 'enqueue' | 'dispatch' | 'advance'>;
+  orchestrator: Pick<Orchestrator, 'cancel' | 'describe'>;
+  audit: AuditService;
+}) {
+  const { db, documents, deletion, jobs, orchestrator, audit } = deps;
+  const repository = createErasureRepository(db);
+
+  async function enter(of: Legacy, stage: ErasureStage, erased?: number): Promise<void> {
+    const progress = erased === undefined ? {} : { progress: { done: erased, total: null, unit: 'items' } };
+    await jobs.advance(idOf(of), { status: 'running', stage, ...progress });
+  }
+
+  /** Who administers the organization sees it, and may retry it. */
+  const requestOf = (of: Legacy, { createdBy }: LeftDocument): DeletionRequest => ({
+    createdBy,
+    acl: [adminsKey(of.orgId)],
+    requestId: idOf(of),
+  });
+
+  async function deleteAgain(of: Legacy, document: LeftDocument): Promise<void> {
+    const key = { orgId: of.orgId, documentId: document.id };
+    await jobs.dispatch(await deletion.enqueue(db, key, requestOf(of, document)));
+  }
+
+  async function enqueue(
+    trx: Db,
+    of: Legacy,
+    { dueAt, createdBy, requestId }: { dueAt: Date; createdBy: string; requestId: string | null },
+  ): Promise<string> {
+    const id = idOf(of);
+    const whose = of.userId === null ? 'an organization' : 'a user';
+    await jobs.enqueue(trx, {
+      id,
+      kind: 'erase',
+      orgId: of.orgId,
+      createdBy,
+      acl: [adminsKey(of.orgId)],
+      start: {
+        workflow: 'eraseContent',
+        input: { orgId: of.orgId, userId: of.userId, dueAt: dueAt.toISOString() },
+        summary: `Erase what ${whose} has left behind`,
+        bulk: true,
+      },
+      requestId,
+    });
+    return id;
+  }
+
+  return {
+    /** For who has left, in the same transaction. @returns the job to dispatch after the commit */
+    enqueue,
+
+    /** Asks every run that works for nobody any more to stop, and waits until it has. */
+    async stopWork(of: Legacy, signal: AbortSignal): Promise<void> {
+      await enter(of, 'stop');
+      const runs = await repository.listOpenRuns(of);
+      for (const workflowId of runs) await orchestrator.cancel(workflowId);
+      for (const workflowId of runs) {
+        while ((await orchestrator.describe(workflowId)) === 'open') {
+          await delay(POLL_INTERVAL_MS, undefined, { signal });
+        }
+      }
+      // One that was never started, or was ended by force, has not said so itself.
+      for (const workflowId of await repository.listOpenRuns(of)) {
+        await jobs.advance(workflowId, { status: 'cancelled' });
+      }
+      await enter(of, 'wait');
+    },
+
+    /** Has documents deleted, some at a time. Throws `erasure_incomplete` for one whose deletion fails. */
+    async eraseDocuments({ erased, ...of }: EraseSliceInput, signal: AbortSignal): Promise<EraseSliceResult> {
+      await enter(of, 'documents', erased);
+      const endMs = performance.now() + SLICE_MS;
+      const triedAgain = new Set<string>();
+      for (let begun = 0; ; ) {
+        signal.throwIfAborted();
+        const underWay = await repository.listDeletions(of);
+        for (const document of underWay.filter(({ isStopped }) => isStopped)) {
+          if (triedAgain.has(document.id)) {
+            throw appError('erasure_incomplete', {
+              detail: `The job delete-${document.id} says what stands in its way.`,
+            });
+          }
+          triedAgain.add(document.id);
+          await deleteAgain(of, document);
+        }
+        const room = DELETIONS_AT_ONCE - underWay.length;
+        const next = room > 0 ? await repository.listDocuments(of, room) : [];
+        for (const document of next) {
+          await documents.discard({ orgId: of.orgId, documentId: document.id }, requestOf(of, document));
+          begun += 1;
+        }
+        if (underWay.length + next.length === 0) return { erased: begun, isMore: false };
+        if (performance.now() > endMs) return { erased: begun, isMore: true };
+        await delay(POLL_INTERVAL_MS, undefined, { signal });
+      }
+    },
+
+    async eraseRows({ what, erased, ...of }: EraseRowsInput, signal: AbortSignal): Promise<EraseSliceResult> {
+      await enter(of, what, erased);
+      const endMs = performance.now() + SLICE_MS;
+      for (let deleted = 0; ; ) {
+        signal.throwIfAborted();
+        const some = await repository.deleteRows(of, what);
+        deleted += some;
+        if (some === 0) return { erased: deleted, isMore: false };
+        if (performance.now() > endMs) return { erased: deleted, isMore: true };
+      }
+    },
+
+    /** The person, or the organization with all that is known of its people. `isMore`: something has come meanwhile. */
+    async forget(of: Legacy): Promise<{ isMore: boolean }> {
+      await enter(of, 'forget');
+      return db.transaction(async (trx) => {
+        const erasure = createErasureRepository(trx);
+        if (await erasure.isContentLeft(of)) return { isMore: true };
+        const { orgId, userId } = of;
+        const isNews = await (userId === null ? erasure.forgetOrganization(orgId) : erasure.forgetUser(userId));
+        const action = userId === null ? 'organization.erased' : 'account.erased';
+        const entry = { orgId, actorId: null, action, target: userId ?? orgId, requestId: idOf(of) };
+        if (isNews) await audit.record(trx, entry);
+        return { isMore: false };
+      });
+    },
+
+    async recordErasure({ attempt, startId, ...of }: RecordErasureInput): Promise<void> {
+      await jobs.advance(idOf(of), { status: 'succeeded' }, { attempt, startId });
+    },
+
+    async recordParked({ error, ...of }: RecordErasureFailureInput): Promise<void> {
+      await jobs.advance(idOf(of), { status: 'parked', error });
+    },
+
+    async recordResumed(of: Legacy): Promise<void> {
+      await jobs.advance(idOf(of), { status: 'running' });
+    },
+
+    async recordFailure({ error, attempt, startId, ...of }: RecordErasureFailureInput): Promise<void> {
+      await jobs.advance(idOf(of), { status: 'failed', error }, { attempt, startId });
+    },
+
+    /** A step of the sweeper: erases what a request that was under way has stored for somebody after his erasure. */
+    async eraseLate(): Promise<void> {
+      for (const { orgId, userId, dueAt } of await repository.listLate(LATE_AT_ONCE)) {
+        await enqueue(db, { orgId, userId }, { dueAt, createdBy: userId, requestId: null });
+      }
+    },
+  };
+}

@@ -1,0 +1,50 @@
+import type { Db } from '#src/ports/database.ts';
+
+export type StandingMember = { userId: string; isOrgAdmin: boolean; isDisabled: boolean };
+
+export function createLeavingRepository(db: Db) {
+  const gone = (eraseAfterDays: number) => ({
+    deletedAt: db.fn.now(),
+    eraseDueAt: db.raw('now() + make_interval(days => ?)', [eraseAfterDays]),
+    updatedAt: db.fn.now(),
+  });
+
+  async function end(table: 'users' | 'organizations', ids: readonly string[], eraseAfterDays: number): Promise<Date> {
+    const [row] = await db(table)
+      .whereIn('id', [...ids])
+      .whereNull('deletedAt')
+      .update(gone(eraseAfterDays))
+      .returning<{ eraseDueAt: Date }[]>('eraseDueAt');
+    if (row === undefined) throw new Error(`nobody of ${table} ended`);
+    return row.eraseDueAt;
+  }
+
+  return {
+    /** Of an organization, disabled ones too. */
+    async listMembers(orgId: string): Promise<StandingMember[]> {
+      return db('memberships as m')
+        .join('users as u', 'u.id', 'm.userId')
+        .where('m.orgId', orgId)
+        .whereNull('u.deletedAt')
+        .select('u.id as userId', 'm.isOrgAdmin', db.raw('u.disabled_at is not null as is_disabled'));
+    },
+
+    /**
+     * Their emails are free from then on. The row of a membership stays: it says where the user belonged.
+     * @returns when what they leave behind is to be erased
+     */
+    async endAccounts(userIds: readonly string[], eraseAfterDays: number): Promise<Date> {
+      await db('teamMemberships')
+        .whereIn('userId', [...userIds])
+        .delete();
+      await db('memberships')
+        .whereIn('userId', [...userIds])
+        .update({ isOrgAdmin: false });
+      return end('users', userIds, eraseAfterDays);
+    },
+
+    async endOrganization(orgId: string, eraseAfterDays: number): Promise<void> {
+      await end('organizations', [orgId], eraseAfterDays);
+    },
+  };
+}

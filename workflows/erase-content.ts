@@ -1,0 +1,107 @@
+import {
+  allHandlersFinished,
+  CancellationScope,
+  condition,
+  continueAsNew,
+  defineQuery,
+  proxyActivities,
+  setHandler,
+  sleep,
+  workflowInfo,
+} from '@temporalio/workflow';
+import type { ErasureActivities } from '#activities/erasure.ts';
+import {
+  type EraseContentInput,
+  type EraseSliceInput,
+  type EraseSliceResult,
+  type ErasureProgress,
+  type ErasureStage,
+  erasedRows,
+} from '#src/contracts/erasure.ts';
+import { stageQueryName } from '#src/contracts/messages.ts';
+import { attemptOfJob, endOfRun } from './failure.ts';
+import { parking } from './parking.ts';
+import { bulk, quick, record, turn } from './policies.ts';
+import { showStage } from './visibility.ts';
+
+// A run that is stopped may be in a parser, which ends within its own minute.
+const { stopWork } = proxyActivities<ErasureActivities>(bulk);
+const { eraseDocuments, eraseRows } = proxyActivities<ErasureActivities>(turn);
+const { forgetLeaver } = proxyActivities<ErasureActivities>(quick);
+const { recordErasure, recordParkedErasure, recordResumedErasure, recordErasureFailure } =
+  proxyActivities<ErasureActivities>(record);
+
+const stageQuery = defineQuery<ErasureProgress>(stageQueryName);
+
+/** The state that goes along is small, and nobody scrolls through thousands of events. */
+const eventsPerRun = 300;
+
+/**
+ * Stops what works for somebody who has left, and, once it is time, erases what nobody else may read: all of it, where
+ * it is an organization. What was decided is not given up: it cannot be cancelled.
+ */
+export async function eraseContent(input: EraseContentInput): Promise<{ erased: number }> {
+  const of = { orgId: input.orgId, userId: input.userId };
+  const whose = input.userId === null ? 'the organization' : 'the user';
+  const progress: ErasureProgress = input.progress ?? { stage: 'queued', erased: 0 };
+  setHandler(stageQuery, () => progress);
+
+  const orPark = parking({
+    parked: (error) => recordParkedErasure({ ...of, error }),
+    resumed: () => recordResumedErasure(of),
+  });
+
+  function enter(stage: ErasureStage, details: string): void {
+    progress.stage = stage;
+    showStage(stage, details);
+  }
+
+  async function untilDue(): Promise<void> {
+    const waitMs = Date.parse(input.dueAt) - Date.now();
+    if (waitMs <= 0) return;
+    enter('wait', `Waits until ${input.dueAt}, and erases then what ${whose} has left behind.`);
+    await sleep(waitMs);
+  }
+
+  async function erase(
+    stage: 'documents' | (typeof erasedRows)[number],
+    slice: (input: EraseSliceInput) => Promise<EraseSliceResult>,
+  ): Promise<void> {
+    for (let isMore = true; isMore; ) {
+      enter(stage, `Erasing the ${stage} of ${whose}; ${progress.erased} items are erased so far.`);
+      const result = await orPark(() => slice({ ...of, erased: progress.erased }));
+      progress.erased += result.erased;
+      isMore = result.isMore;
+      if (workflowInfo().historyLength > eventsPerRun) {
+        await condition(allHandlersFinished);
+        await continueAsNew<typeof eraseContent>({ ...input, progress });
+      }
+    }
+  }
+
+  await CancellationScope.nonCancellable(async () => {
+    try {
+      if (input.progress === undefined) {
+        enter('stop', `Stopping what works for ${whose} only.`);
+        await orPark(() => stopWork(of));
+        await untilDue();
+      }
+      for (let isMore = true; isMore; ) {
+        await erase('documents', eraseDocuments);
+        for (const what of erasedRows) await erase(what, (slice) => eraseRows({ ...slice, what }));
+        enter('forget', `Forgetting who ${whose} was; ${progress.erased} items are erased.`);
+        ({ isMore } = await orPark(() => forgetLeaver(of)));
+      }
+      await condition(allHandlersFinished);
+      await recordErasure({ ...of, ...attemptOfJob() });
+    } catch (error) {
+      throw await endOfRun(error, {
+        cancelled: () => Promise.resolve(),
+        failed: (failure) => recordErasureFailure({ ...of, ...attemptOfJob(), error: failure }),
+      });
+    }
+  });
+  progress.stage = 'done';
+  showStage('done', `Done: ${progress.erased} items are erased, and nothing that was of ${whose} alone is left.`);
+  return { erased: progress.erased };
+}
