@@ -1,4 +1,5 @@
 import { Client, Connection, defaultGrpcRetryOptions, makeGrpcRetryInterceptor } from '@temporalio/client';
+import { appError } from '#src/errors.ts';
 
 /** How long a call may take: a request waits for it, and the sweeper repeats whatever it did not achieve. */
 const CALL_TIMEOUT_MS = 2_000;
@@ -6,7 +7,10 @@ const CALL_TIMEOUT_MS = 2_000;
 /** Half a second of patience with a server that refuses connections: requests should not hang while it is down. */
 const CALL_ATTEMPTS = 3;
 
-/** A client of Temporal. `call` bounds what is done inside it; `close` waits for those calls and gives the connection back. */
+/**
+ * A client of Temporal. `call` bounds what is done inside it; `close` refuses further calls, waits for those under way
+ * and gives the connection back.
+ */
 export type TemporalConnection = {
   client: Client;
   namespace: string;
@@ -21,8 +25,10 @@ export function createTemporalConnection(options: { address: string; namespace: 
     interceptors: [makeGrpcRetryInterceptor(defaultGrpcRetryOptions({ maxAttempts: CALL_ATTEMPTS }))],
   });
   const underWay = new Set<Promise<unknown>>();
+  let isClosing = false;
 
   async function call<T>(work: () => Promise<T>, timeoutMs = CALL_TIMEOUT_MS): Promise<T> {
+    if (isClosing) throw appError('service_unavailable', { detail: 'The connection to Temporal is closed.' });
     const outcome = connection.withDeadline(Date.now() + timeoutMs, work);
     underWay.add(outcome);
     try {
@@ -37,6 +43,7 @@ export function createTemporalConnection(options: { address: string; namespace: 
     namespace: options.namespace,
     call,
     close: async () => {
+      isClosing = true;
       // A call that waits to be repeated would find its channel closed, and throw where nobody can catch it.
       await Promise.allSettled(underWay);
       await connection.close();

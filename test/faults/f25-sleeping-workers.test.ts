@@ -89,8 +89,9 @@ const sleeps: Record<string, Sleep> = {
       const { jobId } = await uploaded;
       const run = stack.container.temporal.client.workflow.getHandle(jobId);
       await untilThere('the step has begun', async () => {
-        const { pendingActivities } = (await run.describe()).raw;
-        return pendingActivities?.some(
+        // Its run may not have been started yet.
+        const description = await run.describe().catch(() => undefined);
+        return description?.raw.pendingActivities?.some(
           ({ activityType, lastStartedTime }) => activityType?.name === 'embedChunks' && lastStartedTime != null,
         );
       });
