@@ -2,13 +2,15 @@ import { spawn } from 'node:child_process';
 import { delimiter } from 'node:path';
 
 const NPM_CHECK_INTERVAL_MS = 1_000;
+/** The exit code of what somebody cut short. */
+const CUT_SHORT = 130;
 
 /** What the person did not do, or the machine lacks: printed as it is, without a stack. */
 export class BootstrapFailure extends Error {}
 
 /**
  * Runs a program quietly to its end. It is a child that can be interrupted: Ctrl-C and SIGTERM reach it, and this
- * process then ends as the program does.
+ * process then ends with it, whatever it complains about.
  * @param {string} program
  * @param {string[]} args
  * @param {NodeJS.ProcessEnv} env
@@ -17,7 +19,11 @@ export class BootstrapFailure extends Error {}
 export function runQuietly(program, args, env = process.env) {
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
-    const stopForwarding = forwardSignals(child);
+    let isCutShort = false;
+    const stopForwarding = forwardSignals(child, () => {
+      if (!isCutShort) console.error('Stopping …');
+      isCutShort = true;
+    });
     let output = '';
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding('utf8').on('data', (text) => {
@@ -26,7 +32,8 @@ export function runQuietly(program, args, env = process.env) {
     }
     child.on('error', reject).on('close', (code, signal) => {
       stopForwarding();
-      if (signal !== null) process.exit(1);
+      if (isCutShort) process.exit(CUT_SHORT);
+      if (signal !== null) output += `\nIt was ended by ${signal}.`;
       resolve({ code: code ?? 1, output });
     });
   });
@@ -41,9 +48,14 @@ export function runQuietly(program, args, env = process.env) {
 export function handOver(program, args, env) {
   // By the channel the program notices the death of this process, even one that sends no signal.
   const child = spawn(program, args, { env, stdio: ['inherit', 'inherit', 'inherit', 'ipc'] });
-  forwardSignals(child);
+  let isCutShort = false;
+  forwardSignals(child, () => {
+    isCutShort = true;
+  });
   stopWithNpm(child);
   child.on('exit', (code, signal) => {
+    // It was too young to end in good order, and had nothing to lose.
+    if (signal !== null && isCutShort) process.exit(CUT_SHORT);
     if (signal !== null) console.error(`The command was ended by ${signal}.`);
     process.exit(code ?? 1);
   });
@@ -72,10 +84,14 @@ export function withoutLocalPrograms(env) {
   return { ...env, PATH: folders.join(delimiter) };
 }
 
-/** @param {import('node:child_process').ChildProcess} child */
-function forwardSignals(child) {
+/**
+ * @param {import('node:child_process').ChildProcess} child
+ * @param {() => void} onSignal
+ */
+function forwardSignals(child, onSignal) {
   /** @param {NodeJS.Signals} signal */
   const forward = (signal) => {
+    onSignal();
     child.kill(signal);
   };
   const signals = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']);

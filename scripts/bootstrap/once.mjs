@@ -1,19 +1,23 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { takeLock } from './process-lock.mjs';
 
+const SIGN_OF_LIFE_MS = 10_000;
+
 /**
  * Does a lasting installation unless it is done, one process at a time, and says so.
- * @param {{ what: string, lockPath: string, isDone: () => boolean, install: () => Promise<void> }} step
+ * @param {{ what: string, size: string, lockPath: string, isDone: () => boolean, install: () => Promise<void> }} step
  */
-export async function once({ what, lockPath, isDone, install }) {
+export async function once({ what, size, lockPath, isDone, install }) {
   if (isDone()) return;
   const lock = await waitForLock(lockPath, what);
   try {
     if (isDone()) return;
     const begin = performance.now();
-    console.error(`Installing ${what} (once) …`);
-    await install();
-    console.error(`Installed ${what} in ${((performance.now() - begin) / 1000).toFixed(1)} s.`);
+    const seconds = () => ((performance.now() - begin) / 1000).toFixed(0);
+    console.error(`Installing ${what} (once, ${size}, a minute or more) …`);
+    const signsOfLife = setInterval(() => console.error(`  … ${seconds()} s`), SIGN_OF_LIFE_MS);
+    await install().finally(() => clearInterval(signsOfLife));
+    console.error(`Installed ${what} in ${seconds()} s.`);
   } finally {
     lock.release();
   }

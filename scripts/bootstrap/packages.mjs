@@ -18,6 +18,7 @@ export async function installPackages(root, cacheDir) {
   const markerPath = join(root, 'node_modules', '.installed');
   await once({
     what: 'packages',
+    size: '1.2 GB in node_modules',
     // Outside the checkout, which stays clean, and outside node_modules, which npm removes first.
     lockPath: join(cacheDir, `packages-${hash(root)}.lock`),
     isDone: () => {

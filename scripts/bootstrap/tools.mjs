@@ -27,6 +27,7 @@ export function toolsFolder(root, cacheDir) {
 export async function installTools(root, toolsDir) {
   await once({
     what: 'the embedded services',
+    size: '260 MB in your cache',
     lockPath: `${toolsDir}.lock`,
     isDone: () => existsSync(toolsDir),
     install: async () => {
