@@ -18,12 +18,13 @@ export class BootstrapFailure extends Error {}
  */
 export function runQuietly(program, args, env = process.env) {
   return new Promise((resolve, reject) => {
-    const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
     let isCutShort = false;
-    const stopForwarding = forwardSignals(child, () => {
+    const stopListening = onSignal((signal) => {
       if (!isCutShort) console.error('Stopping …');
       isCutShort = true;
+      child.kill(signal);
     });
+    const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding('utf8').on('data', (text) => {
@@ -31,7 +32,7 @@ export function runQuietly(program, args, env = process.env) {
       });
     }
     child.on('error', reject).on('close', (code, signal) => {
-      stopForwarding();
+      stopListening();
       if (isCutShort) process.exit(CUT_SHORT);
       if (signal !== null) output += `\nIt was ended by ${signal}.`;
       resolve({ code: code ?? 1, output });
@@ -46,12 +47,13 @@ export function runQuietly(program, args, env = process.env) {
  * @param {NodeJS.ProcessEnv} env
  */
 export function handOver(program, args, env) {
+  let isCutShort = false;
+  onSignal((signal) => {
+    isCutShort = true;
+    child.kill(signal);
+  });
   // By the channel the program notices the death of this process, even one that sends no signal.
   const child = spawn(program, args, { env, stdio: ['inherit', 'inherit', 'inherit', 'ipc'] });
-  let isCutShort = false;
-  forwardSignals(child, () => {
-    isCutShort = true;
-  });
   stopWithNpm(child);
   child.on('exit', (code, signal) => {
     // It was too young to end in good order, and had nothing to lose.
@@ -85,18 +87,14 @@ export function withoutLocalPrograms(env) {
 }
 
 /**
- * @param {import('node:child_process').ChildProcess} child
- * @param {() => void} onSignal
+ * Listens before the program runs, so that no signal comes too early.
+ * @param {(signal: NodeJS.Signals) => void} listener
+ * @returns what ends the listening
  */
-function forwardSignals(child, onSignal) {
-  /** @param {NodeJS.Signals} signal */
-  const forward = (signal) => {
-    onSignal();
-    child.kill(signal);
-  };
+function onSignal(listener) {
   const signals = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']);
-  for (const signal of signals) process.on(signal, forward);
+  for (const signal of signals) process.on(signal, listener);
   return () => {
-    for (const signal of signals) process.off(signal, forward);
+    for (const signal of signals) process.off(signal, listener);
   };
 }
