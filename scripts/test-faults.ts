@@ -26,7 +26,9 @@ const ROWS: Record<string, { file: string; seeds: number[] }> = {
   F11: { file: 'f11-duplicates.test.ts', seeds: [1] },
   F13: { file: 'f13-refresh-tokens.test.ts', seeds: [1] },
   F15: { file: 'f15-random-schedules.test.ts', seeds: [1, 2, 3] },
+  F22: { file: 'f22-tenants.test.ts', seeds: [1, 2, 3] },
   F24: { file: 'f24-power-cut.faults-test.ts', seeds: [1] },
+  F25: { file: 'f25-sleeping-workers.test.ts', seeds: [1] },
   readers: { file: 'reingest-under-a-reader.test.ts', seeds: [1] },
 };
 
