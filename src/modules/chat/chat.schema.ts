@@ -56,7 +56,7 @@ export const chatMessageSchema = z
       state: z.string(),
       ewma: z.number(),
       alignment_score: z.number(),
-      round: z.int().describe('The round that this state describes: the newest that was scored in time.'),
+      round: z.int().describe('The round that this state describes: the newest that was scored in time; 0 before any.'),
       events: z.array(alignmentEvent),
     }),
     title: z.string(),

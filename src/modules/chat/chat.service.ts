@@ -10,7 +10,7 @@ import { watchAccount } from './account-watch.ts';
 import type { AnswerWriter, OpenRound } from './answer-writer.ts';
 import type { Chat, ChatAnswer, ChatHistory, CompletedAnswer, Echo } from './chat.model.ts';
 import { type ChatFilter, createChatRepository } from './chat.repository.ts';
-import { echoOf, readEcho, waitForEcho } from './echo.ts';
+import { echoOf, readEcho, waitForEcho, withEventsOf } from './echo.ts';
 import { createReplayBuffer } from './replay-buffer.ts';
 import { keepLease } from './round-lease.ts';
 import type { Message, OpenedRound, RoundOpener } from './round-opener.ts';
@@ -79,23 +79,24 @@ export function createChatService(deps: {
     }
     // Nobody waits for it: the answer is stored, and chat works while the workflow engine is down.
     untilDone(alignment.nudge(chat.id));
-    const { assistantReply: reply, citations } = written;
+    const { assistantReply: reply, citations, answerEvents } = written;
     const echo = waitForEcho(db, chat.id, round, echoWaitMs);
-    return answerOf(chat, { round, reply, citations, model: agent.chatModel }, echo);
+    return answerOf(chat, { round, reply, citations, model: agent.chatModel }, answerEvents, echo);
   }
 
   /** The answer is stored: what else goes out with it is read if it can be, and is that of a moment ago if not. */
   async function answerOf(
     chat: Chat,
     written: Pick<ChatAnswer, 'round' | 'reply' | 'citations' | 'model'>,
-    echo: Promise<Echo>,
+    answerEvents: CompletedAnswer['answerEvents'],
+    newest: Promise<Echo>,
   ): Promise<ChatAnswer> {
     const warn = (error: unknown) => {
       logger.warn({ err: error, chatId: chat.id }, 'an answer goes out with an older state of its chat');
     };
-    const newestEcho = await echo.catch(warn);
+    const echo = withEventsOf({ round: written.round, answerEvents }, (await newest.catch(warn)) ?? echoOf(chat));
     const title = await chats.findTitle(chat.orgId, chat.id).catch(warn);
-    return { ...written, chatId: chat.id, title: title ?? chat.title, echo: newestEcho ?? echoOf(chat) };
+    return { ...written, chatId: chat.id, title: title ?? chat.title, echo };
   }
 
   function run(actor: RequestActor, opened: OpenedRound, question: string): Pick<RoundRun, 'tokens' | 'answer'> {
@@ -103,10 +104,10 @@ export function createChatService(deps: {
     const answer = (async () => {
       if (opened.outcome === 'opened') return answerRound(actor, { ...opened, question }, tokens.push);
       const { chat, round: stored } = opened;
-      const { round, citations, model } = stored;
+      const { round, citations, answerEvents, model } = stored;
       const reply = stored.assistantReply ?? '';
       tokens.push(reply);
-      return answerOf(chat, { round, reply, citations, model }, readEcho(db, chat.id));
+      return answerOf(chat, { round, reply, citations, model }, answerEvents, readEcho(db, chat.id));
     })();
     untilDone(answer.finally(tokens.close));
     return { tokens: tokens.read, answer };

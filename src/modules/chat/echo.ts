@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Db } from '#src/ports/database.ts';
-import type { Chat, Echo } from './chat.model.ts';
+import type { Chat, Echo, Round } from './chat.model.ts';
 import { createRoundsRepository } from './rounds.repository.ts';
 
 const pollEveryMs = 15;
@@ -23,6 +23,11 @@ export async function readEcho(db: Db, chatId: string): Promise<Echo> {
     round: scored.round,
     events: [...scored.answerEvents, ...scored.events],
   };
+}
+
+/** What happened in the round itself is known before it is scored: it joins the state of an older one. */
+export function withEventsOf({ round, answerEvents }: Pick<Round, 'round' | 'answerEvents'>, echo: Echo): Echo {
+  return echo.round === round ? echo : { ...echo, events: [...echo.events, ...answerEvents] };
 }
 
 /** Waits for the fold of `round`, which the worker usually makes within this time; else the newest there is. */

@@ -118,8 +118,13 @@ describe('rounds that are interrupted', function () {
     );
     const ada = await stack.signUp('Ada');
     const agentId = await publishAgent(ada);
+    model.behave(() => ({ kind: 'answer', text: 'Month by month [7].' }));
     const { chat_id, echo } = await ask(ada, { agent_id: agentId, message: 'How is a loan repaid?' }, 201);
-    expect(echo).deep.equal({ state: 'stable', ewma: 100, alignment_score: 1, round: 0, events: [] });
+    expect(echo).include({ state: 'stable', ewma: 100, alignment_score: 1, round: 0 });
+    // What happened while the answer was written is known at its end.
+    expect(echo.events.map(({ type, round }) => ({ type, round }))).deep.equal([
+      { type: 'citation_dropped', round: 1 },
+    ]);
     expect((await ada.get(`/chat/${chat_id}`, 200)).body).include({ echo_scoring_pending: true });
 
     // Workers that are started during the outage end what a process leaves behind that dies in it.
