@@ -12,6 +12,7 @@ import { appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/search-attributes.ts';
 import { stubAlignment } from '#test/support/stub-alignment.ts';
 import { stubDeletion } from '#test/support/stub-deletion.ts';
+import { stubErasure } from '#test/support/stub-erasure.ts';
 import { stubIngestion } from '#test/support/stub-ingestion.ts';
 import { stubReembedding } from '#test/support/stub-reembedding.ts';
 import { stubStoreAudit } from '#test/support/stub-store-audit.ts';
@@ -53,6 +54,11 @@ const reembedding = {
   workflow: 'reembedOrganization',
   args: [{ orgId: 'org', model: 'new-model' }],
   typedSearchAttributes: searchAttributes({ OrgId: 'org', JobKind: 'reembed' }),
+};
+const erasure = {
+  workflow: 'eraseContent',
+  args: [{ orgId: 'org', userId: 'user', dueAt: '2026-01-01T00:00:00.000Z' }],
+  typedSearchAttributes: searchAttributes({ OrgId: 'org', JobKind: 'erase' }),
 };
 const audit = {
   workflow: 'auditStores',
@@ -116,6 +122,21 @@ function parkedDeletion(): typeof deletion & Pick<Recording, 'activities' | 'mea
     await run.executeUpdate(retryUpdateName);
   };
   return { ...deletion, activities: stubDeletion({ deleteVectors }).activities, meanwhile };
+}
+
+/** Fails once with what a person has to mend. */
+function parkedErasure(): typeof erasure & Pick<Recording, 'activities' | 'meanwhile'> {
+  let calls = 0;
+  const eraseDocuments = async () => {
+    calls += 1;
+    if (calls === 1) throw appError('erasure_incomplete');
+    return { erased: 1, isMore: false };
+  };
+  const meanwhile = async (run: WorkflowHandle) => {
+    await untilParked(run);
+    await run.executeUpdate(retryUpdateName);
+  };
+  return { ...erasure, activities: stubErasure(1, { eraseDocuments }).activities, meanwhile };
 }
 
 const untilParked = (run: WorkflowHandle) =>
@@ -220,6 +241,21 @@ const recordings: Record<string, Recording> = {
     }).activities,
   },
   'delete-document-parked-retried': parkedDeletion(),
+  'erase-content-waited': {
+    ...erasure,
+    args: [{ orgId: 'org', userId: null, dueAt: new Date(Date.now() + 5_000).toISOString() }],
+    activities: stubErasure(2).activities,
+  },
+  'erase-content-continued': { ...erasure, activities: stubErasure(60).activities },
+  'erase-content-parked-retried': parkedErasure(),
+  'erase-content-failed': {
+    ...erasure,
+    activities: stubErasure(1, {
+      forgetLeaver: async () => {
+        throw appError('blob_missing');
+      },
+    }).activities,
+  },
   'audit-stores-cancelled': {
     ...audit,
     activities: stubStoreAudit(1, { auditPage: untilCancelled }).activities,
