@@ -4,7 +4,7 @@ import type { StoredEvent } from '#src/ports/idempotency-store.ts';
 import { type OpenEventStream, openEventStream } from './sse.ts';
 
 /** With the time that the question takes, a session that was cut off is heard of within five seconds everywhere. */
-const lookEveryMs = 2_000;
+const usualLookMs = 2_000;
 
 /** `sessionId` is that of the reader; a stream without one is anybody's. */
 export type StreamFacts = { isWatch: boolean; sessionId?: string | undefined };
@@ -20,7 +20,9 @@ export function createOpenStreams(deps: {
   /** Which of these sessions go on; asked about all open streams at once. */
   activeSessions: (sessionIds: readonly string[]) => Promise<ReadonlySet<string>>;
   onWarning: (error: unknown) => void;
+  lookEveryMs?: number | undefined;
 }): OpenStreams {
+  const { activeSessions, onWarning, lookEveryMs = usualLookMs } = deps;
   const streams = new Map<OpenEventStream, StreamFacts>();
   let looking: NodeJS.Timeout | undefined;
   let onEmpty = () => {};
@@ -32,7 +34,7 @@ export function createOpenStreams(deps: {
   async function endThoseOfEndedSessions(): Promise<void> {
     const asked = new Set(Array.from(streams.values(), ({ sessionId }) => sessionId ?? []).flat());
     if (asked.size === 0) return;
-    const active = await deps.activeSessions([...asked]);
+    const active = await activeSessions([...asked]);
     const isOver = ({ sessionId }: StreamFacts) =>
       sessionId !== undefined && asked.has(sessionId) && !active.has(sessionId);
     endAll(sessionIsOver, isOver);
@@ -42,7 +44,7 @@ export function createOpenStreams(deps: {
     if (streams.size === 0 || looking !== undefined) return;
     looking = setTimeout(async () => {
       // A database that is away ends no stream: the next look may find it again.
-      await endThoseOfEndedSessions().catch(deps.onWarning);
+      await endThoseOfEndedSessions().catch(onWarning);
       looking = undefined;
       look();
     }, lookEveryMs).unref();

@@ -1,6 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import type { NextFunction, Request, Response } from 'express';
 import type { Logger } from 'pino';
-import { v7 as uuidv7 } from 'uuid';
 
 /** What a request gathers on its way, for its answer and its line in the log. */
 export type RequestLocals = { requestId: string; path: string; userId?: string; sessionId?: string; route?: string };
@@ -10,7 +10,7 @@ export type AppResponse = Response<unknown, RequestLocals>;
 export function createRequestLog(logger: Logger) {
   return (req: Request, res: AppResponse, next: NextFunction): void => {
     const given = req.get('x-request-id') ?? '';
-    const requestId = /^[\w.:-]{1,128}$/.test(given) ? given : uuidv7();
+    const requestId = /^[\w.:-]{1,128}$/.test(given) ? given : randomUUID();
     const startedMs = performance.now();
     res.locals.requestId = requestId;
     res.locals.path = req.originalUrl.split('?', 1)[0] ?? '';

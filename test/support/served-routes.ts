@@ -29,6 +29,7 @@ export async function serveRoutes(
   const streams = createOpenStreams({
     activeSessions: deps.activeSessions ?? (async (ids) => new Set(ids)),
     onWarning: () => undefined,
+    lookEveryMs: 10,
   });
   const dispatch = createDispatcher({
     authenticate: deps.authenticate ?? (() => Promise.reject(appError('invalid_token'))),

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { eventStream } from '#src/http/answers.ts';
-import { route } from '#src/http/route.ts';
+import type { Authenticate } from '#src/http/authenticate.ts';
+import { type Route, route } from '#src/http/route.ts';
 import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
 
 describe('an open event stream', () => {
@@ -75,11 +76,24 @@ describe('an open event stream', () => {
     handle: () => eventStream((events) => events.send({ event: 'done', data: 'x'.repeat(8 * 1024 ** 2) })),
   });
 
+  const guarded: Route = { ...endless, path: '/guarded', operationId: 'streamGuarded', access: 'user' };
+  const authenticate: Authenticate = async (authorization) => ({
+    actor: { userId: 'u', orgId: 'o', isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] },
+    sessionId: authorization ?? '',
+  });
+  let activeSessions: (ids: readonly string[]) => Promise<ReadonlySet<string>>;
+  const eventsOf = async (response: Response) =>
+    [...(await response.text()).matchAll(/^event: (\w+)$/gm)].map(([, event]) => event);
+
   beforeEach(async () => {
+    activeSessions = async (ids) => new Set(ids);
     begun = Promise.withResolvers();
     left = Promise.withResolvers();
     sentAfterwards = Promise.withResolvers();
-    served = await serveRoutes([endless, watch, late, large]);
+    served = await serveRoutes([endless, watch, late, large, guarded], {
+      authenticate,
+      activeSessions: (ids) => activeSessions(ids),
+    });
   });
   afterEach(() => served.close());
 
@@ -113,6 +127,42 @@ describe('an open event stream', () => {
     await response.body?.getReader().read();
     leaving.abort();
     await left.promise;
+  });
+
+  it('ends with an error event when its session does, and no other', async () => {
+    const leaving = new AbortController();
+    const open = (session: string, signal?: AbortSignal) =>
+      fetch(`${served.baseUrl}/guarded`, { headers: { authorization: session }, ...(signal && { signal }) });
+    const ended = await open('a');
+    const going = await open('b', leaving.signal);
+    const anybodys = await fetch(`${served.baseUrl}/endless`, { signal: leaving.signal });
+    const asked: string[][] = [];
+    const looks = Promise.withResolvers<void>();
+    activeSessions = async (ids) => {
+      asked.push(ids.toSorted());
+      if (asked.length > 3) looks.resolve();
+      return new Set(['b']);
+    };
+    expect(await eventsOf(ended)).to.deep.equal(['token', 'error']);
+    await looks.promise;
+    expect([asked[0], asked.at(-1)]).to.deep.equal([['a', 'b'], ['b']]);
+    for (const { body } of [going, anybodys]) {
+      const { value } = (await body?.getReader().read()) ?? {};
+      expect(new TextDecoder().decode(value)).not.to.contain('event: error');
+    }
+    leaving.abort();
+  });
+
+  it('outlives a database that is away', async () => {
+    const response = await fetch(`${served.baseUrl}/guarded`, { headers: { authorization: 'a' } });
+    let looks = 0;
+    activeSessions = async () => {
+      looks += 1;
+      if (looks < 3) throw new Error('no database');
+      return new Set();
+    };
+    expect(await eventsOf(response)).to.deep.equal(['token', 'error']);
+    expect(looks).to.equal(3);
   });
 
   it('is not waited for when its client left before it opened', async () => {

@@ -1,0 +1,88 @@
+import { expect } from 'chai';
+import type { Actor } from '#src/domain/visibility.ts';
+import { appError } from '#src/errors.ts';
+import { type Authenticate, createAuthenticate } from '#src/http/authenticate.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+
+describe('authenticate', () => {
+  const ada: Actor = { userId: 'ada', orgId: 'o', isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
+  let verified: string[];
+  let lookedUp: string[];
+  let lifeMs: number;
+  let found: Actor | null;
+  let changed: (orgId: string) => void;
+  let authenticate: Authenticate;
+
+  beforeEach(() => {
+    verified = [];
+    lookedUp = [];
+    lifeMs = 60_000;
+    found = ada;
+    authenticate = createAuthenticate({
+      verifyToken: (token) => {
+        verified.push(token);
+        if (token.startsWith('bad')) throw appError('invalid_token');
+        return { userId: 'ada', sessionId: token.charAt(0), expiresAtMs: Date.now() + lifeMs };
+      },
+      findCaller: async ({ sessionId }) => {
+        lookedUp.push(sessionId);
+        return found;
+      },
+      onAccessChange: (listener) => {
+        changed = listener;
+      },
+    });
+  });
+
+  it('tells the user and the session of a token, which it checks once', async () => {
+    expect(await authenticate('Bearer s1')).to.deep.equal({ actor: ada, sessionId: 's' });
+    await authenticate('bearer  s1');
+    expect(verified).to.deep.equal(['s1']);
+  });
+
+  it('looks a session up once for its tokens, and every session by itself', async () => {
+    for (const token of ['s1', 's2', 't1', 's1']) await authenticate(`Bearer ${token}`);
+    expect(verified).to.deep.equal(['s1', 's2', 't1']);
+    expect(lookedUp).to.deep.equal(['s', 't']);
+  });
+
+  it('checks a token again that has expired, and one that was refused', async () => {
+    lifeMs = -1;
+    await authenticate('Bearer s1');
+    await authenticate('Bearer s1');
+    expect(verified).to.have.length(2);
+    for (const _ of [1, 2]) expect(await appErrorCode(authenticate('Bearer bad'))).to.equal('invalid_token');
+    expect(verified).to.have.length(4);
+  });
+
+  it('refuses a session that is over', async () => {
+    found = null;
+    expect(await appErrorCode(authenticate('Bearer s1'))).to.equal('invalid_token');
+  });
+
+  it('looks again at once when this process has changed what users may do', async () => {
+    await authenticate('Bearer s1');
+    changed('another organization');
+    await authenticate('Bearer s1');
+    expect(lookedUp).to.have.length(1);
+    changed('o');
+    await authenticate('Bearer s1');
+    expect(lookedUp).to.have.length(2);
+  });
+
+  it('refuses what is no bearer token, and looks nothing up for it', async () => {
+    for (const header of [
+      undefined,
+      '',
+      'Bearer',
+      'Bearer ',
+      'Basic czE=',
+      'Bearer s1 s2',
+      'Bearer s1,',
+      'Bearer \u00e9',
+    ]) {
+      expect(await appErrorCode(authenticate(header)), header).to.equal('invalid_token');
+    }
+    expect([...verified, ...lookedUp]).to.deep.equal([]);
+  });
+});
