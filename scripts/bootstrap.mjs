@@ -34,6 +34,7 @@ const COMMANDS = {
   'bench:ingest': { run: ['bench/ingest.ts'], needsTools: true },
   'bench:chunking': { run: ['bench/chunking.ts'] },
   'bench:retrieval': { run: ['bench/retrieval.ts'], needsTools: true },
+  'bench:http': { run: ['bench/http.ts'], needsTools: true },
   'bench:search': { run: ['bench/search.ts'], needsTools: true },
   check: { run: ['scripts/check.ts'] },
   docs: { run: ['scripts/generate-docs.ts'] },

@@ -1,0 +1,20 @@
+// `npm run bench:http [-- P7 P8]`: what a request costs beside its query, and what a storm of sign-ins costs a request.
+import { cpus } from 'node:os';
+import { measureLoginStorm } from './http/login-storm.ts';
+import { startMeasuredApi } from './http/measured-api.ts';
+import { measureThroughput } from './http/throughput.ts';
+
+/** By the names that the goals have in docs/benchmarks.md. */
+const measures = { P7: measureThroughput, P8: measureLoginStorm };
+
+const wanted = process.argv.slice(2);
+const api = await startMeasuredApi();
+try {
+  for (const [name, measure] of Object.entries(measures)) {
+    if (wanted.length > 0 && !wanted.includes(name)) continue;
+    console.log(['', ...(await measure(api))].join('\n'));
+  }
+  console.log(`\nnode ${process.versions.node}, ${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores`);
+} finally {
+  await api.stop();
+}

@@ -1,0 +1,125 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createHash, generateKeyPairSync } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { migrate } from '#src/adapters/postgres/migrate.ts';
+import { defaultRateLimits } from '#src/domain/rate-limits.ts';
+import { answersOk } from '../../scripts/launchers/http-probe.ts';
+import { postgresUrl, preparePostgres } from '../../scripts/launchers/postgres.ts';
+import { newPassword } from '../../scripts/secrets.ts';
+import { readTestServiceSettings } from '../../scripts/settings.ts';
+import { dieWithParent } from '../../scripts/supervisor/parent-death.ts';
+import { findFreePorts } from '../../scripts/supervisor/ports.ts';
+import { openSupervisor } from '../../scripts/supervisor/supervisor.ts';
+import { until } from '../../test/support/until.ts';
+import type { BareWork } from './bare-pool.ts';
+
+const probe = new URL('./cpu-probe.ts', import.meta.url).href;
+
+export type User = { email: string; password: string; token: string; userId: string };
+
+/** What is measured, each a process of its own: the service and its peers. */
+export type Process = 'api' | 'barePool' | 'bareServer';
+
+export type MeasuredApi = {
+  ports: { api: number; bareServer: number };
+  signUp(): Promise<User>;
+  logIn(user: User): Promise<void>;
+  /** Processor time that a process takes while `work` runs, microseconds. */
+  cpuDuring<T>(process: Process, work: () => Promise<T>): Promise<{ result: T; cpuMicros: number }>;
+  /** @returns queries per second */
+  queryBare(work: BareWork): Promise<number>;
+  stop(): Promise<void>;
+};
+
+/** The API alone on a Postgres of its own, both as `npm start` sets them but without limits of rates, and its peers. */
+export async function startMeasuredApi(): Promise<MeasuredApi> {
+  const { toolsDir } = readTestServiceSettings(process.env);
+  const dataDir = await mkdtemp(join(tmpdir(), 'bench-http-'));
+  const [port = 0, barePort = 0, postgresPort = 0] = await findFreePorts(3);
+  const supervisor = await openSupervisor({ dataDir, log: (line) => console.error(line) });
+  await supervisor.start([
+    await preparePostgres({ toolsDir, dataDir, port: postgresPort, password: 'bench', durable: true }),
+  ]);
+  const databaseUrl = postgresUrl({ port: postgresPort, password: 'bench' });
+  await migrate(databaseUrl);
+
+  const nowhere = '127.0.0.1:1';
+  const environment = {
+    ...Object.fromEntries(Object.keys(defaultRateLimits).map((name) => [`RATE_LIMIT_${name.toUpperCase()}`, 'off'])),
+    PATH: process.env.PATH ?? '',
+    DATA_DIR: dataDir,
+    DATABASE_URL: databaseUrl,
+    DATABASE_POOL_SIZE: '10',
+    TEMPORAL_ADDRESS: nowhere,
+    OPENAI_BASE_URL: `http://${nowhere}/v1`,
+    JWT_PRIVATE_KEY: signingKey(),
+    URL_SIGNING_KEY: createHash('sha256').update(dataDir).digest('hex'),
+  };
+  const start = (entry: string, ownPort: number) => {
+    const path = join(import.meta.dirname, entry);
+    const [program, ...args] = dieWithParent([process.execPath, '--import', probe, path], 'SIGTERM');
+    const env = { ...environment, PORT: String(ownPort) };
+    return spawn(program, args, { env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+  };
+  const processes: Record<Process, ChildProcess> = {
+    api: start('../../src/server.ts', port),
+    barePool: start('bare-pool.ts', 0),
+    bareServer: start('bare-server.ts', barePort),
+  };
+  const baseUrl = `http://127.0.0.1:${port}`;
+  await until('the API answers', () => answersOk(`${baseUrl}/healthz`).catch(() => false), 60_000);
+
+  async function post(path: string, body: object): Promise<{ access_token: string }> {
+    const headers = { 'content-type': 'application/json' };
+    const answer = await fetch(`${baseUrl}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
+    if (!answer.ok) throw new Error(`POST ${path} answered ${answer.status}: ${await answer.text()}`);
+    return (await answer.json()) as { access_token: string };
+  }
+  const tell = async <Answer>(child: ChildProcess, message: object | string): Promise<Answer> => {
+    child.send(message);
+    const [answer] = await once(child, 'message');
+    return answer as Answer;
+  };
+  const cpuMicros = async (name: Process) => {
+    const { user, system } = await tell<NodeJS.CpuUsage>(processes[name], 'cpu');
+    return user + system;
+  };
+
+  return {
+    ports: { api: port, bareServer: barePort },
+    async signUp() {
+      const [email, password] = [`bench-${process.hrtime.bigint()}@example.com`, newPassword()];
+      const { access_token: token } = await post('/auth/register', { email, password });
+      const { sub } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as { sub: string };
+      return { email, password, token, userId: sub };
+    },
+    async logIn({ email, password }) {
+      await post('/auth/login', { username: email, password });
+    },
+    async cpuDuring(name, work) {
+      const before = await cpuMicros(name);
+      const result = await work();
+      return { result, cpuMicros: (await cpuMicros(name)) - before };
+    },
+    queryBare: (work) => tell<number>(processes.barePool, work),
+    async stop() {
+      for (const child of Object.values(processes)) {
+        const exit = once(child, 'exit');
+        // An open channel would keep the API alive.
+        child.disconnect();
+        child.kill('SIGTERM');
+        await exit;
+      }
+      await supervisor.stop();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+function signingKey(): string {
+  const encoding = { type: 'pkcs8', format: 'pem' } as const;
+  return generateKeyPairSync('rsa', { modulusLength: 2_048 }).privateKey.export(encoding).toString();
+}

@@ -1,0 +1,51 @@
+import { median } from '../median.ts';
+import { fixedRequest, hammer } from './keep-alive.ts';
+import type { MeasuredApi, Process } from './measured-api.ts';
+
+const rounds = 7;
+const durationMs = 2_000;
+const concurrency = 32;
+
+type Figures = Record<Process, { perSecond: number; cpuMicros: number }>;
+
+/** P7: a request with a token and one SELECT, beside that SELECT by a bare pool, and behind a bare HTTP server. */
+export async function measureThroughput(api: MeasuredApi): Promise<string[]> {
+  const { userId, token } = await api.signUp();
+  const request = await fixedRequest(api.ports.api, '/entity/me/profile', token);
+  const bareRequest = await fixedRequest(api.ports.bareServer, `/${userId}`, token);
+  const works: Record<Process, () => Promise<number>> = {
+    barePool: () => api.queryBare({ userId, concurrency, durationMs }),
+    bareServer: () => hammer(bareRequest, concurrency, durationMs),
+    api: () => hammer(request, concurrency, durationMs),
+  };
+  const measure = async (process: Process) => {
+    const { result: perSecond, cpuMicros } = await api.cpuDuring(process, works[process]);
+    return { perSecond, cpuMicros: (cpuMicros * 1_000) / (perSecond * durationMs) };
+  };
+  const round = async (): Promise<Figures> => ({
+    barePool: await measure('barePool'),
+    bareServer: await measure('bareServer'),
+    api: await measure('api'),
+  });
+
+  await round();
+  const measured: Figures[] = [];
+  for (let count = 0; count < rounds; count++) measured.push(await round());
+  const row = (name: string, process: Process) => {
+    const of = (fact: (figures: Figures) => number) => median(measured.map(fact));
+    const rate = of((figures) => figures[process].perSecond);
+    const ratio = of((figures) => figures[process].perSecond / figures.barePool.perSecond);
+    const above = of((figures) => figures[process].cpuMicros - figures.barePool.cpuMicros);
+    return `| ${name} | ${rate.toFixed(0)} | ${ratio.toFixed(2)} | ${above.toFixed(0)} µs |`;
+  };
+  const cpuOfQuery = median(measured.map(({ barePool }) => barePool.cpuMicros));
+  return [
+    `P7: GET /entity/me/profile, ${concurrency} at a time; ${rounds} rounds in turns, medians`,
+    '',
+    `| | per second | ratio | processor time of its process above the query's (${cpuOfQuery.toFixed(0)} µs) |`,
+    '|---|---|---|---|',
+    row('its SELECT by a bare pool of pg', 'barePool'),
+    row("the same behind Node's bare HTTP server", 'bareServer'),
+    row('ours', 'api'),
+  ];
+}
