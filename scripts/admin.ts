@@ -15,8 +15,12 @@ const WRONG_ARGUMENTS = 2;
 await exitAfter(async () => {
   const [name, ...args] = process.argv.slice(2);
   const command = process.argv.slice(2).join(' ');
-  const wish = name === 'reembed' ? readReembedWish(args) : undefined;
-  if (wish !== undefined) return run({ command: 'reembed', wish });
+  if (name === 'reembed') {
+    const wish = readReembedWish(args);
+    if (!('wrong' in wish)) return run({ command: 'reembed', wish });
+    console.error(wish.wrong);
+    return WRONG_ARGUMENTS;
+  }
   switch (command) {
     case '':
     case '--help':

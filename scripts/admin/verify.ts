@@ -2,21 +2,32 @@ import { type InvariantChecks, otherInvariants } from '#src/modules/store-audit/
 import type { InvariantReport } from '#src/modules/store-audit/invariants.model.ts';
 import { reasonOf } from './reason-of.ts';
 
-/** Prints a line an invariant, in the order in which they are checked. @returns whether all hold */
+/** Prints what was looked at, in the order in which it is, and a verdict. @returns whether all hold */
 export async function verify(invariants: InvariantChecks, print: (line: string) => void): Promise<boolean> {
-  let allHold = true;
+  let wrong = 0;
+  let unknown = 0;
+  let previous = '';
   for await (const report of invariants.reports()) {
-    for (const line of linesOf(report)) print(line);
-    allHold &&= report.outcome === 'checked' && report.violations === 0;
+    // An invariant of two parts has two lines, and its name on the first.
+    for (const line of linesOf(report, report.invariant === previous ? '' : report.invariant)) print(line);
+    previous = report.invariant;
+    if (report.outcome === 'failed') unknown += 1;
+    else wrong += report.violations;
   }
-  for (const { invariant, reason } of otherInvariants)
-    print(`${invariant.padEnd(3)}  -     not checked here: ${reason}`);
-  return allHold;
+  print(
+    `Not checked here: ${otherInvariants.map(({ invariant }) => invariant).join(', ')} (docs/operators.md says why).`,
+  );
+  print(verdict(wrong, unknown));
+  return wrong === 0 && unknown === 0;
 }
 
-function linesOf(report: InvariantReport): string[] {
-  const head = (word: string, counts: string) =>
-    `${report.invariant.padEnd(3)}  ${word.padEnd(4)}  ${counts}: ${report.title}`;
+function verdict(wrong: number, unknown: number): string {
+  if (unknown > 0) return `Not all could be checked; ${wrong} wrong.`;
+  return wrong === 0 ? 'All is well.' : `${wrong} wrong: docs/operators.md says what to do about each.`;
+}
+
+function linesOf(report: InvariantReport, name: string): string[] {
+  const head = (word: string, counts: string) => `${name.padEnd(3)}  ${word.padEnd(4)}  ${counts}: ${report.title}`;
   if (report.outcome === 'failed') return [head('?', `could not be checked (${reasonOf(report.error)})`)];
   const { checked, violations, first } = report;
   if (violations === 0) return [head('ok', `${checked} checked`)];

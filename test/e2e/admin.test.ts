@@ -47,11 +47,14 @@ describe('npm run admin', function () {
     const { stdout, code } = await admin(own.settings);
     expect(stdout).include('verify').include('audit-stores [--repair]');
     expect(code).equal(0);
-    for (const args of [['delete'], ['verify', '--repair'], ['reembed', 'acme', '--status']]) {
+    for (const args of [['delete'], ['verify', '--repair']]) {
       const wrong = await admin(own.settings, ...args);
       expect(wrong).include({ stdout: '', code: 2 });
       expect(wrong.stderr).match(new RegExp(`^There is no command "${args.join(' ')}": [^\\n]+\\n$`));
     }
+    const nobody = await admin(own.settings, 'reembed', 'acme', '--status');
+    expect(nobody).include({ stdout: '', code: 2 });
+    expect(nobody.stderr).match(/^"acme" is no organization's id, which is a UUID[^\n]+\n$/);
   });
 
   it('verifies, mends, and verifies again', async () => {
@@ -64,12 +67,15 @@ describe('npm run admin', function () {
       .match(/^I1 {3}ok {4}1 checked: /m)
       .match(/^I2 {3}ok/m)
       .match(/^I11 {2}ok/m)
-      .match(/^I3 {3}- /m);
+      .match(/\nNot checked here: I3, [^\n]+\nAll is well\.\n$/);
+    const names = sound.stdout.match(/^I\d+/gm) ?? [];
+    expect(names).deep.equal([...new Set(names)]);
     expect(sound.code, sound.stdout).equal(0);
 
     await addOrphan();
     const broken = await admin(own.settings, 'verify');
     expect(broken.stdout).match(/^I4 {3}FAIL {2}\d+ checked, 1 wrong: .*\n {7}orphan_points/m);
+    expect(broken.stdout).match(/\n1 wrong: docs\/operators\.md says what to do about each\.\n$/);
     expect(broken.code).equal(1);
 
     const told = await admin(own.settings, 'audit-stores');
@@ -109,6 +115,7 @@ describe('npm run admin', function () {
     expect((await admin(cut, 'audit-stores')).stderr).match(/^No worker .+\nThe stores could not be compared: .+\n$/);
     const away = await admin(cut, 'verify');
     expect(away.stdout).match(/^I1 {3}\? {5}could not be checked \(.+\)/m);
+    expect(away.stdout).match(/\nNot all could be checked; 0 wrong\.\n$/);
     expect(away.code).equal(1);
   });
 
