@@ -53,9 +53,31 @@ describe('POST /v1/chat/completions', () => {
     expect(await ask('Who won the world cup in 1998?')).to.equal('I could not find this in the documents.');
   });
 
-  it('says what it is when there is nothing to quote from', async () => {
+  it('quotes nothing of a document that is not the one that the question names', async () => {
+    const receipts = [
+      block(1, 'REPAIR-2022.pdf', 'Sales Tax 10.20% 278.46\n\nTotal 3,008.46'),
+      block(2, 'RECEIPT-TXN-98765.pdf', 'SUBTOTAL $863.91\n\nTOTAL $821.14'),
+    ].join('\n');
+    const question = (id: string) => ({
+      messages: [{ role: 'user' as const, content: `${receipts}\n\nWhat was the total on the receipt ${id}?` }],
+    });
+    expect(await ask('', question('TXN-98765'))).to.equal('TOTAL $821.14 [2]');
+    expect(await ask('', question('TXN-11111'))).to.equal('I could not find this in the documents.');
+  });
+
+  it('quotes neither addresses nor what only has the name in common with the question', async () => {
+    const club = block(
+      1,
+      'roberts.txt',
+      'Norwich City 1997-98\n\n3. Archived (https://web.archive.org/web/2018/\nhttp://www.edp24.co.uk/sport/norwich-city/iwan-roberts-2257.html).',
+    );
+    const messages = [{ role: 'user' as const, content: `${club}\n\nWhen was Norwich City founded?` }];
+    expect(await ask('', { messages })).to.equal('I could not find this in the documents.');
+  });
+
+  it('says the same when there is nothing to quote from', async () => {
     const messages = [{ role: 'user' as const, content: 'Write a poem about the sea.' }];
-    expect(await ask('', { messages })).to.include('extractive answerer');
+    expect(await ask('', { messages })).to.equal('I could not find this in the documents.');
   });
 
   it('greets back', async () => {
@@ -67,13 +89,15 @@ describe('POST /v1/chat/completions', () => {
       { role: 'system' as const, content: 'Write a title for this conversation.' },
       { role: 'user' as const, content: 'how do I cancel my subscription before the end of the month?' },
     ];
-    expect(await ask('', { messages })).to.equal('How do I cancel my subscription before the');
+    expect(await ask('', { messages })).to.equal('How do I cancel my subscription before the end of the month?');
     const schema = { type: 'object', properties: { title: { type: 'string' } }, required: ['title'] };
     const json = await ask('', {
       messages,
       response_format: { type: 'json_schema', json_schema: { name: 't', schema } },
     });
-    expect(JSON.parse(json ?? '')).to.deep.equal({ title: 'How do I cancel my subscription before the' });
+    expect(JSON.parse(json ?? '')).to.deep.equal({
+      title: 'How do I cancel my subscription before the end of the month?',
+    });
   });
 
   it('refuses to make up a score', async () => {

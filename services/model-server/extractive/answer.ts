@@ -11,9 +11,6 @@ export type ExtractiveRequest = {
 };
 
 const NOT_FOUND = 'I could not find this in the documents.';
-const NO_DOCUMENTS =
-  'No document passages came with this message, and I am the built-in extractive answerer: ' +
-  'I quote the sentences of documents that answer a question. For anything else, connect a chat model.';
 const GREETING_REPLY = 'Hello! Ask me about the documents, and I will answer with the sentences that fit.';
 const THANKS_REPLY = 'You are welcome.';
 
@@ -35,8 +32,7 @@ export async function answerExtractively(request: ExtractiveRequest, embed: Embe
   const blocks = currentBlocks(
     messages.filter(({ role }) => role !== 'assistant').flatMap((message) => message.blocks),
   );
-  if (blocks.length === 0) return NO_DOCUMENTS;
-  const quotations = await findQuotations(question, blocks, embed);
+  const quotations = blocks.length === 0 ? [] : await findQuotations(question, blocks, embed);
   if (quotations.length === 0) return NOT_FOUND;
   return quotations.map(({ text, block }) => `${text} [${block}]`).join('\n\n');
 }

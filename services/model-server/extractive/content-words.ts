@@ -14,6 +14,21 @@ export function contentWords(text: string): Set<string> {
   return new Set(contentStems(text));
 }
 
+/**
+ * The stems of the words without which nothing answers: numbers, codes and names. Where every word is capitalized, or
+ * none is, no name is known.
+ */
+export function namingWords(question: string): Set<string> {
+  const words = (question.match(/[\p{L}\p{N}]+/gu) ?? []).filter((word) => !STOP_WORDS.has(word.toLowerCase()));
+  const isCapitalized = (word: string) => /^\p{Lu}/u.test(word);
+  const hasNames = !words.every(isCapitalized);
+  const start = question.match(/[\p{L}\p{N}]+/u)?.[0];
+  const naming = words.filter(
+    (word) => /\p{N}{3}|\p{L}\p{N}|\p{N}\p{L}/u.test(word) || (hasNames && isCapitalized(word) && word !== start),
+  );
+  return contentWords(naming.join(' '));
+}
+
 /** As `contentWords`, in order and with repetitions. */
 export function contentStems(text: string): string[] {
   const words = text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];

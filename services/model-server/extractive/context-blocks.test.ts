@@ -8,8 +8,8 @@ describe('separateContext', () => {
       '<<ab12cd34 2 | Notes>>\nSecond\n<<end ab12cd34 2>>\nWhat is it?';
     const { blocks, rest } = separateContext(content);
     expect(blocks).to.deep.equal([
-      { nonce: 'ab12cd34', number: 1, text: 'The first line\nand more' },
-      { nonce: 'ab12cd34', number: 2, text: 'Second' },
+      { nonce: 'ab12cd34', number: 1, document: 'Report', text: 'The first line\nand more' },
+      { nonce: 'ab12cd34', number: 2, document: 'Notes', text: 'Second' },
     ]);
     expect(rest).to.match(/^Passages:\s+What is it\?$/);
   });

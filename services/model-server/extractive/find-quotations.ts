@@ -1,4 +1,4 @@
-import { contentWords } from './content-words.ts';
+import { contentWords, namingWords } from './content-words.ts';
 import type { ContextBlock } from './context-blocks.ts';
 import { type Statement, splitIntoStatements } from './statements.ts';
 
@@ -14,6 +14,11 @@ type Ranked = Candidate & { relevance: number; coverage: number; score: number }
 const WORDS_SHARE = 0.5;
 /** Of 23 questions that six documents do not answer the highest reached 0.39; most that they do answer are above. */
 const MIN_RELEVANCE = 0.42;
+/** For what has none of the question's words, or is only about what it names: it is about the subject, not the answer. */
+const MIN_RELEVANCE_WITHOUT_WORDS = 0.5;
+const MIN_RELEVANCE_OF_NAMES_ALONE = 0.66;
+/** The label of a field stands for the words of a question that it does not share. */
+const FIELD = /\p{L}: \S/u;
 /** What a question asks for tips the balance between statements that are relevant anyway. */
 const EXPECTATION_BONUS = 0.08;
 const TOPIC_PENALTY = 0.1;
@@ -34,25 +39,43 @@ const OVERVIEW_WORDS = contentWords(
   'summarize summary overview describe explain main key point topic content document file text page',
 );
 
-/** The statements of the passages that answer the question best, best first; none when nothing fits. */
+/**
+ * The statements of the passages that answer the question best, best first; none when nothing fits. What a question
+ * names, by a number, a code or a name, has to be in the passage or in the name of its document.
+ */
 export async function findQuotations(
   question: string,
   blocks: ContextBlock[],
   embed: EmbedTexts,
 ): Promise<Quotation[]> {
-  const statements = blocks.flatMap(({ number, text }) =>
-    splitIntoStatements(text).map((statement) => ({ ...statement, block: number })),
-  );
+  const naming = namingWords(question);
+  const named = blocks.filter(({ document, text }) => {
+    const words = contentWords(`${document} ${text}`);
+    return [...naming].every((word) => words.has(word));
+  });
+  const statements = named.flatMap(({ number, document, text }) => {
+    const nameOfAll = [...contentWords(document)].filter((word) => naming.has(word));
+    return splitIntoStatements(text).map((statement) => ({ ...statement, block: number, nameOfAll }));
+  });
   const [questionVector, ...vectors] = await embed([question, ...statements.map(({ context }) => context)]);
   if (!questionVector) return [];
   const candidates = statements.map((statement, index): Candidate => {
     const vector = vectors[index] ?? new Float32Array(questionVector.length);
-    return { ...statement, words: contentWords(statement.context), vector };
+    const words = new Set([...contentWords(statement.context), ...statement.nameOfAll]);
+    return { ...statement, words, vector };
   });
 
   const questionWords = contentWords(question);
   if ([...questionWords].every((word) => OVERVIEW_WORDS.has(word))) return quoteOverview(candidates);
-  return quoteBest(rank(question, questionWords, questionVector, candidates));
+  const subjectWords = [...questionWords].filter((word) => !naming.has(word));
+  const isRelevant = ({ relevance, words, text }: Ranked): boolean => {
+    const isAboutSubject = subjectWords.length === 0 || subjectWords.some((word) => words.has(word));
+    if (isAboutSubject) return relevance >= MIN_RELEVANCE;
+    return (
+      relevance >= (naming.size === 0 || FIELD.test(text) ? MIN_RELEVANCE_WITHOUT_WORDS : MIN_RELEVANCE_OF_NAMES_ALONE)
+    );
+  };
+  return quoteBest(rank(question, questionWords, questionVector, candidates).filter(isRelevant));
 }
 
 function rank(question: string, words: Set<string>, vector: Float32Array, candidates: Candidate[]): Ranked[] {
@@ -82,7 +105,7 @@ function wordCoverage(words: Set<string>, candidates: Candidate[]): (candidate: 
 }
 
 function quoteBest(ranked: Ranked[]): Quotation[] {
-  const [best, ...others] = ranked.filter(({ relevance }) => relevance >= MIN_RELEVANCE);
+  const [best, ...others] = ranked;
   if (!best) return [];
   const further = others.filter(
     ({ score, coverage, isTopic }) =>

@@ -22,6 +22,9 @@ const LINK = /!?\[([^[\]]*)\]\((?:[^()]|\([^()]*\))*\)/g;
 const REFERENCE = /(?<=\S)\[\d+(?:\s*,\s*\d+)*\]/g;
 /** Others may be the news, such as the range [0, 1]; as they stand they would be read as citations of passages. */
 const BRACKETED_NUMBERS = /\[(\d+(?:\s*,\s*\d+)*)\]/g;
+/** Also in the parts of one that was broken into lines. */
+const ADDRESS_MARK = /https?:|www\.|:\/\/|\.[a-z]{2,6}\/|\.html?\b/i;
+const MIN_PATH_CHARACTERS = 20;
 const SENTENCE_END = /[.!?:;]["')\]]*$/;
 const FIELD = /^[^:]+:\s+\S/;
 /** A line of running text goes on in the next one; a shorter line is a title, a field or the row of a table. */
@@ -41,7 +44,7 @@ export function splitIntoStatements(passage: string): Statement[] {
   const statements: Statement[] = [];
   let heading = '';
   const add = (text: string, { isTopic = false, header = '' } = {}): void => {
-    if (!/[\p{L}\p{N}]/u.test(text)) return;
+    if (!/[\p{L}\p{N}]/u.test(text) || isAddress(text)) return;
     statements.push({ text, context: [heading, header, text].filter(Boolean).join('. '), isTopic });
   };
 
@@ -62,6 +65,16 @@ export function splitIntoStatements(passage: string): Statement[] {
     }
   }
   return statements.length === 0 && heading ? [{ text: heading, context: heading, isTopic: true }] : statements;
+}
+
+/** Nothing but addresses, and what stands around one in a list of references. A field may have one as its value. */
+function isAddress(text: string): boolean {
+  const tokens = text.split(' ');
+  const others = tokens.filter(
+    (token) => !ADDRESS_MARK.test(token) && !(token.length >= MIN_PATH_CHARACTERS && token.includes('/')),
+  );
+  if (others.length === tokens.length || /^[\p{L} ]{1,40}: \S+$/u.test(text)) return false;
+  return (others.join(' ').match(/\p{L}{2,}/gu) ?? []).length < 3;
 }
 
 function paragraphsOf(passage: string): Paragraph[] {
