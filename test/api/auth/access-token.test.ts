@@ -1,4 +1,6 @@
 import { expect } from 'chai';
+import type { Db } from '#src/ports/database.ts';
+import type { Member } from '#test/support/client.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
@@ -15,10 +17,33 @@ describe('an access token', () => {
     expect(refused.headers.get('www-authenticate')).to.contain('invalid_token');
   });
 
-  it('stops working within seconds once its user is disabled', async () => {
+  const deleted = { deletedAt: new Date(), eraseDueAt: new Date('2100-01-01') };
+  // Written by nobody who could tell the API: it has to look.
+  const ends: Record<string, (db: Db, member: Member) => Promise<unknown>> = {
+    'its user is disabled': (db, { userId }) => db('users').where('id', userId).update({ disabledAt: new Date() }),
+    'its user is deleted': (db, { userId }) => db('users').where('id', userId).update(deleted),
+    'its organization is deleted': (db, { orgId }) => db('organizations').where('id', orgId).update(deleted),
+    'its session is cut off': (db, { userId }) =>
+      db('refreshTokenFamilies').where({ userId }).update({ cutOffAt: new Date() }),
+    'its session is forgotten': (db, { userId }) => db('refreshTokenFamilies').where({ userId }).delete(),
+  };
+  for (const [what, end] of Object.entries(ends)) {
+    it(`stops working within seconds once ${what}`, async () => {
+      const member = await api.signUp();
+      await member.get('/folders', 200);
+      await end(api.container.db, member);
+      const refused = await until('the token is refused', async () => {
+        const response = await member.raw('/folders');
+        return response.status === 401 && response;
+      });
+      expect(await refused.json()).to.include({ code: 'invalid_token' });
+    });
+  }
+
+  it('goes on when its session can only be refreshed no more', async () => {
     const member = await api.signUp();
+    const families = api.container.db('refreshTokenFamilies').where({ userId: member.userId });
+    await families.update({ revokedAt: new Date(), expiresAt: new Date() });
     await member.get('/folders', 200);
-    await api.container.db('users').where('id', member.userId).update({ disabledAt: new Date() });
-    await until('the token is refused', async () => (await member.raw('/folders')).status === 401);
   });
 });
