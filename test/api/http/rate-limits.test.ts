@@ -108,6 +108,14 @@ describe('rate limits', () => {
     await ada.post('/chat/stream', message, 429);
   });
 
+  it('count guesses at the password of a signed-in user', async () => {
+    const ada = await first.signUp();
+    const guess = { current_password: 'Wrong-horse-1', new_password: 'Another-horse-2' };
+    for (let attempt = 1; attempt <= 5; attempt += 1) await ada.post('/auth/change-password', guess, 403);
+    const { headers } = await ada.post('/auth/change-password', guess, 429);
+    expect(Number(headers.get('retry-after'))).above(0);
+  });
+
   it('keep nobody by name', async () => {
     const rows = await first.container.db('rate_limits').select('subject');
     expect(rows.length).above(0);
