@@ -35,11 +35,13 @@ export async function startEmbedded(
   const { server, models } = checkConfig(env);
   await checkPortsAreFree(chosenPorts(settings));
 
-  const tellUp = (what: string) => say(`  ${what} is up, after ${(performance.now() / 1000).toFixed(1)} s`);
+  const tell = (what: string) => say(`  ${what}, after ${(performance.now() / 1000).toFixed(1)} s`);
+  const tellUp = (name: string) => tell(`${name} is up`);
   say(`Starting ${[...embeddedNames(settings), 'worker', 'api'].join(', ')} …`);
   await checkAddresses(settings, env, say);
   await supervisor.start(await embeddedServices(settings, secrets, say), tellUp);
   await prepareDatabase(settings, secrets, env.DATABASE_URL ?? '');
+  tell('the database has its tables');
   const apiUrl = `http://${browsableHost(settings.host)}:${settings.port}${server.basePath}`;
   // A worker counts as ready once it runs: that it works is seen by what comes next.
   await supervisor.start(application(apiUrl, env), (name) => name === 'worker' || tellUp(name));
