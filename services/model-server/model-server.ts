@@ -45,7 +45,9 @@ export async function startModelServer(settings: ModelServerSettings): Promise<M
     response.on('close', () => {
       gone.abort();
       const durationMs = Math.round(performance.now() - startedAt);
-      log.info({ route, status: response.statusCode, complete: response.writableFinished, durationMs }, 'request');
+      // Asked every few seconds: a line each would bury all others.
+      const level = route === 'GET /health' ? 'debug' : 'info';
+      log[level]({ route, status: response.statusCode, complete: response.writableFinished, durationMs }, 'request');
     });
     try {
       const endpoint = endpoints[route];

@@ -6,6 +6,9 @@ import type { Logger } from 'pino';
 export type RequestLocals = { requestId: string; path: string; userId?: string; sessionId?: string; route?: string };
 export type AppResponse = Response<unknown, RequestLocals>;
 
+/** Asked every few seconds, for as long as the process lives: a line each would bury all others. */
+const PROBES = ['/healthz', '/readyz'];
+
 /** Gives a request its id (the client's when it is a plain word) and writes one line when it is over. */
 export function createRequestLog(logger: Logger) {
   return (req: Request, res: AppResponse, next: NextFunction): void => {
@@ -16,8 +19,9 @@ export function createRequestLog(logger: Logger) {
     res.locals.path = req.originalUrl.split('?', 1)[0] ?? '';
     res.set('X-Request-Id', requestId);
     res.once('close', () => {
+      const isUsual = PROBES.includes(res.locals.route ?? '') && res.statusCode === 200;
       // The route's template and never the address: addresses carry cursors, search texts and signatures.
-      logger.info({
+      logger[isUsual ? 'debug' : 'info']({
         msg: 'request',
         method: req.method,
         route: res.locals.route ?? null,

@@ -51,6 +51,7 @@ describe('a process that cannot write its log, because the disk is full', functi
       DATABASE_URL: `postgres://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/none`,
       TEMPORAL_ADDRESS: '127.0.0.1:1',
       OPENAI_BASE_URL: 'http://127.0.0.1:1/v1',
+      LOG_LEVEL: 'debug',
     };
     const settings = readStartSettings(user);
     const env = applicationEnvironment({ user, settings, secrets: await openSecrets(dataDir, {}) });
