@@ -1,7 +1,7 @@
 import express, { type Express } from 'express';
 import helmet from 'helmet';
 import manifest from '../package.json' with { type: 'json' };
-import { createGate } from './adapters/gate.ts';
+import { onConnectionOf } from './adapters/postgres/borrowed-connection.ts';
 import { createIdempotencyStore } from './adapters/postgres/idempotency-keys.ts';
 import { isOutage } from './adapters/postgres/outage.ts';
 import type { Container } from './container.ts';
@@ -101,7 +101,7 @@ export function createApp(container: Container): App {
     }),
     idempotency: createIdempotencyStore(db),
     rateLimit: createRateLimiting({ take: container.rateLimiter.take, limits: config.rateLimits }),
-    inTurn: createGate(Math.ceil(config.database.poolSize / 4)),
+    onConnectionOf,
     streams,
     logger,
     isOutage,

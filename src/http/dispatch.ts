@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { can } from '#src/domain/policy.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
+import type { Db } from '#src/ports/database.ts';
 import type { IdempotencyKey, IdempotencyStore, StoredResponse } from '#src/ports/idempotency-store.ts';
 import type { Answer, EventsAnswer } from './answers.ts';
 import type { Authenticate } from './authenticate.ts';
@@ -25,8 +26,8 @@ export type DispatchDeps = {
   streams: OpenStreams;
   logger: Logger;
   rateLimit: RateLimiting;
-  /** Runs a few at a time: who compares a locked resource with `If-Match` holds one connection and needs another. */
-  inTurn: <Result>(work: () => Promise<Result>) => Promise<Result>;
+  /** Runs reads on the connection of a transaction. */
+  onConnectionOf: (trx: Db, work: () => Promise<void>) => Promise<void>;
   /** Is this the error of a database that cannot be reached? */
   isOutage: (error: unknown) => boolean;
 };
@@ -38,7 +39,7 @@ type Dispatch = (req: Request, res: AppResponse) => Promise<void>;
 
 /** Takes a request through its route: who, what, once, and the answer. */
 export function createDispatcher(deps: DispatchDeps) {
-  const { authenticate, idempotency, rateLimit, inTurn, logger, isOutage } = deps;
+  const { authenticate, idempotency, rateLimit, onConnectionOf, logger, isOutage } = deps;
   const delivery = createDelivery(deps);
 
   /** `getSibling` is the GET on the same path, whose answer `If-Match` is about. */
@@ -68,11 +69,12 @@ export function createDispatcher(deps: DispatchDeps) {
       };
       const isChange = route.method === 'patch' || route.method === 'put';
       const expected = isChange ? req.get('if-match') : undefined;
-      const requireUnchanged = async () => {
+      const compare = async () => {
         if (expected !== undefined) await checkPrecondition(expected, getSibling, request);
       };
+      const requireUnchanged = (trx: Db) => onConnectionOf(trx, compare);
       // For the body's sake: who has an old state need not send it.
-      await requireUnchanged();
+      await compare();
 
       const body = await receiveBody(route, req, actor);
       let isBodyUsed = false;
@@ -80,8 +82,9 @@ export function createDispatcher(deps: DispatchDeps) {
         try {
           const parsed = body.parse();
           await rateLimit(ofEmail, { ...subject, email: emailOf(parsed) }, res);
-          const handle = async () => route.handle({ ...request, requireUnchanged, body: parsed });
-          const answer = await (expected === undefined ? handle() : inTurn(handle));
+          // A body comes as slowly as its sender likes, who may have lost his rights meanwhile.
+          const sender = route.body === undefined ? {} : await admit(route, req, requestId);
+          const answer = await route.handle({ ...request, ...sender, requireUnchanged, body: parsed });
           isBodyUsed = true;
           return answer;
         } catch (error) {

@@ -4,6 +4,7 @@ import type { StoredUpload } from '#src/contracts/uploads.ts';
 import type { Action } from '#src/domain/policy.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import type { ErrorCode } from '#src/errors.ts';
+import type { Db } from '#src/ports/database.ts';
 import type { Answer, EmptyAnswer, EventsAnswer, FileAnswer, JsonAnswer } from './answers.ts';
 import type { RateLimited } from './rate-limiting.ts';
 
@@ -94,13 +95,13 @@ export type RouteContext<WhoMayCall extends Access, Params, Query, Body> = {
   /** Aborts when the client leaves before the answer is complete. */
   signal: AbortSignal;
   /**
-   * Of a PATCH or PUT: throws `precondition_failed` when the resource is not what `If-Match` names. To be awaited once
-   * the resource is locked, so that of two changes to the same state one is refused.
+   * Of a PATCH or PUT: throws `precondition_failed` when the resource is not what `If-Match` names. To be awaited in
+   * the transaction that has locked the resource, so that of two changes to the same state one is refused.
    */
   requireUnchanged: RequireUnchanged;
 };
 
-export type RequireUnchanged = () => Promise<void>;
+export type RequireUnchanged = (trx: Db) => Promise<void>;
 
 type RouteFacts = {
   method: Method;

@@ -35,7 +35,7 @@ export async function serveRoutes(
     authenticate: deps.authenticate ?? (() => Promise.reject(appError('invalid_token'))),
     idempotency: deps.idempotency ?? noIdempotency,
     rateLimit: async () => {},
-    inTurn: (work) => work(),
+    onConnectionOf: (_, work) => work(),
     streams,
     logger,
     isOutage,

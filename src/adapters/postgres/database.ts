@@ -1,6 +1,7 @@
 import knex from 'knex';
 import pg from 'pg';
 import type { Db } from '#src/ports/database.ts';
+import { lendConnections } from './borrowed-connection.ts';
 import { camelCaseKeys, toSnakeCase } from './case-mapper.ts';
 
 const { builtins } = pg.types;
@@ -24,7 +25,7 @@ export function createDatabase(options: {
   onWarning?: (message: unknown) => void;
 }): Db {
   const log = options.onWarning ?? (() => undefined);
-  return knex({
+  const db = knex({
     client: 'pg',
     connection: {
       connectionString: options.url,
@@ -41,4 +42,6 @@ export function createDatabase(options: {
     postProcessResponse: camelCaseKeys,
     log: { warn: log, error: log, deprecate: log, debug: log },
   });
+  lendConnections(db);
+  return db;
 }

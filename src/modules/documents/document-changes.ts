@@ -47,13 +47,13 @@ export function createDocumentChanges(deps: ChangeDeps) {
     actor: RequestActor,
     documentId: string,
     change: DocumentChange,
-    requireUnchanged: () => Promise<void>,
+    requireUnchanged: (trx: Db) => Promise<void>,
   ): Promise<{ before: DocumentRow; plan: IngestionPlan | undefined }> {
     const { file, targetFolderId, ingest } = change;
     // Before the document's row, as uploads do: two that wait for each other would wait for ever.
     const places = file && (await limits.lock(trx, actor.orgId));
     const before = await lockWritable(trx, actor, documentId);
-    await requireUnchanged();
+    await requireUnchanged(trx);
     const repository = createDocumentsRepository(trx);
     if (file && places) {
       const { storageBytes } = await repository.usage(actor.orgId);
@@ -100,7 +100,7 @@ export function createDocumentChanges(deps: ChangeDeps) {
       actor: RequestActor,
       documentId: string,
       change: DocumentChange,
-      requireUnchanged: () => Promise<void>,
+      requireUnchanged: (trx: Db) => Promise<void>,
     ): Promise<void> {
       const { before, plan } = await db.transaction((trx) => apply(trx, actor, documentId, change, requireUnchanged));
       await publisher.publishNow(documentId);

@@ -142,7 +142,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
       actor: RequestActor,
       documentId: string,
       change: DocumentChange,
-      requireUnchanged: () => Promise<void>,
+      requireUnchanged: (trx: Db) => Promise<void>,
     ): Promise<FullDocument> {
       await changes.change(actor, documentId, change, requireUnchanged);
       return get(actor, documentId);

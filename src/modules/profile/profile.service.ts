@@ -17,11 +17,11 @@ export function createProfileService({ db }: { db: Db }) {
   return {
     get,
 
-    async update(actor: Actor, change: ProfileChange, requireUnchanged: () => Promise<void>): Promise<Profile> {
+    async update(actor: Actor, change: ProfileChange, requireUnchanged: (trx: Db) => Promise<void>): Promise<Profile> {
       await db.transaction(async (trx) => {
         const repository = createProfileRepository(trx);
         await repository.lock(actor.userId);
-        await requireUnchanged();
+        await requireUnchanged(trx);
         await repository.update(actor.userId, change);
       });
       return get(actor);

@@ -45,14 +45,14 @@ export function createRagService(deps: {
       actor: Actor,
       documentId: string,
       config: RagConfig,
-      requireUnchanged: () => Promise<void>,
+      requireUnchanged: (trx: Db) => Promise<void>,
     ): Promise<RagConfig> {
       const { model } = config.embedding;
       // Before the row is held: the provider may have to be asked.
       const refusal = await models.refusalOf('embedding', model, 'embedding.model');
       await db.transaction(async (trx) => {
         const document = await documents.lockWritable(trx, actor, documentId);
-        await requireUnchanged();
+        await requireUnchanged(trx);
         if (refusal !== null && model !== document.ragConfig.embedding.model) throw refusal;
         await documents.setConfig(trx, actor, document, config);
       });

@@ -8,7 +8,7 @@ describe('If-Match', () => {
   let documentId: string;
   before(async () => {
     // Without workers, so that nothing else changes the document.
-    stack = await startStack({}, { workers: false });
+    stack = await startStack({ DATABASE_POOL_SIZE: '4' }, { workers: false });
     ada = await stack.signUp();
     const paste = { name: 'fox', content: 'The quick brown fox.', source_format: 'text' };
     documentId = (Object((await ada.post('/documents/paste', paste, 201)).body) as { id: string }).id;
@@ -48,4 +48,19 @@ describe('If-Match', () => {
       expect(statuses).deep.equal([200, ...Array<number>(19).fill(412)]);
     });
   }
+
+  it('is compared without waiting for a connection, when all others wait for the same document', async () => {
+    const path = `/documents/${documentId}`;
+    const etag = (await ada.get(path, 200)).headers.get('etag') ?? '';
+    const headers = { 'content-type': 'application/json' };
+    const change = (name: string, condition: Record<string, string> = {}) =>
+      ada.raw(path, { method: 'PATCH', headers: { ...headers, ...condition }, body: JSON.stringify({ name }) });
+    const answers = await Promise.all([
+      change('wolf', { 'if-match': etag }),
+      ...Array.from({ length: 16 }, (_, index) => change(`fox ${index}`)),
+    ]);
+    const [conditional, ...plain] = answers.map(({ status }) => status);
+    expect(conditional).oneOf([200, 412]);
+    expect(plain).deep.equal(Array<number>(16).fill(200));
+  });
 });

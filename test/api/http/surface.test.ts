@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { z } from 'zod';
 import { readinessSchema } from '#src/http/health.routes.ts';
 import { type Stack, stack, startStack } from '#test/support/stack.ts';
+import { until } from '#test/support/until.ts';
 
 const openApiDocument = z.object({
   openapi: z.string(),
@@ -17,6 +18,8 @@ describe('the HTTP surface', () => {
 
   it('is alive, and ready with a database and workers', async () => {
     await api.anonymous.get('/healthz', 200);
+    // A worker polls a moment before the engine says so.
+    await until('it is ready', async () => (await api.anonymous.raw('/readyz')).status === 200);
     const { body } = await api.anonymous.get('/readyz', 200);
     expect(readinessSchema.parse(body).checks).to.deep.equal({ database: true, workers: true, serving: true });
   });
