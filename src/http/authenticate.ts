@@ -52,7 +52,7 @@ export function createAuthenticate({ verifyToken, findCaller, onAccessChange }: 
       throw appError('invalid_token', { detail: 'Send an access token as "Authorization: Bearer <token>".' });
     }
     const caller = verifyOnce(token);
-    const actor = await actors.get(caller.sessionId, async () => {
+    const actor = await actors.get(`${caller.sessionId} ${caller.userId}`, async () => {
       const expiresAtMs = Date.now() + actorMaxAgeMs;
       return { value: await findCaller(caller), expiresAtMs };
     });

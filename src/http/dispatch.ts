@@ -121,7 +121,10 @@ export function createDispatcher(deps: DispatchDeps) {
   }
 
   async function checkPrecondition(expected: string, getSibling: Route | undefined, request: Context): Promise<void> {
-    if (getSibling === undefined) return;
+    if (expected.trim() === '*') return;
+    if (getSibling === undefined) {
+      throw appError('precondition_failed', { detail: 'This address has no ETag that If-Match could name.' });
+    }
     const query = getSibling.query === undefined ? {} : validate(getSibling.query, {});
     const requireUnchanged = async () => {};
     const current = await getSibling.handle({ ...request, query, body: undefined, requireUnchanged });

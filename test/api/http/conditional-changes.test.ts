@@ -49,6 +49,13 @@ describe('If-Match', () => {
     });
   }
 
+  it('412 for a tag of what has none, and not for any state', async () => {
+    const rename = (tag: string, status: number) =>
+      ada.patch('/entity/org', { name: 'Acme' }, status, { 'If-Match': tag });
+    await rename('"x"', 412);
+    await rename('*', 200);
+  });
+
   it('is compared without waiting for a connection, when all others wait for the same document', async () => {
     const path = `/documents/${documentId}`;
     const etag = (await ada.get(path, 200)).headers.get('etag') ?? '';
