@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import type { Logger } from 'pino';
+import { z } from 'zod';
 import { can } from '#src/domain/policy.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
@@ -32,6 +33,9 @@ export type DispatchDeps = {
   isOutage: (error: unknown) => boolean;
 };
 
+/** Of a route that takes none: what is sent all the same is refused, as everywhere. */
+const noQuery = z.strictObject({});
+
 type Context = Omit<RouteContext<'public' | 'user', unknown, unknown, unknown>, 'body' | 'requireUnchanged'>;
 /** Who sends a request, and in which session; nobody where the route is public. */
 type Admitted = { actor: RequestActor; sessionId: string } | { actor: undefined; sessionId: undefined };
@@ -62,7 +66,7 @@ export function createDispatcher(deps: DispatchDeps) {
         actor,
         sessionId,
         params: parseParams(route.params, req.params),
-        query: route.query === undefined ? {} : validate(route.query, soundInput(req.query)),
+        query: validate(route.query ?? noQuery, soundInput(req.query)),
         requestId,
         idempotencyKey: key ?? null,
         signal: leaving.signal,

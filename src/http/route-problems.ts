@@ -16,7 +16,7 @@ export function problemsOf(route: Route): ReadonlySet<ErrorCode> {
     ...(route.body === undefined
       ? []
       : (['malformed_request', 'payload_too_large', 'unsupported_media_type'] as const)),
-    ...(route.body === undefined && route.query === undefined ? [] : (['validation_failed'] as const)),
+    'validation_failed',
     // Not every text is a key.
     ...(route.idempotent ? (['malformed_request', 'idempotency_in_flight', 'idempotency_key_reused'] as const) : []),
     ...(route.method === 'patch' || route.method === 'put' ? (['precondition_failed'] as const) : []),

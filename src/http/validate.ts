@@ -22,7 +22,12 @@ function toFieldErrors(issue: z.core.$ZodIssue): FieldError[] {
   return [{ path: issue.path.join('.'), message: issue.message, code: word }];
 }
 
-function invalidFields(errors: FieldError[]) {
+/** A name that is not known explains why others are missing. */
+function invalidFields(found: FieldError[]) {
+  const { unknown = [], known = [] } = Object.groupBy(found, ({ code }) =>
+    code === 'unknown_field' ? 'unknown' : 'known',
+  );
+  const errors = [...unknown, ...known];
   const [first] = errors;
   const detail = first === undefined ? {} : { detail: first.path ? `${first.path}: ${first.message}` : first.message };
   return appError('validation_failed', { ...detail, errors });

@@ -6,7 +6,8 @@ type Row = {
   fingerprint: string;
   responseStatus: number | null;
   responseHeaders: Record<string, string> | null;
-  responseBody: StoredResponse['body'] | null;
+  /** As JSON within JSON, since `jsonb` would put the fields in another order; what was kept before that is plain. */
+  responseBody: string | StoredResponse['body'] | null;
 };
 
 /** Keys in Postgres: they survive a restart and hold for all replicas. */
@@ -36,7 +37,7 @@ export function createIdempotencyStore(db: Db): IdempotencyStore {
         if (row.responseStatus === null || row.responseBody === null) return { outcome: 'in_flight' };
         return {
           outcome: 'stored',
-          response: { status: row.responseStatus, headers: row.responseHeaders ?? {}, body: row.responseBody },
+          response: { status: row.responseStatus, headers: row.responseHeaders ?? {}, body: bodyOf(row.responseBody) },
         };
       }
     },
@@ -49,7 +50,7 @@ export function createIdempotencyStore(db: Db): IdempotencyStore {
       await held(key, leaseOwner).update({
         responseStatus: response.status,
         responseHeaders: JSON.stringify(response.headers),
-        responseBody: JSON.stringify(response.body),
+        responseBody: JSON.stringify(JSON.stringify(response.body)),
       });
     },
 
@@ -57,4 +58,8 @@ export function createIdempotencyStore(db: Db): IdempotencyStore {
       await held(key, leaseOwner).whereNull('response_status').delete();
     },
   };
+}
+
+function bodyOf(stored: string | StoredResponse['body']): StoredResponse['body'] {
+  return typeof stored === 'string' ? (JSON.parse(stored) as StoredResponse['body']) : stored;
 }

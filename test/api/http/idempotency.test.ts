@@ -206,6 +206,15 @@ describe('Idempotency-Key', () => {
     await claimed(key);
   });
 
+  it('keeps the fields of an answer in their order', async () => {
+    const key = { userId, route: 'POST /works', key: randomUUID() };
+    const store = createIdempotencyStore(db);
+    const data = { zebra: 1, id: 2, a: { longer: 3, b: 4 } };
+    await store.complete(key, await claimed(key), { status: 201, headers: {}, body: { kind: 'json', data } });
+    const kept = await store.claim(key, 'same', 20);
+    expect(JSON.stringify(kept)).to.contain(JSON.stringify(data));
+  });
+
   it('is out of reach for one who comes back after another took over', async () => {
     const key = { userId, route: 'POST /works', key: randomUUID() };
     const store = createIdempotencyStore(db);
