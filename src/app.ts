@@ -17,6 +17,7 @@ import { openApiRoutes } from './http/openapi.routes.ts';
 import { createOpenApi, type OpenApiDocument } from './http/openapi.ts';
 import { createCursors } from './http/pagination.ts';
 import { createRateLimiting } from './http/rate-limiting.ts';
+import { referenceRoutes } from './http/reference.routes.ts';
 import { createRequestLog } from './http/request-log.ts';
 import type { Route } from './http/route.ts';
 import { createRouteTable } from './http/route-table.ts';
@@ -85,6 +86,7 @@ export function createApp(container: Container): App {
       isDraining: () => isDraining,
     }),
     ...openApiRoutes(() => openApi),
+    ...referenceRoutes({ title, basePath }),
   ];
   const openApi = createOpenApi(routes, {
     basePath,

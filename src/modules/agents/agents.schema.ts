@@ -10,31 +10,33 @@ export const publishBody = z.strictObject({
   team_ids: z.array(idField).max(100).optional().describe("The draft's when omitted; required for `team_level`."),
 });
 
-export const agentSchema = z.strictObject({
-  id: idField,
-  agent_name: z.string(),
-  agent_prompt: z.string(),
-  tags: z.array(z.string()),
-  color: z.string().nullable(),
-  icon_name: z.string().nullable(),
-  chat_model: z.string(),
-  temperature: z.number(),
-  max_tokens: z.int(),
-  user_off_topic_streak_threshold: z.int(),
-  user_on_topic_streak_threshold: z.int(),
-  enabled_tools: z.array(z.string()),
-  visibility: visibilityField,
-  team_ids: z.array(idField),
-  created_by: idField,
-  created_by_name: z.string(),
-  created_at: z.iso.datetime(),
-  updated_at: z.iso.datetime(),
-  anchor_word_candidates: z.array(z.string()),
-  ready: z.boolean().describe('Its model and its tools are available now.'),
-  has_chats: z.boolean().describe('There are chats with it that you may read.'),
-  can_write: z.boolean(),
-  source_draft_id: idField,
-});
+export const agentSchema = z
+  .strictObject({
+    id: idField,
+    agent_name: z.string(),
+    agent_prompt: z.string(),
+    tags: z.array(z.string()),
+    color: z.string().nullable(),
+    icon_name: z.string().nullable(),
+    chat_model: z.string(),
+    temperature: z.number(),
+    max_tokens: z.int(),
+    user_off_topic_streak_threshold: z.int(),
+    user_on_topic_streak_threshold: z.int(),
+    enabled_tools: z.array(z.string()),
+    visibility: visibilityField,
+    team_ids: z.array(idField),
+    created_by: idField,
+    created_by_name: z.string(),
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+    anchor_word_candidates: z.array(z.string()),
+    ready: z.boolean().describe('Its model and its tools are available now.'),
+    has_chats: z.boolean().describe('There are chats with it that you may read.'),
+    can_write: z.boolean(),
+    source_draft_id: idField,
+  })
+  .meta({ id: 'Agent' });
 
 export const agentListSchema = z.strictObject({ items: z.array(agentSchema) });
 

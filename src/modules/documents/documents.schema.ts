@@ -44,50 +44,58 @@ export const listDocumentsQuery = z.strictObject({
   offset: integerField({ min: 0, max: 1_000_000 }).default(0),
 });
 
-export const documentItemSchema = z.strictObject({
-  id: idField,
-  name: z.string(),
-  folder_ids: z.array(idField).describe('The folders that you may read.'),
-  source_format: z.string().describe('Guessed at first, found by content at ingestion; `unknown` when nothing tells.'),
-  import_source_provider: z.string().nullable(),
-  import_source_url: z.string().nullable(),
-  char_count: z.int().describe('Of the converted body; 0 before the first ingestion.'),
-  content_preview: z.string(),
-  has_stored_original: z.boolean(),
-  has_preview_pdf: z.boolean(),
-  page_count: z.int().describe('Estimated for formats without pages; 0 before the first ingestion.'),
-  chunking_stale: z.boolean(),
-  embedding_stale: z.boolean(),
-  chunking_complete: z.boolean(),
-  embedding_complete: z.boolean(),
-  created_by: idField,
-  created_by_name: z.string(),
-  created_at: z.iso.datetime(),
-  updated_by: idField,
-  updated_at: z.iso.datetime(),
-});
+export const documentItemSchema = z
+  .strictObject({
+    id: idField,
+    name: z.string(),
+    folder_ids: z.array(idField).describe('The folders that you may read.'),
+    source_format: z
+      .string()
+      .describe('Guessed at first, found by content at ingestion; `unknown` when nothing tells.'),
+    import_source_provider: z.string().nullable(),
+    import_source_url: z.string().nullable(),
+    char_count: z.int().describe('Of the converted body; 0 before the first ingestion.'),
+    content_preview: z.string(),
+    has_stored_original: z.boolean(),
+    has_preview_pdf: z.boolean(),
+    page_count: z.int().describe('Estimated for formats without pages; 0 before the first ingestion.'),
+    chunking_stale: z.boolean(),
+    embedding_stale: z.boolean(),
+    chunking_complete: z.boolean(),
+    embedding_complete: z.boolean(),
+    created_by: idField,
+    created_by_name: z.string(),
+    created_at: z.iso.datetime(),
+    updated_by: idField,
+    updated_at: z.iso.datetime(),
+  })
+  .meta({ id: 'DocumentItem' });
 
 const jobId = z.string().nullable().describe('Resolves with `GET /jobs/{job_id}`; null before the first ingestion.');
 
-export const fullDocumentSchema = z.strictObject({
-  ...documentItemSchema.shape,
-  content: z.string().describe('The body as Markdown; empty before the first ingestion.'),
-  parse_job_id: jobId,
-  converter_job_id: jobId,
-  chunking_job_id: jobId,
-  embedding_job_id: jobId,
-  last_error: z
-    .strictObject({ code: z.string(), message: z.string() })
-    .nullable()
-    .describe('Why its newest ingestion has stopped: it failed, waits for somebody, or was cancelled.'),
-});
+export const fullDocumentSchema = z
+  .strictObject({
+    ...documentItemSchema.shape,
+    content: z.string().describe('The body as Markdown; empty before the first ingestion.'),
+    parse_job_id: jobId,
+    converter_job_id: jobId,
+    chunking_job_id: jobId,
+    embedding_job_id: jobId,
+    last_error: z
+      .strictObject({ code: z.string(), message: z.string() })
+      .nullable()
+      .describe('Why its newest ingestion has stopped: it failed, waits for somebody, or was cancelled.'),
+  })
+  .meta({ id: 'Document' });
 
-export const documentListSchema = z.strictObject({
-  items: z.array(documentItemSchema),
-  total: z.int(),
-  total_pages: z.int(),
-  has_more: z.boolean(),
-});
+export const documentListSchema = z
+  .strictObject({
+    items: z.array(documentItemSchema),
+    total: z.int(),
+    total_pages: z.int(),
+    has_more: z.boolean(),
+  })
+  .meta({ id: 'DocumentList' });
 
 export const chunkListSchema = z.strictObject({
   document_id: idField,
@@ -106,16 +114,18 @@ export const chunkListSchema = z.strictObject({
   ),
 });
 
-export const chunkInContextSchema = z.strictObject({
-  chunk_id: idField,
-  chunk_index: z.int(),
-  content: z.string(),
-  document_id: idField,
-  document_name: z.string(),
-  visibility: visibilityField,
-  page_number: z.int(),
-  content_offset: z.int().describe('Where the chunk starts in the body, in UTF-16 code units.'),
-});
+export const chunkInContextSchema = z
+  .strictObject({
+    chunk_id: idField,
+    chunk_index: z.int(),
+    content: z.string(),
+    document_id: idField,
+    document_name: z.string(),
+    visibility: visibilityField,
+    page_number: z.int(),
+    content_offset: z.int().describe('Where the chunk starts in the body, in UTF-16 code units.'),
+  })
+  .meta({ id: 'ChunkInContext' });
 
 export const chunkingStatusSchema = z.strictObject({
   document_id: idField,

@@ -79,45 +79,51 @@ export const commitVersionBody = z.strictObject({
   force: z.boolean().default(false).describe('Delete the descendants of the parent.'),
 });
 
-export const versionSchema = z.strictObject({
-  id: idField,
-  draft_id: idField,
-  parent_version_id: idField.nullable(),
-  title: z.string(),
-  agent_name: z.string(),
-  agent_prompt: z.string(),
-  tags: z.array(z.string()),
-  color: z.string().nullable(),
-  icon_name: z.string().nullable(),
-  chat_model: z.string().nullable(),
-  temperature: z.number(),
-  max_tokens: z.int(),
-  anchor_words: z.record(z.string(), z.int()),
-  anchor_word_count: z.int(),
-  enabled_tools: z.array(z.string()),
-  eval_scores: z.record(z.string(), z.unknown()).nullable(),
-  eval_status: z.string().nullable(),
-  golden_cases: z.array(z.strictObject({ id: z.string(), prompt: z.string(), reference_answer: z.string() })),
-  created_by: idField,
-  created_at: z.iso.datetime(),
-});
+export const versionSchema = z
+  .strictObject({
+    id: idField,
+    draft_id: idField,
+    parent_version_id: idField.nullable(),
+    title: z.string(),
+    agent_name: z.string(),
+    agent_prompt: z.string(),
+    tags: z.array(z.string()),
+    color: z.string().nullable(),
+    icon_name: z.string().nullable(),
+    chat_model: z.string().nullable(),
+    temperature: z.number(),
+    max_tokens: z.int(),
+    anchor_words: z.record(z.string(), z.int()),
+    anchor_word_count: z.int(),
+    enabled_tools: z.array(z.string()),
+    eval_scores: z.record(z.string(), z.unknown()).nullable(),
+    eval_status: z.string().nullable(),
+    golden_cases: z.array(z.strictObject({ id: z.string(), prompt: z.string(), reference_answer: z.string() })),
+    created_by: idField,
+    created_at: z.iso.datetime(),
+  })
+  .meta({ id: 'Version' });
 
-export const draftSummarySchema = z.strictObject({
-  id: idField,
-  org_id: idField,
-  created_by: idField,
-  created_by_name: z.string(),
-  name: z.string().describe('The agent name of the head version.'),
-  visibility: visibilityField,
-  team_ids: z.array(idField),
-  head_version_id: idField,
-  next_version_number: z.int(),
-  created_at: z.iso.datetime(),
-  updated_at: z.iso.datetime(),
-});
+export const draftSummarySchema = z
+  .strictObject({
+    id: idField,
+    org_id: idField,
+    created_by: idField,
+    created_by_name: z.string(),
+    name: z.string().describe('The agent name of the head version.'),
+    visibility: visibilityField,
+    team_ids: z.array(idField),
+    head_version_id: idField,
+    next_version_number: z.int(),
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+  })
+  .meta({ id: 'DraftSummary' });
 
 export const draftListSchema = z.strictObject({ items: z.array(draftSummarySchema) });
-export const draftDetailSchema = z.strictObject({ ...draftSummarySchema.shape, versions: z.array(versionSchema) });
+export const draftDetailSchema = z
+  .strictObject({ ...draftSummarySchema.shape, versions: z.array(versionSchema) })
+  .meta({ id: 'Draft' });
 export const committedVersionSchema = z.strictObject({ version: versionSchema });
 
 type FieldsBody = Omit<z.infer<typeof commitVersionBody>, 'parent_version_id' | 'title' | 'eval_scores' | 'force'>;

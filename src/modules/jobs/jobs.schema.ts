@@ -26,27 +26,29 @@ export const retryJobsSchema = z
 
 export const retriedJobsSchema = z.strictObject({ count: z.int().describe('How many jobs were set going again.') });
 
-export const jobSchema = z.strictObject({
-  id: z.string().describe('A workflow id, with the name of a part after a dot where it names one.'),
-  kind: z.enum(kinds),
-  status: z.enum(statuses),
-  stage: z.string().nullable().describe('The last stage that was begun.'),
-  progress: z.strictObject({
-    done: z.int(),
-    total: z.int().nullable(),
-    unit: z.string().nullable(),
-  }),
-  attempt: z.int().describe('How often it was started.'),
-  last_error: z
-    .strictObject({ code: z.string(), message: z.string() })
-    .nullable()
-    .describe('Why it stopped; of a job that runs, why its present step is being tried again.'),
-  document_id: z.string().nullable().describe('The document that it works on.'),
-  chat_id: z.string().nullable().describe('The chat that it works on.'),
-  started_at: z.iso.datetime().nullable(),
-  finished_at: z.iso.datetime().nullable(),
-  temporal_ui_url: z.url().nullable().describe('Where operators see the run; null without `TEMPORAL_UI_URL`.'),
-});
+export const jobSchema = z
+  .strictObject({
+    id: z.string().describe('A workflow id, with the name of a part after a dot where it names one.'),
+    kind: z.enum(kinds),
+    status: z.enum(statuses),
+    stage: z.string().nullable().describe('The last stage that was begun.'),
+    progress: z.strictObject({
+      done: z.int(),
+      total: z.int().nullable(),
+      unit: z.string().nullable(),
+    }),
+    attempt: z.int().describe('How often it was started.'),
+    last_error: z
+      .strictObject({ code: z.string(), message: z.string() })
+      .nullable()
+      .describe('Why it stopped; of a job that runs, why its present step is being tried again.'),
+    document_id: z.string().nullable().describe('The document that it works on.'),
+    chat_id: z.string().nullable().describe('The chat that it works on.'),
+    started_at: z.iso.datetime().nullable(),
+    finished_at: z.iso.datetime().nullable(),
+    temporal_ui_url: z.url().nullable().describe('Where operators see the run; null without `TEMPORAL_UI_URL`.'),
+  })
+  .meta({ id: 'Job' });
 
 export const jobListSchema = z.strictObject({ items: z.array(jobSchema), next_cursor: z.string().nullable() });
 

@@ -24,6 +24,22 @@ describe('the HTTP surface', () => {
     expect(readinessSchema.parse(body).checks).to.deep.equal({ database: true, workers: true, serving: true });
   });
 
+  it('says at / where it is described, and at the type of a problem what that means', async () => {
+    expect((await api.anonymous.get('/', 200)).body).property('docs', '/docs');
+    const { body } = await api.anonymous.get('/nowhere', 404);
+    const { type, code } = body as { type: string; code: string };
+    expect((await api.anonymous.get(type, 200)).body).deep.include({ code, status: 404 });
+    await api.anonymous.get('/errors/nonsense', 404);
+  });
+
+  it('refuses query fields that it does not know, also where it takes none', async () => {
+    const ada = await api.signUp();
+    for (const path of ['/documents', '/folders', '/agents', '/entity/me/profile']) {
+      const { body } = await ada.get(`${path}?colour=red`, 422);
+      expect(body, path).property('detail', 'colour: This field is not known here');
+    }
+  });
+
   it('describes every route at /openapi.json', async () => {
     const { body } = await api.anonymous.get('/openapi.json', 200);
     const { openapi, paths } = openApiDocument.parse(body);
