@@ -61,7 +61,11 @@ const catalogue = {
   unsupported_media_type: { status: 415, class: 'permanent', title: 'The media type of the body is not taken here' },
   range_not_satisfiable: { status: 416, class: 'permanent', title: 'The file has no bytes in this range' },
   validation_failed: { status: 422, class: 'permanent', title: 'The request has wrong fields' },
-  preview_too_large: { status: 422, class: 'permanent', title: 'The text is too long to be cut by meaning at once' },
+  preview_too_large: {
+    status: 422,
+    class: 'permanent',
+    title: 'The text is too long, or its chunks too many, for a preview',
+  },
   unknown_model: { status: 422, class: 'permanent', title: 'The deployment does not offer this model' },
   idempotency_key_reused: {
     status: 422,

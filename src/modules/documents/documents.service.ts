@@ -118,7 +118,12 @@ export function createDocumentsService(deps: DocumentsDeps) {
       const document = await documents.findRow(actor, documentId);
       if (document === undefined) throw appError('document_not_found');
       const conversion = await documents.findConversion(document);
-      if (conversion === undefined) throw appError('document_not_converted');
+      if (conversion === undefined) {
+        throw appError('document_not_converted', {
+          detail:
+            'Its original was not converted yet: wait for its ingestion, or begin one with POST /rag/ingest/{document_id}.',
+        });
+      }
       const { orgId, name, ragConfig } = document;
       return { orgId, name, ragConfig, ...conversion };
     },

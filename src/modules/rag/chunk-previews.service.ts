@@ -11,6 +11,10 @@ import type { Embedders } from '#src/ports/embedder.ts';
 /** Seconds of an embedder on two cores: somebody waits for the answer. */
 export const maxPreviewWindows = 1_000;
 
+/** A second or two of cutting. By a low estimate of their number, four characters to a token: see `requireFewChunks`. */
+const maxPreviewChunks = 20_000;
+const charactersPerToken = 4;
+
 /** `contextualText` is null where there is none, or none yet. */
 export type ChunkPreview = Pick<Chunk, 'index' | 'content' | 'tokenCount' | 'chunkKind'> & {
   contextualText: string | null;
@@ -56,6 +60,7 @@ export function createChunkPreviewsService(deps: {
         if (refusal !== null) throw refusal;
         config.embedding = { model: embeddingModel };
       }
+      requireFewChunks(content, config);
       const source = { documentName: '', body: content, pageMap: null, chunking: config.chunking };
       const chunks = await cutter.cut(source, stepOf(config.embedding.model, signal));
       return chunks.map((chunk) => ({ ...chunk, contextualText: null }));
@@ -74,6 +79,7 @@ export function createChunkPreviewsService(deps: {
       const document = await documents.getConverted(actor, documentId);
       const config = withChunking(document.ragConfig, chunking);
       requireOverlapBelowTarget(config, 'overlap_tokens');
+      requireFewChunks(document.body, config);
       const source = { ...document, documentName: document.name, chunking: config.chunking };
       const chunks = await cutter.cutSituated(source, stepOf(config.embedding.model, signal));
       if (!situations.isOn) return chunks;
@@ -85,4 +91,12 @@ export function createChunkPreviewsService(deps: {
 
 function requireOverlapBelowTarget({ chunking }: RagConfig, path: string): void {
   if (!isOverlapBelowTarget(chunking)) throw fieldError(path, 'must be less than target_tokens');
+}
+
+function requireFewChunks(body: string, { chunking: { targetTokens, overlapTokens } }: RagConfig): void {
+  const chunks = Math.ceil(body.length / charactersPerToken / (targetTokens - overlapTokens));
+  if (chunks <= maxPreviewChunks) return;
+  throw appError('preview_too_large', {
+    detail: `About ${chunks} chunks would come of this, and a preview shows at most ${maxPreviewChunks}: take a larger target_tokens.`,
+  });
 }
