@@ -28,10 +28,12 @@ export async function stoppedIngestion(
 
 /** A job on its way may pass any other status. */
 export async function untilStatus(client: ApiClient, jobId: string, status: string): Promise<JobDto> {
-  return until(`job ${jobId} has ${status}`, async () => {
+  const ask = async () => {
     const job = (await client.get(`/jobs/${jobId}`, 200)).body as JobDto;
     return job.status === status && (status !== 'running' || job.stage === 'embed') && job;
-  });
+  };
+  // On a machine that other tests keep busy.
+  return until(`job ${jobId} has ${status}`, ask, 60_000);
 }
 
 export async function systemFolder(member: Member, role: 'org_root' | 'personal_root'): Promise<string> {

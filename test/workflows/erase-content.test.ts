@@ -1,4 +1,4 @@
-import type { WorkflowHandle } from '@temporalio/client';
+import type { WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
@@ -26,7 +26,7 @@ describe('eraseContent', function () {
 
   async function erase(
     activities: ErasureActivities,
-    use: (run: WorkflowHandle, id: string) => Promise<void>,
+    use: (run: WorkflowHandleWithFirstExecutionRunId, id: string) => Promise<void>,
     dueAt = dueNow,
   ): Promise<void> {
     await temporal.withWorker(activities, async (taskQueue) => {

@@ -36,7 +36,7 @@ describe('the invariants', function () {
 
   /** Without patience: nothing of what a test does is on its way. */
   const check = (): Promise<Violation[]> =>
-    own.container.invariants.check({ orphanSeconds: 0, reconcileSeconds: 0, dispatchSeconds: 0 });
+    own.container.invariants.check({ orphanSeconds: 0, reconcileSeconds: 0, dispatchSeconds: 0, erasureSeconds: 0 });
 
   async function expectViolation(invariant: string, detail: RegExp, documentId?: string): Promise<void> {
     const violations = await check();
@@ -204,9 +204,49 @@ describe('the invariants', function () {
     const longAgo = db.raw("now() - interval '3 days'");
     await db('jobs').update({ status: 'running', dispatchedAt: longAgo, updatedAt: longAgo });
     await expectViolation('I11', /over 48 hours/, documentId);
-    // A parked run that an operator has moved.
-    await db('jobs').update({ updatedAt: db.fn.now() });
+    // An erasure that waits for its day.
+    await db('jobs').update({ stage: 'wait' });
     expect(await own.container.invariants.check()).deep.equal([]);
+    // A parked run that an operator has moved.
+    await db('jobs').update({ stage: null, updatedAt: db.fn.now() });
+    expect(await own.container.invariants.check()).deep.equal([]);
+  });
+
+  it('I13 finds what a user, or an organization, has left behind for longer than was said', async () => {
+    const eve = await own.signUp('Eve');
+    const { body } = await eve.upload('/documents', { name: 'note.txt', content: 'Some words.' }, 201);
+    const documentId = fullDocumentSchema.parse(body).id;
+    const ofIt = (violations: Violation[]) =>
+      violations.filter(({ invariant }) => invariant === 'I13').map(({ detail }) => detail);
+    const details = async () => ofIt(await check());
+    const gone = { deletedAt: db.fn.now(), eraseDueAt: db.raw("now() - interval '1 hour'") };
+    await db('users').where({ id: eve.userId }).update(gone);
+    expect(await details()).deep.equal([`User ${eve.userId}, who is gone, is known by address.`]);
+    // For a day it may still be on its way.
+    expect(ofIt(await own.container.invariants.check())).deep.equal([]);
+    await db('users').where({ id: eve.userId }).update({ email: '' });
+    expect(await details()).deep.equal([`User ${eve.userId}, who is gone, has documents.`]);
+    await db('documents').where({ id: documentId }).delete();
+    expect(await details()).deep.equal([`User ${eve.userId}, who is gone, has folders.`]);
+    await db('folders').where({ ownerId: eve.userId }).delete();
+    expect(await details()).deep.equal([]);
+    await db('organizations').where({ id: eve.orgId }).update(gone);
+    expect(await details()).deep.equal(['It is gone, and has a name.']);
+    await db('organizations').where({ id: eve.orgId }).update({ name: '' });
+    expect(await details()).deep.equal(['It is gone, and has members.']);
+    await db('memberships').where({ orgId: eve.orgId }).delete();
+    expect(await details()).deep.equal([]);
+  });
+
+  it('I14 finds an organization with members and without an admin who can act', async () => {
+    const admin = (columns: object) => db('memberships').where({ userId: ada.userId }).update(columns);
+    await admin({ isOrgAdmin: false });
+    await expectViolation('I14', /Nobody of it/);
+    await admin({ isOrgAdmin: true });
+    const user = (disabledAt: Date | null) => db('users').where({ id: ada.userId }).update({ disabledAt });
+    await user(new Date());
+    await expectViolation('I14', /Nobody of it/);
+    await user(null);
   });
 
   it('are not taken for granted where they cannot be checked', async () => {

@@ -1,0 +1,139 @@
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { DefaultLogger } from '@temporalio/worker';
+import { expect } from 'chai';
+import { createErasureActivities, type ErasureActivities } from '#activities/erasure.ts';
+import type { ErasedRows, EraseRowsInput, EraseSliceInput, EraseSliceResult, Legacy } from '#src/contracts/erasure.ts';
+import { deletionWorkflowId, erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import type { Db } from '#src/ports/database.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import { publishAgent } from '#test/support/chat-fixtures.ts';
+import type { Member } from '#test/support/client.ts';
+import { signUpColleague } from '#test/support/colleague.ts';
+import { membersAndRemains, remainsOfOrganization } from '#test/support/remains-of-leavers.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
+import { until } from '#test/support/until.ts';
+
+const rows: ErasedRows[] = ['chats', 'drafts', 'agents', 'folders', 'traces'];
+
+describe('erasure activities', function () {
+  this.timeout(120_000);
+  let own: Stack;
+  let db: Db;
+  let ada: Member;
+  let grace: Member;
+  let erasure: ErasureActivities;
+
+  before(async () => {
+    // Without workers, so that nobody else takes the steps.
+    own = await startStack({}, { workers: false });
+    db = own.container.db;
+    erasure = createErasureActivities(own.container);
+  });
+  after(() => own.close());
+  beforeEach(async () => {
+    ada = await own.signUp();
+    grace = await signUpColleague(own, ada);
+  });
+
+  const environment = () => new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') });
+  const eraseDocuments = (of: Legacy) =>
+    environment().run<[EraseSliceInput], EraseSliceResult, ErasureActivities['eraseDocuments']>(
+      erasure.eraseDocuments,
+      { ...of, erased: 0 },
+    );
+  const eraseRows = (of: Legacy, what: ErasedRows) =>
+    environment().run<[EraseRowsInput], EraseSliceResult, ErasureActivities['eraseRows']>(erasure.eraseRows, {
+      ...of,
+      what,
+      erased: 0,
+    });
+  const forget = (of: Legacy) =>
+    environment().run<[Legacy], { isMore: boolean }, ErasureActivities['forgetLeaver']>(erasure.forgetLeaver, of);
+  /** As the engine does, which may have no time for it on a busy machine. */
+  const stopWork = (of: Legacy) =>
+    until('the work is stopped', () =>
+      environment()
+        .run<[Legacy], void, ErasureActivities['stopWork']>(erasure.stopWork, of)
+        .then(
+          () => true,
+          () => false,
+        ),
+    );
+
+  async function paste(member: Member): Promise<string> {
+    const text = { name: 'note', content: 'Some words.', source_format: 'text' };
+    return fullDocumentSchema.parse((await member.post('/documents/paste', text, 201)).body).id;
+  }
+
+  const jobOf = (id: string) => db('jobs').where({ id }).first();
+  const jobOfDeletion = (documentId: string) => jobOf(deletionWorkflowId(documentId));
+  const twice = <Result>(step: () => Promise<Result>) => Promise.all([step(), step()]);
+
+  /** In the place of the workers of deletions, which have tests of their own. */
+  async function takeAway(documentId: string): Promise<void> {
+    const { deletion } = own.container;
+    const of = { orgId: ada.orgId, documentId };
+    await until('its deletion is asked for', () => jobOfDeletion(documentId));
+    await deletion.deleteOriginal(of);
+    await deletion.forgetDocument(of);
+    await deletion.recordDeletion(of);
+  }
+
+  it('leave nothing of a user that nobody else reads, when each of them runs twice at the same time', async () => {
+    const of = { orgId: ada.orgId, userId: grace.userId };
+    const documentId = await paste(grace);
+    await publishAgent(grace);
+    await ada.delete(`/entity/members/${grace.userId}`, 204);
+    await twice(() => stopWork(of));
+    expect(await jobOf(`ingest-${documentId}-1`)).include({ status: 'cancelled' });
+    expect(await jobOf(erasureWorkflowId(grace.userId))).include({ stage: 'wait', status: 'running' });
+    const [results] = await Promise.all([twice(() => eraseDocuments(of)), takeAway(documentId)]);
+    for (const { isMore } of results) expect(isMore).equal(false);
+    for (const what of rows) await twice(() => eraseRows(of, what));
+    expect(await twice(() => forget(of))).deep.equal([{ isMore: false }, { isMore: false }]);
+    for (const table of ['documents', 'drafts', 'agents', 'folders'] as const) {
+      expect(await db(table).where({ createdBy: grace.userId }), table).deep.equal([]);
+    }
+    expect(await db('users').where({ id: grace.userId }).first()).include({ email: '', displayName: 'Grace' });
+    const erased = await db('auditLog').where({ target: grace.userId, action: 'account.erased' });
+    expect(erased).length(1);
+  });
+
+  it('leave nothing of an organization, when each of them runs twice at the same time', async () => {
+    const of = { orgId: ada.orgId, userId: null };
+    const documentIds = [await paste(ada), await paste(grace)];
+    await publishAgent(grace, { visibility: 'org_level' });
+    const { userIds } = await membersAndRemains(own, ada.orgId);
+    await ada.delete('/entity/org', 204);
+    await twice(() => stopWork(of));
+    await Promise.all([twice(() => eraseDocuments(of)), ...documentIds.map(takeAway)]);
+    for (const what of rows) await twice(() => eraseRows(of, what));
+    await twice(() => forget(of));
+    expect(await remainsOfOrganization(own, ada.orgId, userIds)).deep.equal([]);
+  });
+
+  it('forget nobody of whom something has come meanwhile', async () => {
+    const of = { orgId: ada.orgId, userId: grace.userId };
+    await paste(grace);
+    await ada.delete(`/entity/members/${grace.userId}`, 204);
+    expect(await forget(of)).deep.equal({ isMore: true });
+    expect(await db('users').where({ id: grace.userId }).first()).include({ email: grace.email });
+  });
+
+  it('try a deletion that has failed once more, and then ask for a person', async () => {
+    const of = { orgId: ada.orgId, userId: grace.userId };
+    const documentId = await paste(grace);
+    await ada.delete(`/entity/members/${grace.userId}`, 204);
+    const erasing = appErrorCode(eraseDocuments(of));
+    for (const attempt of [1, 2]) {
+      await until('its deletion is asked for', async () => (await jobOfDeletion(documentId))?.attempt === attempt);
+      const error = { code: 'blob_missing', message: 'It is gone.' };
+      await own.container.deletion.recordFailure({ orgId: ada.orgId, documentId, error, attempt });
+    }
+    expect(await erasing).equal('erasure_incomplete');
+    // An org admin may see to it.
+    expect((await ada.get(`/jobs/${deletionWorkflowId(documentId)}`, 200)).body).include({ status: 'failed' });
+    await ada.post(`/jobs/${deletionWorkflowId(documentId)}/retry`, {}, 202);
+  });
+});

@@ -1,0 +1,185 @@
+import { expect } from 'chai';
+import type { ErasedRows } from '#src/contracts/erasure.ts';
+import { erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
+import type { Db } from '#src/ports/database.ts';
+import { auditEntries } from '#test/support/audit-entries.ts';
+import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
+import type { Member } from '#test/support/client.ts';
+import { createTeam, signUpColleague } from '#test/support/colleague.ts';
+import { expectInvariants } from '#test/support/fault-case.ts';
+import { remainsOf, tracesOf } from '#test/support/remains.ts';
+import { membersAndRemains, remainsOfOrganization } from '#test/support/remains-of-leavers.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
+import { systemFolder } from '#test/support/stopped-jobs.ts';
+import { until } from '#test/support/until.ts';
+import { untilJob } from '#test/support/until-job.ts';
+
+/** Of runs with a dozen steps, on a machine that other tests keep busy. */
+const LONG_MS = 120_000;
+
+describe('what somebody leaves behind, once it is time', function () {
+  this.timeout(LONG_MS * 2);
+  let own: Stack;
+  let db: Db;
+  let ada: Member;
+  let grace: Member;
+
+  before(async () => {
+    own = await startStack({ ERASE_AFTER_DAYS: '0' });
+    db = own.container.db;
+  });
+  after(() => own.close());
+  beforeEach(async () => {
+    ada = await own.signUp();
+    grace = await signUpColleague(own, ada);
+  });
+  afterEach(() => expectInvariants(own));
+
+  const countOf = async (table: string, where: object) =>
+    Number((await db(table).where(where).count({ count: '*' }).first())?.count);
+
+  async function remove(member: Member): Promise<void> {
+    await ada.delete(`/entity/members/${member.userId}`, 204);
+    await untilJob(ada, erasureWorkflowId(member.userId), 'succeeded', LONG_MS);
+  }
+
+  async function ingest(member: Member, name: string, content: string): Promise<string> {
+    const text = { name, content, source_format: 'markdown' };
+    const { id } = Object((await member.post('/documents/paste', text, 201)).body);
+    await untilJob(member, `ingest-${id}-1`, 'succeeded', LONG_MS);
+    return id;
+  }
+
+  /** A document in the root of the organization, found by all of it. */
+  async function share(member: Member, documentId: string): Promise<void> {
+    const target_folder_id = await systemFolder(ada, 'org_root');
+    await db('memberships').where({ userId: member.userId }).update({ isOrgAdmin: true });
+    await until('he may write there', async () => {
+      const body = JSON.stringify({ target_folder_id });
+      const headers = { 'content-type': 'application/json' };
+      return (await member.raw(`/documents/${documentId}`, { method: 'PATCH', headers, body })).ok;
+    });
+  }
+
+  it('of a user: what nobody else reads is gone, and what is shared stays with his name', async () => {
+    const personal = await ingest(grace, 'Mine', 'The fox is quick and brown.');
+    const shared = await ingest(grace, 'Ours', 'The dog is lazy and grey.');
+    await share(grace, shared);
+    const ownAgent = await publishAgent(grace);
+    const emptiedAgent = await publishAgent(grace);
+    const sharedAgent = await publishAgent(grace, { visibility: 'org_level' });
+    const { chat_id: ownChat } = await ask(grace, { agent_id: ownAgent, message: 'How quick is a fox?' }, 201);
+    const visibility = 'org_level';
+    const about = { agent_id: emptiedAgent, message: 'How lazy is a dog?', visibility };
+    const { chat_id: sharedChat } = await ask(grace, about, 201);
+    const traces = await tracesOf(own, personal);
+
+    await remove(grace);
+
+    expect(await remainsOf(own, traces)).deep.equal([]);
+    expect((await ada.get(`/documents/${shared}`, 200)).body).include({ created_by_name: 'Grace' });
+    expect((await ada.get(`/agents/${sharedAgent}`, 200)).body).include({ created_by_name: 'Grace' });
+    await ada.get(`/chat/${sharedChat}`, 200);
+    expect(await countOf('chats', { id: ownChat })).equal(0);
+    expect(await countOf('rounds', { chatId: ownChat })).equal(0);
+    expect(await countOf('agents', { id: ownAgent })).equal(0);
+    // The chat that others read goes on to name it.
+    const [emptied] = await db('agents').where({ id: emptiedAgent });
+    expect(emptied).include({ agentPrompt: '' });
+    expect(emptied.deletedAt).instanceOf(Date);
+    const drafts: { visibility: string }[] = await db('drafts').where({ createdBy: grace.userId });
+    expect(drafts.map((draft) => draft.visibility)).deep.equal(['org_level']);
+    expect(await countOf('folders', { ownerId: grace.userId })).equal(0);
+    for (const table of ['refreshTokenFamilies', 'idempotencyKeys', 'teamMemberships']) {
+      expect(await countOf(table, { userId: grace.userId }), table).equal(0);
+    }
+    expect(await db('users').where({ id: grace.userId }).first()).include({
+      email: '',
+      passwordHash: null,
+      firstName: null,
+      lastName: null,
+      displayName: 'Grace',
+    });
+    expect((await auditEntries(own, grace.userId)).at(-1)).include({ action: 'account.erased', actorId: null });
+  });
+
+  it('of a user: the run shows in the engine what it does, and for whom', async () => {
+    await remove(grace);
+    const handle = own.container.temporal.client.workflow.getHandle(erasureWorkflowId(grace.userId));
+    expect(await handle.result())
+      .property('erased')
+      .above(0);
+    const run = await handle.describe();
+    expect(await run.staticSummary()).equal('Erase what a user has left behind');
+    const attributes = run.typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]);
+    expect(Object.fromEntries(attributes)).include({ OrgId: ada.orgId, JobKind: 'erase', Stage: 'done' });
+  });
+
+  it('of a user: a document that somebody has put into his own folder is his, until he leaves', async () => {
+    const id = await ingest(grace, 'Taken', 'The owl is wise.');
+    await share(grace, id);
+    const second = await signUpColleague(own, ada, 'Second', { is_admin: true });
+    await second.patch(`/documents/${id}`, { target_folder_id: await systemFolder(second, 'personal_root') }, 200);
+    await ada.get(`/documents/${id}`, 404);
+    const traces = await tracesOf(own, id);
+    await remove(grace);
+    await second.get(`/documents/${id}`, 200);
+    await remove(second);
+    expect(await remainsOf(own, traces)).deep.equal([]);
+  });
+
+  it('of a user: what a request has stored after that is erased by the next day', async () => {
+    await remove(grace);
+    const of = { orgId: ada.orgId, createdBy: grace.userId, visibility: 'personal', acl: [`user:${grace.userId}`] };
+    const id = crypto.randomUUID();
+    await db('folders').insert({ ...of, id, rootId: id, name: 'Late', kind: 'user', ownerId: grace.userId });
+    await own.container.erasure.eraseLate();
+    await until('it is gone', async () => (await countOf('folders', { id })) === 0, LONG_MS);
+    await untilJob(ada, erasureWorkflowId(grace.userId), 'succeeded', LONG_MS);
+  });
+
+  it('of a user: nothing, while he is living', async () => {
+    await ingest(grace, 'Kept', 'The cat is black.');
+    const { erasure } = own.container;
+    const of = { orgId: ada.orgId, userId: grace.userId };
+    const { signal } = new AbortController();
+    await erasure.eraseDocuments({ ...of, erased: 0 }, signal);
+    for (const what of ['chats', 'drafts', 'agents', 'folders', 'traces'] satisfies ErasedRows[]) {
+      await erasure.eraseRows({ ...of, what, erased: 0 }, signal);
+      await erasure.eraseRows({ orgId: ada.orgId, userId: null, what, erased: 0 }, signal);
+    }
+    await erasure.forget(of);
+    await erasure.forget({ orgId: ada.orgId, userId: null });
+    expect(Object((await grace.get('/documents', 200)).body).items).length(1);
+    expect(await db('users').where({ id: grace.userId }).first()).include({ email: grace.email });
+  });
+
+  it('of an organization: nothing but a nameless row, and the audit log', async () => {
+    await createTeam(ada, [grace]);
+    for (const member of [ada, grace]) {
+      await ingest(member, 'Mine', `The fox of ${member.userId} is quick and brown.`);
+      const agentId = await publishAgent(member, { visibility: 'org_level' });
+      await ask(member, { agent_id: agentId, message: 'How quick is a fox?' }, 201, { 'idempotency-key': 'once' });
+    }
+    const gone = await signUpColleague(own, ada, 'Gone');
+    await remove(gone);
+    const before = await membersAndRemains(own, ada.orgId);
+    expect(before.remains).include.members(['documents', 'vectors', 'blobs', 'embeddings', 'rounds', 'name']);
+    expect(before.userIds).length(3);
+
+    await ada.delete('/entity/org', 204);
+
+    const left = () => remainsOfOrganization(own, ada.orgId, before.userIds);
+    await until('nothing is left', async () => (await left()).length === 0, LONG_MS).catch(async () =>
+      expect(await left()).deep.equal([]),
+    );
+    expect((await auditEntries(own, ada.orgId)).map(({ action }) => action)).deep.equal([
+      'organization.deleted',
+      'organization.erased',
+    ]);
+    const { orchestrator } = own.container;
+    await until('the run is over', async () => {
+      return (await orchestrator.describe(erasureWorkflowId(ada.orgId))) === 'completed';
+    });
+  });
+});
