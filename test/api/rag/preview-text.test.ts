@@ -103,6 +103,12 @@ describe('POST /rag/chunks/preview', function () {
     expect((await ada.post(path, { content, config }, 422)).body).include({ code: 'unknown_model' });
   });
 
+  it('422: for more chunks than anybody reads', async () => {
+    const config = { target_tokens: 1, overlap_tokens: 0 };
+    const { body } = await ada.post(path, { content: 'word '.repeat(100_000), config }, 422);
+    expect(body).include({ code: 'preview_too_large' });
+  });
+
   it('422: for more sentences than anybody waits for, and only when they are to be embedded', async () => {
     const long = { content: 'So it goes on. '.repeat(1_001) };
     await preview(long);
