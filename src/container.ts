@@ -175,8 +175,8 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const accounts = createAccountsService({ db, passwords: passwordHasher, folders });
   const auth = createAuthService({ db, passwords: passwordHasher, accessTokens, accounts, sessions, audit });
   const passwords = createPasswordsService({ db, passwords: passwordHasher, sessions, audit });
-  const organizations = createOrganizationService({ db, folders, audit });
-  const accessChanges = createAccessChangesService({ db, limits });
+  const accessChanges = createAccessChangesService({ db, accounts, limits });
+  const organizations = createOrganizationService({ db, folders, accessChanges, audit });
   const teams = createTeamsService({ db, organizations, folders, accessChanges, audit });
   const members = createMembersService({ db, accounts, organizations, limits, teams, accessChanges, audit });
   const users = createUsersService({ db, members, passwords: passwordHasher, sessions, accessChanges, audit });

@@ -1,4 +1,5 @@
 import { v7 as uuidv7 } from 'uuid';
+import type { Actor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { Db } from '#src/ports/database.ts';
@@ -8,7 +9,7 @@ import type { NewMembership, NewUser } from './auth.model.ts';
 
 type Names = { firstName?: string | undefined; lastName?: string | undefined; displayName?: string | undefined };
 
-/** How users come to be. */
+/** How users come to be, and who they are as callers. */
 export function createAccountsService(deps: {
   db: Db;
   passwords: Pick<PasswordHasher, 'hash'>;
@@ -34,6 +35,11 @@ export function createAccountsService(deps: {
     },
 
     create,
+
+    /** The user as a caller, as the transaction sees him; undefined when his account is disabled or gone. */
+    findActor(trx: Db, userId: string): Promise<Actor | undefined> {
+      return createAccountsRepository(trx).findActor(userId);
+    },
 
     /** An organization with its first user, who is its admin. Throws `email_taken`. */
     async createOrganization(

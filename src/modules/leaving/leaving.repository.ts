@@ -1,7 +1,5 @@
 import type { Db } from '#src/ports/database.ts';
 
-export type StandingMember = { userId: string; isOrgAdmin: boolean; isDisabled: boolean };
-
 export function createLeavingRepository(db: Db) {
   const gone = (eraseAfterDays: number) => ({
     deletedAt: db.fn.now(),
@@ -21,12 +19,12 @@ export function createLeavingRepository(db: Db) {
 
   return {
     /** Of an organization, disabled ones too. */
-    async listMembers(orgId: string): Promise<StandingMember[]> {
+    async listMembers(orgId: string): Promise<string[]> {
       return db('memberships as m')
         .join('users as u', 'u.id', 'm.userId')
         .where('m.orgId', orgId)
         .whereNull('u.deletedAt')
-        .select('u.id as userId', 'm.isOrgAdmin', db.raw('u.disabled_at is not null as is_disabled'));
+        .pluck('u.id');
     },
 
     /**

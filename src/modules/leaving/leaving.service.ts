@@ -8,7 +8,7 @@ import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { MembersService } from '#src/modules/members/members.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
 import type { Db } from '#src/ports/database.ts';
-import { createLeavingRepository, type StandingMember } from './leaving.repository.ts';
+import { createLeavingRepository } from './leaving.repository.ts';
 
 export type LeavingService = ReturnType<typeof createLeavingService>;
 
@@ -20,25 +20,13 @@ export function createLeavingService(deps: {
   passwords: Pick<PasswordsService, 'confirmOwner' | 'hold'>;
   members: Pick<MembersService, 'get' | 'requireAnotherAdmin'>;
   sessions: Pick<SessionsService, 'endAll'>;
-  accessChanges: Pick<AccessChangesService, 'change'>;
+  accessChanges: Pick<AccessChangesService, 'change' | 'administer'>;
   erasure: Pick<ErasureService, 'enqueue'>;
   jobs: Pick<JobsService, 'dispatch'>;
   audit: AuditService;
   eraseAfterDays: number;
 }) {
   const { passwords, members, sessions, accessChanges, erasure, jobs, audit, eraseAfterDays } = deps;
-
-  /** The members now that nothing of it can change any more. Throws for a caller who is none of them by now. */
-  async function listMembers(trx: Db, { orgId, userId }: RequestActor) {
-    const all = await createLeavingRepository(trx).listMembers(orgId);
-    const self = all.find((member) => member.userId === userId);
-    if (self === undefined || self.isDisabled) throw appError('invalid_token', { detail: 'The account is gone.' });
-    return { all, self };
-  }
-
-  function requireAdmin({ isOrgAdmin }: StandingMember): void {
-    if (!isOrgAdmin) throw appError('forbidden', { detail: 'Only an admin of the organization may do this.' });
-  }
 
   /** @returns the job to dispatch after the commit */
   async function endAccount(trx: Db, actor: RequestActor, userId: string, action: string): Promise<string> {
@@ -50,10 +38,9 @@ export function createLeavingService(deps: {
   }
 
   /** @returns the job to dispatch after the commit */
-  async function endOrganization(trx: Db, actor: RequestActor, all: readonly StandingMember[]): Promise<string> {
+  async function endOrganization(trx: Db, actor: RequestActor, userIds: readonly string[]): Promise<string> {
     const { orgId, userId, requestId } = actor;
     const leaving = createLeavingRepository(trx);
-    const userIds = all.map((member) => member.userId);
     const dueAt = await leaving.endAccounts(userIds, eraseAfterDays);
     await leaving.endOrganization(orgId, eraseAfterDays);
     await sessions.endAll(trx, userIds);
@@ -67,8 +54,7 @@ export function createLeavingService(deps: {
     /** For org admins, and not for themselves. Throws `member_not_found`, `last_org_admin`, `forbidden`. */
     async removeMember(actor: RequestActor, userId: string): Promise<void> {
       const { orgId } = actor;
-      const jobId = await accessChanges.change(orgId, async (trx) => {
-        requireAdmin((await listMembers(trx, actor)).self);
+      const jobId = await accessChanges.administer(actor, async (trx) => {
         const { isOrgAdmin } = await members.get(trx, orgId, userId);
         if (isOrgAdmin) await members.requireAnotherAdmin(trx, orgId, userId);
         if (userId === actor.userId) {
@@ -86,11 +72,11 @@ export function createLeavingService(deps: {
     async deleteAccount(actor: RequestActor, password: string | undefined): Promise<void> {
       const { orgId, userId } = actor;
       const confirmed = await passwords.confirmOwner(actor, password);
-      const jobId = await accessChanges.change(orgId, async (trx) => {
-        const { all, self } = await listMembers(trx, actor);
+      const jobId = await accessChanges.change(actor, async (trx, caller) => {
         await passwords.hold(trx, actor, confirmed);
+        const all = await createLeavingRepository(trx).listMembers(orgId);
         if (all.length === 1) return endOrganization(trx, actor, all);
-        if (self.isOrgAdmin) await members.requireAnotherAdmin(trx, orgId, userId);
+        if (caller.isOrgAdmin) await members.requireAnotherAdmin(trx, orgId, userId);
         return endAccount(trx, actor, userId, 'account.deleted');
       });
       await jobs.dispatch(jobId);
@@ -98,9 +84,8 @@ export function createLeavingService(deps: {
 
     /** The caller's, with the accounts of all its members. */
     async deleteOrganization(actor: RequestActor): Promise<void> {
-      const jobId = await accessChanges.change(actor.orgId, async (trx) => {
-        const { all, self } = await listMembers(trx, actor);
-        requireAdmin(self);
+      const jobId = await accessChanges.administer(actor, async (trx) => {
+        const all = await createLeavingRepository(trx).listMembers(actor.orgId);
         return endOrganization(trx, actor, all);
       });
       await jobs.dispatch(jobId);

@@ -18,7 +18,7 @@ export function createMembersService(deps: {
   organizations: Pick<OrganizationService, 'get'>;
   limits: Pick<TierLimitsService, 'of'>;
   teams: Pick<TeamsService, 'get' | 'addMember'>;
-  accessChanges: Pick<AccessChangesService, 'change'>;
+  accessChanges: Pick<AccessChangesService, 'change' | 'administer'>;
   audit: AuditService;
 }) {
   const { db, accounts, organizations, limits, teams, accessChanges, audit } = deps;
@@ -58,12 +58,11 @@ export function createMembersService(deps: {
     async add(actor: RequestActor, { team, isOrgAdmin, ...person }: NewMember): Promise<Member> {
       const { orgId, userId: actorId, requestId } = actor;
       if (team !== undefined) await teams.get(db, orgId, team.teamId);
-      const isForTeam = team !== undefined && can(actor, 'team:manage_members', { orgId, teamId: team.teamId });
-      if (!can(actor, 'organization:administer', actor) && !isForTeam) throw appError('forbidden');
-
+      requireMayAdd(actor, { team, isOrgAdmin });
       const user = await accounts.prepare(person);
       const { userId } = user;
-      return accessChanges.change(orgId, async (trx, places) => {
+      return accessChanges.change(actor, async (trx, caller, places) => {
+        requireMayAdd(caller, { team, isOrgAdmin });
         const members = createMembersRepository(trx);
         places.take('members', await members.count(orgId));
         await accounts.create(trx, user, { orgId, isOrgAdmin, addedBy: actorId });
@@ -75,10 +74,10 @@ export function createMembersService(deps: {
       });
     },
 
-    /** Makes a member an org admin, or takes that away. Throws `member_not_found`, `last_org_admin`. */
+    /** Makes a member an org admin, or takes that away. Throws `forbidden`, `member_not_found`, `last_org_admin`. */
     async setOrgAdmin(actor: RequestActor, userId: string, isOrgAdmin: boolean): Promise<Member> {
       const { orgId, userId: actorId, requestId } = actor;
-      return accessChanges.change(orgId, async (trx) => {
+      return accessChanges.administer(actor, async (trx) => {
         const member = await get(trx, orgId, userId);
         if (member.isOrgAdmin === isOrgAdmin) return member;
         if (!isOrgAdmin) await requireAnotherAdmin(trx, orgId, userId);
@@ -89,6 +88,13 @@ export function createMembersService(deps: {
       });
     },
   };
+}
+
+/** Only admins of the organization make others; into their team, team admins make members. */
+function requireMayAdd(actor: Actor, { team, isOrgAdmin }: Pick<NewMember, 'team' | 'isOrgAdmin'>): void {
+  if (can(actor, 'organization:administer', actor)) return;
+  const isTheirs = team !== undefined && can(actor, 'team:manage_members', { orgId: actor.orgId, teamId: team.teamId });
+  if (isOrgAdmin || !isTheirs) throw appError('forbidden');
 }
 
 export type MembersService = ReturnType<typeof createMembersService>;

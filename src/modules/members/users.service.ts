@@ -41,8 +41,8 @@ export function createUsersService(deps: {
   return {
     /** Throws `user_not_found`, `forbidden`, `email_taken`. */
     async update(actor: RequestActor, userId: string, change: UserChange): Promise<Member> {
-      return accessChanges.change(actor.orgId, async (trx) => {
-        const user = await getManaged(trx, actor, userId);
+      return accessChanges.change(actor, async (trx, caller) => {
+        const user = await getManaged(trx, caller, userId);
         const { email = user.email, displayName = user.displayName } = change;
         const detail = { email_changed: email !== user.email, display_name_changed: displayName !== user.displayName };
         if (!detail.email_changed && !detail.display_name_changed) return user;
@@ -54,8 +54,8 @@ export function createUsersService(deps: {
 
     /** Nobody disables himself. Throws `user_not_found`, `forbidden`, `last_org_admin`. */
     async disable(actor: RequestActor, userId: string): Promise<void> {
-      await accessChanges.change(actor.orgId, async (trx) => {
-        const user = await getManaged(trx, actor, userId);
+      await accessChanges.change(actor, async (trx, caller) => {
+        const user = await getManaged(trx, caller, userId);
         if (user.isDisabled) return;
         if (user.isOrgAdmin) await members.requireAnotherAdmin(trx, actor.orgId, userId);
         if (userId === actor.userId) throw appError('forbidden', { detail: 'Another admin has to disable you.' });
@@ -67,8 +67,8 @@ export function createUsersService(deps: {
 
     /** Throws `user_not_found`, `forbidden`. */
     async enable(actor: RequestActor, userId: string): Promise<void> {
-      await accessChanges.change(actor.orgId, async (trx) => {
-        const user = await getManaged(trx, actor, userId);
+      await accessChanges.change(actor, async (trx, caller) => {
+        const user = await getManaged(trx, caller, userId);
         if (!user.isDisabled) return;
         await createMembersRepository(trx).setDisabled(userId, false);
         await record(trx, actor, { action: 'user.enabled', target: userId });
@@ -83,8 +83,8 @@ export function createUsersService(deps: {
       // Refused before the hashing; what counts is said once more when nothing can change any more.
       await getManaged(db, actor, userId);
       const passwordHash = await passwords.hash(newPassword);
-      await accessChanges.change(actor.orgId, async (trx) => {
-        await getManaged(trx, actor, userId);
+      await accessChanges.change(actor, async (trx, caller) => {
+        await getManaged(trx, caller, userId);
         await createMembersRepository(trx).setPassword(userId, passwordHash);
         await sessions.endAll(trx, [userId]);
         await record(trx, actor, { action: 'user.password_reset', target: userId });

@@ -1,19 +1,46 @@
+import { can } from '#src/domain/policy.ts';
+import type { RequestActor } from '#src/domain/visibility.ts';
+import { appError } from '#src/errors.ts';
+import type { AccountsService } from '#src/modules/auth/accounts.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Places, TierLimitsService } from './tier-limits.service.ts';
 
+/** `caller` is who asks for the change, as he is while nobody else can change it. */
+type Work<Result> = (trx: Db, caller: RequestActor, places: Places) => Promise<Result>;
+
 /** Who belongs to an organization, and what he may do there: one change at a time in each. */
-export function createAccessChangesService(deps: { db: Db; limits: Pick<TierLimitsService, 'lock'> }) {
+export function createAccessChangesService(deps: {
+  db: Db;
+  accounts: Pick<AccountsService, 'findActor'>;
+  limits: Pick<TierLimitsService, 'lock'>;
+}) {
   const listeners: ((orgId: string) => void)[] = [];
 
+  /**
+   * Runs a change of members, roles or teams alone in its organization, and then lets this process forget what it
+   * remembers of who may do what; other processes do so within seconds by themselves. Throws `invalid_token` for a
+   * caller who has lost his account while he waited.
+   */
+  async function change<Result>({ orgId, userId, requestId }: RequestActor, work: Work<Result>): Promise<Result> {
+    const result = await deps.db.transaction(async (trx) => {
+      const places = await deps.limits.lock(trx, orgId);
+      const caller = await deps.accounts.findActor(trx, userId);
+      if (caller === undefined) throw appError('invalid_token', { detail: 'The account is gone.' });
+      return work(trx, { ...caller, requestId }, places);
+    });
+    for (const listener of listeners) listener(orgId);
+    return result;
+  }
+
   return {
-    /**
-     * Runs a change of members, roles or teams alone in its organization, and then lets this process forget what it
-     * remembers of who may do what; other processes do so within seconds by themselves.
-     */
-    async change<Result>(orgId: string, work: (trx: Db, places: Places) => Promise<Result>): Promise<Result> {
-      const result = await deps.db.transaction(async (trx) => work(trx, await deps.limits.lock(trx, orgId)));
-      for (const listener of listeners) listener(orgId);
-      return result;
+    change,
+
+    /** The same for a caller who administers the organization. Throws `forbidden` for one who does not any more. */
+    administer<Result>(actor: RequestActor, work: Work<Result>): Promise<Result> {
+      return change(actor, (trx, caller, places) => {
+        if (can(caller, 'organization:administer', caller)) return work(trx, caller, places);
+        throw appError('forbidden', { detail: 'Only an admin of the organization may do this.' });
+      });
     },
 
     /** Calls `listener` after each change that this process has made. */

@@ -17,9 +17,11 @@ export function createOrganizationRepository(db: Db) {
       return found(row, orgId);
     },
 
-    async lockTier(orgId: string): Promise<Tier> {
+    /** Undefined once it is deleted. */
+    async lockTier(orgId: string): Promise<Tier | undefined> {
       // "No key" keeps out other holders of this lock, but not inserts that merely refer to the organization.
-      return found(await organization(orgId).forNoKeyUpdate().first('tier'), orgId).tier;
+      const row = await organization(orgId).whereNull('deletedAt').forNoKeyUpdate().first('tier');
+      return row?.tier;
     },
   };
 }

@@ -29,10 +29,13 @@ export function createTierLimitsService(deps: { db: Db; tierLimits: Readonly<Rec
 
     /**
      * Locks the organization's row until the end of `trx`. Whoever counts rows before an insert calls this before every
-     * other lock, so that two inserts cannot both take the last place, nor wait for each other for ever.
+     * other lock, so that two inserts cannot both take the last place, nor wait for each other for ever. Throws
+     * `invalid_token` when the organization was deleted meanwhile: nothing may come to it any more.
      */
     async lock(trx: Db, orgId: string): Promise<Places> {
-      const limits = deps.tierLimits[await createOrganizationRepository(trx).lockTier(orgId)];
+      const tier = await createOrganizationRepository(trx).lockTier(orgId);
+      if (tier === undefined) throw appError('invalid_token', { detail: 'The organization is gone.' });
+      const limits = deps.tierLimits[tier];
       return {
         take(limit, used, coming = 1) {
           if (coming <= 0 || used + coming <= limits[limit]) return;

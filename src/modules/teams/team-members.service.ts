@@ -34,18 +34,20 @@ export function createTeamMembersService(deps: {
     change: (
       trx: Db,
       record: (action: string, userId: string, isTeamAdmin?: boolean) => Promise<void>,
+      caller: RequestActor,
     ) => Promise<Result>,
   ): Promise<Result> {
     const { orgId, userId: actorId, requestId } = actor;
-    return accessChanges.change(orgId, async (trx) => {
+    return accessChanges.change(actor, async (trx, caller) => {
       await teams.get(trx, orgId, teamId);
-      if (!can(actor, 'team:manage_members', { orgId, teamId })) {
+      if (!can(caller, 'team:manage_members', { orgId, teamId })) {
         throw appError('forbidden', { detail: 'Only an admin of the team or of the organization may do this.' });
       }
-      return change(trx, async (action, target, isTeamAdmin) => {
+      const record = async (action: string, target: string, isTeamAdmin?: boolean) => {
         const role = isTeamAdmin === undefined ? {} : { is_team_admin: isTeamAdmin };
         await audit.record(trx, { orgId, actorId, action, target, detail: { team_id: teamId, ...role }, requestId });
-      });
+      };
+      return change(trx, record, caller);
     });
   }
 
@@ -71,8 +73,8 @@ export function createTeamMembersService(deps: {
      */
     async add(actor: RequestActor, teamId: string, userId: string, isTeamAdmin: boolean): Promise<TeamMember> {
       const { orgId, userId: addedBy } = actor;
-      return changeTeam(actor, teamId, async (trx, record) => {
-        const isEntrusted = can(actor, 'user:manage', await members.get(trx, orgId, userId));
+      return changeTeam(actor, teamId, async (trx, record, caller) => {
+        const isEntrusted = can(caller, 'user:manage', await members.get(trx, orgId, userId));
         const before = await createTeamMembersRepository(trx).find(teamId, userId);
         await teams.addMember(trx, { orgId, teamId, userId, isTeamAdmin, isEntrusted, addedBy });
         const after = await get(trx, teamId, userId);

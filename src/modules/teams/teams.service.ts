@@ -18,7 +18,7 @@ export function createTeamsService(deps: {
   db: Db;
   organizations: Pick<OrganizationService, 'get'>;
   folders: Pick<FoldersService, 'createTeamRoot'>;
-  accessChanges: Pick<AccessChangesService, 'change'>;
+  accessChanges: Pick<AccessChangesService, 'administer'>;
   audit: AuditService;
 }) {
   const { db, organizations, folders, accessChanges, audit } = deps;
@@ -38,11 +38,11 @@ export function createTeamsService(deps: {
     /** A live team of an organization. Throws `team_not_found`. */
     get,
 
-    /** A team without members, with its root folder. Throws `name_taken`. */
+    /** A team without members, with its root folder. For org admins. Throws `forbidden`, `name_taken`. */
     async create(actor: RequestActor, name: string): Promise<Team> {
       const { orgId, userId, requestId } = actor;
       const id = uuidv7();
-      return accessChanges.change(orgId, async (trx) => {
+      return accessChanges.administer(actor, async (trx) => {
         const team = await createTeamsRepository(trx).insert({ id, orgId, name });
         if (team === undefined) throw appError('name_taken', { detail: 'Another team has this name.' });
         await folders.createTeamRoot(trx, { orgId, teamId: id, name, createdBy: userId });
@@ -51,10 +51,13 @@ export function createTeamsService(deps: {
       });
     },
 
-    /** Takes the key to what is shared with a team from its members at once. Throws `team_not_found`. */
+    /**
+     * Takes the key to what is shared with a team from its members at once. For org admins. Throws `forbidden`,
+     * `team_not_found`.
+     */
     async disable(actor: RequestActor, teamId: string): Promise<void> {
       const { orgId, userId, requestId } = actor;
-      await accessChanges.change(orgId, async (trx) => {
+      await accessChanges.administer(actor, async (trx) => {
         await get(trx, orgId, teamId);
         await createTeamsRepository(trx).disable(teamId);
         await audit.record(trx, { orgId, actorId: userId, action: 'team.disabled', target: teamId, requestId });

@@ -5,6 +5,8 @@ import { teamMemberListSchema } from '#src/modules/teams/teams.schema.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
 import type { Member } from '#test/support/client.ts';
 import { createTeam, signUpColleague } from '#test/support/colleague.ts';
+import { freshEmail } from '#test/support/fresh-email.ts';
+import { oneAfterTheOther } from '#test/support/one-after-the-other.ts';
 import { expectAdmins } from '#test/support/remaining-admins.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { systemFolder } from '#test/support/stopped-jobs.ts';
@@ -73,6 +75,28 @@ describe('DELETE /entity/members/{user_id}', function () {
     await ada.patch(`/entity/members/${other.userId}/org-admin`, { is_org_admin: true }, 200);
     await other.get(`/jobs/${id}`, 200);
     expect((await other.post(`/jobs/${id}/cancel`, {}, 409)).body).include({ code: 'deletion_is_final' });
+  });
+
+  it('401 and 403: for what an admin asked for before he was removed, or an admin no more', async () => {
+    const [gone, demoted] = [
+      await signUpColleague(shared, ada, 'Gone', { is_admin: true }),
+      await signUpColleague(shared, ada, 'Demoted', { is_admin: true }),
+    ];
+    const json = (method: string, body: object) => ({
+      method,
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    const newAdmin = () => json('POST', { email: freshEmail(), password: ada.password, is_admin: true });
+    const statuses = await oneAfterTheOther(shared, ada.orgId, [
+      () => ada.raw(path(gone.userId), { method: 'DELETE' }),
+      () => ada.raw(`${path(demoted.userId)}/org-admin`, json('PATCH', { is_org_admin: false })),
+      () => gone.raw('/entity/members', newAdmin()),
+      () => demoted.raw('/entity/members', newAdmin()),
+      () => demoted.raw(path(grace.userId), { method: 'DELETE' }),
+      () => demoted.raw('/entity/teams', json('POST', { name: 'Late' })),
+    ]);
+    expect(statuses).deep.equal([204, 200, 401, 403, 403, 403]);
   });
 
   it('401: without a token', async () => {

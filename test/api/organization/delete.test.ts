@@ -2,6 +2,8 @@ import { expect } from 'chai';
 import { auditEntries } from '#test/support/audit-entries.ts';
 import type { Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
+import { freshEmail } from '#test/support/fresh-email.ts';
+import { oneAfterTheOther } from '#test/support/one-after-the-other.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('DELETE /entity/org', function () {
@@ -40,6 +42,18 @@ describe('DELETE /entity/org', function () {
     const replies = await Promise.all(Array.from({ length: 8 }, () => ada.raw('/entity/org', { method: 'DELETE' })));
     const statuses = replies.map(({ status }) => status).sort();
     expect(statuses).deep.equal([204, ...Array.from({ length: 7 }, () => 401)]);
+  });
+
+  it('204: lets nobody come who was let in a moment before', async () => {
+    const email = freshEmail();
+    const body = JSON.stringify({ email, password: ada.password });
+    const request = { method: 'POST', headers: { 'content-type': 'application/json' }, body };
+    const statuses = await oneAfterTheOther(shared, ada.orgId, [
+      () => ada.raw('/entity/org', { method: 'DELETE' }),
+      () => ada.raw('/entity/members', request),
+    ]);
+    expect(statuses).deep.equal([204, 401]);
+    await shared.anonymous.post('/auth/register', { email, password: ada.password }, 201);
   });
 
   it('204: of others, nothing', async () => {
