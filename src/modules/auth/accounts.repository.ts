@@ -65,9 +65,11 @@ export function createAccountsRepository(db: Db) {
         .pluck('f.id');
     },
 
-    /** Keeps a password as it is until the transaction ends; false when it is another one by now. */
+    /** Keeps a password as it is until the transaction ends; false when it is another one by now, or the user is gone. */
     async holdPassword(userId: string, hash: string | null): Promise<boolean> {
-      const row: unknown = await db('users').where({ id: userId, passwordHash: hash }).forShare().first('id');
+      const user = db('users').where({ id: userId, passwordHash: hash }).whereNull('deletedAt');
+      // Alone, since the holder may go on to change the row.
+      const row: unknown = await user.forNoKeyUpdate().first('id');
       return row !== undefined;
     },
 
