@@ -2,7 +2,6 @@ import express, { type Express } from 'express';
 import helmet from 'helmet';
 import manifest from '../package.json' with { type: 'json' };
 import { onConnectionOf } from './adapters/postgres/borrowed-connection.ts';
-import { createIdempotencyStore } from './adapters/postgres/idempotency-keys.ts';
 import { isOutage } from './adapters/postgres/outage.ts';
 import type { Container } from './container.ts';
 import { appError } from './errors.ts';
@@ -101,7 +100,7 @@ export function createApp(container: Container): App {
       findCaller: (caller) => container.auth.findCaller(caller),
       onAccessChange: (listener) => container.accessChanges.listen(listener),
     }),
-    idempotency: createIdempotencyStore(db),
+    idempotency: container.idempotency,
     rateLimit: createRateLimiting({ take: container.rateLimiter.take, limits: config.rateLimits }),
     onConnectionOf,
     streams,

@@ -11,6 +11,7 @@ import { createModelCatalog } from './adapters/models/model-catalog.ts';
 import { createReranker } from './adapters/models/reranker.ts';
 import { createArgon2Hasher } from './adapters/passwords/argon2-hasher.ts';
 import { createDatabase } from './adapters/postgres/database.ts';
+import { createIdempotencyStore } from './adapters/postgres/idempotency-keys.ts';
 import { createPgRateLimiter } from './adapters/postgres/rate-limiter.ts';
 import { createChunker } from './adapters/text/chunker.ts';
 import { createTextAnalyzer } from './adapters/text/text-analyzer.ts';
@@ -70,6 +71,7 @@ import { createTeamsService, type TeamsService } from './modules/teams/teams.ser
 import type { AccessTokens } from './ports/access-tokens.ts';
 import type { BlobStore } from './ports/blob-store.ts';
 import type { Db } from './ports/database.ts';
+import type { IdempotencyStore } from './ports/idempotency-store.ts';
 import type { Orchestrator } from './ports/orchestrator.ts';
 import type { RateLimiter } from './ports/rate-limiter.ts';
 import type { VectorStore } from './ports/vector-store.ts';
@@ -81,6 +83,7 @@ export type Container = {
   config: Config;
   logger: Logger;
   db: Db;
+  idempotency: IdempotencyStore;
   rateLimiter: RateLimiter;
   temporal: TemporalConnection;
   orchestrator: Orchestrator;
@@ -143,6 +146,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     onWarning: (message) => logger.warn(message),
   });
 
+  const idempotency = createIdempotencyStore(db);
   const rateLimiter = createPgRateLimiter(db);
   const temporal = createTemporalConnection(config.temporal);
   const orchestrator = createOrchestrator(temporal, config.temporal);
@@ -298,6 +302,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     config,
     logger,
     db,
+    idempotency,
     rateLimiter,
     temporal,
     orchestrator,

@@ -52,7 +52,7 @@ export function startWorkers(container: Container): RunningWorkers {
 async function run(container: Container, stop: AbortSignal, onPolling: () => void): Promise<void> {
   const { jobs, chat, alignment, sessions, blobs, documents, embeddings, situations, ingestion, erasure, vectors } =
     container;
-  const { rateLimiter, temporal, logger } = container;
+  const { idempotency, rateLimiter, temporal, logger } = container;
   const stopSweeper = startSweeper(
     [
       { name: 'close expired rounds', run: chat.closeExpiredRounds },
@@ -62,6 +62,7 @@ async function run(container: Container, stop: AbortSignal, onPolling: () => voi
       { name: 'reconcile jobs', run: jobs.reconcileOpen },
       { name: 'publish changed documents', run: aside(documents.publishOutdated) },
       { name: 'forget expired sessions', run: daily(sessions.deleteExpired) },
+      { name: 'forget old answers', run: everyMinute(idempotency.forgetExpired) },
       { name: 'forget windows of rate limits', run: everyMinute(rateLimiter.forgetExpired) },
       { name: 'delete stray uploads', run: daily(blobs.deleteStrays) },
       { name: 'forget unused embeddings', run: dailyInParts(embeddings.sweepUnused) },

@@ -31,4 +31,6 @@ export type IdempotencyStore = {
   complete(key: IdempotencyKey, leaseOwner: string, response: StoredResponse): Promise<void>;
   /** Forgets a key whose request failed in a way that asks to be repeated. */
   release(key: IdempotencyKey, leaseOwner: string): Promise<void>;
+  /** Forgets answers that are too old to be given again: they name people. */
+  forgetExpired(): Promise<void>;
 };

@@ -64,4 +64,5 @@ const noIdempotency: IdempotencyStore = {
   renew: () => Promise.reject(new Error('no idempotency here')),
   complete: () => Promise.reject(new Error('no idempotency here')),
   release: () => Promise.reject(new Error('no idempotency here')),
+  forgetExpired: () => Promise.reject(new Error('no idempotency here')),
 };

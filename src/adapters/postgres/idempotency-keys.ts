@@ -13,11 +13,12 @@ type Row = {
 /** Keys in Postgres: they survive a restart and hold for all replicas. */
 export function createIdempotencyStore(db: Db): IdempotencyStore {
   const until = (leaseSeconds: number) => db.raw('now() + make_interval(secs => ?)', [leaseSeconds]);
+  const expired = () => db('idempotency_keys').whereRaw("created_at < now() - interval '24 hours'");
   const held = (key: IdempotencyKey, leaseOwner: string) => db('idempotency_keys').where({ ...key, leaseOwner });
 
   return {
     async claim(key, fingerprint, leaseSeconds) {
-      await db('idempotency_keys').whereRaw("created_at < now() - interval '24 hours'").delete();
+      await expired().where(key).delete();
       const lease = { leaseOwner: uuidv7(), leaseExpiresAt: until(leaseSeconds) };
       for (;;) {
         // A key whose process died is taken over, by a request of the same fingerprint only.
@@ -56,6 +57,10 @@ export function createIdempotencyStore(db: Db): IdempotencyStore {
 
     async release(key, leaseOwner) {
       await held(key, leaseOwner).whereNull('response_status').delete();
+    },
+
+    async forgetExpired() {
+      await expired().delete();
     },
   };
 }

@@ -240,6 +240,14 @@ describe('Idempotency-Key', () => {
     expect(await (await post('/works', key, { name: 'b' })).json()).to.deep.equal({ effect: 2 });
   });
 
+  it('keeps no answer for longer, asked for or not', async () => {
+    const key = randomUUID();
+    await post('/works', key, { name: 'a' });
+    await db('idempotency_keys').update({ createdAt: db.raw("now() - interval '25 hours'") });
+    await createIdempotencyStore(db).forgetExpired();
+    expect(await db('idempotency_keys').select()).to.deep.equal([]);
+  });
+
   it('plays a stream again that ended well, and not one that ended in error', async () => {
     const key = randomUUID();
     const first = await (await post('/streams', key)).text();
