@@ -1,7 +1,13 @@
 import type { Db } from '#src/ports/database.ts';
 
 /** An open session can be refreshed; one that is cut off has no working access token either. */
-export type SessionRow = { sessionId: string; userId: string; isOpen: boolean; isCutOff: boolean };
+export type SessionRow = {
+  sessionId: string;
+  userId: string;
+  isOpen: boolean;
+  isCutOff: boolean;
+  isUserDisabled: boolean;
+};
 
 /** How a token that could not be used stands: never used means that it has expired. */
 export type SpentToken = { wasUsed: boolean; wasJustRotated: boolean };
@@ -32,11 +38,13 @@ export function createSessionsRepository(db: Db) {
     lockByToken(hash: Buffer): Promise<SessionRow | undefined> {
       return db('refresh_token_families as f')
         .join('refresh_tokens as t', 't.family_id', 'f.id')
+        .join('users as u', 'u.id', 'f.user_id')
         .where('t.token_hash', hash)
         .forUpdate('f')
         .first(
           db.raw(
             `f.id as session_id, f.user_id, f.cut_off_at is not null as is_cut_off,
+             (u.disabled_at is not null and u.deleted_at is null) as is_user_disabled,
              (f.revoked_at is null and f.expires_at > now()) as is_open`,
           ),
         );

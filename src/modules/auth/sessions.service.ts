@@ -45,6 +45,8 @@ export function createSessionsService(deps: { db: Db; audit: AuditService }) {
       const outcome = await db.transaction(async (trx) => {
         const sessions = createSessionsRepository(trx);
         const session = await sessions.lockByToken(hash);
+        // Who was disabled has no session left; he is told why, for he has shown its token.
+        if (session?.isUserDisabled) return 'disabled';
         if (session === undefined || !session.isOpen) return 'invalid';
         const { sessionId, userId } = session;
         const generation = await sessions.useToken(hash);
@@ -60,6 +62,7 @@ export function createSessionsService(deps: { db: Db; audit: AuditService }) {
         return 'reused';
       });
       // Thrown here and not inside: a revocation has to be committed.
+      if (outcome === 'disabled') throw appError('account_disabled');
       if (outcome === 'invalid') throw appError('refresh_invalid', { detail: 'Sign in again.' });
       if (outcome === 'reused')
         throw appError('refresh_reused', { detail: 'Use the newest refresh token or sign in again.' });

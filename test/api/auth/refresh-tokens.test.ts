@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { tokenResponse } from '#src/modules/auth/auth.schema.ts';
 import type { Member } from '#test/support/client.ts';
+import { addMember } from '#test/support/colleagues.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('POST /auth/refresh_tokens', () => {
@@ -94,8 +95,10 @@ describe('POST /auth/refresh_tokens', () => {
   it('401 for an unknown token', () => refuse('unknown', 'refresh_invalid'));
 
   it('403 for a disabled account', async () => {
-    await api.container.db('users').where('id', member.userId).update({ disabledAt: new Date() });
-    const { body } = await api.anonymous.post('/auth/refresh_tokens', { refresh_token: member.refreshToken }, 403);
+    const admin = await api.signUp();
+    const colleague = await addMember(api, admin);
+    await admin.post(`/entity/users/${colleague.userId}/disable`, undefined, 204);
+    const { body } = await api.anonymous.post('/auth/refresh_tokens', { refresh_token: colleague.refreshToken }, 403);
     expect(body).to.include({ code: 'account_disabled' });
   });
 
