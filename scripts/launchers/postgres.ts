@@ -49,6 +49,9 @@ export async function preparePostgres(options: PostgresOptions): Promise<ChildSp
     jit: 'off',
     timezone: 'UTC',
     log_timezone: 'UTC',
+    // Details of an error quote the values of rows.
+    log_error_verbosity: 'terse',
+    log_min_error_statement: 'panic',
     ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
   };
   const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
