@@ -69,7 +69,7 @@ export function createJobMovesService(deps: {
     async skip(actor: Actor, jobId: string): Promise<JobView> {
       const job = await findMovable(actor, jobId);
       if (job.status !== 'parked') throw appError('job_not_parked');
-      if (job.kind === 'delete') throw appError('deletion_is_final');
+      if (unstoppableKinds.includes(job.kind)) throw appError('deletion_is_final');
       if ((await orchestrator.skipParked(job.id)) !== 'moved') throw appError('job_not_parked');
       return jobs.get(actor, jobId);
     },
