@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { reasonOf } from './admin/reason-of.ts';
 import type { StartSettings } from './settings.ts';
 import { StartFailure } from './supervisor/start-failure.ts';
@@ -44,13 +46,17 @@ async function checkTemporal(address: string, namespace: string): Promise<void> 
   }
 }
 
-/** Null when it answers, whatever it answers. */
+/** Null when somebody listens there: who asks for more has to show a key. */
 async function whyNoAnswer(url: string): Promise<string | null> {
+  const { hostname, port, protocol } = new URL(url);
+  const host = hostname.replace(/^\[|\]$/g, '');
+  const socket = connect({ host, port: Number(port) || (protocol === 'https:' ? 443 : 80) });
   try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(PATIENCE_MS), redirect: 'manual' });
-    await response.body?.cancel();
+    await once(socket, 'connect', { signal: AbortSignal.timeout(PATIENCE_MS) });
     return null;
   } catch (error) {
     return reasonOf(error);
+  } finally {
+    socket.destroy();
   }
 }

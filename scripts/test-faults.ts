@@ -28,8 +28,9 @@ const ROWS: Record<string, { file: string; seeds: number[] }> = {
   F15: { file: 'f15-random-schedules.test.ts', seeds: [1, 2, 3] },
   F22: { file: 'f22-tenants.test.ts', seeds: [1, 2, 3] },
   F24: { file: 'f24-power-cut.faults-test.ts', seeds: [1] },
-  F25: { file: 'f25-sleeping-workers.test.ts', seeds: [1] },
-  readers: { file: 'reingest-under-a-reader.test.ts', seeds: [1] },
+  F25: { file: 'f25-sleeping-workers.faults-test.ts', seeds: [1] },
+  readers: { file: 'reingest-under-a-reader.faults-test.ts', seeds: [1] },
+  models: { file: 'reembedding-under-a-reader.faults-test.ts', seeds: [1] },
 };
 
 type Result = { row: string; seed: number; passed: boolean; seconds: number; note: string };

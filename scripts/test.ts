@@ -13,7 +13,10 @@ import { findTestPorts, startTestServices } from './test-services.ts';
 
 const EVERY_TEST = ['test/**/*.test.ts', 'services/**/*.test.ts'];
 /** About half of the time: tests that mostly wait for processes of their own. The others run beside them. */
-const OF_PROCESSES = ['test/faults/**/*.test.ts', 'test/e2e/**/*.test.ts', 'services/**/*.test.ts'];
+const OF_PROCESSES = [
+  ...['test/faults/**/*.test.ts', 'test/e2e/**/*.test.ts', 'test/workflows/**/*.test.ts', 'test/replay/**/*.test.ts'],
+  'services/**/*.test.ts',
+];
 const NOTHING: Tally = { passed: 0, failed: 0 };
 const END_PATIENCE_MS = 15_000;
 

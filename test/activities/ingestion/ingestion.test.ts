@@ -148,7 +148,7 @@ describe('ingestion activities', function () {
   });
 
   it('embedding goes on after the last batch that was stored', async () => {
-    const of = await upload(sentences(800, 'resumed'));
+    const of = await upload(sentences(600, 'resumed'));
     for (const name of untilCut) await run(name, of);
 
     const interrupted = environment();

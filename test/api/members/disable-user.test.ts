@@ -23,7 +23,7 @@ describe('POST /entity/users/{user_id}/disable', () => {
     await ada.post(path(grace.userId), {}, 204);
     expect((await grace.get('/folders', 401)).body).to.include({ code: 'invalid_token' });
     const refresh = { refresh_token: grace.refreshToken };
-    await shared.anonymous.post('/auth/refresh_tokens', refresh, 401);
+    await shared.anonymous.post('/auth/refresh_tokens', refresh, 403);
     const { body } = await shared.anonymous.post('/auth/login', { username: email, password }, 403);
     expect(body).to.include({ code: 'account_disabled' });
   });

@@ -165,6 +165,9 @@ describe('the check of an access token', () => {
       exp: optional(offset),
       nbf: fc.option(fc.constantFrom(-60, 0, 600), { nil: undefined, freq: 3 }),
     });
+    // Few of the others are right in everything.
+    const right = { typ: 'at+jwt', kid, iss: issuer, aud: issuer, jti: 'one', exp: 900, nbf: undefined } as const;
+    const sound = { ...right, alg: 'RS256', extra: {}, key: own.privateKey } as const;
     let accepted = 0;
     await fc.assert(
       fc.asyncProperty(facts, async ({ alg, typ, kid: keyId, extra, key, exp, nbf, ...claims }) => {
@@ -178,7 +181,7 @@ describe('the check of an access token', () => {
         expect(verdict).to.equal(await joseAccepts(token));
         if (verdict) accepted += 1;
       }),
-      { numRuns: 500 },
+      { numRuns: 500, examples: [[sound]] },
     );
     expect(accepted).to.be.greaterThan(0);
   });

@@ -2,12 +2,10 @@ import type { ServerResponse } from 'node:http';
 import { expect } from 'chai';
 import { contentDigest } from '#test/support/content-digest.ts';
 import { expectInvariants, type FaultCase, startFaultCase, uploadText } from '#test/support/fault-case.ts';
-import { isFullRun, measured } from '#test/support/fault-run.ts';
+import { measured } from '#test/support/fault-run.ts';
 import { forwardEmbeddings } from '#test/support/scripted-model.ts';
-import { testServices } from '#test/support/services.ts';
 import { sideBySide } from '#test/support/side-by-side.ts';
 import { expectStoresMatch } from '#test/support/stores.ts';
-import { startTcpProxy } from '#test/support/tcp-proxy.ts';
 import { until } from '#test/support/until.ts';
 import { untilJob } from '#test/support/until-job.ts';
 import { workflowBundle } from '#workers/bundle.ts';
@@ -19,8 +17,7 @@ const text = (name: string) =>
 
 /**
  * Where a worker falls asleep, as one does whose machine is suspended. For as long as its line is open the engine hands
- * it steps, each of which is missed for itself, until what it has asked for runs out after a minute. The everyday run
- * cuts the line.
+ * it steps, each of which is missed for itself, until what it has asked for runs out after a minute.
  */
 type Sleep = {
   /** Of the worker that sleeps. */
@@ -116,15 +113,13 @@ const sleeps: Record<string, Sleep> = {
 
 async function runCase({ settings, isReplaced, hold }: Sleep): Promise<void> {
   const own = await startFaultCase();
-  const line = await startTcpProxy({ port: Number(testServices().temporalAddress.split(':')[1]) });
   const { db } = own.stack.container;
   try {
-    const sleeper = await own.startWorker({ ...settings(own), TEMPORAL_ADDRESS: `127.0.0.1:${line.port}` });
+    const sleeper = await own.startWorker(settings(own));
     const uploaded = uploadText(own.member, text('the first'), chunking);
     const [letGo, { documentId, jobId }] = await Promise.all([hold(own, uploaded), uploaded]);
     process.kill(sleeper.pid, 'SIGSTOP');
     const stoppedMs = performance.now();
-    if (!isFullRun) line.cut();
     await letGo();
     await own.startWorker();
     await untilJob(own.member, jobId, 'succeeded', TIMEOUT_MS);
@@ -137,7 +132,6 @@ async function runCase({ settings, isReplaced, hold }: Sleep): Promise<void> {
     const readers = () => contentDigest(db, documentId);
     const seen = await readers();
 
-    line.heal();
     process.kill(sleeper.pid, 'SIGCONT');
     // It lets its step end.
     await sleeper.stop();
@@ -152,14 +146,13 @@ async function runCase({ settings, isReplaced, hold }: Sleep): Promise<void> {
     await expectStoresMatch(own.stack);
   } finally {
     await own.close();
-    await line.close();
   }
 }
 
 describe('F25: a worker that sleeps until others have done its work', function () {
   this.timeout(TIMEOUT_MS * 2);
   // Each takes the time after which a silent worker is missed, and the starts of two.
-  const all = Object.entries(sleeps).slice(0, isFullRun ? undefined : 1);
+  const all = Object.entries(sleeps);
   let outcomes: Promise<void>[];
 
   before(async () => {

@@ -7,12 +7,12 @@ import { chunkListSchema } from '#src/modules/documents/documents.schema.ts';
 import { chunkId } from '#src/modules/ingestion/chunk-id.ts';
 import { createWordSearchRepository } from '#src/modules/retrieval/word-search.repository.ts';
 import { expectInvariants, type FaultCase, startFaultCase, uploadText } from '#test/support/fault-case.ts';
-import { isFullRun, note } from '#test/support/fault-run.ts';
+import { note } from '#test/support/fault-run.ts';
 import { runSeed, seeded } from '#test/support/seeded.ts';
 import { expectStoresMatch } from '#test/support/stores.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
-const INGESTIONS = isFullRun ? 100 : 15;
+const INGESTIONS = 100;
 const TIMEOUT_MS = 60_000;
 const MOST_CHUNKS = 60;
 
