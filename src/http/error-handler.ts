@@ -25,8 +25,9 @@ export function createErrorHandler(deps: { logger: Logger; isOutage: (error: unk
     }
     // Lets a client that is still sending finish, so that it comes to read the answer.
     req.resume();
-    if (!req.complete) {
-      const late = setTimeout(() => req.destroy(), patienceMs);
+    if (!req.complete && !req.destroyed) {
+      // A process that ends does not wait for it.
+      const late = setTimeout(() => req.destroy(), patienceMs).unref();
       req.once('close', () => clearTimeout(late));
     }
     const problem = toProblem(error, res.locals);
