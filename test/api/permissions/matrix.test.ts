@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import type { Access, Route } from '#src/http/route.ts';
+import { type Cast, createCast } from '#test/support/cast.ts';
 import { ask, ingestText, publishAgent } from '#test/support/chat-fixtures.ts';
-import { addMember, type Cast, createCast } from '#test/support/colleagues.ts';
+import { signUpColleague } from '#test/support/colleague.ts';
 import { freshEmail } from '#test/support/fresh-email.ts';
 import { askRoute, bodiesOfRoutes, type Ids } from '#test/support/route-requests.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
@@ -71,7 +72,7 @@ describe('who may do what: every route, asked by everybody', function () {
     await shareWithRed(shared.document_id);
     const root = await stack.container.db('folders').where({ teamId: redTeamId }).first('id');
     shared.folder_id = root.id;
-    shared.user_id = (await addMember(stack, orgAdmin, { team_id: redTeamId })).userId;
+    shared.user_id = (await signUpColleague(stack, orgAdmin, 'Grace', { team_id: redTeamId })).userId;
     personal = await makeThings({ visibility: 'personal' });
     const ownRoot = await stack.container.db('folders').where({ ownerId: owner.userId }).first('id');
     personal.folder_id = ownRoot.id;

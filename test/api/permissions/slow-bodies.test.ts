@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { expect } from 'chai';
-import { addMember, type Cast, createCast } from '#test/support/colleagues.ts';
+import { type Cast, createCast } from '#test/support/cast.ts';
+import { signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('a request whose body comes slowly', function () {
@@ -39,7 +40,7 @@ describe('a request whose body comes slowly', function () {
   }
 
   it('is refused when its sender was demoted meanwhile', async () => {
-    const other = await addMember(api, cast.orgAdmin, { is_admin: true });
+    const other = await signUpColleague(api, cast.orgAdmin, 'Grace', { is_admin: true });
     const path = `/entity/members/${other.userId}/org-admin`;
     const finish = await begin(await tokenOf(other), 'PATCH', path, { is_org_admin: true });
     await cast.orgAdmin.patch(path, { is_org_admin: false }, 200);
@@ -49,7 +50,7 @@ describe('a request whose body comes slowly', function () {
   });
 
   it('is refused when its sender was disabled meanwhile', async () => {
-    const other = await addMember(api, cast.orgAdmin);
+    const other = await signUpColleague(api, cast.orgAdmin);
     const finish = await begin(await tokenOf(other), 'PATCH', '/entity/me/profile', { first_name: 'Mallory' });
     await cast.orgAdmin.post(`/entity/users/${other.userId}/disable`, undefined, 204);
     expect(await finish()).equal(401);
