@@ -23,6 +23,7 @@ import { createRouteTable } from './http/route-table.ts';
 import { agentsRoutes } from './modules/agents/agents.routes.ts';
 import { authRoutes } from './modules/auth/auth.routes.ts';
 import { chatRoutes } from './modules/chat/chat.routes.ts';
+import { chunksRoutes } from './modules/documents/chunks.routes.ts';
 import { documentsRoutes } from './modules/documents/documents.routes.ts';
 import { draftsRoutes } from './modules/drafts/drafts.routes.ts';
 import { foldersRoutes } from './modules/folders/folders.routes.ts';
@@ -72,6 +73,7 @@ export function createApp(container: Container): App {
     ...modelsRoutes(container.models),
     ...foldersRoutes(container.folders),
     ...documentsRoutes(container.documents),
+    ...chunksRoutes(container.documents),
     ...ragRoutes(container.rag, container.chunkPreviews),
     ...draftsRoutes(container.drafts),
     ...agentsRoutes(container.agents),

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { deletionWorkflowId, ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { chunkListSchema, fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
+import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import { expectInvariants, uploadText } from '#test/support/fault-case.ts';
 import { isFullRun, note } from '#test/support/fault-run.ts';

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { deleteGenerationsWith } from '#src/adapters/postgres/word-index.ts';
-import { chunkListSchema, fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
+import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';

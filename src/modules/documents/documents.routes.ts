@@ -6,19 +6,11 @@ import { idParam } from '#src/http/params.ts';
 import { multipart, multipartOrJson, type Route, route } from '#src/http/route.ts';
 import {
   changeDocumentFields,
-  chunkInContextSchema,
-  chunkingStatusSchema,
-  chunkListSchema,
   documentListSchema,
-  embeddingStatusSchema,
   fullDocumentSchema,
   listDocumentsQuery,
   pasteDocumentBody,
-  toChunkInContextDto,
-  toChunkingStatusDto,
-  toChunkListDto,
   toDocumentListDto,
-  toEmbeddingStatusDto,
   toFullDocumentDto,
   uploadDocumentFields,
 } from './documents.schema.ts';
@@ -103,19 +95,6 @@ export function documentsRoutes(documents: DocumentsService): Route[] {
     }),
     route({
       method: 'get',
-      path: '/documents/chunks/:chunk_id',
-      operationId: 'getChunk',
-      tag: 'documents',
-      summary: 'A chunk, such as a citation names, and where it stands in its document',
-      access: 'document:read',
-      params: z.strictObject({ chunk_id: idParam('chunk_not_found') }),
-      responses: { 200: { description: 'The chunk', schema: chunkInContextSchema } },
-      errors: ['chunk_not_found'],
-      handle: async ({ actor, params: { chunk_id } }) =>
-        ok(toChunkInContextDto(await documents.getChunk(actor, chunk_id))),
-    }),
-    route({
-      method: 'get',
       path: '/documents/:document_id',
       operationId: 'getDocument',
       tag: 'documents',
@@ -197,45 +176,6 @@ export function documentsRoutes(documents: DocumentsService): Route[] {
           open,
         });
       },
-    }),
-    route({
-      method: 'get',
-      path: '/documents/:document_id/chunks',
-      operationId: 'listChunks',
-      tag: 'documents',
-      summary: 'The chunks of a document, in order; none before its first ingestion is done',
-      access: 'document:read',
-      params,
-      responses: { 200: { description: 'The chunks', schema: chunkListSchema } },
-      errors: ['document_not_found'],
-      handle: async ({ actor, params: { document_id } }) =>
-        ok(toChunkListDto(document_id, await documents.listChunks(actor, document_id))),
-    }),
-    route({
-      method: 'get',
-      path: '/documents/:document_id/chunking-status',
-      operationId: 'getChunkingStatus',
-      tag: 'documents',
-      summary: 'Whether the newest ingestion has cut the document',
-      access: 'document:read',
-      params,
-      responses: { 200: { description: 'The state of chunking', schema: chunkingStatusSchema } },
-      errors: ['document_not_found'],
-      handle: async ({ actor, params: { document_id } }) =>
-        ok(toChunkingStatusDto(await documents.getView(actor, document_id))),
-    }),
-    route({
-      method: 'get',
-      path: '/documents/:document_id/embedding-status',
-      operationId: 'getEmbeddingStatus',
-      tag: 'documents',
-      summary: 'Whether the newest ingestion has embedded the document, and how far it is',
-      access: 'document:read',
-      params,
-      responses: { 200: { description: 'The state of embedding', schema: embeddingStatusSchema } },
-      errors: ['document_not_found'],
-      handle: async ({ actor, params: { document_id } }) =>
-        ok(toEmbeddingStatusDto(await documents.getView(actor, document_id))),
     }),
   ];
 }

@@ -4,8 +4,8 @@ import {
   chunkingStatusSchema,
   chunkListSchema,
   embeddingStatusSchema,
-  fullDocumentSchema,
-} from '#src/modules/documents/documents.schema.ts';
+} from '#src/modules/documents/chunks.schema.ts';
+import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
 import { eventually } from '#test/support/eventually.ts';

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import type { z } from 'zod';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { chunkListSchema, fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
+import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
 import { ingestAnswerSchema, ragConfigAnswerSchema } from '#src/modules/rag/rag.schema.ts';
 import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { chunkListSchema, fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
+import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
 import { chunkPreviewsSchema } from '#src/modules/rag/rag.schema.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { chunkListSchema, fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
+import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { chunkPreviewsSchema, maxPreviewCharacters } from '#src/modules/rag/rag.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';

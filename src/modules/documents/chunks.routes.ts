@@ -1,0 +1,75 @@
+import { z } from 'zod';
+import { ok } from '#src/http/answers.ts';
+import { idParam } from '#src/http/params.ts';
+import { type Route, route } from '#src/http/route.ts';
+import {
+  chunkInContextSchema,
+  chunkingStatusSchema,
+  chunkListSchema,
+  embeddingStatusSchema,
+  toChunkInContextDto,
+  toChunkingStatusDto,
+  toChunkListDto,
+  toEmbeddingStatusDto,
+} from './chunks.schema.ts';
+import type { DocumentsService } from './documents.service.ts';
+
+const params = z.strictObject({ document_id: idParam('document_not_found') });
+
+/** What a document was cut into, and how far that is. */
+export function chunksRoutes(documents: DocumentsService): Route[] {
+  return [
+    route({
+      method: 'get',
+      path: '/documents/chunks/:chunk_id',
+      operationId: 'getChunk',
+      tag: 'documents',
+      summary: 'A chunk, such as a citation names, and where it stands in its document',
+      access: 'document:read',
+      params: z.strictObject({ chunk_id: idParam('chunk_not_found') }),
+      responses: { 200: { description: 'The chunk', schema: chunkInContextSchema } },
+      errors: ['chunk_not_found'],
+      handle: async ({ actor, params: { chunk_id } }) =>
+        ok(toChunkInContextDto(await documents.getChunk(actor, chunk_id))),
+    }),
+    route({
+      method: 'get',
+      path: '/documents/:document_id/chunks',
+      operationId: 'listChunks',
+      tag: 'documents',
+      summary: 'The chunks of a document, in order; none before its first ingestion is done',
+      access: 'document:read',
+      params,
+      responses: { 200: { description: 'The chunks', schema: chunkListSchema } },
+      errors: ['document_not_found'],
+      handle: async ({ actor, params: { document_id } }) =>
+        ok(toChunkListDto(document_id, await documents.listChunks(actor, document_id))),
+    }),
+    route({
+      method: 'get',
+      path: '/documents/:document_id/chunking-status',
+      operationId: 'getChunkingStatus',
+      tag: 'documents',
+      summary: 'Whether the newest ingestion has cut the document',
+      access: 'document:read',
+      params,
+      responses: { 200: { description: 'The state of chunking', schema: chunkingStatusSchema } },
+      errors: ['document_not_found'],
+      handle: async ({ actor, params: { document_id } }) =>
+        ok(toChunkingStatusDto(await documents.getView(actor, document_id))),
+    }),
+    route({
+      method: 'get',
+      path: '/documents/:document_id/embedding-status',
+      operationId: 'getEmbeddingStatus',
+      tag: 'documents',
+      summary: 'Whether the newest ingestion has embedded the document, and how far it is',
+      access: 'document:read',
+      params,
+      responses: { 200: { description: 'The state of embedding', schema: embeddingStatusSchema } },
+      errors: ['document_not_found'],
+      handle: async ({ actor, params: { document_id } }) =>
+        ok(toEmbeddingStatusDto(await documents.getView(actor, document_id))),
+    }),
+  ];
+}
