@@ -12,6 +12,11 @@ const catalogue = {
   // Requests
   malformed_request: { status: 400, class: 'permanent', title: 'The request could not be read' },
   invalid_cursor: { status: 400, class: 'permanent', title: 'The cursor is damaged or belongs to another list' },
+  unsupported_export_format: {
+    status: 400,
+    class: 'permanent',
+    title: 'A chat is exported as markdown or json',
+  },
   invalid_token: { status: 401, class: 'permanent', title: 'The access token is missing, expired or not valid' },
   invalid_credentials: { status: 401, class: 'permanent', title: 'Email or password is wrong' },
   refresh_invalid: { status: 401, class: 'permanent', title: 'The refresh token is not valid any more' },

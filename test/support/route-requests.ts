@@ -30,6 +30,7 @@ export function bodiesOfRoutes(word: string, config: object): Record<string, (id
     publishVersion: ({ version_id }) => ({ version_id }),
     sendMessage: ({ agent_id }) => ({ agent_id, message: word }),
     streamMessage: ({ agent_id }) => ({ agent_id, message: word }),
+    renameChat: () => ({ title: word }),
     retryJobs: () => ({ error_code: 'too_large' }),
     updateProfile: () => ({ first_name: word }),
     renameOrganization: () => ({ name: word }),

@@ -110,4 +110,4 @@ export type ChatAnswer = {
   echo: Echo;
 };
 
-export type ChatHistory = { chat: ChatSummary; rounds: Round[]; isAgentDeleted: boolean };
+export type ChatHistory = { chat: ChatSummary; rounds: Round[]; agentName: string; isAgentDeleted: boolean };

@@ -63,6 +63,22 @@ export function createChatRepository(db: Db) {
         .update({ ...settings, roundCount: round, updatedAt: db.fn.now() });
     },
 
+    async rename(chatId: string, title: string): Promise<void> {
+      await db('chats').where({ id: chatId }).update({ title, titleSource: 'user', updatedAt: db.fn.now() });
+    },
+
+    /** With its rounds, the job that scores them, and the answers that were kept for repeated requests. */
+    async delete({ orgId, id }: Pick<Chat, 'orgId' | 'id'>): Promise<void> {
+      await db.raw(
+        `delete from idempotency_keys k using rounds r, chats c
+         where c.org_id = :orgId and c.id = :id and r.chat_id = c.id
+           and k.user_id = c.created_by and k.key = r.idempotency_key`,
+        { orgId, id },
+      );
+      await db('jobs').where({ orgId, chatId: id }).delete();
+      await db('chats').where({ orgId, id }).delete();
+    },
+
     async recordAnswer(
       chatId: string,
       usage: { inputTokens: number; completionTokens: number; latencyMs: number },

@@ -1,5 +1,8 @@
+import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
 import { z } from 'zod';
-import { created, eventStream, ok } from '#src/http/answers.ts';
+import { appError } from '#src/errors.ts';
+import { created, eventStream, file, noContent, ok } from '#src/http/answers.ts';
 import { idField } from '#src/http/fields.ts';
 import { type Cursors, keysetQuery } from '#src/http/pagination.ts';
 import { idParam } from '#src/http/params.ts';
@@ -8,6 +11,8 @@ import {
   chatHistorySchema,
   chatListSchema,
   chatMessageSchema,
+  chatSummarySchema,
+  renameChatBody,
   sendMessageBody,
   toChatHistoryDto,
   toChatMessageDto,
@@ -15,6 +20,7 @@ import {
   toMessage,
 } from './chat.schema.ts';
 import type { ChatService } from './chat.service.ts';
+import { exportChat, exportFormats } from './chat-export.ts';
 
 const params = z.strictObject({ chat_id: idParam('chat_not_found') });
 
@@ -112,5 +118,67 @@ export function chatRoutes(chat: ChatService, cursors: Cursors): Route[] {
       errors: ['chat_not_found'],
       handle: async ({ actor, params: { chat_id } }) => ok(toChatHistoryDto(await chat.history(actor, chat_id))),
     }),
+    route({
+      method: 'get',
+      path: '/chat/:chat_id/export',
+      operationId: 'exportChat',
+      tag: 'chat',
+      summary: 'A chat as a file',
+      access: 'chat:read',
+      params,
+      query: z.strictObject({
+        format: z.string().default('markdown').describe('`markdown` or `json`; anything else is 400.'),
+      }),
+      responses: {
+        200: { description: 'The chat', contentType: 'text/markdown' },
+        206: { description: 'The part that was asked for', contentType: 'text/markdown' },
+      },
+      errors: ['chat_not_found', 'unsupported_export_format', 'range_not_satisfiable'],
+      handle: async ({ actor, params: { chat_id }, query }) => {
+        const format = exportFormats.find((known) => known === query.format);
+        if (format === undefined) throw appError('unsupported_export_format');
+        const { text, ...described } = exportChat(await chat.history(actor, chat_id), format);
+        return textFile({ ...described, text });
+      },
+    }),
+    route({
+      method: 'patch',
+      path: '/chat/:chat_id',
+      operationId: 'renameChat',
+      tag: 'chat',
+      summary: 'Rename a chat that you started',
+      access: 'chat:write',
+      params,
+      body: renameChatBody,
+      responses: { 200: { description: 'The chat as lists show it', schema: chatSummarySchema } },
+      errors: ['chat_not_found', 'forbidden'],
+      handle: async ({ actor, params: { chat_id }, body, requireUnchanged }) =>
+        ok(toChatSummaryDto(await chat.rename(actor, chat_id, body.title, requireUnchanged))),
+    }),
+    route({
+      method: 'delete',
+      path: '/chat/:chat_id',
+      operationId: 'deleteChat',
+      tag: 'chat',
+      summary: 'Delete a chat that you started, with all its messages',
+      access: 'chat:write',
+      params,
+      responses: { 204: { description: 'Nothing of it is left' } },
+      errors: ['chat_not_found', 'forbidden'],
+      handle: async ({ actor, params: { chat_id } }) => {
+        await chat.remove(actor, chat_id);
+        return noContent();
+      },
+    }),
   ];
+}
+
+function textFile({ text, ...described }: { text: string; fileName: string; mediaType: string }) {
+  const bytes = Buffer.from(text);
+  return file({
+    ...described,
+    sizeBytes: bytes.length,
+    etag: createHash('sha256').update(bytes).digest('hex'),
+    open: async (range) => Readable.from([range === undefined ? bytes : bytes.subarray(range.start, range.end + 1)]),
+  });
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { alignmentWorkflowId, jobPartId } from '#src/contracts/workflow-ids.ts';
 import { isStorable } from '#src/domain/plain-text.ts';
-import { idField, visibilityField } from '#src/http/fields.ts';
+import { idField, nameField, visibilityField } from '#src/http/fields.ts';
 import type { ChatAnswer, ChatHistory, ChatSummary } from './chat.model.ts';
 import type { Message } from './round-opener.ts';
 
@@ -35,6 +35,8 @@ export const sendMessageBody = z
     if (body.visibility !== undefined) refuse('visibility', 'is for new chats only');
     if (body.team_ids !== undefined) refuse('team_ids', 'is for new chats only');
   });
+
+export const renameChatBody = z.strictObject({ title: nameField });
 
 const citations = z
   .array(z.strictObject({ chunk_id: idField, document_id: idField }))

@@ -10,6 +10,7 @@ import { watchAccount } from './account-watch.ts';
 import type { AnswerWriter, OpenRound } from './answer-writer.ts';
 import type { Chat, ChatAnswer, ChatHistory, CompletedAnswer, Echo } from './chat.model.ts';
 import { type ChatFilter, createChatRepository } from './chat.repository.ts';
+import { createChatChanges } from './chat-changes.ts';
 import { echoOf, readEcho, waitForEcho, withEventsOf } from './echo.ts';
 import { createReplayBuffer } from './replay-buffer.ts';
 import { keepLease } from './round-lease.ts';
@@ -40,6 +41,7 @@ export function createChatService(deps: {
   const { db, openRound, writeAnswer, retrieval, alignment, accounts, echoWaitMs, logger } = deps;
   const chats = createChatRepository(db);
   const rounds = createRoundsRepository(db);
+  const changes = createChatChanges({ db });
   const shutdown = new AbortController();
   const running = new Set<Promise<void>>();
 
@@ -142,6 +144,9 @@ export function createChatService(deps: {
       return { round, isNewChat: message.chatId === null, ...run(actor, opened, message.text) };
     },
 
+    rename: changes.rename,
+    remove: changes.remove,
+
     async list(actor: Actor, filter: ChatFilter, page: { limit: number; after: ListPosition | null }) {
       const [{ items, last }, total] = await Promise.all([chats.list(actor, filter, page), chats.count(actor, filter)]);
       return { items, last, total };
@@ -151,7 +156,12 @@ export function createChatService(deps: {
       const chat = await chats.findReadable(actor, chatId);
       if (chat === undefined) throw appError('chat_not_found');
       const [agent, all] = await Promise.all([chats.findAgent(chat.orgId, chat.agentId), rounds.list(chat.id)]);
-      return { chat, rounds: all, isAgentDeleted: agent === undefined || agent.deletedAt !== null };
+      return {
+        chat,
+        rounds: all,
+        agentName: agent?.agentName ?? '',
+        isAgentDeleted: agent === undefined || agent.deletedAt !== null,
+      };
     },
 
     /** A step of the sweeper: ends the rounds whose process died, 20 s after its last sign at the latest. */

@@ -113,6 +113,12 @@ describe('who may do what: every route, asked by everybody', function () {
     return { document_id: id };
   }
 
+  async function newChat(): Promise<Ids> {
+    const { owner, redTeamId } = cast;
+    const scope = { visibility: 'team_level', team_ids: [redTeamId] };
+    return { chat_id: (await ask(owner, { agent_id: shared.agent_id, message: 'How?', ...scope }, 201)).chat_id };
+  }
+
   async function newMember(): Promise<Ids> {
     const { body } = await cast.orgAdmin.post(
       '/entity/members',
@@ -124,6 +130,7 @@ describe('who may do what: every route, asked by everybody', function () {
 
   const special: Record<string, Special> = {
     deleteDocument: { fresh: newDocument },
+    deleteChat: { fresh: newChat },
     sendMessage: { names: 'agent:read' },
     streamMessage: { names: 'agent:read' },
     disableTeam: {

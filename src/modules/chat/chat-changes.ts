@@ -1,0 +1,49 @@
+import { can } from '#src/domain/policy.ts';
+import type { Actor } from '#src/domain/visibility.ts';
+import { appError } from '#src/errors.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { Chat, ChatSummary } from './chat.model.ts';
+import { createChatRepository } from './chat.repository.ts';
+
+/** Renames and deletes chats: the one who started a chat may. */
+export function createChatChanges({ db }: { db: Db }) {
+  async function lockOwn(trx: Db, actor: Actor, chatId: string): Promise<Chat> {
+    const chat = await createChatRepository(trx).lock(actor.orgId, chatId);
+    if (chat === undefined || !can(actor, 'chat:read', chat)) throw appError('chat_not_found');
+    if (!can(actor, 'chat:write', chat)) {
+      throw appError('forbidden', { detail: 'Only the one who started a chat can change it.' });
+    }
+    return chat;
+  }
+
+  return {
+    /** The name stays: what the model proposes later does not take its place. */
+    async rename(
+      actor: Actor,
+      chatId: string,
+      title: string,
+      requireUnchanged: (trx: Db) => Promise<void>,
+    ): Promise<ChatSummary> {
+      return db.transaction(async (trx) => {
+        await lockOwn(trx, actor, chatId);
+        await requireUnchanged(trx);
+        const chats = createChatRepository(trx);
+        await chats.rename(chatId, title);
+        const renamed = await chats.findReadable(actor, chatId);
+        if (renamed === undefined) throw appError('chat_not_found');
+        return renamed;
+      });
+    },
+
+    /**
+     * Everything of it goes at once: rounds, scores, kept answers, its job. An answer that is being written finds its
+     * round gone and is given up.
+     */
+    async remove(actor: Actor, chatId: string): Promise<void> {
+      await db.transaction(async (trx) => {
+        const chat = await lockOwn(trx, actor, chatId);
+        await createChatRepository(trx).delete(chat);
+      });
+    },
+  };
+}

@@ -1,0 +1,50 @@
+import type { ChatHistory, Round } from './chat.model.ts';
+
+/** Formats in which a conversation can be taken away. */
+export const exportFormats = ['markdown', 'json'] as const;
+
+export type ExportFormat = (typeof exportFormats)[number];
+
+export type ExportedChat = { fileName: string; mediaType: string; text: string };
+
+/** The whole conversation, with what the model does not see any more and the messages that were never answered. */
+export function exportChat(history: ChatHistory, format: ExportFormat): ExportedChat {
+  const fileName = `${fileTitle(history.chat.title)}.${format === 'json' ? 'json' : 'md'}`;
+  return format === 'json'
+    ? { fileName, mediaType: 'application/json; charset=utf-8', text: `${JSON.stringify(toJson(history), null, 2)}\n` }
+    : { fileName, mediaType: 'text/markdown; charset=utf-8', text: toMarkdown(history) };
+}
+
+function toJson({ chat, agentName, rounds }: ChatHistory) {
+  return {
+    chat_id: chat.id,
+    agent: agentName,
+    title: chat.title,
+    created_at: chat.createdAt.toISOString(),
+    turns: rounds.flatMap((round) => {
+      const turn = { round: round.round, pruned: round.pruned };
+      const question = { role: 'user', content: round.userContent, at: round.startedAt.toISOString(), ...turn };
+      if (round.assistantReply === null) return [question];
+      const citations = round.citations.map(({ chunkId, documentId }) => {
+        return { chunk_id: chunkId, document_id: documentId };
+      });
+      const at = round.finishedAt?.toISOString() ?? null;
+      return [question, { role: 'assistant', content: round.assistantReply, at, citations, ...turn }];
+    }),
+  };
+}
+
+function toMarkdown({ chat, agentName, rounds }: ChatHistory): string {
+  const head = [`# ${chat.title}`, `Agent: ${agentName}  \nDate: ${chat.createdAt.toISOString().slice(0, 10)}`];
+  const turns = rounds.flatMap((round) => ['## User', round.userContent, '## Assistant', replyOf(round)]);
+  return `${[...head, ...turns].join('\n\n')}\n`;
+}
+
+function replyOf({ assistantReply, status, errorCode }: Round): string {
+  return assistantReply ?? (status === 'open' ? '*Still being written.*' : `*No answer (${errorCode}).*`);
+}
+
+function fileTitle(title: string): string {
+  const name = title.replaceAll(/[\p{Cc}/\\:*?"<>|]+/gu, ' ').trim();
+  return name.slice(0, 100).toWellFormed().trim() || 'chat';
+}

@@ -1,0 +1,66 @@
+import { expect } from 'chai';
+import { ask, openChatStream, publishAgent } from '#test/support/chat-fixtures.ts';
+import type { Member } from '#test/support/client.ts';
+import { signUpColleague } from '#test/support/colleague.ts';
+import { collect } from '#test/support/collect.ts';
+import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+
+describe('DELETE /chat/{chat_id}', function () {
+  this.timeout(60_000);
+  let stack: ScriptedStack;
+  let ada: Member;
+  let agentId: string;
+
+  before(async () => {
+    stack = await scriptedStack();
+    ada = await stack.signUp('Ada');
+    agentId = await publishAgent(ada);
+  });
+  beforeEach(() => stack.model.behave(() => ({ kind: 'answer', text: 'Month by month.' })));
+
+  const newChat = (fields: object = {}, headers: Record<string, string> = {}) =>
+    ask(ada, { agent_id: agentId, message: 'How is a loan repaid?', ...fields }, 201, headers);
+
+  it('204, and nothing of it is left', async () => {
+    const key = crypto.randomUUID();
+    const { chat_id, postprocess_job_id } = await newChat({}, { 'idempotency-key': key });
+    await ada.delete(`/chat/${chat_id}`, 204);
+
+    await ada.get(`/chat/${chat_id}`, 404);
+    await ada.get(`/jobs/${postprocess_job_id}`, 404);
+    await ada.post('/chat', { chat_id, message: 'Still there?' }, 404);
+    await ada.delete(`/chat/${chat_id}`, 404);
+    const { db } = stack.container;
+    expect(await db('rounds').where({ chatId: chat_id })).deep.equal([]);
+    expect(await db('idempotency_keys').where({ key })).deep.equal([]);
+  });
+
+  it('204 while an answer is written: its stream ends in an error, and no round comes back', async () => {
+    const { chat_id } = await newChat();
+    const finish = Promise.withResolvers<void>();
+    stack.model.behave(() => ({ kind: 'answer', text: 'It is written in vain.', until: finish.promise }));
+    const events = await openChatStream(ada, { chat_id, message: 'And then?' });
+    await events.next();
+    await ada.delete(`/chat/${chat_id}`, 204);
+    finish.resolve();
+    expect((await collect(events)).at(-1)).property('event', 'error');
+    expect(await stack.container.db('rounds').where({ chatId: chat_id })).deep.equal([]);
+  });
+
+  it('401 without a token', async () => {
+    await stack.anonymous.delete(`/chat/${crypto.randomUUID()}`, 401);
+  });
+
+  it('403 for a colleague who may only read it', async () => {
+    const { chat_id } = await newChat({ visibility: 'org_level' });
+    await (await signUpColleague(stack, ada)).delete(`/chat/${chat_id}`, 403);
+    await ada.get(`/chat/${chat_id}`, 200);
+  });
+
+  it('404 for a chat of another organization, or no id at all', async () => {
+    const { chat_id } = await newChat();
+    const eve = await stack.signUp('Eve');
+    await eve.delete(`/chat/${chat_id}`, 404);
+    await eve.delete('/chat/none', 404);
+  });
+});
