@@ -58,6 +58,7 @@ import {
 } from './modules/organization/access-changes.service.ts';
 import { createOrganizationService, type OrganizationService } from './modules/organization/organization.service.ts';
 import { createTierLimitsService } from './modules/organization/tier-limits.service.ts';
+import { createOriginalsService, type OriginalsService } from './modules/originals/originals.service.ts';
 import { createProfileService, type ProfileService } from './modules/profile/profile.service.ts';
 import { type ChunkPreviewsService, createChunkPreviewsService } from './modules/rag/chunk-previews.service.ts';
 import { createRagService, type RagService } from './modules/rag/rag.service.ts';
@@ -88,6 +89,7 @@ export type Container = {
   temporal: TemporalConnection;
   orchestrator: Orchestrator;
   blobs: BlobStore;
+  originals: OriginalsService;
   vectors: VectorStore;
   accessTokens: AccessTokens;
   sessions: SessionsService;
@@ -187,9 +189,10 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const teamMembers = createTeamMembersService({ db, organizations, teams, members, accessChanges, audit });
   const profile = createProfileService({ db });
 
+  const originals = createOriginalsService({ db, blobs, logger });
   const embeddings = createEmbeddingsService({ db, embedders });
   const generations = createGenerationsService({ jobs, orchestrator, logger });
-  const deletion = createDeletionService({ db, blobs, embeddings, vectors, jobs, orchestrator });
+  const deletion = createDeletionService({ db, originals, embeddings, vectors, jobs, orchestrator });
   const defaultConfig = async () =>
     defaultRagConfig({
       embeddingModel,
@@ -198,6 +201,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const documents = createDocumentsService({
     db,
     blobs,
+    originals,
     vectors,
     jobs,
     generations,
@@ -232,6 +236,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const ingestion = createIngestionService({
     db,
     blobs,
+    originals,
     converter,
     embeddings,
     windows: createWindowEmbedder({ chunker, embeddings }),
@@ -293,7 +298,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   });
 
   const invariants = createInvariantChecks({ db, vectors, blobs, orchestrator });
-  const storeAudit = createStoreAuditService({ db, vectors, blobs, deletion, jobs, generations, logger });
+  const storeAudit = createStoreAuditService({ db, vectors, blobs, originals, deletion, jobs, generations, logger });
 
   const jobMoves = createJobMovesService({ db, orchestrator, jobs });
   const jobWatch = createJobWatch({ jobs, findActor: (userId) => auth.findActor(userId) });
@@ -307,6 +312,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     temporal,
     orchestrator,
     blobs,
+    originals,
     vectors,
     accessTokens,
     sessions,

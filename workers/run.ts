@@ -50,9 +50,8 @@ export function startWorkers(container: Container): RunningWorkers {
 }
 
 async function run(container: Container, stop: AbortSignal, onPolling: () => void): Promise<void> {
-  const { jobs, chat, alignment, sessions, blobs, documents, embeddings, situations, ingestion, erasure, vectors } =
-    container;
-  const { idempotency, rateLimiter, temporal, logger } = container;
+  const { jobs, chat, alignment, sessions, documents, embeddings, situations, ingestion, erasure, vectors } = container;
+  const { blobs, originals, idempotency, rateLimiter, temporal, logger } = container;
   const stopSweeper = startSweeper(
     [
       { name: 'close expired rounds', run: chat.closeExpiredRounds },
@@ -64,6 +63,7 @@ async function run(container: Container, stop: AbortSignal, onPolling: () => voi
       { name: 'forget expired sessions', run: daily(sessions.deleteExpired) },
       { name: 'forget old answers', run: everyMinute(idempotency.forgetExpired) },
       { name: 'forget windows of rate limits', run: everyMinute(rateLimiter.forgetExpired) },
+      { name: 'release originals', run: aside(everyMinute(originals.sweepExpired)) },
       { name: 'delete stray uploads', run: daily(blobs.deleteStrays) },
       { name: 'forget unused embeddings', run: dailyInParts(embeddings.sweepUnused) },
       { name: 'forget unused situations', run: dailyInParts(situations.sweepUnused) },

@@ -83,19 +83,13 @@ export function createDispatcher(deps: DispatchDeps) {
       const body = await receiveBody(route, req, actor);
       let isBodyUsed = false;
       const call = async (): Promise<Answer> => {
-        try {
-          const parsed = body.parse();
-          await rateLimit(ofEmail, { ...subject, email: emailOf(parsed) }, res);
-          // A body comes as slowly as its sender likes, who may have lost his rights meanwhile.
-          const sender = route.body === undefined ? {} : await admit(route, req, requestId);
-          const answer = await route.handle({ ...request, ...sender, requireUnchanged, body: parsed });
-          isBodyUsed = true;
-          return answer;
-        } catch (error) {
-          // Only a plain refusal leaves no trace: after any other failure a row may point at what was stored.
-          isBodyUsed = toAppError(error, isOutage).status >= 500;
-          throw error;
-        }
+        const parsed = body.parse();
+        await rateLimit(ofEmail, { ...subject, email: emailOf(parsed) }, res);
+        // A body comes as slowly as its sender likes, who may have lost his rights meanwhile.
+        const sender = route.body === undefined ? {} : await admit(route, req, requestId);
+        const answer = await route.handle({ ...request, ...sender, requireUnchanged, body: parsed });
+        isBodyUsed = true;
+        return answer;
       };
       let send: () => Promise<void>;
       try {

@@ -38,7 +38,8 @@ export type MultipartBody<
 
 /**
  * A body that is streamed: the part `file` goes to `store` as it arrives, other parts are checked by `fields` whether
- * they come before or after it. `discard` gets what was stored when the request is refused after all.
+ * they come before or after it. `discard` gets what was stored when the request fails after all; a row that was made of
+ * it nevertheless keeps it.
  */
 export function multipart<Fields extends z.ZodType>(
   spec: Omit<MultipartBody<Fields>, 'kind'>,

@@ -1,5 +1,3 @@
-import { access } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { Stack } from './stack.ts';
 
 /** Tables that hold something of a document, by the column that names it. */
@@ -39,7 +37,7 @@ export async function tracesOf({ container }: Stack, documentId: string): Promis
 }
 
 /** The places where something of it is left. */
-export async function remainsOf({ container, config }: Stack, traces: Traces): Promise<string[]> {
+export async function remainsOf({ container }: Stack, traces: Traces): Promise<string[]> {
   const { db } = container;
   const { documentId, orgId } = traces;
   const remains: string[] = [];
@@ -64,11 +62,7 @@ export async function remainsOf({ container, config }: Stack, traces: Traces): P
     .first('model');
   if (embedding) remains.push('embeddings');
   for (const key of traces.blobKeys) {
-    const isThere = await access(join(config.dataDir, 'blobs/objects', key)).then(
-      () => true,
-      () => false,
-    );
-    if (isThere) remains.push(`blob ${key}`);
+    if (await container.blobs.exists(key)) remains.push(`blob ${key}`);
   }
   return remains;
 }

@@ -1,11 +1,11 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { access, mkdir, open, opendir, readdir, rename, rm, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
-import { Transform } from 'node:stream';
+import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { appError } from '#src/errors.ts';
 import type { BlobStore, StoredBlob } from '#src/ports/blob-store.ts';
+import { createUploadMeter } from './upload-meter.ts';
 
 /** No upload pauses for so long. */
 const strayAfterMs = 24 * 60 * 60_000;
@@ -25,25 +25,39 @@ export function createFilesystemBlobStore(options: { directory: string }): BlobS
     if (!/^[\w-]+(\/[\w-]+)*$/.test(key)) throw new Error(`not a blob key: ${key}`);
     return join(objects, key);
   };
+  const stagedPathOf = (stagingKey: string): string => join(incoming, basename(stagingKey));
 
   return {
-    async put({ key, content, limitBytes }) {
-      const target = pathOf(key);
-      const temporary = join(incoming, randomUUID());
-      const meter = createMeter(limitBytes);
+    async stage({ content, limitBytes }) {
+      const stagingKey = randomUUID();
+      const path = stagedPathOf(stagingKey);
+      const meter = createUploadMeter(limitBytes);
       try {
         await mkdir(incoming, { recursive: true });
-        await mkdir(dirname(target), { recursive: true });
-        await pipeline(content, meter.stream, createWriteStream(temporary, { flags: 'wx', flush: true }));
-        await rename(temporary, target);
-        await syncDirectories(dirname(target), options.directory);
-        return meter.result();
+        await pipeline(content, meter.stream, createWriteStream(path, { flags: 'wx', flush: true }));
+        return { stagingKey, ...meter.result() };
       } catch (error) {
-        await rm(temporary, { force: true });
-        throw hasCode(error, 'ENOSPC', 'EDQUOT')
-          ? appError('service_unavailable', { detail: 'The storage is full.', cause: error })
-          : error;
+        await rm(path, { force: true });
+        throw unlessFull(error);
       }
+    },
+
+    async promote(stagingKey, key) {
+      const target = pathOf(key);
+      try {
+        await mkdir(dirname(target), { recursive: true });
+        await rename(stagedPathOf(stagingKey), target).catch(async (error: unknown) => {
+          // The second time, its content is there already.
+          if (!hasCode(error, 'ENOENT') || !(await isThere(target))) throw error;
+        });
+        await syncDirectories(dirname(target), options.directory);
+      } catch (error) {
+        throw unlessFull(error);
+      }
+    },
+
+    async unstage(stagingKey) {
+      await rm(stagedPathOf(stagingKey), { force: true });
     },
 
     async read(key, range) {
@@ -59,7 +73,7 @@ export function createFilesystemBlobStore(options: { directory: string }): BlobS
     },
 
     async exists(key) {
-      return (await stat(pathOf(key)).catch(unlessMissing)) !== undefined;
+      return isThere(pathOf(key));
     },
 
     async delete(key) {
@@ -85,6 +99,8 @@ export function createFilesystemBlobStore(options: { directory: string }): BlobS
         if (file !== undefined && Date.now() - file.mtimeMs > strayAfterMs) await rm(path, { force: true });
       }
     },
+
+    signedUrl: async () => null,
   };
 }
 
@@ -124,26 +140,6 @@ async function firstNamesAfter(directory: string, after: string, count: number):
   return names;
 }
 
-function createMeter(limitBytes: number): {
-  stream: Transform;
-  result(): { sizeBytes: number; sha256: string };
-} {
-  const hash = createHash('sha256');
-  let sizeBytes = 0;
-  const stream = new Transform({
-    transform(piece: Buffer, _encoding, done) {
-      sizeBytes += piece.length;
-      if (sizeBytes > limitBytes) {
-        done(appError('payload_too_large', { detail: `The file has more than ${limitBytes} bytes.` }));
-        return;
-      }
-      hash.update(piece);
-      done(null, piece);
-    },
-  });
-  return { stream, result: () => ({ sizeBytes, sha256: hash.digest('hex') }) };
-}
-
 /** A name is durable only when the directory that holds it is, and so is the name of a directory that is new. */
 async function syncDirectories(from: string, upTo: string): Promise<void> {
   for (let path = from; path.length >= upTo.length; path = dirname(path)) {
@@ -160,6 +156,16 @@ function missing(key: string): (error: unknown) => never {
   return (error) => {
     throw hasCode(error, 'ENOENT') ? appError('blob_missing', { detail: `There is no object ${key}.` }) : error;
   };
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return (await stat(path).catch(unlessMissing)) !== undefined;
+}
+
+/** A disk that is full is emptied again: asking later may succeed. */
+function unlessFull(error: unknown): unknown {
+  if (!hasCode(error, 'ENOSPC', 'EDQUOT')) return error;
+  return appError('service_unavailable', { detail: 'The storage is full.', retryAfterSeconds: 60, cause: error });
 }
 
 function unlessMissing(error: unknown): undefined {

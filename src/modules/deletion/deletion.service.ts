@@ -3,7 +3,7 @@ import type { DeleteDocumentInput, DeletionStage, RecordDeletionFailureInput } f
 import { deletionWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
-import type { BlobStore } from '#src/ports/blob-store.ts';
+import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
@@ -23,13 +23,13 @@ export type DeletionService = ReturnType<typeof createDeletionService>;
  */
 export function createDeletionService(deps: {
   db: Db;
-  blobs: Pick<BlobStore, 'delete'>;
+  originals: Pick<OriginalsService, 'release'>;
   embeddings: Pick<EmbeddingsService, 'forgetUnused'>;
   vectors: Pick<VectorStore, 'deleteGenerations'>;
-  jobs: Pick<JobsService, 'enqueue' | 'advance' | 'openRunsOf'>;
+  jobs: Pick<JobsService, 'enqueue' | 'enqueueAll' | 'advance' | 'openRunsOf'>;
   orchestrator: Pick<Orchestrator, 'cancel' | 'describe'>;
 }) {
-  const { db, blobs, embeddings, vectors, jobs, orchestrator } = deps;
+  const { db, originals, embeddings, vectors, jobs, orchestrator } = deps;
   const repository = createDeletionRepository(db);
 
   const enter = (of: DeleteDocumentInput, stage: DeletionStage): Promise<void> =>
@@ -38,14 +38,29 @@ export function createDeletionService(deps: {
   const deleteVectors = ({ orgId, documentId }: DeleteDocumentInput): Promise<void> =>
     vectors.deleteGenerations({ orgId, documentId, before: null });
 
+  const toJob = ({ orgId, documentId }: DeleteDocumentInput, request: DeletionRequest, bulk: boolean) => {
+    const { createdBy, acl, requestId } = request;
+    const input = { orgId, documentId };
+    const start = { workflow: 'deleteDocument', input, summary: 'Delete a document', ...(bulk && { bulk }) } as const;
+    return { id: deletionWorkflowId(documentId), kind: 'delete', ...input, createdBy, acl, requestId, start } as const;
+  };
+
   return {
     /** For a document whose row says that it is deleted. @returns the job to dispatch after the commit */
-    async enqueue(trx: Db, of: DeleteDocumentInput, { createdBy, acl, requestId }: DeletionRequest): Promise<string> {
-      const { orgId, documentId } = of;
-      const id = deletionWorkflowId(documentId);
-      const start = { workflow: 'deleteDocument', input: { orgId, documentId }, summary: 'Delete a document' } as const;
-      await jobs.enqueue(trx, { id, kind: 'delete', orgId, documentId, createdBy, acl, requestId, start });
-      return id;
+    async enqueue(trx: Db, of: DeleteDocumentInput, request: DeletionRequest): Promise<string> {
+      const job = toJob(of, request, false);
+      await jobs.enqueue(trx, job);
+      return job.id;
+    },
+
+    /** The same for many, which come after what somebody waits for. The sweeper starts them. */
+    async enqueueAll(
+      trx: Db,
+      documents: readonly (DeleteDocumentInput & { acl: readonly string[] })[],
+      { createdBy, requestId }: Omit<DeletionRequest, 'acl'>,
+    ): Promise<void> {
+      const all = documents.map(({ acl, ...of }) => toJob(of, { createdBy, acl, requestId }, true));
+      await jobs.enqueueAll(trx, all);
     },
 
     /** Asks every run that works on the document to stop, and waits until it has. */
@@ -83,7 +98,7 @@ export function createDeletionService(deps: {
     /** The stored files, and what they were converted to. */
     async deleteOriginal(of: DeleteDocumentInput): Promise<void> {
       await enter(of, 'original');
-      for (const blobKey of await repository.listBlobKeys(of)) await blobs.delete(blobKey);
+      for (const blobKey of await repository.listBlobKeys(of)) await originals.release({ orgId: of.orgId, blobKey });
       await repository.deleteGenerations(of);
     },
 

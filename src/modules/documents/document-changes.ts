@@ -1,4 +1,3 @@
-import type { Logger } from 'pino';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
 import { guessFormat } from '#src/domain/format-guess.ts';
 import { type ChunkingWishes, withChunking } from '#src/domain/rag-config.ts';
@@ -7,7 +6,7 @@ import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
-import type { BlobStore } from '#src/ports/blob-store.ts';
+import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import { requireOverlapBelowTarget } from './chunking-fields.ts';
 import { lockWritable } from './document-access.ts';
@@ -28,18 +27,17 @@ export type DocumentChange = {
 
 export type ChangeDeps = {
   db: Db;
-  blobs: Pick<BlobStore, 'delete'>;
   folders: Pick<FoldersService, 'requireTarget'>;
   generations: Pick<GenerationsService, 'open' | 'openIfNeeded' | 'carryOut'>;
   jobs: Pick<JobsService, 'share'>;
   limits: Pick<TierLimitsService, 'lock'>;
+  originals: Pick<OriginalsService, 'settle' | 'letGo' | 'releaseNow'>;
   publisher: Pick<DocumentPublisher, 'publishNow'>;
-  logger: Pick<Logger, 'warn'>;
 };
 
 /** Renames, moves, replaces and configures documents. */
 export function createDocumentChanges(deps: ChangeDeps) {
-  const { db, blobs, folders, generations, jobs, limits, publisher, logger } = deps;
+  const { db, folders, generations, jobs, limits, originals, publisher } = deps;
 
   /** The row as it will be, and the plan for its ingestion if one is wanted. */
   async function apply(
@@ -72,6 +70,10 @@ export function createDocumentChanges(deps: ChangeDeps) {
       updatedBy: actor.userId,
     };
     await repository.update(after);
+    if (file !== undefined) {
+      await originals.settle(trx, file);
+      await originals.letGo(trx, before);
+    }
     if (folder !== undefined) {
       await repository.moveTo({ orgId: actor.orgId, folderId: folder.id, documentId, createdBy: actor.userId });
       await jobs.share(trx, documentId, after.acl);
@@ -80,15 +82,6 @@ export function createDocumentChanges(deps: ChangeDeps) {
     // The same bytes under another name may be of another format.
     const plan = await (file ? generations.open(trx, actor, after) : generations.openIfNeeded(trx, actor, after));
     return { before, plan };
-  }
-
-  /** What cannot be deleted now is found by the audit of the stores. */
-  async function deleteReplaced({ orgId, blobKey }: DocumentRow): Promise<void> {
-    try {
-      if (!(await createDocumentsRepository(db).isBlobInUse(orgId, blobKey))) await blobs.delete(blobKey);
-    } catch (error) {
-      logger.warn({ err: error, blobKey }, 'a replaced original could not be removed');
-    }
   }
 
   return {
@@ -105,7 +98,7 @@ export function createDocumentChanges(deps: ChangeDeps) {
       const { before, plan } = await db.transaction((trx) => apply(trx, actor, documentId, change, requireUnchanged));
       await publisher.publishNow(documentId);
       if (plan !== undefined) await generations.carryOut(plan);
-      if (change.file !== undefined) await deleteReplaced(before);
+      if (change.file !== undefined) await originals.releaseNow(before);
     },
   };
 }

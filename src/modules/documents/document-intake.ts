@@ -7,6 +7,7 @@ import type { RequestActor } from '#src/domain/visibility.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
+import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import { requireOverlapBelowTarget } from './chunking-fields.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
@@ -28,6 +29,7 @@ export type IntakeDeps = {
   generations: Pick<GenerationsService, 'open' | 'carryOut'>;
   folders: Pick<FoldersService, 'requireTarget'>;
   limits: Pick<TierLimitsService, 'lock'>;
+  originals: Pick<OriginalsService, 'settle'>;
   /** What a document starts with on this deployment, now. */
   defaultConfig: () => Promise<RagConfig>;
 };
@@ -73,6 +75,7 @@ export function createDocumentIntake(deps: IntakeDeps) {
       updatedBy: actor.userId,
     };
     await documents.insert(document);
+    await deps.originals.settle(trx, file);
     await documents.link({ orgId: actor.orgId, folderId: folder.id, documentId: id, createdBy: actor.userId });
     if (!input.ingest) return undefined;
     return deps.generations.open(trx, actor, { ...document, generation: 0, activeGeneration: null });

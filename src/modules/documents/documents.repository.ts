@@ -181,19 +181,5 @@ export function createDocumentsRepository(db: Db) {
       await db('folderLinks').insert(link).onConflict(['documentId', 'folderId']).ignore();
       await db('folderLinks').where({ documentId: link.documentId }).whereNot({ folderId: link.folderId }).delete();
     },
-
-    /** Is it the original of a document, or of a generation that has yet to be converted? */
-    async isBlobInUse(orgId: string, blobKey: string): Promise<boolean> {
-      const { rows } = await db.raw<{ rows: [{ isInUse: boolean }] }>(
-        `select exists (select from documents where org_id = :orgId and blob_key = :blobKey)
-             or exists (
-               select from document_generations g
-               join documents d on d.id = g.document_id and d.generation = g.generation and d.deleted_at is null
-               where g.org_id = :orgId and g.blob_key = :blobKey and g.conversion_id is null
-             ) as is_in_use`,
-        { orgId, blobKey },
-      );
-      return rows[0].isInUse;
-    },
   };
 }

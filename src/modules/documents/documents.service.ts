@@ -1,12 +1,12 @@
 import { Readable } from 'node:stream';
-import { v7 as uuidv7 } from 'uuid';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
 import { fileExtension } from '#src/domain/document-format.ts';
 import type { RagConfig } from '#src/domain/rag-config.ts';
 import type { Actor, RequestActor } from '#src/domain/visibility.ts';
-import { AppError, appError } from '#src/errors.ts';
+import { appError } from '#src/errors.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
+import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Db } from '#src/ports/database.ts';
 import { createChunksRepository } from './chunks.repository.ts';
@@ -42,7 +42,8 @@ export type DocumentsDeps = IntakeDeps &
   Omit<ChangeDeps, 'publisher'> &
   PublisherDeps &
   RemovalDeps & {
-    blobs: BlobStore;
+    blobs: Pick<BlobStore, 'read'>;
+    originals: Pick<OriginalsService, 'store' | 'discard'>;
     folders: Pick<FoldersService, 'get'>;
     limits: Pick<TierLimitsService, 'of'>;
   };
@@ -72,12 +73,13 @@ export function createDocumentsService(deps: DocumentsDeps) {
     file: { fileName: string; mediaType: string; content: Readable },
   ): Promise<StoredUpload> => {
     const { fileSizeBytes } = await deps.limits.of(actor.orgId);
-    const blobKey = `${actor.orgId}/${uuidv7()}`;
-    const stored = await deps.blobs.put({ key: blobKey, content: file.content, limitBytes: fileSizeBytes });
-    return { blobKey, fileName: file.fileName, mediaType: file.mediaType, ...stored };
+    const { fileName, mediaType, content } = file;
+    const stored = await deps.originals.store({ orgId: actor.orgId, content, limitBytes: fileSizeBytes });
+    return { fileName, mediaType, ...stored };
   };
 
-  const discardFile = (file: StoredUpload): Promise<void> => deps.blobs.delete(file.blobKey);
+  /** Whatever has become of it: a document that was made of it keeps it. Never throws. */
+  const discardFile = (file: StoredUpload): Promise<void> => deps.originals.discard(file);
 
   return {
     storeFile,
@@ -97,12 +99,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
       const { name, targetFolderId, sourceFormat: declaredFormat } = text;
       const document = { file, name, targetFolderId, declaredFormat, chunking: {}, ingest: true };
       const id = await intake.add(actor, document).catch(async (error: unknown) => {
-        // Only a refusal of ours proves that nothing was committed. After a lost connection the row may be there.
-        if (error instanceof AppError) {
-          await discardFile(file).catch((cause: unknown) => {
-            deps.logger.warn({ err: cause, blobKey: file.blobKey }, 'a text that is not needed could not be removed');
-          });
-        }
+        await discardFile(file);
         throw error;
       });
       return get(actor, id);

@@ -1,15 +1,15 @@
-import type { BlobStore } from '#src/ports/blob-store.ts';
+import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import type { DocumentKey, GenerationRange } from './ingestion.model.ts';
 import type { IngestionRepository } from './ingestion.repository.ts';
 
 /** Takes generations away from every store. */
 export function createGenerationCollector(deps: {
-  blobs: Pick<BlobStore, 'delete'>;
+  originals: Pick<OriginalsService, 'release'>;
   vectors: Pick<VectorStore, 'deleteGenerations'>;
   repository: Pick<IngestionRepository, 'listBlobKeys' | 'deleteGenerations' | 'listUnneeded'>;
 }) {
-  const { blobs, vectors, repository } = deps;
+  const { originals, vectors, repository } = deps;
 
   /** Rows last: they say that there is something to collect. */
   async function collect(range: GenerationRange, signal: AbortSignal): Promise<void> {
@@ -17,7 +17,7 @@ export function createGenerationCollector(deps: {
     await vectors.deleteGenerations(range);
     for (const blobKey of await repository.listBlobKeys(range)) {
       signal.throwIfAborted();
-      await blobs.delete(blobKey);
+      await originals.release({ orgId: range.orgId, blobKey });
     }
     await repository.deleteGenerations(range, signal);
   }

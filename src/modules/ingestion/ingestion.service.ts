@@ -16,6 +16,7 @@ import { indexedText } from '#src/domain/chunk-document.ts';
 import { appError } from '#src/errors.ts';
 import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Converter } from '#src/ports/converter.ts';
 import type { Db } from '#src/ports/database.ts';
@@ -52,7 +53,8 @@ export type IngestionService = ReturnType<typeof createIngestionService>;
  */
 export function createIngestionService(deps: {
   db: Db;
-  blobs: Pick<BlobStore, 'withLocalFile' | 'delete'>;
+  blobs: Pick<BlobStore, 'withLocalFile'>;
+  originals: Pick<OriginalsService, 'release'>;
   converter: Converter;
   embeddings: Pick<EmbeddingsService, 'embed' | 'hash'>;
   windows: WindowEmbedder;
@@ -62,10 +64,11 @@ export function createIngestionService(deps: {
   jobs: Pick<JobsService, 'advance'>;
   orchestrator: Pick<Orchestrator, 'cancel'>;
 }) {
-  const { db, blobs, converter, embeddings, windows, cutter, situations, vectors, jobs, orchestrator } = deps;
+  const { db, blobs, originals, converter, embeddings, windows, cutter, situations, vectors, jobs, orchestrator } =
+    deps;
   const repository = createIngestionRepository(db);
   const chunks = createGenerationChunksRepository(db);
-  const { collect, collectUnneeded } = createGenerationCollector({ blobs, vectors, repository });
+  const { collect, collectUnneeded } = createGenerationCollector({ originals, vectors, repository });
   const jobIdOf = (of: IngestDocumentInput) => ingestWorkflowId(of.documentId, of.generation);
   const documentDeleted = () => appError('document_not_found', { detail: 'The document was deleted.' });
 

@@ -5,6 +5,7 @@ import { type AuditPage, type FindingKind, maxDeletions, withFinding } from '#sr
 import type { DeletionService } from '#src/modules/deletion/deletion.service.ts';
 import type { GenerationsService } from '#src/modules/ingestion/generations.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
@@ -26,13 +27,14 @@ const orphans: readonly FindingKind[] = ['orphan_points', 'orphan_blob'];
 export function createStoreAuditService(deps: {
   db: Db;
   vectors: Pick<VectorStore, 'listGenerations' | 'countGenerations' | 'deleteGenerations'>;
-  blobs: Pick<BlobStore, 'list' | 'exists' | 'delete'>;
+  blobs: Pick<BlobStore, 'list' | 'exists'>;
+  originals: Pick<OriginalsService, 'release'>;
   deletion: Pick<DeletionService, 'enqueue'>;
   jobs: Pick<JobsService, 'dispatch'>;
   generations: Pick<GenerationsService, 'open' | 'carryOut'>;
   logger: Pick<Logger, 'warn' | 'error'>;
 }) {
-  const { db, vectors, blobs, deletion, jobs, generations, logger } = deps;
+  const { db, vectors, originals, deletion, jobs, generations, logger } = deps;
   const repository = createStoreAuditRepository(db);
   const inspector = createStoreInspector(deps);
 
@@ -66,7 +68,7 @@ export function createStoreAuditService(deps: {
         await repository.deleteGeneration({ orgId, id }, generation);
         return true;
       case 'orphan_blob':
-        await blobs.delete(id);
+        await originals.release({ orgId, blobKey: id });
         return true;
       case 'missing_points':
       case 'broken_chunks':

@@ -1,5 +1,6 @@
 import { NIL } from 'uuid';
 import type { AuditPass } from '#src/domain/audit-report.ts';
+import { organizationOf } from '#src/domain/original-key.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
@@ -92,9 +93,11 @@ export function createStoreInspector(deps: {
     const used = await repository.findUsedBlobs(settled.map((blob) => blob.key));
     const findings = settled
       .filter((blob) => !used.has(blob.key))
-      .map(({ key, sizeBytes }): Finding => {
-        const [orgId = ''] = key.split('/');
-        return { kind: 'orphan_blob', orgId, id: key, detail: `${sizeBytes} bytes that no document refers to.` };
+      .flatMap(({ key, sizeBytes }): Finding[] => {
+        const orgId = organizationOf(key);
+        // What somebody else keeps in the same place is his.
+        if (orgId === null) return [];
+        return [{ kind: 'orphan_blob', orgId, id: key, detail: `${sizeBytes} bytes that no document refers to.` }];
       });
     return { checked: page.length, findings, next: page.length < BLOBS_AT_ONCE ? null : (page.at(-1)?.key ?? null) };
   }

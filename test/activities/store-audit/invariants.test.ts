@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream';
 import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
 import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
@@ -11,6 +10,7 @@ import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
 import { publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
 import { addIndexedChunks } from '#test/support/indexed-documents.ts';
+import { putBlob } from '#test/support/put-blob.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
 describe('the invariants', function () {
@@ -125,7 +125,7 @@ describe('the invariants', function () {
 
   it('I4 finds what belongs to nobody', async () => {
     const key = `${ada.orgId}/${uuidv7()}`;
-    await own.container.blobs.put({ key, content: Readable.from(['left']), limitBytes: 9 });
+    await putBlob(own.container.blobs, key, 'left');
     await expectViolation('I4', new RegExp(`orphan_blob ${key}: 4 bytes`));
   });
 

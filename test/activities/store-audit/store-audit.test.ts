@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
@@ -13,6 +12,7 @@ import type { Db } from '#src/ports/database.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
 import type { Member } from '#test/support/client.ts';
+import { putBlob } from '#test/support/put-blob.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
 const stepNames = ['parseDocument', 'convertDocument', 'chunkDocument', 'embedChunks', 'activateGeneration'] as const;
@@ -108,7 +108,7 @@ describe('the audit of the stores', function () {
     const points = Array.from({ length: 21 }, () => ({ documentId: uuidv7(), generation: 1 }));
     for (const of of points) await addPoint(of);
     const keys = Array.from({ length: 21 }, () => `${ada.orgId}/${uuidv7()}`);
-    for (const key of keys) await own.container.blobs.put({ key, content: Readable.from(['x']), limitBytes: 9 });
+    for (const key of keys) await putBlob(own.container.blobs, key, 'x');
     const held = { found: 21, repaired: 0, heldBack: 21 };
     const { findings } = await audit({ repair: true });
     expect(findings.orphan_points).deep.include(held);
@@ -144,7 +144,7 @@ describe('the audit of the stores', function () {
 
   it('leaves alone what may still be on its way', async () => {
     const of = await addDocument('fresh');
-    await own.container.blobs.put({ key: `${ada.orgId}/fresh`, content: Readable.from(['x']), limitBytes: 9 });
+    await putBlob(own.container.blobs, `${ada.orgId}/fresh`, 'x');
     await db('documents').where({ id: of.documentId }).update({ deletedAt: db.fn.now() });
     expect((await audit({ repair: true, graceSeconds: 3_600 })).findings).deep.equal({});
     await own.container.blobs.delete(`${ada.orgId}/fresh`);
@@ -185,9 +185,9 @@ describe('the audit of the stores', function () {
   it('deletes originals without a document, and keeps those of older generations', async () => {
     const of = await addDocument('replaced');
     const key = `${ada.orgId}/${uuidv7()}`;
-    await own.container.blobs.put({ key, content: Readable.from(['newer']), limitBytes: 9 });
+    await putBlob(own.container.blobs, key, 'newer');
     await expectRepaired({ orphan_blob: [key] });
-    await own.container.blobs.put({ key, content: Readable.from(['newer']), limitBytes: 9 });
+    await putBlob(own.container.blobs, key, 'newer');
     await db('documents').where({ id: of.documentId }).update({ blobKey: key });
     expect((await audit()).findings).deep.equal({});
   });

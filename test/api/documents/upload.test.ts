@@ -91,9 +91,9 @@ describe('POST /documents', () => {
 
   it('409: over the number of documents, also when they come at once', async () => {
     const tries = await Promise.all(
-      Array.from({ length: 6 }, async () => {
+      Array.from({ length: 6 }, async (_, index) => {
         const form = new FormData();
-        form.set('file', new Blob(['x']), 'x.txt');
+        form.set('file', new Blob([`content ${index}`]), 'x.txt');
         return (await ada.raw('/documents', { method: 'POST', body: form })).status;
       }),
     );

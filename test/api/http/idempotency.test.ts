@@ -66,7 +66,7 @@ describe('Idempotency-Key', () => {
         fields: z.strictObject({ name: z.string() }),
         store: async (_actor, { fileName, mediaType, content }) => {
           const text = (await content.toArray()).join('');
-          return { blobKey: 'b', fileName, mediaType, sizeBytes: text.length, sha256: text };
+          return { blobKey: 'b', claimId: 'c', fileName, mediaType, sizeBytes: text.length, sha256: text };
         },
         discard: async () => {
           discarded += 1;

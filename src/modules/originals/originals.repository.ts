@@ -1,0 +1,69 @@
+import type { Db } from '#src/ports/database.ts';
+
+/** An original of an organization. */
+export type OriginalKey = { orgId: string; blobKey: string };
+
+export function createOriginalsRepository(db: Db) {
+  return {
+    /** Until the end of the transaction nobody else claims the original, or looks whether it is needed. */
+    async lock(blobKey: string): Promise<void> {
+      await db.raw('select pg_advisory_xact_lock(hashtextextended(:blobKey, 0))', { blobKey });
+    },
+
+    async insertClaim(claim: OriginalKey & { id: string; seconds: number }): Promise<void> {
+      await db.raw(
+        `insert into blob_claims (id, org_id, blob_key, expires_at)
+         values (:id, :orgId, :blobKey, clock_timestamp() + make_interval(secs => :seconds))`,
+        claim,
+      );
+    },
+
+    /** False when it has expired and somebody has acted on that. */
+    async deleteClaim(id: string): Promise<boolean> {
+      return (await db('blobClaims').where({ id }).delete()) > 0;
+    },
+
+    /** Undefined when it is settled. */
+    async expireClaim(id: string): Promise<OriginalKey | undefined> {
+      const [claimed] = await db('blobClaims')
+        .where({ id })
+        .update({ expiresAt: db.raw('clock_timestamp()') })
+        .returning<OriginalKey[]>(['orgId', 'blobKey']);
+      return claimed;
+    },
+
+    async deleteExpired({ orgId, blobKey }: OriginalKey): Promise<void> {
+      await db('blobClaims').where({ orgId, blobKey }).whereRaw('expires_at <= clock_timestamp()').delete();
+    },
+
+    /** Keys whose claims have expired, those first that wait longest. */
+    async listExpired(limit: number): Promise<OriginalKey[]> {
+      return db('blobClaims')
+        .whereRaw('expires_at <= clock_timestamp()')
+        .groupBy('orgId', 'blobKey')
+        .orderByRaw('min(expires_at)')
+        .limit(limit)
+        .select('orgId', 'blobKey');
+    },
+
+    /**
+     * Is it the original of a document, or of a generation that has yet to be converted, or will it soon be? One
+     * statement: what a claim becomes is seen as the one or the other.
+     */
+    async isNeeded({ orgId, blobKey }: OriginalKey): Promise<boolean> {
+      const { rows } = await db.raw<{ rows: [{ isNeeded: boolean }] }>(
+        `select exists (select from blob_claims where org_id = :orgId and blob_key = :blobKey)
+             or exists (
+               select from documents where org_id = :orgId and blob_key = :blobKey and deleted_at is null
+             )
+             or exists (
+               select from document_generations g
+               join documents d on d.id = g.document_id and d.generation = g.generation and d.deleted_at is null
+               where g.org_id = :orgId and g.blob_key = :blobKey and g.conversion_id is null
+             ) as is_needed`,
+        { orgId, blobKey },
+      );
+      return rows[0].isNeeded;
+    },
+  };
+}

@@ -1,0 +1,111 @@
+import type { Readable } from 'node:stream';
+import type { Logger } from 'pino';
+import { v7 as uuidv7 } from 'uuid';
+import type { StoredUpload } from '#src/contracts/uploads.ts';
+import { originalKey } from '#src/domain/original-key.ts';
+import { appError } from '#src/errors.ts';
+import type { BlobStore } from '#src/ports/blob-store.ts';
+import type { Db } from '#src/ports/database.ts';
+import { createOriginalsRepository, type OriginalKey } from './originals.repository.ts';
+
+/** For the rest of a form behind its file, and for the transaction that makes a document of it. */
+const CLAIM_SECONDS = 3_600;
+const KEYS_AT_ONCE = 100;
+
+export type OriginalsService = ReturnType<typeof createOriginalsService>;
+
+/**
+ * The stored files of documents. Documents of an organization that have the same content share one object: it is
+ * deleted when no row needs it. A claim stands for the row of an upload until that is there, so that the end of one
+ * document never takes the object away from under another that is just being made of the same content.
+ */
+export function createOriginalsService(deps: {
+  db: Db;
+  blobs: Pick<BlobStore, 'stage' | 'promote' | 'unstage' | 'delete'>;
+  logger: Pick<Logger, 'warn'>;
+}) {
+  const { db, blobs, logger } = deps;
+  const originals = createOriginalsRepository(db);
+
+  async function claim(of: OriginalKey): Promise<string> {
+    const id = uuidv7();
+    await db.transaction(async (trx) => {
+      const claims = createOriginalsRepository(trx);
+      await claims.lock(of.blobKey);
+      await claims.insertClaim({ ...of, id, seconds: CLAIM_SECONDS });
+    });
+    return id;
+  }
+
+  /** Deletes the object unless something needs it. Deleting what is not there is fine. */
+  async function release({ orgId, blobKey }: OriginalKey): Promise<void> {
+    await db.transaction(async (trx) => {
+      const claims = createOriginalsRepository(trx);
+      await claims.lock(blobKey);
+      await claims.deleteExpired({ orgId, blobKey });
+      // Before the commit: who claims the same content meanwhile waits, and then stores it anew.
+      if (!(await claims.isNeeded({ orgId, blobKey }))) await blobs.delete(blobKey);
+    });
+  }
+
+  /** What does not succeed now does when its claim has expired. */
+  async function attempt(blobKey: string, work: () => Promise<void>): Promise<void> {
+    await work().catch((error: unknown) => {
+      logger.warn({ err: error, blobKey }, 'an original that may not be needed could not be looked at');
+    });
+  }
+
+  return {
+    /** Streams a file into the store. Over `limitBytes` it throws `payload_too_large` and leaves nothing. */
+    async store(file: {
+      orgId: string;
+      content: Readable;
+      limitBytes: number;
+    }): Promise<Pick<StoredUpload, 'claimId' | 'blobKey' | 'sizeBytes' | 'sha256'>> {
+      const { orgId, content, limitBytes } = file;
+      const { stagingKey, ...measured } = await blobs.stage({ content, limitBytes });
+      const blobKey = originalKey(orgId, measured.sha256);
+      let claimId: string | undefined;
+      try {
+        claimId = await claim({ orgId, blobKey });
+        await blobs.promote(stagingKey, blobKey);
+        return { claimId, blobKey, ...measured };
+      } catch (error) {
+        await attempt(blobKey, async () => {
+          if (claimId !== undefined) await originals.expireClaim(claimId);
+          await blobs.unstage(stagingKey);
+        });
+        throw error;
+      }
+    },
+
+    /** In the transaction that refers to the original. */
+    async settle(trx: Db, { claimId }: Pick<StoredUpload, 'claimId'>): Promise<void> {
+      if (await createOriginalsRepository(trx).deleteClaim(claimId)) return;
+      throw appError('service_unavailable', { detail: 'The upload took too long.', retryAfterSeconds: 1 });
+    },
+
+    /** In the transaction that refers to it no longer; `releaseNow` after the commit. A crash between is made up for. */
+    async letGo(trx: Db, { orgId, blobKey }: OriginalKey): Promise<void> {
+      await createOriginalsRepository(trx).insertClaim({ orgId, blobKey, id: uuidv7(), seconds: 0 });
+    },
+
+    release,
+
+    /** After `letGo`. Never throws: what does not succeed now is done by the sweep. */
+    releaseNow: (of: OriginalKey): Promise<void> => attempt(of.blobKey, () => release(of)),
+
+    /** Gives up what was stored, whatever has become of its transaction. Never throws. */
+    async discard({ claimId, blobKey }: Pick<StoredUpload, 'claimId' | 'blobKey'>): Promise<void> {
+      await attempt(blobKey, async () => {
+        const claimed = await originals.expireClaim(claimId);
+        if (claimed !== undefined) await release(claimed);
+      });
+    },
+
+    /** What was let go, given up or forgotten, and is still to be looked at. */
+    async sweepExpired(): Promise<void> {
+      for (const of of await originals.listExpired(KEYS_AT_ONCE)) await release(of);
+    },
+  };
+}
