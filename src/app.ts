@@ -24,6 +24,7 @@ import { agentsRoutes } from './modules/agents/agents.routes.ts';
 import { authRoutes } from './modules/auth/auth.routes.ts';
 import { chatRoutes } from './modules/chat/chat.routes.ts';
 import { chunksRoutes } from './modules/documents/chunks.routes.ts';
+import { documentLinksRoutes } from './modules/documents/document-links.routes.ts';
 import { documentsRoutes } from './modules/documents/documents.routes.ts';
 import { draftsRoutes } from './modules/drafts/drafts.routes.ts';
 import { foldersRoutes } from './modules/folders/folders.routes.ts';
@@ -71,8 +72,9 @@ export function createApp(container: Container): App {
     ...leavingRoutes(container.leaving),
     ...teamsRoutes(container.teams, container.teamMembers),
     ...modelsRoutes(container.models),
-    ...foldersRoutes(container.folders),
+    ...foldersRoutes(container.folders, container.folderChanges),
     ...documentsRoutes(container.documents),
+    ...documentLinksRoutes(container.documentLinks),
     ...chunksRoutes(container.documents),
     ...ragRoutes(container.rag, container.chunkPreviews),
     ...draftsRoutes(container.drafts),

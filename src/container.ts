@@ -35,10 +35,13 @@ import { type ChatService, createChatService } from './modules/chat/chat.service
 import { createCiter } from './modules/chat/citer.ts';
 import { createRoundOpener } from './modules/chat/round-opener.ts';
 import { createDeletionService, type DeletionService } from './modules/deletion/deletion.service.ts';
+import { createDocumentLinksService, type DocumentLinksService } from './modules/documents/document-links.service.ts';
 import { createDocumentsService, type DocumentsService } from './modules/documents/documents.service.ts';
+import { createFolderContentsService } from './modules/documents/folder-contents.service.ts';
 import { createDraftsService, type DraftsService } from './modules/drafts/drafts.service.ts';
 import { createEmbeddingsService, type EmbeddingsService } from './modules/embeddings/embeddings.service.ts';
 import { createErasureService, type ErasureService } from './modules/erasure/erasure.service.ts';
+import { createFolderChangesService, type FolderChangesService } from './modules/folders/folder-changes.service.ts';
 import { createFoldersService, type FoldersService } from './modules/folders/folders.service.ts';
 import { createDocumentCutterService } from './modules/ingestion/document-cutter.service.ts';
 import { createGenerationsService } from './modules/ingestion/generations.service.ts';
@@ -108,7 +111,9 @@ export type Container = {
   jobMoves: JobMovesService;
   jobWatch: JobWatch;
   folders: FoldersService;
+  folderChanges: FolderChangesService;
   documents: DocumentsService;
+  documentLinks: DocumentLinksService;
   rag: RagService;
   chunkPreviews: ChunkPreviewsService;
   drafts: DraftsService;
@@ -211,6 +216,9 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     logger,
     defaultConfig,
   });
+  const documentLinks = createDocumentLinksService({ db, folders, publisher: documents });
+  const contents = createFolderContentsService({ deletion });
+  const folderChanges = createFolderChangesService({ db, folders, contents });
   const erasure = createErasureService({ db, documents, deletion, jobs, orchestrator, audit });
   const leaving = createLeavingService({
     passwords,
@@ -331,7 +339,9 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     jobMoves,
     jobWatch,
     folders,
+    folderChanges,
     documents,
+    documentLinks,
     rag,
     chunkPreviews,
     drafts,

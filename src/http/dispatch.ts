@@ -46,8 +46,8 @@ export function createDispatcher(deps: DispatchDeps) {
   const { authenticate, idempotency, rateLimit, onConnectionOf, logger, isOutage } = deps;
   const delivery = createDelivery(deps);
 
-  /** `getSibling` is the GET on the same path, whose answer `If-Match` is about. */
-  function dispatch(route: Route, getSibling: Route | undefined): Dispatch {
+  /** `getState` is the GET whose answer `If-Match` is about. */
+  function dispatch(route: Route, getState: Route | undefined): Dispatch {
     return async (req, res) => {
       res.locals.route = route.path;
       const { requestId } = res.locals;
@@ -69,12 +69,13 @@ export function createDispatcher(deps: DispatchDeps) {
         query: validate(route.query ?? noQuery, soundInput(req.query)),
         requestId,
         idempotencyKey: key ?? null,
+        lastEventId: req.get('last-event-id') ?? null,
         signal: leaving.signal,
       };
       const isChange = route.method === 'patch' || route.method === 'put';
       const expected = isChange ? req.get('if-match') : undefined;
       const compare = async () => {
-        if (expected !== undefined) await checkPrecondition(expected, getSibling, request);
+        if (expected !== undefined) await checkPrecondition(expected, getState, request);
       };
       const requireUnchanged = (trx: Db) => onConnectionOf(trx, compare);
       // For the body's sake: who has an old state need not send it.
@@ -118,14 +119,14 @@ export function createDispatcher(deps: DispatchDeps) {
     return { actor: { ...actor, requestId }, sessionId };
   }
 
-  async function checkPrecondition(expected: string, getSibling: Route | undefined, request: Context): Promise<void> {
+  async function checkPrecondition(expected: string, getState: Route | undefined, request: Context): Promise<void> {
     if (expected.trim() === '*') return;
-    if (getSibling === undefined) {
+    if (getState === undefined) {
       throw appError('precondition_failed', { detail: 'This address has no ETag that If-Match could name.' });
     }
-    const query = getSibling.query === undefined ? {} : validate(getSibling.query, {});
+    const query = getState.query === undefined ? {} : validate(getState.query, {});
     const requireUnchanged = async () => {};
-    const current = await getSibling.handle({ ...request, query, body: undefined, requireUnchanged });
+    const current = await getState.handle({ ...request, query, body: undefined, requireUnchanged });
     if (current.kind !== 'json' || !namesTag(expected, entityTag(JSON.stringify(current.data)))) {
       throw appError('precondition_failed', { detail: 'Read the resource again and repeat the change.' });
     }

@@ -9,8 +9,10 @@ export function createRouteTable(routes: readonly Route[], dispatch: ReturnType<
   const byPath = [...Map.groupBy(routes, (route) => route.path)].sort(([a], [b]) => comparePaths(a, b));
   for (const [path, ofPath] of byPath) {
     const at = router.route(path);
-    const getRoute = ofPath.find((route) => route.method === 'get');
-    for (const route of ofPath) at[route.method](dispatch(route, getRoute));
+    for (const route of ofPath) {
+      const getState = routes.find((one) => one.method === 'get' && one.path === (route.stateAt ?? path));
+      at[route.method](dispatch(route, getState));
+    }
     at.all((req, res) => {
       const methods = ofPath.flatMap(({ method }) => (method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()]));
       res.set('Allow', methods.join(', '));

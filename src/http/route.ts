@@ -93,6 +93,8 @@ export type RouteContext<WhoMayCall extends Access, Params, Query, Body> = {
   requestId: string;
   /** Of an idempotent route: lets a repeated request go on with what a first, interrupted one began. */
   idempotencyKey: string | null;
+  /** Where a reader of Server-Sent Events was who comes back: the id of the last event that he got. */
+  lastEventId: string | null;
   /** Aborts when the client leaves before the answer is complete. */
   signal: AbortSignal;
   /**
@@ -111,8 +113,12 @@ type RouteFacts = {
   operationId: string;
   tag: string;
   summary: string;
+  /** Of a PATCH or PUT: the path of the GET whose answer `If-Match` is about, where that is not its own. */
+  stateAt?: string;
   /** Honours `Idempotency-Key`: for every request that creates something. */
   idempotent?: true;
+  /** Goes on behind the event that `Last-Event-ID` names. */
+  resumable?: true;
   /** What its requests are counted against; beyond it they are 429. */
   limits?: readonly RateLimited[];
   /** Of a JSON body; 1 MB when not given. */

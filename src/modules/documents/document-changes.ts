@@ -1,15 +1,15 @@
 import type { StoredUpload } from '#src/contracts/uploads.ts';
 import { guessFormat } from '#src/domain/format-guess.ts';
 import { type ChunkingWishes, withChunking } from '#src/domain/rag-config.ts';
-import type { RequestActor } from '#src/domain/visibility.ts';
+import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
-import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import { requireOverlapBelowTarget } from './chunking-fields.ts';
 import { lockWritable } from './document-access.ts';
+import { createDocumentLinksRepository } from './document-links.repository.ts';
 import type { DocumentPublisher } from './document-publisher.ts';
 import type { DocumentRow } from './documents.model.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
@@ -29,7 +29,6 @@ export type ChangeDeps = {
   db: Db;
   folders: Pick<FoldersService, 'requireTarget'>;
   generations: Pick<GenerationsService, 'open' | 'openIfNeeded' | 'carryOut'>;
-  jobs: Pick<JobsService, 'share'>;
   limits: Pick<TierLimitsService, 'lock'>;
   originals: Pick<OriginalsService, 'settle' | 'letGo' | 'releaseNow'>;
   publisher: Pick<DocumentPublisher, 'publishNow'>;
@@ -37,7 +36,7 @@ export type ChangeDeps = {
 
 /** Renames, moves, replaces and configures documents. */
 export function createDocumentChanges(deps: ChangeDeps) {
-  const { db, folders, generations, jobs, limits, originals, publisher } = deps;
+  const { db, folders, generations, limits, originals, publisher } = deps;
 
   /** The row as it will be, and the plan for its ingestion if one is wanted. */
   async function apply(
@@ -48,8 +47,9 @@ export function createDocumentChanges(deps: ChangeDeps) {
     requireUnchanged: (trx: Db) => Promise<void>,
   ): Promise<{ before: DocumentRow; plan: IngestionPlan | undefined }> {
     const { file, targetFolderId, ingest } = change;
-    // Before the document's row, as uploads do: two that wait for each other would wait for ever.
+    // In this order, as everybody takes them: two that wait for each other would wait for ever.
     const places = file && (await limits.lock(trx, actor.orgId));
+    const folder = targetFolderId === undefined ? undefined : await folders.requireTarget(trx, actor, targetFolderId);
     const before = await lockWritable(trx, actor, documentId);
     await requireUnchanged(trx);
     const repository = createDocumentsRepository(trx);
@@ -57,7 +57,6 @@ export function createDocumentChanges(deps: ChangeDeps) {
       const { storageBytes } = await repository.usage(actor.orgId);
       places.take('storageBytes', storageBytes, file.sizeBytes - before.sizeBytes);
     }
-    const folder = targetFolderId === undefined ? undefined : await folders.requireTarget(trx, actor, targetFolderId);
     const ragConfig = withChunking(before.ragConfig, change.chunking);
     requireOverlapBelowTarget(ragConfig.chunking);
 
@@ -65,7 +64,7 @@ export function createDocumentChanges(deps: ChangeDeps) {
       ...before,
       ...(change.name !== undefined && { name: change.name }),
       ...(file !== undefined && originalOf(file)),
-      ...(folder !== undefined && { acl: [...new Set([`user:${before.createdBy}`, ...folder.acl])] }),
+      ...(folder !== undefined && { acl: await move(trx, actor, documentId, folder.id) }),
       ragConfig,
       updatedBy: actor.userId,
     };
@@ -74,14 +73,17 @@ export function createDocumentChanges(deps: ChangeDeps) {
       await originals.settle(trx, file);
       await originals.letGo(trx, before);
     }
-    if (folder !== undefined) {
-      await repository.moveTo({ orgId: actor.orgId, folderId: folder.id, documentId, createdBy: actor.userId });
-      await jobs.share(trx, documentId, after.acl);
-    }
     if (!ingest) return { before, plan: undefined };
     // The same bytes under another name may be of another format.
     const plan = await (file ? generations.open(trx, actor, after) : generations.openIfNeeded(trx, actor, after));
     return { before, plan };
+  }
+
+  /** @returns the keys that it has from then on */
+  async function move(trx: Db, { orgId, userId }: Actor, documentId: string, folderId: string): Promise<string[]> {
+    const links = createDocumentLinksRepository(trx);
+    await links.moveTo({ orgId, folderId, documentId, createdBy: userId });
+    return links.renewKeys(documentId);
   }
 
   return {

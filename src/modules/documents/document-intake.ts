@@ -10,6 +10,7 @@ import type { TierLimitsService } from '#src/modules/organization/tier-limits.se
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import { requireOverlapBelowTarget } from './chunking-fields.ts';
+import { createDocumentLinksRepository } from './document-links.repository.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 
 export type NewDocument = {
@@ -76,7 +77,8 @@ export function createDocumentIntake(deps: IntakeDeps) {
     };
     await documents.insert(document);
     await deps.originals.settle(trx, file);
-    await documents.link({ orgId: actor.orgId, folderId: folder.id, documentId: id, createdBy: actor.userId });
+    const links = createDocumentLinksRepository(trx);
+    await links.add({ orgId: actor.orgId, folderId: folder.id, documentId: id, createdBy: actor.userId });
     if (!input.ingest) return undefined;
     return deps.generations.open(trx, actor, { ...document, generation: 0, activeGeneration: null });
   };

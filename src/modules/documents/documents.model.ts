@@ -48,6 +48,15 @@ export type DocumentView = DocumentRow & {
   chunksEmbedded: number;
 };
 
+/** A folder that a document is in. `createdBy` is its owner, null for what is not one person's. */
+export type DocumentLink = {
+  folderId: string;
+  folderName: string;
+  orgId: string;
+  acl: string[];
+  createdBy: string | null;
+};
+
 export type FullDocument = DocumentView & { content: string };
 
 /** `pageMap` holds the offset of each page in the body; null for a format without pages. */

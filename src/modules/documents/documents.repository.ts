@@ -171,15 +171,5 @@ export function createDocumentsRepository(db: Db) {
         .update({ deletedAt: db.fn.now(), acl: [], pointsOutdatedAt: null, updatedBy });
       return marked > 0;
     },
-
-    async link(link: { orgId: string; folderId: string; documentId: string; createdBy: string }): Promise<void> {
-      await db('folderLinks').insert(link);
-    },
-
-    /** Leaves the document in the given folder only. */
-    async moveTo(link: { orgId: string; folderId: string; documentId: string; createdBy: string }): Promise<void> {
-      await db('folderLinks').insert(link).onConflict(['documentId', 'folderId']).ignore();
-      await db('folderLinks').where({ documentId: link.documentId }).whereNot({ folderId: link.folderId }).delete();
-    },
   };
 }

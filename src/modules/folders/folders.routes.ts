@@ -1,8 +1,12 @@
 import { z } from 'zod';
-import { ok } from '#src/http/answers.ts';
+import { created, noContent, ok } from '#src/http/answers.ts';
 import { idParam } from '#src/http/params.ts';
 import { type Route, route } from '#src/http/route.ts';
+import type { FolderChangesService } from './folder-changes.service.ts';
 import {
+  changeFolderBody,
+  createFolderBody,
+  deleteFolderQuery,
   folderChildrenSchema,
   folderSchema,
   folderTreeNodeSchema,
@@ -14,7 +18,7 @@ import type { FoldersService } from './folders.service.ts';
 
 const params = z.strictObject({ folder_id: idParam('folder_not_found') });
 
-export function foldersRoutes(folders: FoldersService): Route[] {
+export function foldersRoutes(folders: FoldersService, changes: FolderChangesService): Route[] {
   return [
     route({
       method: 'get',
@@ -55,6 +59,59 @@ export function foldersRoutes(folders: FoldersService): Route[] {
       responses: { 200: { description: 'The folder', schema: folderSchema } },
       errors: ['folder_not_found'],
       handle: async ({ actor, params: { folder_id } }) => ok(toFolderDto(actor, await folders.get(actor, folder_id))),
+    }),
+    route({
+      method: 'post',
+      path: '/folders',
+      operationId: 'createFolder',
+      tag: 'folders',
+      summary: 'Make a folder in another one, which those read who read that one',
+      access: 'user',
+      body: createFolderBody,
+      idempotent: true,
+      responses: { 201: { description: 'The new folder', schema: folderSchema } },
+      errors: ['folder_not_found', 'forbidden', 'name_taken', 'folder_too_deep', 'folder_limit_reached'],
+      handle: async ({ actor, body: { name, parent_id } }) =>
+        created(toFolderDto(actor, await changes.create(actor, { name, parentId: parent_id }))),
+    }),
+    route({
+      method: 'patch',
+      path: '/folders/:folder_id',
+      operationId: 'changeFolder',
+      tag: 'folders',
+      summary: 'Rename a folder, or move it with all that is in it',
+      access: 'folder:write',
+      stateAt: '/folders/:folder_id/info',
+      params,
+      body: changeFolderBody,
+      responses: { 200: { description: 'The folder as it is now', schema: folderSchema } },
+      errors: [
+        'folder_not_found',
+        'forbidden',
+        'system_folder',
+        'name_taken',
+        'folder_cycle',
+        'folder_too_deep',
+        'folder_too_large',
+      ],
+      handle: async ({ actor, params: { folder_id }, body: { name, parent_id }, requireUnchanged }) =>
+        ok(toFolderDto(actor, await changes.change(actor, folder_id, { name, parentId: parent_id }, requireUnchanged))),
+    }),
+    route({
+      method: 'delete',
+      path: '/folders/:folder_id',
+      operationId: 'deleteFolder',
+      tag: 'folders',
+      summary: 'Delete an empty folder, or one with all that is in it',
+      access: 'folder:write',
+      params,
+      query: deleteFolderQuery,
+      responses: { 204: { description: 'It is gone, and nobody reads what was only in it' } },
+      errors: ['folder_not_found', 'forbidden', 'system_folder', 'folder_not_empty', 'folder_too_large'],
+      handle: async ({ actor, params: { folder_id }, query: { cascade } }) => {
+        await changes.remove(actor, folder_id, { cascade });
+        return noContent();
+      },
     }),
   ];
 }

@@ -67,8 +67,8 @@ export function createFoldersService(deps: { db: Db }) {
     get,
 
     /**
-     * The folder that a new document goes into: the named one, else the caller's personal root. It stays until the end
-     * of `trx`. Throws `folder_not_found`, and `forbidden` when the caller may read it but not write to it.
+     * The folder that something is to go into: the named one, else the caller's personal root. It stays, and keeps its
+     * keys, until the end of `trx`. Throws `folder_not_found`, and `forbidden` when the caller may read it but not write to it.
      */
     async requireTarget(trx: Db, actor: Actor, folderId: string | undefined): Promise<FolderView> {
       const repository = createFoldersRepository(trx);
@@ -76,7 +76,7 @@ export function createFoldersService(deps: { db: Db }) {
       const folder = id === undefined ? undefined : await repository.findReadableForLink(actor, id);
       if (folder === undefined) throw appError('folder_not_found');
       if (!can(actor, 'folder:write', { ...folder, createdBy: folder.ownerId })) {
-        throw appError('forbidden', { detail: 'You may not add documents to this folder.' });
+        throw appError('forbidden', { detail: 'You may not put anything into this folder.' });
       }
       return folder;
     },

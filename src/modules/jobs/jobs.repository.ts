@@ -45,30 +45,26 @@ export function createJobsRepository(db: Db) {
 
   return {
     /**
-     * A reused id goes back to the queue as another attempt. `graceSeconds` keeps the sweeper away from it for as long
+     * Of jobs with different ids. A reused id goes back to the queue as another attempt. `graceSeconds` keeps the sweeper away from it for as long
      * as its own request needs to start it.
      */
-    async enqueue(job: NewJob, graceSeconds: number): Promise<void> {
+    async enqueue(all: readonly NewJob[], graceSeconds: number): Promise<void> {
       await db.raw(
         `insert into jobs (id, org_id, kind, status, start, acl, document_id, chat_id, agent_id, request_id, created_by,
                            dispatch_after)
-         values (:id, :orgId, :kind, 'queued', :start, :acl, :documentId, :chatId, :agentId, :requestId, :createdBy,
-                 now() + make_interval(secs => :graceSeconds))
+         select job."id", job."orgId", job."kind", 'queued', job."start", job."acl", job."documentId", job."chatId",
+                job."agentId", job."requestId", job."createdBy", now() + make_interval(secs => :graceSeconds)
+         from jsonb_to_recordset(:jobs) as job (
+           "id" text, "orgId" uuid, "kind" text, "start" jsonb, "acl" text[], "documentId" uuid, "chatId" uuid,
+           "agentId" uuid, "requestId" text, "createdBy" uuid
+         )
          on conflict (id) do update set
            status = 'queued', stage = null, attempt = jobs.attempt + 1, start_id = gen_random_uuid(),
            error_code = null, error_message = null, start = excluded.start, acl = excluded.acl, request_id = excluded.request_id,
            dispatch_after = excluded.dispatch_after, dispatched_at = null, cancel_requested_at = null, checked_at = null, started_at = null,
            finished_at = null, updated_at = now()
          where jobs.org_id = excluded.org_id`,
-        {
-          ...job,
-          start: JSON.stringify(job.start),
-          acl: [...job.acl],
-          documentId: job.documentId ?? null,
-          chatId: job.chatId ?? null,
-          agentId: job.agentId ?? null,
-          graceSeconds,
-        },
+        { jobs: JSON.stringify(all), graceSeconds },
       );
     },
 
@@ -123,13 +119,6 @@ export function createJobsRepository(db: Db) {
     /** Those of the jobs that are over. */
     async listEnded(ids: readonly string[]): Promise<EndedJob[]> {
       return jobs().whereIn('id', ids).whereNotNull('finishedAt').select('id', 'status', 'errorCode');
-    },
-
-    /** For all jobs of a document whose own keys have changed. */
-    async setAcl(documentId: string, acl: readonly string[]): Promise<void> {
-      await jobs()
-        .where({ documentId })
-        .update({ acl: [...acl] });
     },
 
     /**

@@ -16,6 +16,8 @@ const DISPATCH_GRACE_SECONDS = 1;
 /** Between two attempts of the sweeper at one job. A start may make two calls of two seconds; begun twice it is one. */
 const DISPATCH_LEASE_SECONDS = 2;
 const DISPATCH_BATCH = 50;
+/** Rows of one statement. */
+const ENQUEUED_AT_ONCE = 1_000;
 /** A run that was closed from outside shows in its job within a minute: this, a turn of the sweeper, and reserve. */
 const CHECK_AFTER_SECONDS = 30;
 const CHECK_BATCH = 20;
@@ -106,7 +108,15 @@ export function createJobsService(deps: {
   return {
     /** Writes a job beside the business row, in its transaction. A reused id is queued again as another attempt. */
     async enqueue(trx: Db, job: NewJob): Promise<void> {
-      await createJobsRepository(trx).enqueue(job, DISPATCH_GRACE_SECONDS);
+      await createJobsRepository(trx).enqueue([job], DISPATCH_GRACE_SECONDS);
+    },
+
+    /** The same with many of different ids, which the sweeper starts. */
+    async enqueueAll(trx: Db, all: readonly NewJob[]): Promise<void> {
+      const repository = createJobsRepository(trx);
+      for (let start = 0; start < all.length; start += ENQUEUED_AT_ONCE) {
+        await repository.enqueue(all.slice(start, start + ENQUEUED_AT_ONCE), 0);
+      }
     },
 
     /**
@@ -145,11 +155,6 @@ export function createJobsService(deps: {
         const failed = await settle(open, reconcile, 'runs could not be looked at');
         if (open.length < CHECK_BATCH || failed > 0 || performance.now() > endMs) return;
       }
-    },
-
-    /** Lets those see a document's jobs who may read the document now. */
-    async share(trx: Db, documentId: string, acl: readonly string[]): Promise<void> {
-      await createJobsRepository(trx).setAcl(documentId, acl);
     },
 
     /** Ids of the jobs of this kind that work, or wait to work, on a document. */

@@ -1,0 +1,59 @@
+import type { RequestActor } from '#src/domain/visibility.ts';
+import { appError } from '#src/errors.ts';
+import type { DeletionService } from '#src/modules/deletion/deletion.service.ts';
+import type { Db } from '#src/ports/database.ts';
+import { createFolderContentsRepository } from './folder-contents.repository.ts';
+
+/** Well below what the database does in the time that one of its statements may take. */
+const DOCUMENTS_AT_ONCE = 50_000;
+
+export type FolderContentsService = ReturnType<typeof createFolderContentsService>;
+
+/**
+ * What happens to documents when something happens to their folders, in the same transaction. Its caller holds the
+ * folders against new links. Throws `folder_too_large`.
+ */
+export function createFolderContentsService({ deletion }: { deletion: Pick<DeletionService, 'enqueueAll'> }) {
+  async function hold(trx: Db, folderIds: readonly string[]): Promise<string[]> {
+    const documentIds = await createFolderContentsRepository(trx).lock(folderIds);
+    if (documentIds.length > DOCUMENTS_AT_ONCE) {
+      const detail = `It holds more than ${DOCUMENTS_AT_ONCE} documents: begin with its subfolders.`;
+      throw appError('folder_too_large', { detail });
+    }
+    return documentIds;
+  }
+
+  return {
+    async isEmpty(trx: Db, folderId: string): Promise<boolean> {
+      return (await createFolderContentsRepository(trx).lock([folderId])).length === 0;
+    },
+
+    /** Those read the documents, and their jobs, who read their folders now. The vector store is told by the sweeper. */
+    async share(trx: Db, folderIds: readonly string[]): Promise<void> {
+      const documentIds = await hold(trx, folderIds);
+      await createFolderContentsRepository(trx).renewKeys(documentIds);
+    },
+
+    /**
+     * Empties folders. Documents that are in no other one are deleted, by runs that the sweeper starts after what
+     * somebody waits for; the others lose the keys of these folders.
+     */
+    async discard(trx: Db, actor: RequestActor, folderIds: readonly string[]): Promise<void> {
+      const { orgId, userId, requestId } = actor;
+      const contents = createFolderContentsRepository(trx);
+      const held = await contents.list(await hold(trx, folderIds), folderIds);
+      const [staying = [], going = []] = [
+        held.filter((one) => one.isElsewhere),
+        held.filter((one) => !one.isElsewhere),
+      ];
+      await contents.markDeleted(idsOf(going), userId);
+      // Those who could read a document may see that it goes.
+      const deleted = going.map(({ id, acl }) => ({ orgId, documentId: id, acl }));
+      await deletion.enqueueAll(trx, deleted, { createdBy: userId, requestId });
+      await contents.removeLinks(folderIds);
+      await contents.renewKeys(idsOf(staying));
+    },
+  };
+}
+
+const idsOf = (documents: readonly { id: string }[]): string[] => documents.map(({ id }) => id);

@@ -1,0 +1,148 @@
+import { expect } from 'chai';
+import { folderSchema } from '#src/modules/folders/folders.schema.ts';
+import type { Member } from '#test/support/client.ts';
+import { createTeam, signUpColleague } from '#test/support/colleague.ts';
+import { makeFolder, rootOf, treesOf } from '#test/support/folders.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
+
+describe('POST /folders', () => {
+  let shared: Stack;
+  let ada: Member;
+  let root: string;
+  before(async () => {
+    shared = await stack();
+  });
+  beforeEach(async () => {
+    ada = await shared.signUp();
+    root = await rootOf(ada, 'personal_root');
+  });
+
+  it('201: a folder with the visibility of its root, in the tree', async () => {
+    const folder = await makeFolder(ada, root, '  Loans ');
+    expect(folder).include({
+      ...{ name: 'Loans', kind: 'user', system_role: null, visibility: 'personal' },
+      ...{ can_write: true, entity_missing: false },
+    });
+    const inside = await makeFolder(ada, folder.id, 'Old');
+    const personal = (await treesOf(ada)).find(({ id }) => id === root);
+    expect(personal?.folders.map(({ id }) => id)).deep.equal([folder.id]);
+    expect(personal?.folders[0]?.folders.map(({ id }) => id)).deep.equal([inside.id]);
+    expect(folderSchema.parse((await ada.get(`/folders/${inside.id}/info`, 200)).body)).deep.equal(inside);
+  });
+
+  it('201: members of a team read what its admins put into its folder', async () => {
+    const grace = await signUpColleague(shared, ada);
+    await createTeam(ada, [grace]);
+    const teamRoot = await rootOf(grace, 'team_root');
+    const { id } = await makeFolder(ada, teamRoot);
+    expect((await grace.get(`/folders/${id}/info`, 200)).body).include({ visibility: 'team_level', can_write: false });
+  });
+
+  it('201: the same Idempotency-Key makes it once', async () => {
+    const headers = { 'idempotency-key': crypto.randomUUID() };
+    const body = { name: 'Loans', parent_id: root };
+    const [first, second] = [
+      await ada.post('/folders', body, 201, headers),
+      await ada.post('/folders', body, 201, headers),
+    ];
+    expect(second.body).deep.equal(first.body);
+  });
+
+  it('401: without a token', async () => {
+    await shared.anonymous.post('/folders', { name: 'Loans', parent_id: root }, 401);
+  });
+
+  it('403: in a folder that may only be read', async () => {
+    const grace = await signUpColleague(shared, ada);
+    const orgRoot = await rootOf(grace, 'org_root');
+    await grace.post('/folders', { name: 'Loans', parent_id: orgRoot }, 403);
+    await ada.post('/folders', { name: 'Loans', parent_id: orgRoot }, 201);
+  });
+
+  it('404: in a folder of another organization, of a colleague, or of nobody', async () => {
+    const [eve, grace] = [await shared.signUp('Eve'), await signUpColleague(shared, ada)];
+    const strange = [await rootOf(eve, 'org_root'), await rootOf(grace, 'personal_root'), crypto.randomUUID()];
+    for (const parent_id of strange) {
+      expect((await ada.post('/folders', { name: 'Loans', parent_id }, 404)).body).include({
+        code: 'folder_not_found',
+      });
+    }
+  });
+
+  it('409: with the name of another folder there, in any case and spelling', async () => {
+    await makeFolder(ada, root, 'Café');
+    for (const name of ['Café', 'CAFÉ', 'Cafe\u0301', ' café ']) {
+      const { body } = await ada.post('/folders', { name, parent_id: root }, 409);
+      expect(body).include({ code: 'name_taken' });
+    }
+    await makeFolder(ada, await rootOf(ada, 'org_root'), 'Café');
+  });
+
+  it('409: of many with one name at once one is made', async () => {
+    const names = ['Loans', 'LOANS', 'loans', 'lOANS'];
+    const asked = names.map((name) =>
+      ada.raw('/folders', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ name, parent_id: root }),
+      }),
+    );
+    expect((await Promise.all(asked)).map(({ status }) => status).sort()).deep.equal([201, 409, 409, 409]);
+  });
+
+  it('409: below the 32nd level', async () => {
+    let parent = root;
+    for (let level = 2; level <= 32; level += 1) parent = (await makeFolder(ada, parent)).id;
+    const { body } = await ada.post('/folders', { name: 'Deeper', parent_id: parent }, 409);
+    expect(body).include({ code: 'folder_too_deep' });
+    await ada.get('/folders', 200);
+  });
+
+  it('409: above 10,000 folders of an organization', async () => {
+    const { db } = shared.container;
+    await db.raw(
+      `insert into folders (id, org_id, parent_id, root_id, name, kind, visibility, owner_id, acl, created_by)
+       select gen_random_uuid(), org_id, id, id, 'Folder ' || n, 'user', visibility, owner_id, acl, created_by
+       from folders cross join generate_series(1, 9999) n where id = ?`,
+      [root],
+    );
+    await makeFolder(ada, root, 'The last');
+    const { body } = await ada.post('/folders', { name: 'One more', parent_id: root }, 409);
+    expect(body).include({ code: 'folder_limit_reached' });
+    const personal = (await treesOf(ada)).find(({ id }) => id === root);
+    expect(personal?.folders).length(10_000);
+  });
+
+  it('422: for what is no name, no place or unknown', async () => {
+    const bad = {
+      name: [
+        '',
+        '   ',
+        '\u200b',
+        '.',
+        '..',
+        ' .. ',
+        'a/b',
+        'a\\b',
+        'a\nb',
+        'a\tb',
+        'a\0b',
+        'x'.repeat(256),
+        'x'.repeat(1_000),
+        5,
+        null,
+        '\u202eabc',
+      ],
+      parent_id: ['', 'root', '..', 5, null],
+    };
+    for (const [field, values] of Object.entries(bad)) {
+      for (const value of values) {
+        const { body } = await ada.post('/folders', { name: 'Loans', parent_id: root, [field]: value }, 422);
+        expect(Object(body).errors[0].path, JSON.stringify(value)).equal(field);
+      }
+    }
+    await ada.post('/folders', { name: 'Loans' }, 422);
+    await ada.post('/folders', { name: 'Loans', parent_id: root, visibility: 'org_level' }, 422);
+    await makeFolder(ada, root, `…${'x'.repeat(254)}`);
+  });
+});
