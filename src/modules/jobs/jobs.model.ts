@@ -58,4 +58,11 @@ export type JobFilters = {
   folderId?: string | undefined;
 };
 
+/** How many jobs there are of each status, and how far they are altogether. */
+export type JobSummary = Record<JobStatus, number> & {
+  total: number;
+  /** `unit` is null while none of them counts anything, and where they count different things. */
+  progress: { done: number; total: number | null; unit: string | null };
+};
+
 export type EndedJob = Pick<Job, 'id' | 'status' | 'errorCode'>;

@@ -8,17 +8,19 @@ import {
   jobFilters,
   jobListSchema,
   jobSchema,
+  jobSummarySchema,
   retriedJobsSchema,
   retryJobsSchema,
   toJobDto,
   toJobEvent,
+  toJobFilters,
 } from './jobs.schema.ts';
 import type { JobsService } from './jobs.service.ts';
 
 const jobParams = z.strictObject({ job_id: z.string().regex(/^[\w.~-]{1,200}$/, { error: 'job_not_found' }) });
 
 export function jobsRoutes(
-  jobs: Pick<JobsService, 'list' | 'get'>,
+  jobs: Pick<JobsService, 'list' | 'summarize' | 'get'>,
   moves: JobMovesService,
   { watch }: JobWatch,
   cursors: Cursors,
@@ -35,18 +37,21 @@ export function jobsRoutes(
       responses: { 200: { description: 'A page of jobs', schema: jobListSchema } },
       handle: async ({ actor, query: { limit, cursor, ...fields } }) => {
         const list = { list: 'jobs', ...fields };
-        const filters = {
-          kind: fields.kind,
-          status: fields.status,
-          errorCode: fields.error_code,
-          documentId: fields.document_id,
-          folderId: fields.folder_id,
-          connectionId: fields.connection_id,
-        };
         const page = { limit, after: cursors.decode(cursor, list) };
-        const { items, last } = await jobs.list(actor, filters, page);
+        const { items, last } = await jobs.list(actor, toJobFilters(fields), page);
         return ok({ items: items.map(toJobDto), next_cursor: cursors.encode(last, list) });
       },
+    }),
+    route({
+      method: 'get',
+      path: '/jobs/summary',
+      operationId: 'summarizeJobs',
+      tag: 'jobs',
+      summary: 'How many of the jobs that you may read are queued, running and over, and how far they are',
+      access: 'user',
+      query: z.strictObject(jobFilters),
+      responses: { 200: { description: 'Their number by status', schema: jobSummarySchema } },
+      handle: async ({ actor, query }) => ok(await jobs.summarize(actor, toJobFilters(query))),
     }),
     route({
       method: 'get',

@@ -3,6 +3,7 @@ import type { JobKind, JobStatus } from '#src/contracts/jobs.ts';
 import { idField } from '#src/http/fields.ts';
 import type { StoredEvent } from '#src/ports/idempotency-store.ts';
 import { isOver, type JobView } from './job-view.ts';
+import type { JobFilters } from './jobs.model.ts';
 
 const kinds = ['ingest', 'alignment', 'delete', 'reembed', 'erase'] as const satisfies JobKind[];
 const statuses = ['queued', 'running', 'parked', 'succeeded', 'failed', 'cancelled'] as const satisfies JobStatus[];
@@ -15,6 +16,17 @@ export const jobFilters = {
   folder_id: idField.optional().describe('Jobs of the documents in this folder.'),
   connection_id: idField.optional(),
 };
+
+export function toJobFilters(fields: z.output<z.ZodObject<typeof jobFilters>>): JobFilters {
+  return {
+    kind: fields.kind,
+    status: fields.status,
+    errorCode: fields.error_code,
+    documentId: fields.document_id,
+    folderId: fields.folder_id,
+    connectionId: fields.connection_id,
+  };
+}
 
 export const retryJobsSchema = z
   .strictObject({
@@ -51,6 +63,23 @@ export const jobSchema = z
   .meta({ id: 'Job' });
 
 export const jobListSchema = z.strictObject({ items: z.array(jobSchema), next_cursor: z.string().nullable() });
+
+const count = z.int().nonnegative();
+
+export const jobSummarySchema = z
+  .strictObject({
+    queued: count,
+    running: count,
+    parked: count,
+    succeeded: count,
+    failed: count,
+    cancelled: count,
+    total: count,
+    progress: z
+      .strictObject({ done: count, total: count.nullable(), unit: z.string().nullable() })
+      .describe('Of all of them: `total` is null until each knows its own, `unit` where they count nothing in common.'),
+  })
+  .meta({ id: 'JobSummary' });
 
 export type JobDto = z.infer<typeof jobSchema>;
 

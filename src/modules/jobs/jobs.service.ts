@@ -7,8 +7,10 @@ import { AppError, appError } from '#src/errors.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createJobMovesRepository } from './job-moves.repository.ts';
+import { createJobSummaryRepository } from './job-summary.repository.ts';
+import { summaryOf } from './job-summary.ts';
 import { type JobView, viewOf } from './job-view.ts';
-import type { EndedJob, Job, JobChange, JobError, JobFilters, NewJob } from './jobs.model.ts';
+import type { EndedJob, Job, JobChange, JobError, JobFilters, JobSummary, NewJob } from './jobs.model.ts';
 import { createJobsRepository } from './jobs.repository.ts';
 
 /** The request that wrote a job starts it right after its commit; the sweeper comes after this. */
@@ -203,6 +205,11 @@ export function createJobsService(deps: {
     ): Promise<{ items: JobView[]; last: ListPosition | null }> {
       const { items, last } = await jobs.listReadable(actor, filters, page);
       return { items: items.map((job) => ({ ...job, temporalUiUrl: orchestrator.uiUrl(job.id) })), last };
+    },
+
+    /** Of the ingestions of a document the newest counts, so that one begun again is not counted twice. */
+    async summarize(actor: Actor, filters: JobFilters): Promise<JobSummary> {
+      return summaryOf(await createJobSummaryRepository(db).groups(actor, filters));
     },
 
     /** For operators, whatever it works on. */

@@ -1,0 +1,25 @@
+import type { Actor } from '#src/domain/visibility.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { JobGroup } from './job-summary.ts';
+import type { JobFilters } from './jobs.model.ts';
+import { readableJobs } from './jobs.repository.ts';
+
+export function createJobSummaryRepository(db: Db) {
+  return {
+    /** Without ingestions that a newer one of the same document has replaced. */
+    async groups(actor: Actor, filters: JobFilters): Promise<JobGroup[]> {
+      return readableJobs(db, actor, filters)
+        .leftJoin('documents as d', 'd.id', 'jobs.documentId')
+        .whereRaw(`(jobs.kind <> 'ingest' or d.id is null or jobs.id = 'ingest-' || d.id || '-' || d.generation)`)
+        .groupBy('jobs.status', 'jobs.progressUnit')
+        .select<JobGroup[]>(
+          'jobs.status',
+          'jobs.progressUnit as unit',
+          db.raw('count(*) as jobs'),
+          db.raw('sum(jobs.progress_done) as done'),
+          db.raw('coalesce(sum(jobs.progress_total), 0) as total'),
+          db.raw('count(*) filter (where jobs.progress_total is null and jobs.finished_at is null) as unknown'),
+        );
+    },
+  };
+}
