@@ -79,7 +79,7 @@ export function createApp(container: Container): App {
     ...ragRoutes(container.rag, container.chunkPreviews),
     ...draftsRoutes(container.drafts),
     ...agentsRoutes(container.agents),
-    ...chatRoutes(container.chat, cursors),
+    ...chatRoutes(container.chat, cursors, { basePath }),
     ...jobsRoutes(container.jobs, container.jobMoves, container.jobWatch, cursors),
     ...healthRoutes({
       checks: {

@@ -55,6 +55,7 @@ async function run(container: Container, stop: AbortSignal, onPolling: () => voi
   const stopSweeper = startSweeper(
     [
       { name: 'close expired rounds', run: chat.closeExpiredRounds },
+      { name: 'forget events of answers', run: everyMinute(chat.forgetEvents) },
       { name: 'requeue overdue chats', run: alignment.requeueOverdue },
       { name: 'set up the engine', run: aside(everyMinute(engineSetUp(temporal))) },
       { name: 'dispatch jobs', run: jobs.dispatchPending },

@@ -86,6 +86,7 @@ function describeHeaders(route: Route) {
   });
   return [
     ...(route.idempotent ? [header('Idempotency-Key', 'The same key and request gives the first answer again')] : []),
+    ...(route.resumable ? [header('Last-Event-ID', 'The id of the last event that came: those after it follow')] : []),
     ...(route.method === 'patch' || route.method === 'put'
       ? [header('If-Match', 'The ETag of the resource as it was read; 412 when it changed since')]
       : []),

@@ -18,6 +18,7 @@ import { createChatRepository } from './chat.repository.ts';
 import type { Citer } from './citer.ts';
 import { buildPrompt } from './prompt.ts';
 import { createReplayBuffer } from './replay-buffer.ts';
+import type { RoundLog } from './round-log.ts';
 import { createRoundsRepository } from './rounds.repository.ts';
 
 /** Rounds that are looked at for the conversation in the prompt; their tokens are the real bound. */
@@ -29,6 +30,7 @@ export type OpenRound = {
   agent: ChatAgent;
   round: number;
   leaseOwner: string;
+  attempt: number;
   question: string;
 };
 
@@ -55,12 +57,13 @@ export function createAnswerWriter(deps: {
   }
 
   /** One transaction: the answer, the chat's sums, and the job that scores the round. */
-  async function store(actor: RequestActor, open: OpenRound, answer: CompletedAnswer): Promise<void> {
+  async function store(actor: RequestActor, open: OpenRound, answer: CompletedAnswer, lastSeq: number): Promise<void> {
     const { chat, round, leaseOwner } = open;
     await db.transaction(async (trx) => {
       const chats = createChatRepository(trx);
       await chats.lock(chat.orgId, chat.id);
-      const isOurs = await createRoundsRepository(trx).complete({ chatId: chat.id, round }, leaseOwner, answer);
+      const key = { chatId: chat.id, round };
+      const isOurs = await createRoundsRepository(trx).complete(key, leaseOwner, answer, lastSeq);
       if (!isOurs) throw appError('interrupted', { detail: 'Another process ended this round.' });
       await chats.recordAnswer(chat.id, answer);
       await alignment.requestScoring(trx, chat, actor.requestId);
@@ -71,7 +74,7 @@ export function createAnswerWriter(deps: {
     actor: RequestActor,
     open: OpenRound,
     signal: AbortSignal,
-    onToken: (text: string) => void,
+    log: Pick<RoundLog, 'token' | 'nextSeq'>,
   ): Promise<CompletedAnswer> => {
     const { chat, agent, round, question } = open;
     const startedAt = performance.now();
@@ -107,7 +110,7 @@ export function createAnswerWriter(deps: {
     const pieces = createReplayBuffer<string>();
     const [reply, text] = await Promise.all([
       chatModel.stream({ model, messages, temperature, maxTokens, signal }, pieces.push).finally(pieces.close),
-      passOn(citing.rewrite(pieces.read()), onToken),
+      passOn(citing.rewrite(pieces.read()), log.token),
     ]);
     if (text.trim() === '') {
       throw appError('model_response_invalid', {
@@ -128,7 +131,7 @@ export function createAnswerWriter(deps: {
       latencyMs,
     };
     signal.throwIfAborted();
-    await store(actor, open, answer);
+    await store(actor, open, answer, log.nextSeq());
     return answer;
   };
 }

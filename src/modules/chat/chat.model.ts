@@ -58,6 +58,12 @@ export type Round = {
   answerEvents: AlignmentEvent[];
   idempotencyKey: string | null;
   errorCode: string | null;
+  /** Names the events of the newest attempt to answer; null for rounds of before there were any. */
+  streamId: string | null;
+  /** How often its message was sent again after a failure. */
+  attempt: number;
+  /** The number of its last event; null while it is open, and for one whose process died. */
+  lastSeq: number | null;
   leaseOwner: string | null;
   leaseExpiresAt: Date | null;
   pruned: boolean;
@@ -70,6 +76,22 @@ export type Round = {
   foldState: FoldState | null;
   events: AlignmentEvent[];
 };
+
+export type RoundKey = { chatId: string; round: number };
+
+/** What goes out of an answer: its text in pieces, then how it ended. */
+export type RoundEvent =
+  | { event: 'token'; text: string }
+  | { event: 'done'; answer: ChatAnswer }
+  | { event: 'error'; code: string; detail: string };
+
+/** Numbers rise by one within an attempt, and never come again in its round. */
+export type NumberedEvent = RoundEvent & { seq: number };
+
+export const isLast = ({ event }: RoundEvent): boolean => event !== 'token';
+
+/** The number before the first one of an attempt: no answer has so many events. */
+export const seqBefore = (attempt: number): number => attempt * 1_000_000;
 
 export type CompletedAnswer = {
   assistantReply: string;

@@ -76,6 +76,7 @@ export function createChatRepository(db: Db) {
         { orgId, id },
       );
       await db('jobs').where({ orgId, chatId: id }).delete();
+      await db('round_events').where({ orgId, chatId: id }).delete();
       await db('chats').where({ orgId, id }).delete();
     },
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { appError } from '#src/errors.ts';
-import { created, eventStream, file, noContent, ok } from '#src/http/answers.ts';
+import { created, type EventSink, eventStream, file, noContent, ok } from '#src/http/answers.ts';
 import { idField } from '#src/http/fields.ts';
 import { type Cursors, keysetQuery } from '#src/http/pagination.ts';
 import { idParam } from '#src/http/params.ts';
@@ -17,10 +17,13 @@ import {
   toChatHistoryDto,
   toChatMessageDto,
   toChatSummaryDto,
+  toEventPosition,
   toMessage,
+  toStreamEvent,
 } from './chat.schema.ts';
 import type { ChatService } from './chat.service.ts';
 import { exportChat, exportFormats } from './chat-export.ts';
+import type { ReplayedRound } from './round-replay.ts';
 
 const params = z.strictObject({ chat_id: idParam('chat_not_found') });
 
@@ -39,7 +42,7 @@ const sendErrors = [
   'interrupted',
 ] as const;
 
-export function chatRoutes(chat: ChatService, cursors: Cursors): Route[] {
+export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { basePath: string }): Route[] {
   return [
     route({
       method: 'post',
@@ -76,13 +79,29 @@ export function chatRoutes(chat: ChatService, cursors: Cursors): Route[] {
       errors: sendErrors,
       handle: async ({ actor, body, idempotencyKey }) => {
         const run = await chat.send(actor, toMessage(body, idempotencyKey));
-        return eventStream(async (events) => {
-          let sequence = 0;
-          const nextId = () => `${run.round}:${++sequence}`;
-          for await (const text of run.tokens()) await events.send({ id: nextId(), event: 'token', data: { t: text } });
-          const answer = await run.answer;
-          await events.send({ id: nextId(), event: 'done', data: toChatMessageDto(answer) });
-        });
+        run.answer.catch(() => undefined);
+        const headers = { 'Content-Location': `${basePath}/chat/${run.chatId}/stream` };
+        return eventStream((sink) => sendRound({ round: run.round, events: run.events() }, sink), { headers });
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/chat/:chat_id/stream',
+      operationId: 'replayStream',
+      tag: 'chat',
+      summary: 'The events of the newest answer again, or of the one that `Last-Event-ID` names from there on',
+      access: 'chat:read',
+      params,
+      resumable: true,
+      responses: {
+        200: { description: 'Server-Sent Events', contentType: 'text/event-stream' },
+        204: { description: 'There is nothing to come' },
+      },
+      errors: ['chat_not_found', 'malformed_request'],
+      handle: async ({ actor, params: { chat_id }, lastEventId, signal }) => {
+        const replayed = await chat.replay(actor, chat_id, toEventPosition(lastEventId), signal);
+        if (replayed === null) return noContent();
+        return eventStream((sink) => sendRound(replayed, sink), { isWatch: true });
       },
     }),
     route({
@@ -181,4 +200,11 @@ function textFile({ text, ...described }: { text: string; fileName: string; medi
     etag: createHash('sha256').update(bytes).digest('hex'),
     open: async (range) => Readable.from([range === undefined ? bytes : bytes.subarray(range.start, range.end + 1)]),
   });
+}
+
+async function sendRound({ round, events }: ReplayedRound, sink: EventSink): Promise<void> {
+  for await (const event of events) {
+    if (sink.closed.aborted) return;
+    await sink.send(toStreamEvent(round, event));
+  }
 }

@@ -1,9 +1,12 @@
 import { z } from 'zod';
 import { alignmentWorkflowId, jobPartId } from '#src/contracts/workflow-ids.ts';
 import { isStorable } from '#src/domain/plain-text.ts';
+import { appError } from '#src/errors.ts';
 import { idField, nameField, visibilityField } from '#src/http/fields.ts';
-import type { ChatAnswer, ChatHistory, ChatSummary } from './chat.model.ts';
+import type { StoredEvent } from '#src/ports/idempotency-store.ts';
+import type { ChatAnswer, ChatHistory, ChatSummary, NumberedEvent } from './chat.model.ts';
 import type { Message } from './round-opener.ts';
+import type { EventPosition } from './round-replay.ts';
 
 const ids = z.array(idField).max(1_000).optional();
 
@@ -155,6 +158,29 @@ export function toChatMessageDto(answer: ChatAnswer): z.input<typeof chatMessage
     postprocess_job_id: jobPartId(alignmentWorkflowId(answer.chatId), answer.round),
     citations: answer.citations.map(toCitationDto),
   };
+}
+
+/** `id` is `<round>:<number>`, which a reader who comes back names in `Last-Event-ID`. */
+export function toStreamEvent(round: number, event: NumberedEvent): StoredEvent {
+  const id = `${round}:${event.seq}`;
+  switch (event.event) {
+    case 'token':
+      return { id, event: 'token', data: { t: event.text } };
+    case 'done':
+      return { id, event: 'done', data: toChatMessageDto(event.answer) };
+    case 'error':
+      return { id, event: 'error', data: { detail: event.detail, code: event.code } };
+  }
+}
+
+/** Null without one. Throws `malformed_request` for what is no id of ours. */
+export function toEventPosition(lastEventId: string | null): EventPosition | null {
+  if (lastEventId === null) return null;
+  const [, round, seq] = /^([1-9]\d{0,8}):(\d{1,9})$/.exec(lastEventId) ?? [];
+  if (round === undefined || seq === undefined) {
+    throw appError('malformed_request', { detail: 'Last-Event-ID is not the id of an event of this chat.' });
+  }
+  return { round: Number(round), seq: Number(seq) };
 }
 
 export function toChatSummaryDto(chat: ChatSummary): z.input<typeof chatSummarySchema> {

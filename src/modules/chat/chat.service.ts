@@ -8,21 +8,26 @@ import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.
 import type { Db } from '#src/ports/database.ts';
 import { watchAccount } from './account-watch.ts';
 import type { AnswerWriter, OpenRound } from './answer-writer.ts';
-import type { Chat, ChatAnswer, ChatHistory, CompletedAnswer, Echo } from './chat.model.ts';
+import type { Chat, ChatAnswer, ChatHistory, CompletedAnswer, Echo, NumberedEvent, Round } from './chat.model.ts';
 import { type ChatFilter, createChatRepository } from './chat.repository.ts';
 import { createChatChanges } from './chat-changes.ts';
 import { echoOf, readEcho, waitForEcho, withEventsOf } from './echo.ts';
-import { createReplayBuffer } from './replay-buffer.ts';
+import { createRoundEventsRepository } from './round-events.repository.ts';
+import { createRoundFollower } from './round-follower.ts';
 import { keepLease } from './round-lease.ts';
-import type { Message, OpenedRound, RoundOpener } from './round-opener.ts';
+import { createRoundLog, type RoundLog } from './round-log.ts';
+import type { Message, RoundOpener } from './round-opener.ts';
+import { createRoundRecorder } from './round-recorder.ts';
+import { createRoundReplay } from './round-replay.ts';
 import { createRoundsRepository } from './rounds.repository.ts';
 
 /** A round that is being answered. It goes on whether or not anybody listens. */
 export type RoundRun = {
+  chatId: string;
   round: number;
   isNewChat: boolean;
-  /** The reply in pieces, from the first one on for any number of readers; ends when `answer` is settled. */
-  tokens(): AsyncIterable<string>;
+  /** What goes out of it, from the first event on for any number of readers; the last one says how it ended. */
+  events(): AsyncIterable<NumberedEvent>;
   answer: Promise<ChatAnswer>;
 };
 
@@ -42,6 +47,9 @@ export function createChatService(deps: {
   const chats = createChatRepository(db);
   const rounds = createRoundsRepository(db);
   const changes = createChatChanges({ db });
+  const roundEvents = createRoundEventsRepository(db);
+  const recorder = createRoundRecorder({ events: roundEvents, logger });
+  const follower = createRoundFollower({ events: roundEvents, rounds, logger });
   const shutdown = new AbortController();
   const running = new Set<Promise<void>>();
 
@@ -54,11 +62,7 @@ export function createChatService(deps: {
   }
 
   /** Answers an open round under its lease. */
-  async function answerRound(
-    actor: RequestActor,
-    open: OpenRound,
-    onToken: (text: string) => void,
-  ): Promise<ChatAnswer> {
+  async function answerRound(actor: RequestActor, open: OpenRound, log: RoundLog): Promise<ChatAnswer> {
     const { chat, agent, round, leaseOwner } = open;
     const key = { chatId: chat.id, round };
     const lease = keepLease(key, leaseOwner, rounds, logger);
@@ -66,12 +70,12 @@ export function createChatService(deps: {
     let written: CompletedAnswer;
     try {
       const stopped = AbortSignal.any([lease.signal, account.signal, shutdown.signal]);
-      written = await writeAnswer(actor, open, stopped, onToken);
+      written = await writeAnswer(actor, open, stopped, log);
     } catch (error) {
-      const code = error instanceof AppError ? error.code : 'internal_error';
+      const { code } = reasonOf(error);
       logger.warn({ err: error, ...key, code, requestId: actor.requestId }, 'a round ended in error');
       // If this fails too, the round ends as interrupted when its lease is over.
-      await rounds.fail(key, leaseOwner, code).catch((cause: unknown) => {
+      await rounds.fail(key, leaseOwner, code, log.nextSeq()).catch((cause: unknown) => {
         logger.warn({ err: cause, ...key }, 'a failed round could not be closed');
       });
       throw error;
@@ -101,18 +105,31 @@ export function createChatService(deps: {
     return { ...written, chatId: chat.id, title: title ?? chat.title, echo };
   }
 
-  function run(actor: RequestActor, opened: OpenedRound, question: string): Pick<RoundRun, 'tokens' | 'answer'> {
-    const tokens = createReplayBuffer<string>();
-    const answer = (async () => {
-      if (opened.outcome === 'opened') return answerRound(actor, { ...opened, question }, tokens.push);
-      const { chat, round: stored } = opened;
-      const { round, citations, answerEvents, model } = stored;
-      const reply = stored.assistantReply ?? '';
-      tokens.push(reply);
-      return answerOf(chat, { round, reply, citations, model }, answerEvents, readEcho(db, chat.id));
-    })();
-    untilDone(answer.finally(tokens.close));
-    return { tokens: tokens.read, answer };
+  /** An answer that was completed before. */
+  async function storedAnswer(chat: Chat, stored: Round): Promise<ChatAnswer> {
+    const { round, citations, answerEvents, model, assistantReply } = stored;
+    const written = { round, reply: assistantReply ?? '', citations, model };
+    return answerOf(chat, written, answerEvents, readEcho(db, chat.id));
+  }
+
+  function write(actor: RequestActor, open: OpenRound): Pick<RoundRun, 'events' | 'answer'> {
+    const stream = { orgId: open.chat.orgId, streamId: open.leaseOwner, chatId: open.chat.id };
+    const log = createRoundLog(open.attempt, (event) => recorder.record(stream, event));
+    const answer = answerRound(actor, open, log);
+    const told = answer.then(
+      (written) => log.end({ event: 'done', answer: written }),
+      (error: unknown) => log.end({ event: 'error', ...reasonOf(error) }),
+    );
+    untilDone(told);
+    return { events: log.read, answer };
+  }
+
+  function giveAgain(chat: Chat, stored: Round): Pick<RoundRun, 'events' | 'answer'> {
+    const answer = storedAnswer(chat, stored);
+    async function* events(): AsyncGenerator<NumberedEvent> {
+      yield { seq: stored.lastSeq ?? 1, event: 'done', answer: await answer };
+    }
+    return { events, answer };
   }
 
   async function refuseUnreadable(actor: Actor, message: Message): Promise<void> {
@@ -140,9 +157,20 @@ export function createChatService(deps: {
       if (shutdown.signal.aborted) throw shutdown.signal.reason;
       await refuseUnreadable(actor, message);
       const opened = await openRound(actor, message);
-      const round = opened.outcome === 'opened' ? opened.round : opened.round.round;
-      return { round, isNewChat: message.chatId === null, ...run(actor, opened, message.text) };
+      const { chat } = opened;
+      const isNewChat = message.chatId === null;
+      if (opened.outcome === 'answered') {
+        return { chatId: chat.id, round: opened.round.round, isNewChat, ...giveAgain(chat, opened.round) };
+      }
+      const run = write(actor, { ...opened, question: message.text });
+      return { chatId: chat.id, round: opened.round, isNewChat, ...run };
     },
+
+    /** The events of an answer again: see `createRoundReplay`. */
+    replay: createRoundReplay({ db, follower, storedAnswer }),
+
+    /** A step of the sweeper. */
+    forgetEvents: () => roundEvents.deleteOld(),
 
     rename: changes.rename,
     remove: changes.remove,
@@ -177,7 +205,14 @@ export function createChatService(deps: {
         graceMs,
       );
       while (running.size > 0) await Promise.all(running);
+      await recorder.close();
       clearTimeout(grace);
     },
   };
+}
+
+/** What a reader is told; of an error that is not ours nothing but that there was one. */
+function reasonOf(error: unknown): { code: string; detail: string } {
+  const { code, message: detail } = error instanceof AppError ? error : appError('internal_error');
+  return { code, detail };
 }

@@ -24,7 +24,7 @@ export type Message = RagSettings & {
 
 /** Either a round of ours to answer now, or the round that an earlier attempt of the same request completed. */
 export type OpenedRound =
-  | { outcome: 'opened'; chat: Chat; agent: ChatAgent; round: number; leaseOwner: string }
+  | { outcome: 'opened'; chat: Chat; agent: ChatAgent; round: number; leaseOwner: string; attempt: number }
   | { outcome: 'answered'; chat: Chat; round: Round };
 
 export type RoundOpener = ReturnType<typeof createRoundOpener>;
@@ -102,7 +102,7 @@ export function createRoundOpener(deps: { db: Db; teams: Pick<TeamsService, 'gra
       repeated === undefined || repeated.round === round ? message : { ...message, idempotencyKey: null };
 
     if (newest?.status === 'error' && newest.userContent === message.text) {
-      return openRound(trx, chat, agent, newest.round, withKeyFor(newest.round), 'again');
+      return openRound(trx, chat, agent, newest.round, withKeyFor(newest.round), newest.attempt + 1);
     }
     const next = (newest?.round ?? 0) + 1;
     return openRound(trx, chat, agent, next, withKeyFor(next));
@@ -114,13 +114,13 @@ export function createRoundOpener(deps: { db: Db; teams: Pick<TeamsService, 'gra
     agent: ChatAgent,
     round: number,
     message: Message,
-    again?: 'again',
+    attempt = 0,
   ): Promise<OpenedRound> {
     const rounds = createRoundsRepository(trx);
     const lease = { owner: uuidV7(), seconds: leaseSeconds };
     const { idempotencyKey } = message;
     const model = agent.chatModel;
-    if (again) await rounds.reopen({ chatId: chat.id, round }, { model, idempotencyKey }, lease);
+    if (attempt > 0) await rounds.reopen({ chatId: chat.id, round }, { model, idempotencyKey }, lease);
     else {
       const userContent = message.text;
       await rounds.open({ orgId: chat.orgId, chatId: chat.id, round, userContent, model, idempotencyKey }, lease);
@@ -128,7 +128,7 @@ export function createRoundOpener(deps: { db: Db; teams: Pick<TeamsService, 'gra
     const settings = ragSettings(message);
     await createChatRepository(trx).recordMessage(chat.id, { round, ...settings });
     const current = { ...chat, ...settings, roundCount: round };
-    return { outcome: 'opened', chat: current, agent, round, leaseOwner: lease.owner };
+    return { outcome: 'opened', chat: current, agent, round, leaseOwner: lease.owner, attempt };
   }
 
   return (actor: Actor, message: Message): Promise<OpenedRound> =>

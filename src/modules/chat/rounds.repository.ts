@@ -1,5 +1,5 @@
 import type { Db } from '#src/ports/database.ts';
-import type { CompletedAnswer, Round } from './chat.model.ts';
+import type { CompletedAnswer, Round, RoundKey } from './chat.model.ts';
 
 export type RoundsRepository = ReturnType<typeof createRoundsRepository>;
 
@@ -8,7 +8,6 @@ type ScoredRound = Pick<
   'round' | 'echoState' | 'ewma' | 'alignmentScore' | 'foldState' | 'answerEvents' | 'events'
 >;
 
-type RoundKey = { chatId: string; round: number };
 type Lease = { owner: string; seconds: number };
 
 /**
@@ -58,6 +57,7 @@ export function createRoundsRepository(db: Db) {
       await rounds().insert({
         ...round,
         status: 'open',
+        streamId: lease.owner,
         leaseOwner: lease.owner,
         leaseExpiresAt: leaseEnd(lease.seconds),
       });
@@ -73,6 +73,9 @@ export function createRoundsRepository(db: Db) {
           errorCode: null,
           startedAt: db.fn.now(),
           finishedAt: null,
+          streamId: lease.owner,
+          attempt: db.raw('attempt + 1'),
+          lastSeq: null,
           leaseOwner: lease.owner,
           leaseExpiresAt: leaseEnd(lease.seconds),
         });
@@ -84,10 +87,11 @@ export function createRoundsRepository(db: Db) {
     },
 
     /** False when the round is not ours any more. */
-    async complete(key: RoundKey, owner: string, answer: CompletedAnswer): Promise<boolean> {
+    async complete(key: RoundKey, owner: string, answer: CompletedAnswer, lastSeq: number): Promise<boolean> {
       const { citations, answerEvents, ...columns } = answer;
       const updated = await held(key, owner).update({
         ...columns,
+        lastSeq,
         citations: db.raw('?::jsonb', [JSON.stringify(citations)]),
         answerEvents: db.raw('?::jsonb', [JSON.stringify(answerEvents)]),
         status: 'complete',
@@ -98,8 +102,8 @@ export function createRoundsRepository(db: Db) {
       return updated === 1;
     },
 
-    async fail(key: RoundKey, owner: string, errorCode: string): Promise<void> {
-      await held(key, owner).update(failed(errorCode));
+    async fail(key: RoundKey, owner: string, errorCode: string, lastSeq: number): Promise<void> {
+      await held(key, owner).update({ ...failed(errorCode), lastSeq });
     },
 
     /** Ends the rounds whose process is gone; resolves with their number. */
@@ -108,6 +112,18 @@ export function createRoundsRepository(db: Db) {
         .where({ status: 'open', ...(chatId !== undefined && { chatId }) })
         .where('leaseExpiresAt', '<', db.fn.now())
         .update(failed(errorCode));
+    },
+
+    /** The streams of those rounds that are still being answered as they were. */
+    async listOpenStreams(of: readonly (RoundKey & { streamId: string })[]): Promise<Set<string>> {
+      const { rows } = await db.raw<{ rows: { streamId: string }[] }>(
+        `select r.stream_id
+         from unnest(?::uuid[], ?::integer[], ?::uuid[]) as s (chat_id, round, stream_id)
+         join rounds r using (chat_id, round, stream_id)
+         where r.status = 'open'`,
+        [of.map(({ chatId }) => chatId), of.map(({ round }) => round), of.map(({ streamId }) => streamId)],
+      );
+      return new Set(rows.map(({ streamId }) => streamId));
     },
 
     /** The newest round of the chat that has its scores. */

@@ -1,0 +1,63 @@
+import type { Db } from '#src/ports/database.ts';
+import type { NumberedEvent } from './chat.model.ts';
+
+export type StreamCursor = { streamId: string; afterSeq: number };
+
+export type EventBatch = { orgId: string; streamId: string; chatId: string; events: readonly NumberedEvent[] };
+
+/** Longer than any client takes to come back. */
+const KEPT_SECONDS = 60;
+
+/** The events of answers, in batches. */
+export function createRoundEventsRepository(db: Db) {
+  return {
+    /** `events` of one stream each, in order and without a gap. What was stored before a lost answer is completed. */
+    async insert(batches: readonly EventBatch[]) {
+      await db.raw(
+        `insert into round_events (org_id, stream_id, chat_id, first_seq, last_seq, events)
+         select * from unnest(?::uuid[], ?::uuid[], ?::uuid[], ?::integer[], ?::integer[], ?::text[])
+         on conflict (stream_id, first_seq) do update set last_seq = excluded.last_seq, events = excluded.events
+         where round_events.last_seq < excluded.last_seq`,
+        [
+          batches.map(({ orgId }) => orgId),
+          batches.map(({ streamId }) => streamId),
+          batches.map(({ chatId }) => chatId),
+          batches.map(({ events }) => events[0]?.seq ?? 0),
+          batches.map(({ events }) => events.at(-1)?.seq ?? 0),
+          batches.map(({ events }) => JSON.stringify(events)),
+        ],
+      );
+    },
+
+    /** What came after the cursors, in order; the first events of a stream may be older than its cursor. */
+    async listAfter(cursors: readonly StreamCursor[]): Promise<Map<string, NumberedEvent[]>> {
+      const { rows } = await db.raw<{ rows: { streamId: string; events: string }[] }>(
+        `select e.stream_id, e.events
+         from unnest(?::uuid[], ?::integer[]) as c (stream_id, after_seq)
+         join round_events e on e.stream_id = c.stream_id and e.last_seq > c.after_seq
+         order by e.stream_id, e.first_seq`,
+        [cursors.map(({ streamId }) => streamId), cursors.map(({ afterSeq }) => afterSeq)],
+      );
+      const found = new Map<string, NumberedEvent[]>();
+      for (const { streamId, events } of rows) {
+        found.set(streamId, [...(found.get(streamId) ?? []), ...(JSON.parse(events) as NumberedEvent[])]);
+      }
+      return found;
+    },
+
+    /** Those of answers that ended a while ago, or that are gone. */
+    async deleteOld(): Promise<void> {
+      await db.raw(
+        `delete from round_events e
+         where e.created_at < now() - make_interval(secs => :seconds) and not exists (
+           select from rounds r
+           where r.chat_id = e.chat_id and r.stream_id = e.stream_id
+             and (r.status = 'open' or r.finished_at > now() - make_interval(secs => :seconds))
+         )`,
+        { seconds: KEPT_SECONDS },
+      );
+    },
+  };
+}
+
+export type RoundEventsRepository = ReturnType<typeof createRoundEventsRepository>;

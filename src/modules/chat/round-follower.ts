@@ -1,0 +1,105 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { isLast, type NumberedEvent, type RoundKey } from './chat.model.ts';
+import type { RoundEventsRepository } from './round-events.repository.ts';
+import type { RoundsRepository } from './rounds.repository.ts';
+
+const lookEveryMs = 100;
+/** Whether a silent answer has ended is asked less often. */
+const looksToSilence = 10;
+/** After its end, for the last batch of its events to arrive. */
+const looksAfterEnd = 5;
+
+export type FollowedStream = RoundKey & { streamId: string };
+
+type Follower = {
+  stream: FollowedStream;
+  afterSeq: number;
+  inbox: NumberedEvent[];
+  silentLooks: number;
+  looksSinceEnd: number | null;
+  wake: () => void;
+};
+
+export type RoundFollower = ReturnType<typeof createRoundFollower>;
+
+/**
+ * Reads the events of answers wherever they are written: one question to the database, ten times a second, for all who
+ * follow one in this process.
+ */
+export function createRoundFollower(deps: {
+  events: Pick<RoundEventsRepository, 'listAfter'>;
+  rounds: Pick<RoundsRepository, 'listOpenStreams'>;
+  logger: Pick<Logger, 'warn'>;
+}) {
+  const { events: repository, rounds, logger } = deps;
+  const followers = new Set<Follower>();
+  let isLooking = false;
+
+  async function look(): Promise<void> {
+    const asked = [...followers];
+    const earliest = new Map<string, number>();
+    for (const { stream, afterSeq } of asked) {
+      earliest.set(stream.streamId, Math.min(afterSeq, earliest.get(stream.streamId) ?? afterSeq));
+    }
+    const found = await repository.listAfter(Array.from(earliest, ([streamId, afterSeq]) => ({ streamId, afterSeq })));
+    for (const follower of asked) {
+      const news = (found.get(follower.stream.streamId) ?? []).filter(({ seq }) => seq > follower.afterSeq);
+      const last = news.at(-1);
+      follower.silentLooks = last === undefined ? follower.silentLooks + 1 : 0;
+      if (follower.looksSinceEnd !== null) follower.looksSinceEnd += 1;
+      if (last === undefined) continue;
+      follower.afterSeq = last.seq;
+      follower.inbox.push(...news);
+    }
+    await lookForEnds(asked.filter(({ silentLooks }) => silentLooks % looksToSilence === 1));
+    for (const follower of asked) follower.wake();
+  }
+
+  async function lookForEnds(silent: readonly Follower[]): Promise<void> {
+    const unended = silent.filter(({ looksSinceEnd }) => looksSinceEnd === null);
+    if (unended.length === 0) return;
+    const open = await rounds.listOpenStreams(unended.map(({ stream }) => stream));
+    for (const follower of unended) if (!open.has(follower.stream.streamId)) follower.looksSinceEnd = 0;
+  }
+
+  async function lookOn(): Promise<void> {
+    isLooking = true;
+    while (followers.size > 0) {
+      await look().catch((error: unknown) => logger.warn({ err: error }, 'events of answers could not be read'));
+      await delay(lookEveryMs);
+    }
+    isLooking = false;
+  }
+
+  return {
+    /**
+     * The events after `afterSeq`, as they come. Ends after the last one of the answer, when `signal` is aborted, and
+     * without a last one when there is none to come: the answer is over and its events are gone, or its process is.
+     */
+    async *follow(stream: FollowedStream, afterSeq: number, signal: AbortSignal): AsyncGenerator<NumberedEvent> {
+      let news = Promise.withResolvers<void>();
+      const follower: Follower = {
+        ...{ stream, afterSeq, inbox: [], silentLooks: 0, looksSinceEnd: null },
+        wake: () => news.resolve(),
+      };
+      followers.add(follower);
+      signal.addEventListener('abort', follower.wake, { once: true });
+      if (!isLooking) void lookOn();
+      try {
+        while (!signal.aborted) {
+          await news.promise;
+          news = Promise.withResolvers<void>();
+          for (const event of follower.inbox.splice(0)) {
+            yield event;
+            if (isLast(event)) return;
+          }
+          if ((follower.looksSinceEnd ?? 0) > looksAfterEnd) return;
+        }
+      } finally {
+        followers.delete(follower);
+        signal.removeEventListener('abort', follower.wake);
+      }
+    },
+  };
+}

@@ -1,0 +1,76 @@
+import type { Actor } from '#src/domain/visibility.ts';
+import { appError } from '#src/errors.ts';
+import type { Db } from '#src/ports/database.ts';
+import { type Chat, type ChatAnswer, isLast, type NumberedEvent, type Round, seqBefore } from './chat.model.ts';
+import { createChatRepository } from './chat.repository.ts';
+import type { RoundFollower } from './round-follower.ts';
+import { createRoundsRepository } from './rounds.repository.ts';
+
+/** Where a reader was: the id of the last event that he got. */
+export type EventPosition = { round: number; seq: number };
+
+export type ReplayedRound = { round: number; events: AsyncIterable<NumberedEvent> };
+
+/** Gives the events of answers again, from any process, while they are written and for a minute after. */
+export function createRoundReplay(deps: {
+  db: Db;
+  follower: RoundFollower;
+  storedAnswer: (chat: Chat, round: Round) => Promise<ChatAnswer>;
+}) {
+  const { db, follower, storedAnswer } = deps;
+  const rounds = createRoundsRepository(db);
+
+  /** How a round ended whose events do not say so, or that is answered anew by now. */
+  async function endOf(chat: Chat, followed: Round, seq: number): Promise<NumberedEvent> {
+    const { chatId, round } = followed;
+    const now = await rounds.find({ chatId, round });
+    const isSame = now?.streamId === followed.streamId;
+    if (now?.status === 'complete' && isSame) {
+      return { seq: now.lastSeq ?? seq, event: 'done', answer: await storedAnswer(chat, now) };
+    }
+    const code = (isSame ? now?.errorCode : null) ?? 'interrupted';
+    return { seq: (isSame ? now?.lastSeq : null) ?? seq, event: 'error', code, detail: 'The answer was not finished.' };
+  }
+
+  async function* eventsAfter(
+    chat: Chat,
+    round: Round,
+    afterSeq: number,
+    signal: AbortSignal,
+  ): AsyncGenerator<NumberedEvent> {
+    const { chatId, streamId } = round;
+    let last = afterSeq;
+    const isOfThisAttempt = afterSeq === 0 || afterSeq > seqBefore(round.attempt);
+    if (streamId !== null && isOfThisAttempt) {
+      for await (const event of follower.follow({ chatId, round: round.round, streamId }, afterSeq, signal)) {
+        yield event;
+        last = event.seq;
+        if (isLast(event)) return;
+      }
+    }
+    if (!signal.aborted) yield endOf(chat, isOfThisAttempt ? round : { ...round, streamId: null }, last + 1);
+  }
+
+  /**
+   * What comes after `position`; of the newest round from its beginning on when that is null. Null when there is
+   * nothing to come: no message yet, or the last event is known.
+   */
+  return async (
+    actor: Actor,
+    chatId: string,
+    position: EventPosition | null,
+    signal: AbortSignal,
+  ): Promise<ReplayedRound | null> => {
+    const chat = await createChatRepository(db).findReadable(actor, chatId);
+    if (chat === undefined) throw appError('chat_not_found');
+    const round =
+      position === null ? await rounds.findNewest(chatId) : await rounds.find({ chatId, round: position.round });
+    if (round === undefined) {
+      if (position === null) return null;
+      throw appError('malformed_request', { detail: 'Last-Event-ID names no message of this chat.' });
+    }
+    const afterSeq = position?.seq ?? 0;
+    if (round.status !== 'open' && round.lastSeq !== null && afterSeq === round.lastSeq) return null;
+    return { round: round.round, events: eventsAfter(chat, round, afterSeq, signal) };
+  };
+}

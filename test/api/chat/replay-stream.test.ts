@@ -1,0 +1,168 @@
+import { expect } from 'chai';
+import { ask, openChatStream, publishAgent } from '#test/support/chat-fixtures.ts';
+import type { Member } from '#test/support/client.ts';
+import { collect } from '#test/support/collect.ts';
+import { readEvents, type StreamEvent } from '#test/support/event-stream.ts';
+import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
+import { until } from '#test/support/until.ts';
+
+describe('GET /chat/{chat_id}/stream', function () {
+  this.timeout(60_000);
+  let stack: ScriptedStack;
+  /** Another process of the API on the same database. */
+  let replica: Stack;
+  let ada: Member;
+  let agentId: string;
+
+  before(async () => {
+    stack = await scriptedStack();
+    replica = await startStack({ ...stack.settings, PORT: '0' }, { workers: false });
+    ada = await stack.signUp('Ada');
+    agentId = await publishAgent(ada);
+  });
+  after(() => replica.close());
+  beforeEach(() => stack.model.behave(() => ({ kind: 'answer', text: 'A loan is repaid month by month.' })));
+
+  const send = (body: object) =>
+    ada.raw('/chat/stream', {
+      method: 'POST',
+      body: JSON.stringify(body),
+      headers: { 'content-type': 'application/json' },
+    });
+  const replay = (chatId: string, lastEventId?: string) =>
+    ada.at(replica.baseUrl).raw(`/chat/${chatId}/stream`, {
+      headers: lastEventId === undefined ? {} : { 'last-event-id': lastEventId },
+    });
+  const kinds = (events: StreamEvent[]) => events.map(({ event }) => event);
+  const newChat = async () => (await ask(ada, { agent_id: agentId, message: 'How?' }, 201)).chat_id;
+  const roundOf = (chatId: string, round: number) => stack.container.db('rounds').where({ chatId, round }).first();
+
+  it('is where POST /chat/stream says, before its first event', async () => {
+    const chatId = await newChat();
+    const finish = Promise.withResolvers<void>();
+    stack.model.behave(() => ({ kind: 'answer', text: 'Slowly now.', until: finish.promise }));
+    const response = await send({ chat_id: chatId, message: 'And then?' });
+    expect(response.headers.get('content-location')).equal(`/chat/${chatId}/stream`);
+    finish.resolve();
+    await response.text();
+  });
+
+  it('200 with the very same events, from another process and while the answer is written', async () => {
+    const chatId = await newChat();
+    const finish = Promise.withResolvers<void>();
+    const text = Array.from({ length: 40 }, (_, index) => `word${index} "é" `);
+    stack.model.behave(() => ({ kind: 'answer', text, until: finish.promise }));
+    const response = await send({ chat_id: chatId, message: 'And then?' });
+    const second = await replay(chatId);
+    expect(second.status).equal(200);
+    finish.resolve();
+    const [sent, replayed] = await Promise.all([response.text(), second.text()]);
+    expect(sent).match(/event: done/);
+    expect(replayed).equal(sent);
+    // And once more, when it is over.
+    expect(await (await replay(chatId)).text()).equal(sent);
+  });
+
+  it('200 with what came after Last-Event-ID', async () => {
+    const chatId = await newChat();
+    const all = await collect(await openChatStream(ada, { chat_id: chatId, message: 'And then?' }));
+    const rest = await collect(readEvents(await replay(chatId, all[2]?.id)));
+    expect(rest).deep.equal(all.slice(3));
+  });
+
+  it('200 for an answer that nobody streamed, and for an older one', async () => {
+    const chatId = await newChat();
+    const newest = await collect(readEvents(await replay(chatId)));
+    expect(newest[0]?.id).equal('1:1');
+    await ask(ada, { chat_id: chatId, message: 'And then?' }, 200);
+    const older = await collect(readEvents(await replay(chatId, '1:1')));
+    expect(older).deep.equal(newest.slice(1));
+  });
+
+  it('204 for who knows the last event, so that browsers stop asking', async () => {
+    const chatId = await newChat();
+    const all = await collect(await openChatStream(ada, { chat_id: chatId, message: 'And then?' }));
+    expect((await replay(chatId, all.at(-1)?.id)).status).equal(204);
+  });
+
+  it('200 with the last event alone, once the others are forgotten', async () => {
+    const chatId = await newChat();
+    const all = await collect(await openChatStream(ada, { chat_id: chatId, message: 'And then?' }));
+    const { db, chat } = stack.container;
+    await until('its events are stored', () => db('round_events').where({ chatId, firstSeq: 1 }).first());
+    await db('round_events')
+      .where({ chatId })
+      .update({ createdAt: new Date(0) });
+    await chat.forgetEvents();
+    expect(await db('round_events').where({ chatId }), 'those of a moment ago stay').not.deep.equal([]);
+    await db('rounds')
+      .where({ chatId })
+      .update({ finishedAt: new Date(0) });
+    await chat.forgetEvents();
+    expect(await db('round_events').where({ chatId })).deep.equal([]);
+
+    const rest = await collect(readEvents(await replay(chatId)));
+    expect(rest).deep.equal([all.at(-1)]);
+    expect((await replay(chatId, all.at(-1)?.id)).status).equal(204);
+  });
+
+  it('200 with the error of an answer that broke off', async () => {
+    const chatId = await newChat();
+    stack.model.behave(() => ({ kind: 'break_off', text: 'A loan is' }));
+    const all = await collect(await openChatStream(ada, { chat_id: chatId, message: 'And then?' }));
+    expect(kinds(all)).deep.equal(['token', 'error']);
+    expect(await collect(readEvents(await replay(chatId)))).deep.equal(all);
+    expect((await replay(chatId, all.at(-1)?.id)).status).equal(204);
+  });
+
+  it('200 with one error for who was in an attempt of before, and the new answer for all others', async () => {
+    const chatId = await newChat();
+    stack.model.behave(() => ({ kind: 'break_off', text: 'A loan is' }));
+    const [first] = await collect(await openChatStream(ada, { chat_id: chatId, message: 'And then?' }));
+    stack.model.behave(() => ({ kind: 'answer', text: 'Another answer.' }));
+    const again = await collect(await openChatStream(ada, { chat_id: chatId, message: 'And then?' }));
+    const late = await collect(readEvents(await replay(chatId, first?.id)));
+    expect(kinds(late)).deep.equal(['error']);
+    expect(late[0]?.data).property('code', 'interrupted');
+    expect(await collect(readEvents(await replay(chatId)))).deep.equal(again);
+  });
+
+  it('200 with an error, once the process that wrote is gone', async () => {
+    const chatId = await newChat();
+    const finish = Promise.withResolvers<void>();
+    stack.model.behave(() => ({ kind: 'answer', text: ['Half an ', 'answer.'], until: finish.promise }));
+    const sent = await openChatStream(ada, { chat_id: chatId, message: 'And then?' });
+    await sent.next();
+    const { db } = stack.container;
+    await until('the first words are stored', () =>
+      db('round_events').where({ chatId }).whereRaw(`events like '%Half%'`).first(),
+    );
+    const following = collect(readEvents(await replay(chatId)));
+    await db('rounds')
+      .where({ chatId, round: 2 })
+      .update({ leaseOwner: crypto.randomUUID(), leaseExpiresAt: new Date(0) });
+    await until('the sweeper has ended it', async () => (await roundOf(chatId, 2)).status === 'error');
+    const events = await following;
+    expect(kinds(events)).deep.equal(['token', 'error']);
+    expect(events.at(-1)).deep.include({ id: '2:2' });
+    expect(events.at(-1)?.data).property('code', 'interrupted');
+    finish.resolve();
+    await collect(sent);
+  });
+
+  for (const id of ['x', '1', '1:2:3', '0:1', '99:1', '-1:1']) {
+    it(`400 for the Last-Event-ID ${id}`, async () => {
+      const { body } = await ada.get(`/chat/${await newChat()}/stream`, 400, { 'last-event-id': id });
+      expect(body).property('code', 'malformed_request');
+    });
+  }
+
+  it('401 without a token', async () => {
+    await stack.anonymous.get(`/chat/${crypto.randomUUID()}/stream`, 401);
+  });
+
+  it('404 for who may not read the chat', async () => {
+    await (await stack.signUp('Eve')).get(`/chat/${await newChat()}/stream`, 404);
+  });
+});
