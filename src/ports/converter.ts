@@ -23,6 +23,8 @@ export type Converter = {
     path: string;
     fileName: string;
     format: SourceFormat;
+    /** Of text, as whoever gave the file has named it: believed unless the bytes prove another one. */
+    encoding?: string | undefined;
     signal: AbortSignal;
     onProgress?: (note: string) => void;
   }): Promise<ConvertedDocument>;

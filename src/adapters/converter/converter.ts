@@ -15,7 +15,7 @@ import type { DocumentParser, ParsedDocument } from './parsed-document.ts';
 import { runParserProcess } from './parser-process.ts';
 
 /** Part of the key of stored conversions: raise it with every change that could give a file another body. */
-const version = '2';
+const version = '3';
 
 const childScript = join(import.meta.dirname, 'parser-child.ts');
 const projectFolder = join(import.meta.dirname, '../../..');
@@ -73,6 +73,7 @@ export function createConverter(deps: {
         path,
         source.fileName,
         JSON.stringify(limits),
+        ...(source.encoding === undefined ? [] : [source.encoding]),
       ],
       workingDirectory,
       limits,
@@ -95,7 +96,7 @@ export function createConverter(deps: {
     const { size } = await stat(source.path);
     const parser = size <= limits.inProcessBytes ? inProcessParsers[source.format] : undefined;
     if (!parser) return { ...(await gate(() => parseInChild(source))), pageMap: null };
-    const { body, title } = await parser({ bytes: await readFile(source.path), fileName: source.fileName });
+    const { body, title } = await parser({ ...source, bytes: await readFile(source.path) });
     return { body: cleanMarkdown(body), title, pageMap: null };
   }
 

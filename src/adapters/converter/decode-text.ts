@@ -13,8 +13,8 @@ const byteOrderMarks: { mark: number[]; encoding: string }[] = [
 ];
 
 /**
- * Decodes text of an unknown encoding: byte order mark, UTF-16 without one, strict UTF-8, the encoding that the
- * document itself names, the detector's guess, and at last windows-1252, which reads anything.
+ * Decodes text of an unknown encoding: byte order mark, UTF-16 without one, strict UTF-8, the encoding that its server
+ * or the document itself names, the detector's guess, and at last windows-1252, which reads anything.
  */
 export function decodeText(bytes: Buffer, namedEncoding?: string): string {
   const unicode = unicodeEncoding(bytes);
@@ -23,8 +23,17 @@ export function decodeText(bytes: Buffer, namedEncoding?: string): string {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
     const guess = jschardet.detect(bytes.subarray(0, detectionSampleBytes)).encoding;
-    const encoding = [namedEncoding, guess].find((name) => name && iconv.encodingExists(name));
+    const encoding = [namedEncoding && meant(namedEncoding), guess].find((name) => name && iconv.encodingExists(name));
     return iconv.decode(bytes, encoding ?? 'windows-1252');
+  }
+}
+
+/** Pages say Latin-1 and mean windows-1252: names are read as browsers read them. */
+function meant(name: string): string {
+  try {
+    return new TextDecoder(name).encoding;
+  } catch {
+    return name;
   }
 }
 
@@ -46,4 +55,12 @@ function unmarkedUtf16(sample: Buffer): string | null {
   }
   if (odd > pairs * 0.7 && even === 0) return 'utf-16le';
   return even > pairs * 0.7 && odd === 0 ? 'utf-16be' : null;
+}
+
+/** The encoding that a page names in its head, or an XML file in its first line. */
+export function htmlEncoding(bytes: Buffer): string | undefined {
+  const head = bytes.toString('latin1', 0, 2_048);
+  const named =
+    /<meta[^>]+charset\s*=\s*["']?([\w-]+)/i.exec(head) ?? /^<\?xml[^>]+encoding\s*=\s*["']([\w-]+)/i.exec(head);
+  return named?.[1];
 }

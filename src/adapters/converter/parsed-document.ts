@@ -7,4 +7,9 @@ export type ParsedDocument = {
 };
 
 /** One format. It runs in a process of its own unless the converter says why not, and throws AppErrors. */
-export type DocumentParser = (source: { bytes: Buffer; fileName: string }) => Promise<ParsedDocument> | ParsedDocument;
+export type DocumentParser = (source: {
+  bytes: Buffer;
+  fileName: string;
+  /** Of text, as whoever gave the file has named it. */
+  encoding?: string | undefined;
+}) => Promise<ParsedDocument> | ParsedDocument;

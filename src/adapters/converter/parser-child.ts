@@ -1,5 +1,5 @@
 /**
- * The process in which formats are parsed: `node parser-child.ts FORMAT FILE FILE_NAME LIMITS_AS_JSON`.
+ * The process in which formats are parsed: `node parser-child.ts FORMAT FILE FILE_NAME LIMITS_AS_JSON [ENCODING]`.
  * Writes a line `{"ready":true}` when everything is loaded, then one with the result or with an error code.
  */
 import { readFile, stat } from 'node:fs/promises';
@@ -20,7 +20,7 @@ const parsers: Record<string, () => Promise<DocumentParser>> = {
   docx: async () => (await import('./formats/docx.ts')).parseDocx,
 };
 
-const [format = '', path = '', fileName = '', limitsText = '{}'] = process.argv.slice(2);
+const [format = '', path = '', fileName = '', limitsText = '{}', encoding] = process.argv.slice(2);
 const limits: ConversionLimits = JSON.parse(limitsText);
 const parse = await parsers[format]?.();
 if (!parse) throw new Error(`No parser for ${format}`);
@@ -29,7 +29,7 @@ try {
   const { size } = await stat(path);
   if (size > limits.sourceBytes) throw appError('too_large', { detail: 'The file is larger than this format may be.' });
   if (format === 'docx') await checkZip(path, limits);
-  const { body, title } = await parse({ bytes: await readFile(path), fileName });
+  const { body, title } = await parse({ bytes: await readFile(path), fileName, encoding });
   say({ body: cleanMarkdown(body), title });
 } catch (error) {
   const known = error instanceof AppError ? error : null;

@@ -13,6 +13,7 @@ import type {
 } from '#src/contracts/ingestion.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { indexedText } from '#src/domain/chunk-document.ts';
+import { charsetOf } from '#src/domain/media-type.ts';
 import { appError } from '#src/errors.ts';
 import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -178,14 +179,18 @@ export function createIngestionService(deps: {
 
     /** Makes the Markdown body, or finds that the organization has converted this content before. */
     async convert(of: IngestDocumentInput, { signal, report }: Step): Promise<ConvertResult> {
-      const { blobKey, fileName, contentSha256, sourceFormat: format, ragConfig } = await enter(of, 'convert');
+      const { blobKey, fileName, mediaType, contentSha256, ...target } = await enter(of, 'convert');
+      const { sourceFormat: format, ragConfig } = target;
       if (format === null) throw appError('internal_error', { detail: 'The format of the document is not known yet.' });
-      const key = { orgId: of.orgId, contentSha256, converterVersion: converter.version, sourceFormat: format };
+      const encoding = charsetOf(mediaType ?? '');
+      // The same bytes are another text in another encoding.
+      const converterVersion = encoding === undefined ? converter.version : `${converter.version} ${encoding}`;
+      const key = { orgId: of.orgId, contentSha256, converterVersion, sourceFormat: format };
 
       const known = await repository.findConversion(key);
       if (known === undefined) {
         const { body, title, pageMap, pageCount } = await blobs.withLocalFile(blobKey, (path) =>
-          converter.convert({ path, fileName, format, signal, onProgress: report }),
+          converter.convert({ path, fileName, format, encoding, signal, onProgress: report }),
         );
         if (body.trim() === '') throw appError('empty_document');
         signal.throwIfAborted();

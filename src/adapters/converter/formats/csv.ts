@@ -7,8 +7,8 @@ const sampleLength = 16_384;
 const sampleLines = 5;
 
 /** Comma, semicolon, tab or bar separated values; the first row names the columns. */
-export const parseCsv: DocumentParser = ({ bytes }) => {
-  const text = decodeText(bytes);
+export const parseCsv: DocumentParser = ({ bytes, encoding }) => {
+  const text = decodeText(bytes, encoding);
   const [header = [], ...rows] = readRows(text, likeliestDelimiter(text));
   return { body: renderTable(header, rows), title: null };
 };

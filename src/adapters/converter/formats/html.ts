@@ -1,7 +1,7 @@
 import { Readability } from '@mozilla/readability';
 import { DOMParser } from 'linkedom';
 import { appError } from '#src/errors.ts';
-import { decodeText } from '../decode-text.ts';
+import { decodeText, htmlEncoding } from '../decode-text.ts';
 import { htmlToMarkdown } from '../html-to-markdown.ts';
 import type { DocumentParser } from '../parsed-document.ts';
 
@@ -14,8 +14,8 @@ const selfClosing =
   /^(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr|p|li|d[td]|t[dhr]|tbody|thead|tfoot|option|optgroup)$/;
 
 /** The main part of a page without its menus and banners, or the whole page when there is no clear main part. */
-export const parseHtml: DocumentParser = ({ bytes }) => {
-  const html = decodeText(bytes, namedEncoding(bytes));
+export const parseHtml: DocumentParser = ({ bytes, encoding }) => {
+  const html = decodeText(bytes, encoding ?? htmlEncoding(bytes));
   checkNesting(html);
   const document = new DOMParser().parseFromString(html, 'text/html');
   // Not `document.title`: asking for it rearranges a page whose head is missing.
@@ -43,9 +43,4 @@ function checkNesting(html: string): void {
 
 function textLength(text: string | null | undefined): number {
   return text?.replace(/\s+/g, '').length ?? 0;
-}
-
-function namedEncoding(bytes: Buffer): string | undefined {
-  const head = bytes.toString('latin1', 0, 2_048);
-  return /<meta[^>]+charset\s*=\s*["']?([\w-]+)/i.exec(head)?.[1];
 }

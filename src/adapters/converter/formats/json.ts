@@ -12,8 +12,8 @@ const notebook = z.object({
 });
 
 /** Notebooks as their text and code, lists of flat records as a table, everything else as a nested list. */
-export const parseJson: DocumentParser = ({ bytes, fileName }) => {
-  const text = decodeText(bytes);
+export const parseJson: DocumentParser = ({ bytes, fileName, encoding }) => {
+  const text = decodeText(bytes, encoding);
   const value = tryParse(text);
   // What only claims to be JSON still has words to find.
   if (value === undefined) return { body: text, title: null };

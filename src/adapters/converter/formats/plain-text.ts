@@ -3,11 +3,14 @@ import { decodeText } from '../decode-text.ts';
 import type { DocumentParser } from '../parsed-document.ts';
 
 /** Text and Markdown are their own body. */
-export const parsePlainText: DocumentParser = ({ bytes }) => ({ body: decodeText(bytes), title: null });
+export const parsePlainText: DocumentParser = ({ bytes, encoding }) => ({
+  body: decodeText(bytes, encoding),
+  title: null,
+});
 
 /** Code goes into a fence, so that its comments are not read as headings. */
-export const parseCode: DocumentParser = ({ bytes, fileName }) => {
-  const code = decodeText(bytes);
+export const parseCode: DocumentParser = ({ bytes, fileName, encoding }) => {
+  const code = decodeText(bytes, encoding);
   return { body: fenced(code, codeLanguage(fileName)), title: null };
 };
 
