@@ -1,0 +1,172 @@
+import { expect } from 'chai';
+import { documentLinksSchema } from '#src/modules/documents/document-links.schema.ts';
+import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import type { Member } from '#test/support/client.ts';
+import { createTeam, signUpColleague } from '#test/support/colleague.ts';
+import { makeFolder, rootOf, uploadInto } from '#test/support/folders.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
+
+describe('the folders of a document', () => {
+  let own: Stack;
+  let ada: Member;
+  let grace: Member;
+  let personal: string;
+  let shared: string;
+  let documentId: string;
+  before(async () => {
+    own = await startStack({}, { workers: false });
+  });
+  after(() => own.close());
+  beforeEach(async () => {
+    ada = await own.signUp();
+    grace = await signUpColleague(own, ada);
+    personal = await rootOf(ada, 'personal_root');
+    shared = await rootOf(ada, 'org_root');
+    documentId = await uploadInto(ada, personal);
+  });
+
+  const foldersOf = (body: unknown) => documentLinksSchema.parse(body).links.map(({ folder_id }) => folder_id);
+  const list = async (member = ada) => foldersOf((await member.get(`/documents/${documentId}/links`, 200)).body);
+  const link = async (folder_id: string, fields = {}, member = ada) =>
+    foldersOf((await member.post(`/documents/${documentId}/links`, { folder_id, ...fields }, 201)).body);
+  const addressOf = (folderId: string) => `/documents/${documentId}/links/${folderId}`;
+
+  describe('GET /documents/{document_id}/links', () => {
+    it('200: those that the caller may read, with their names', async () => {
+      const folder = await makeFolder(ada, shared, 'Loans');
+      await link(folder.id);
+      const { body } = await grace.get(`/documents/${documentId}/links`, 200);
+      expect(body).deep.equal({ document_id: documentId, links: [{ folder_id: folder.id, folder_name: 'Loans' }] });
+      expect(await list()).deep.equal([personal, folder.id]);
+    });
+
+    it('401: without a token', async () => {
+      await own.anonymous.get(`/documents/${documentId}/links`, 401);
+    });
+
+    it('404: for a document of somebody else', async () => {
+      const eve = await own.signUp('Eve');
+      for (const member of [grace, eve]) await member.get(`/documents/${documentId}/links`, 404);
+      await ada.get('/documents/x/links', 404);
+    });
+  });
+
+  describe('POST /documents/{document_id}/links', () => {
+    it('201: it is in both folders, and those read it who read either', async () => {
+      const before = fullDocumentSchema.parse((await ada.get(`/documents/${documentId}`, 200)).body);
+      expect(await link(shared)).deep.equal([personal, shared]);
+      const seen = fullDocumentSchema.parse((await grace.get(`/documents/${documentId}`, 200)).body);
+      expect(seen).include({ updated_at: before.updated_at, updated_by: ada.userId });
+      expect(seen.folder_ids).deep.equal([shared]);
+    });
+
+    it('201: a second time changes nothing, with an Idempotency-Key or without', async () => {
+      const headers = { 'idempotency-key': crypto.randomUUID() };
+      const body = { folder_id: shared };
+      const first = await ada.post(`/documents/${documentId}/links`, body, 201, headers);
+      expect((await ada.post(`/documents/${documentId}/links`, body, 201, headers)).body).deep.equal(first.body);
+      expect(await link(shared)).deep.equal([personal, shared]);
+    });
+
+    it('201: with promote it leaves the folders that the caller may write to', async () => {
+      const folder = await makeFolder(ada, personal);
+      await link(shared);
+      expect(await link(folder.id, { promote: true })).deep.equal([folder.id]);
+      await grace.get(`/documents/${documentId}`, 404);
+      expect(await link(folder.id, { promote: true })).deep.equal([folder.id]);
+    });
+
+    it('201: with promote it stays in a folder that the caller may only read, or does not see', async () => {
+      documentId = await uploadInto(grace, await rootOf(grace, 'personal_root'));
+      // As a team admin would share what its owner has brought.
+      await own.container
+        .db('folderLinks')
+        .insert({ orgId: ada.orgId, folderId: shared, documentId, createdBy: ada.userId });
+      await own.container
+        .db('documents')
+        .where({ id: documentId })
+        .update({ acl: [`user:${grace.userId}`, `org:${ada.orgId}`] });
+      await link(personal);
+      const target = (await makeFolder(grace, await rootOf(grace, 'personal_root'))).id;
+      expect(await link(target, { promote: true }, grace)).have.members([shared, target]);
+      expect(await list()).have.members([shared, personal]);
+    });
+
+    it('401: without a token', async () => {
+      await own.anonymous.post(`/documents/${documentId}/links`, { folder_id: shared }, 401);
+    });
+
+    it('403: for who may only read the document, or the folder', async () => {
+      await link(shared);
+      const ofGrace = await rootOf(grace, 'personal_root');
+      await grace.post(`/documents/${documentId}/links`, { folder_id: ofGrace }, 403);
+      documentId = await uploadInto(grace, ofGrace);
+      await grace.post(`/documents/${documentId}/links`, { folder_id: shared }, 403);
+    });
+
+    it('404: for a document or a folder of others', async () => {
+      const eve = await own.signUp('Eve');
+      await eve.post(`/documents/${documentId}/links`, { folder_id: await rootOf(eve, 'personal_root') }, 404);
+      const strange = [await rootOf(eve, 'org_root'), await rootOf(grace, 'personal_root'), crypto.randomUUID()];
+      for (const folder_id of strange) {
+        const { body } = await ada.post(`/documents/${documentId}/links`, { folder_id }, 404);
+        expect(body).include({ code: 'folder_not_found' });
+      }
+    });
+
+    it('422: without a folder, and for what is not known', async () => {
+      for (const fields of [
+        {},
+        { folder_id: 'x' },
+        { folder_id: shared, promote: 'yes' },
+        { folder_id: shared, to: 1 },
+      ]) {
+        await ada.post(`/documents/${documentId}/links`, fields, 422);
+      }
+    });
+  });
+
+  describe('DELETE /documents/{document_id}/links/{folder_id}', () => {
+    it('204: it is in the others only, and loses the keys of this one', async () => {
+      await link(shared);
+      await ada.delete(addressOf(shared), 204);
+      expect(await list()).deep.equal([personal]);
+      await grace.get(`/documents/${documentId}`, 404);
+    });
+
+    it('204: for who may write the folder, and not the document', async () => {
+      const teamId = await createTeam(ada, []);
+      await ada.put(`/entity/teams/${teamId}/members/${grace.userId}`, { is_team_admin: true }, 200);
+      const teamRoot = await rootOf(grace, 'team_root');
+      await link(shared);
+      await link(teamRoot);
+      await grace.delete(addressOf(shared), 403);
+      await grace.delete(addressOf(teamRoot), 204);
+      expect(await list()).deep.equal([personal, shared]);
+    });
+
+    it('401: without a token', async () => {
+      await own.anonymous.delete(addressOf(personal), 401);
+    });
+
+    it('403: for who may only read both', async () => {
+      await link(shared);
+      await grace.delete(addressOf(shared), 403);
+    });
+
+    it('404: for a document of others, and a folder that it is not in', async () => {
+      await grace.delete(addressOf(personal), 404);
+      for (const folderId of [shared, crypto.randomUUID(), 'x']) {
+        expect((await ada.delete(addressOf(folderId), 404)).body).include({ code: 'folder_not_found' });
+      }
+    });
+
+    it('409: the last one stays', async () => {
+      expect((await ada.delete(addressOf(personal), 409)).body).include({ code: 'last_link' });
+      await link(shared);
+      const answers = await Promise.all([personal, shared].map((id) => ada.raw(addressOf(id), { method: 'DELETE' })));
+      expect(answers.map(({ status }) => status).sort()).deep.equal([204, 409]);
+      expect(await list()).length(1);
+    });
+  });
+});

@@ -1,0 +1,93 @@
+import { expect } from 'chai';
+import type { Db } from '#src/ports/database.ts';
+import type { Member } from '#test/support/client.ts';
+import { makeFolder, rootOf, treesOf } from '#test/support/folders.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
+
+const ROUNDS = 8;
+
+describe('changes of folders at once', function () {
+  this.timeout(120_000);
+  let own: Stack;
+  let db: Db;
+  let ada: Member;
+  let personal: string;
+  let shared: string;
+  before(async () => {
+    own = await startStack({}, { workers: false });
+    db = own.container.db;
+    ada = await own.signUp();
+    personal = await rootOf(ada, 'personal_root');
+    shared = await rootOf(ada, 'org_root');
+  });
+  after(() => own.close());
+
+  const json = { 'content-type': 'application/json' };
+  const move = (id: string, parent_id: string) =>
+    ada.raw(`/folders/${id}`, { method: 'PATCH', headers: json, body: JSON.stringify({ parent_id }) });
+  const paste = (target_folder_id: string) =>
+    ada.raw('/documents/paste', {
+      method: 'POST',
+      headers: json,
+      body: JSON.stringify({ name: 'Note', content: 'Some words.', source_format: 'text', target_folder_id }),
+    });
+  const sorted = (answers: Response[]) => answers.map(({ status }) => status).sort();
+
+  it('16 moves that would be a circle together leave a tree', async () => {
+    const ring = await Promise.all(Array.from({ length: 16 }, () => makeFolder(ada, personal)));
+    const answers = await Promise.all(ring.map(({ id }, index) => move(id, ring[(index + 1) % 16]?.id ?? '')));
+    // Only the one that would have closed the circle.
+    expect(sorted(answers)).deep.equal([...Array(15).fill(200), 409]);
+    const names = JSON.stringify(await treesOf(ada));
+    for (const { id } of ring) expect(names).contain(id);
+  });
+
+  it('what is put into a folder on its way to another root has the keys of where it ends', async () => {
+    const { id: folderId } = await makeFolder(ada, personal);
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const place = round % 2 === 0 ? shared : personal;
+      const answers = await Promise.all([paste(folderId), move(folderId, place), paste(folderId)]);
+      expect(sorted(answers)).deep.equal([200, 201, 201]);
+    }
+    const folder = await db('folders').where({ id: folderId }).first('acl');
+    const documents = await db('documents').whereIn('id', db('folderLinks').where({ folderId }).select('documentId'));
+    expect(documents).length(ROUNDS * 2);
+    for (const { acl } of documents) expect(acl).to.have.members([...new Set([`user:${ada.userId}`, ...folder.acl])]);
+  });
+
+  it('what is put into a folder that is being deleted is refused, or goes with it', async () => {
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const { id } = await makeFolder(ada, personal);
+      const remove = ada.raw(`/folders/${id}?cascade=true`, { method: 'DELETE' });
+      const [first, removed, second] = await Promise.all([paste(id), remove, paste(id)]);
+      expect(removed.status).equal(204);
+      for (const answer of [first, second]) {
+        const body = Object(await answer.json());
+        if (answer.status === 404) expect(body.code).oneOf(['folder_not_found', 'document_not_found']);
+        else await ada.get(`/documents/${body.id}`, 404);
+      }
+    }
+    const { rows } = await db.raw(
+      `select id from documents d where deleted_at is null and not exists (select from folder_links l where l.document_id = d.id)`,
+    );
+    expect(rows).deep.equal([]);
+  });
+
+  it('a document that is moved and linked while its folders change has the keys of where it is', async () => {
+    const [one, two] = [await makeFolder(ada, personal), await makeFolder(ada, shared)];
+    const { id } = Object(await (await paste(one.id)).json());
+    const link = () =>
+      ada.raw(`/documents/${id}/links`, { method: 'POST', headers: json, body: JSON.stringify({ folder_id: two.id }) });
+    const unlink = () => ada.raw(`/documents/${id}/links/${two.id}`, { method: 'DELETE' });
+    const moveDocument = (target_folder_id: string) =>
+      ada.raw(`/documents/${id}`, { method: 'PATCH', headers: json, body: JSON.stringify({ target_folder_id }) });
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const [here, there] = round % 2 === 0 ? [shared, personal] : [personal, shared];
+      const asked = [move(one.id, here), link(), move(two.id, there), moveDocument(one.id), unlink(), link()];
+      for (const { status } of await Promise.all(asked)) expect(status).oneOf([200, 201, 204, 404, 409]);
+      const { acl } = await db('documents').where({ id }).first('acl');
+      const folders = await db('folders').whereIn('id', db('folderLinks').where({ documentId: id }).select('folderId'));
+      expect(acl).to.have.members([...new Set([`user:${ada.userId}`, ...folders.flatMap((folder) => folder.acl)])]);
+    }
+  });
+});

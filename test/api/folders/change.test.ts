@@ -1,0 +1,186 @@
+import { expect } from 'chai';
+import { type FolderDto, type FolderTreeNodeDto, folderSchema } from '#src/modules/folders/folders.schema.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { Member } from '#test/support/client.ts';
+import { createTeam, signUpColleague } from '#test/support/colleague.ts';
+import { makeFolder, rootOf, treesOf, uploadInto } from '#test/support/folders.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
+
+describe('PATCH /folders/{folder_id}', () => {
+  let own: Stack;
+  let db: Db;
+  let ada: Member;
+  let personal: string;
+  let shared: string;
+  before(async () => {
+    // Without workers, so that what has to be told to the vector store stays to be told.
+    own = await startStack({}, { workers: false });
+    db = own.container.db;
+  });
+  after(() => own.close());
+  beforeEach(async () => {
+    ada = await own.signUp();
+    personal = await rootOf(ada, 'personal_root');
+    shared = await rootOf(ada, 'org_root');
+  });
+
+  const change = async (id: string, fields: object, headers = {}): Promise<FolderDto> =>
+    folderSchema.parse((await ada.patch(`/folders/${id}`, fields, 200, headers)).body);
+  const refuse = async (id: string, fields: object, code: string, status = 409) =>
+    expect((await ada.patch(`/folders/${id}`, fields, status)).body).include({ code });
+  const documentOf = (id: string) => db('documents').where({ id }).first();
+
+  it('200: renames, and only in the case of its letters, too', async () => {
+    const folder = await makeFolder(ada, personal, 'Loans');
+    const renamed = await change(folder.id, { name: 'LOANS' });
+    expect(renamed).deep.equal({ ...folder, name: 'LOANS', updated_at: renamed.updated_at });
+    expect(Date.parse(renamed.updated_at)).above(Date.parse(folder.updated_at));
+    expect(await change(folder.id, { name: 'LOANS', parent_id: personal })).deep.equal(renamed);
+  });
+
+  it('200: moves with what is in it, and renames on the way', async () => {
+    const [from, to] = [await makeFolder(ada, personal, 'From'), await makeFolder(ada, personal, 'To')];
+    const folder = await makeFolder(ada, from.id, 'Loans');
+    await makeFolder(ada, from.id, 'Fees');
+    await makeFolder(ada, to.id, 'Loans');
+    const documentId = await uploadInto(ada, folder.id);
+    expect(await change(folder.id, { parent_id: to.id, name: 'Fees' })).include({ name: 'Fees' });
+    const moved = (await treesOf(ada))
+      .flatMap(function all(node: FolderTreeNodeDto): FolderTreeNodeDto[] {
+        return [node, ...node.folders.flatMap(all)];
+      })
+      .find(({ id }) => id === to.id);
+    expect(moved?.folders.map(({ name }) => name)).deep.equal(['Fees', 'Loans']);
+    expect(moved?.folders[0]?.documents).deep.equal([{ id: documentId, name: 'note.txt' }]);
+  });
+
+  it('200: what comes to another root is read by those who read that one, with its documents and their jobs', async () => {
+    const grace = await signUpColleague(own, ada);
+    const teamId = await createTeam(ada, [grace]);
+    const teamRoot = await rootOf(ada, 'team_root');
+    const folder = await makeFolder(ada, personal);
+    const inside = await makeFolder(ada, folder.id);
+    const [above, below] = [await uploadInto(ada, folder.id), await uploadInto(ada, inside.id)];
+    await ada.post(`/rag/ingest/${below}`, {}, 200);
+    await db('documents').where({ id: above }).update({ activeGeneration: 1 });
+    await grace.get(`/folders/${inside.id}`, 404);
+
+    expect(await change(folder.id, { parent_id: teamRoot })).include({ visibility: 'team_level' });
+    expect((await grace.get(`/folders/${inside.id}/info`, 200)).body).include({ visibility: 'team_level' });
+    for (const id of [above, below]) {
+      await grace.get(`/documents/${id}`, 200);
+      expect((await documentOf(id)).acl).deep.equal([`user:${ada.userId}`, `team:${teamId}`]);
+    }
+    await grace.get(`/jobs/ingest-${below}-1`, 200);
+    expect((await documentOf(above)).pointsOutdatedAt).instanceOf(Date);
+    expect((await documentOf(below)).pointsOutdatedAt).equal(null);
+
+    await change(folder.id, { parent_id: personal });
+    await grace.get(`/folders/${inside.id}`, 404);
+    await grace.get(`/documents/${above}`, 404);
+    await grace.get(`/jobs/ingest-${below}-1`, 404);
+  });
+
+  it('200: a document that is also elsewhere keeps the keys of there', async () => {
+    const grace = await signUpColleague(own, ada);
+    const [folder, other] = [await makeFolder(ada, shared), await makeFolder(ada, shared)];
+    const documentId = await uploadInto(ada, folder.id);
+    await ada.post(`/documents/${documentId}/links`, { folder_id: other.id }, 201);
+    await change(folder.id, { parent_id: personal });
+    await grace.get(`/documents/${documentId}`, 200);
+    await change(other.id, { parent_id: personal });
+    await grace.get(`/documents/${documentId}`, 404);
+  });
+
+  it('200, 412: of two who change what they have read one comes too late', async () => {
+    const folder = await makeFolder(ada, personal);
+    const etag = (await ada.get(`/folders/${folder.id}/info`, 200)).headers.get('etag') ?? '';
+    await change(folder.id, { name: 'First' }, { 'if-match': etag });
+    const { body } = await ada.patch(`/folders/${folder.id}`, { name: 'Second' }, 412, { 'if-match': etag });
+    expect(body).include({ code: 'precondition_failed' });
+  });
+
+  it('401: without a token', async () => {
+    await own.anonymous.patch(`/folders/${personal}`, { name: 'x' }, 401);
+  });
+
+  it('403: for who may only read the folder, or its new place', async () => {
+    const grace = await signUpColleague(own, ada);
+    const folder = await makeFolder(ada, shared);
+    await grace.patch(`/folders/${folder.id}`, { name: 'Mine' }, 403);
+    const ofGrace = await makeFolder(grace, await rootOf(grace, 'personal_root'));
+    await grace.patch(`/folders/${ofGrace.id}`, { parent_id: folder.id }, 403);
+  });
+
+  it('404: for a folder or a place of others, and for what is no id', async () => {
+    const [eve, grace] = [await own.signUp('Eve'), await signUpColleague(own, ada)];
+    const folder = await makeFolder(ada, personal);
+    await eve.patch(`/folders/${folder.id}`, { name: 'Mine' }, 404);
+    await grace.patch(`/folders/${folder.id}`, { name: 'Mine' }, 404);
+    for (const id of ['..%2f', 'root', crypto.randomUUID()]) await refuse(id, { name: 'x' }, 'folder_not_found', 404);
+    const strange = [await rootOf(eve, 'org_root'), await rootOf(grace, 'personal_root'), crypto.randomUUID()];
+    for (const parent_id of strange) await refuse(folder.id, { parent_id }, 'folder_not_found', 404);
+  });
+
+  it('409: root folders stay as they are', async () => {
+    for (const root of [personal, shared]) await refuse(root, { name: 'Mine' }, 'system_folder');
+    await refuse(personal, { parent_id: shared }, 'system_folder');
+  });
+
+  it('409: with the name of a folder there, and nothing has changed', async () => {
+    const [loans, fees] = [await makeFolder(ada, personal, 'Loans'), await makeFolder(ada, personal, 'Fees')];
+    await refuse(fees.id, { name: 'lOANS' }, 'name_taken');
+    const inside = await makeFolder(ada, loans.id, 'fees');
+    await refuse(inside.id, { parent_id: personal }, 'name_taken');
+    expect((await ada.get(`/folders/${inside.id}/info`, 200)).body).deep.equal(inside);
+  });
+
+  it('409: below itself', async () => {
+    const folder = await makeFolder(ada, personal);
+    const inside = await makeFolder(ada, (await makeFolder(ada, folder.id)).id);
+    for (const parent_id of [folder.id, inside.id]) await refuse(folder.id, { parent_id }, 'folder_cycle');
+  });
+
+  it('409: below the 32nd level', async () => {
+    const folder = await makeFolder(ada, personal);
+    await makeFolder(ada, folder.id);
+    let parent = personal;
+    for (let level = 2; level <= 31; level += 1) parent = (await makeFolder(ada, parent)).id;
+    await refuse(folder.id, { parent_id: parent }, 'folder_too_deep');
+  });
+
+  it('422: without a change, or with one that cannot be', async () => {
+    const folder = await makeFolder(ada, personal);
+    const bad = [{}, { name: '' }, { name: 'a/b' }, { name: '..' }, { name: 'x'.repeat(256) }, { name: null }];
+    for (const fields of [...bad, { parent_id: null }, { parent_id: 'x' }, { visibility: 'org_level' }]) {
+      await refuse(folder.id, fields, 'validation_failed', 422);
+    }
+  });
+
+  it('200: a folder of 10,000 documents', async () => {
+    const folder = await makeFolder(ada, personal);
+    const documentId = await uploadInto(ada, folder.id);
+    await copyDocument(documentId, 9_999);
+    await change(folder.id, { parent_id: shared });
+    const [{ count } = { count: 0 }] = await db('documents')
+      .where({ orgId: ada.orgId })
+      .whereRaw('acl @> array[?]', [`org:${ada.orgId}`])
+      .count<{ count: number }[]>();
+    expect(count).equal(10_000);
+  });
+
+  /** Into the same folders. */
+  async function copyDocument(id: string, times: number): Promise<void> {
+    await db.raw(
+      `with copies as (
+         insert into documents (id, org_id, name, file_name, size_bytes, content_sha256, blob_key, rag_config, acl, created_by, updated_by)
+         select gen_random_uuid(), org_id, name || n, file_name, size_bytes, content_sha256, blob_key, rag_config, acl, created_by, updated_by
+         from documents cross join generate_series(1, ?::integer) n where id = ?
+         returning id, org_id, created_by
+       )
+       insert into folder_links (org_id, folder_id, document_id, created_by)
+       select c.org_id, l.folder_id, c.id, c.created_by from copies c cross join folder_links l where l.document_id = ?`,
+      [times, id, id],
+    );
+  }
+});

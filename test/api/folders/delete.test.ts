@@ -1,0 +1,128 @@
+import { expect } from 'chai';
+import type { Db } from '#src/ports/database.ts';
+import type { Member } from '#test/support/client.ts';
+import { createTeam, signUpColleague } from '#test/support/colleague.ts';
+import { makeFolder, rootOf, treesOf, uploadInto } from '#test/support/folders.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
+import { untilJob } from '#test/support/until-job.ts';
+
+describe('DELETE /folders/{folder_id}', () => {
+  let shared: Stack;
+  let db: Db;
+  let ada: Member;
+  let root: string;
+  before(async () => {
+    shared = await stack();
+    db = shared.container.db;
+  });
+  beforeEach(async () => {
+    ada = await shared.signUp();
+    root = await rootOf(ada, 'personal_root');
+  });
+
+  const link = (documentId: string, folder_id: string, member = ada) =>
+    member.post(`/documents/${documentId}/links`, { folder_id }, 201);
+
+  it('204: an empty folder', async () => {
+    const { id } = await makeFolder(ada, root, 'Loans');
+    await ada.delete(`/folders/${id}`, 204);
+    await ada.get(`/folders/${id}/info`, 404);
+    expect((await treesOf(ada)).flatMap(({ folders }) => folders)).deep.equal([]);
+    await makeFolder(ada, root, 'Loans');
+  });
+
+  it('204: with cascade all that is below, and of its documents nothing is left', async () => {
+    const folder = await makeFolder(ada, root);
+    const inside = await makeFolder(ada, folder.id);
+    const documents = [await uploadInto(ada, folder.id), await uploadInto(ada, inside.id)];
+    await ada.delete(`/folders/${folder.id}?cascade=true`, 204);
+    await ada.get(`/folders/${inside.id}`, 404);
+    for (const id of documents) {
+      await ada.get(`/documents/${id}`, 404);
+      await untilJob(ada, `delete-${id}`, 'succeeded');
+      expect(await db('documents').where({ id }).first('id')).equal(undefined);
+    }
+  });
+
+  it('204: a document that is also elsewhere stays there, and loses the keys of what goes', async () => {
+    const grace = await signUpColleague(shared, ada);
+    const folder = await makeFolder(ada, await rootOf(ada, 'org_root'));
+    const inside = await makeFolder(ada, folder.id);
+    const documentId = await uploadInto(ada, root);
+    for (const { id } of [folder, inside]) await link(documentId, id);
+    await grace.get(`/documents/${documentId}`, 200);
+    await ada.delete(`/folders/${folder.id}?cascade=true`, 204);
+    expect((await ada.get(`/documents/${documentId}/links`, 200)).body).deep.equal({
+      document_id: documentId,
+      links: [{ folder_id: root, folder_name: 'Personal' }],
+    });
+    await grace.get(`/documents/${documentId}`, 404);
+  });
+
+  it('204: who manages a team deletes with its folder what others have in it, and not what they have elsewhere', async () => {
+    const [grace, olga] = [await signUpColleague(shared, ada), await signUpColleague(shared, ada)];
+    const teamId = await createTeam(ada, [grace]);
+    await ada.put(`/entity/teams/${teamId}/members/${olga.userId}`, { is_team_admin: true }, 200);
+    const { id: folderId } = await makeFolder(olga, await rootOf(olga, 'team_root'));
+    const [kept, brought] = [
+      await uploadInto(grace, await rootOf(grace, 'personal_root')),
+      await uploadInto(ada, folderId),
+    ];
+    await db('folderLinks').insert({ orgId: ada.orgId, folderId, documentId: kept, createdBy: grace.userId });
+    await db('documents')
+      .where({ id: kept })
+      .update({ acl: [`user:${grace.userId}`, `team:${teamId}`] });
+    await grace.delete(`/folders/${folderId}?cascade=true`, 403);
+    await olga.delete(`/folders/${folderId}?cascade=true`, 204);
+    await grace.get(`/documents/${kept}`, 200);
+    await olga.get(`/documents/${kept}`, 404);
+    await ada.get(`/documents/${brought}`, 404);
+  });
+
+  it('204: a folder is empty once its documents are deleted', async () => {
+    const { id } = await makeFolder(ada, root);
+    await ada.delete(`/documents/${await uploadInto(ada, id)}`, 204);
+    await ada.delete(`/folders/${id}`, 204);
+  });
+
+  it('401: without a token', async () => {
+    await shared.anonymous.delete(`/folders/${root}`, 401);
+  });
+
+  it('403: for who may only read it', async () => {
+    const grace = await signUpColleague(shared, ada);
+    const { id } = await makeFolder(ada, await rootOf(ada, 'org_root'));
+    await grace.delete(`/folders/${id}`, 403);
+  });
+
+  it('404: for a folder of others, and for what is no id', async () => {
+    const [eve, grace] = [await shared.signUp('Eve'), await signUpColleague(shared, ada)];
+    const { id } = await makeFolder(ada, root);
+    for (const member of [eve, grace]) await member.delete(`/folders/${id}?cascade=true`, 404);
+    for (const unknown of ['root', crypto.randomUUID()]) await ada.delete(`/folders/${unknown}`, 404);
+  });
+
+  it('409: root folders stay', async () => {
+    for (const id of [root, await rootOf(ada, 'org_root')]) {
+      const { body } = await ada.delete(`/folders/${id}?cascade=true`, 409);
+      expect(body).include({ code: 'system_folder' });
+    }
+  });
+
+  it('409: without cascade, when a folder or a document is in it', async () => {
+    const [outer, full] = [await makeFolder(ada, root), await makeFolder(ada, root)];
+    await makeFolder(ada, outer.id);
+    await uploadInto(ada, full.id);
+    for (const { id } of [outer, full]) {
+      for (const query of ['', '?cascade=false']) {
+        const { body } = await ada.delete(`/folders/${id}${query}`, 409);
+        expect(body).include({ code: 'folder_not_empty' });
+      }
+    }
+  });
+
+  it('422: for what is no yes or no', async () => {
+    await ada.delete(`/folders/${root}?cascade=perhaps`, 422);
+    await ada.delete(`/folders/${root}?force=true`, 422);
+  });
+});
