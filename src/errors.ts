@@ -79,6 +79,8 @@ const catalogue = {
     title: 'The text is too long, or its chunks too many, for a preview',
   },
   unknown_model: { status: 422, class: 'permanent', title: 'The deployment does not offer this model' },
+  url_not_allowed: { status: 422, class: 'permanent', title: 'Nothing is fetched from this address' },
+  url_unreachable: { status: 422, class: 'permanent', title: 'Nothing could be fetched from the address' },
   idempotency_key_reused: {
     status: 422,
     class: 'permanent',

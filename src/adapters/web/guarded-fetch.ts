@@ -1,0 +1,167 @@
+import { type Readable, Transform } from 'node:stream';
+import { createBrotliDecompress, createGunzip } from 'node:zlib';
+import { type Dispatcher, request } from 'undici';
+import { AppError, appError } from '#src/errors.ts';
+import type { WebContent, WebFetcher } from '#src/ports/web-fetcher.ts';
+import { dispositionFileName } from './disposition-file-name.ts';
+import { urlNotAllowed } from './guarded-agent.ts';
+
+const userAgent = 'AgentConversationService';
+const maxRedirects = 3;
+const longestMediaType = 255;
+
+type Response = Dispatcher.ResponseData;
+
+/**
+ * Fetches through a guarded agent, with no cookies, credentials or proxies. Redirects are followed by hand, each of them
+ * like a new address.
+ * @param deps.deadlineMs for all of it: redirects, headers and body
+ */
+export function createGuardedFetch(deps: { agent: Dispatcher; deadlineMs?: number }): WebFetcher {
+  const { agent, deadlineMs = 20_000 } = deps;
+
+  async function ask(url: URL, accept: string, signal: AbortSignal): Promise<Response> {
+    const headers = { accept, 'accept-encoding': 'gzip, br', 'user-agent': userAgent };
+    // A connection is not kept: nobody comes back soon.
+    return request(url, { dispatcher: agent, headers, signal, reset: true });
+  }
+
+  async function follow(asked: string, accept: string, signal: AbortSignal): Promise<{ url: URL; response: Response }> {
+    let url = permitted(asked);
+    for (let redirects = 0; ; redirects += 1) {
+      const response = await ask(url, accept, signal);
+      if (response.statusCode < 300 || response.statusCode >= 400) return { url, response };
+      drop(response.body);
+      const location = headerOf(response, 'location');
+      if (![301, 302, 303, 307, 308].includes(response.statusCode) || location === null) return { url, response };
+      if (redirects === maxRedirects) throw unreachable(`It redirects more than ${maxRedirects} times.`);
+      const next = permitted(location, url.href);
+      // What was asked for where nobody can change it on its way is not taken where anybody can.
+      if (url.protocol === 'https:' && next.protocol === 'http:') throw urlNotAllowed('It leads from https to http.');
+      url = next;
+    }
+  }
+
+  return {
+    async fetch(asked, { limitBytes, accept = '*/*', signal }) {
+      const deadline = AbortSignal.timeout(deadlineMs);
+      const failed = (error: unknown): unknown => {
+        if (error instanceof AppError) return error;
+        if (signal?.aborted) return signal.reason;
+        if (deadline.aborted) return unreachable(`It takes longer than ${deadlineMs / 1_000} seconds.`, error);
+        return unreachable(reasonOf(error), error);
+      };
+      try {
+        const until = signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
+        const { url, response } = await follow(asked, accept, until);
+        return { finalUrl: url.href, ...read(response, limitBytes, failed) };
+      } catch (error) {
+        throw failed(error);
+      }
+    },
+  };
+}
+
+/** What can be refused before anybody is asked; the agent refuses the rest. Without fragment and last dot. */
+function permitted(text: string, base?: string): URL {
+  if (!URL.canParse(text, base)) throw urlNotAllowed('It leads to something that is no address.');
+  const url = new URL(text, base);
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') throw urlNotAllowed('Only http and https are asked.');
+  if (url.username !== '' || url.password !== '') throw urlNotAllowed('An address may hold no user and password.');
+  url.hash = '';
+  url.hostname = url.hostname.replace(/\.$/, '');
+  return url;
+}
+
+function read(
+  response: Response,
+  limitBytes: number,
+  failed: (error: unknown) => unknown,
+): Omit<WebContent, 'finalUrl'> {
+  const { statusCode, body } = response;
+  const refuse = (error: AppError): never => {
+    drop(body);
+    throw error;
+  };
+  // A part, without having asked for one, is not the whole.
+  if (statusCode < 200 || statusCode >= 300 || statusCode === 206) refuse(unreachable(`It answers ${statusCode}.`));
+  if (Number(headerOf(response, 'content-length') ?? 0) > limitBytes) refuse(tooLarge(limitBytes));
+  const encoding = headerOf(response, 'content-encoding')?.trim().toLowerCase() || 'identity';
+  const unpack = unpackers[encoding];
+  if (unpack === undefined) return refuse(unreachable('It answers in an encoding that was not asked for.'));
+  return {
+    mediaType: headerOf(response, 'content-type')?.slice(0, longestMediaType) || 'application/octet-stream',
+    fileName: dispositionFileName(headerOf(response, 'content-disposition') ?? ''),
+    content: measured(body, unpack(), limitBytes, failed),
+  };
+}
+
+/** One layer only: layers upon layers are nothing that servers send, but bombs. */
+const unpackers: Record<string, () => Transform | null> = {
+  identity: () => null,
+  gzip: createGunzip,
+  'x-gzip': createGunzip,
+  br: createBrotliDecompress,
+};
+
+/** Counts what comes out, not what comes in. */
+function measured(
+  body: Readable,
+  unpacker: Transform | null,
+  limitBytes: number,
+  failed: (error: unknown) => unknown,
+): Readable {
+  let sizeBytes = 0;
+  const content = new Transform({
+    transform(piece: Buffer, _encoding, done) {
+      sizeBytes += piece.length;
+      if (sizeBytes > limitBytes) done(tooLarge(limitBytes));
+      else done(null, piece);
+    },
+  });
+  const fail = (error: unknown) => content.destroy(failed(error) as Error);
+  body.on('error', fail);
+  unpacker?.on('error', fail);
+  content.once('close', () => {
+    drop(body);
+    unpacker?.destroy();
+  });
+  // Its reader may have left when it fails, and an error that nobody hears ends the process.
+  content.on('error', () => {});
+  return (unpacker === null ? body : body.pipe(unpacker)).pipe(content);
+}
+
+/** Hangs up. */
+function drop(body: Readable): void {
+  body.on('error', () => {}).destroy();
+}
+
+function headerOf({ headers }: Response, name: string): string | null {
+  const value = headers[name];
+  const [first] = Array.isArray(value) ? value : [value];
+  return first === undefined ? null : asWritten(first);
+}
+
+/** Headers are Latin-1 by their rules and UTF-8 by the habits of servers. */
+function asWritten(header: string): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(header, 'latin1'));
+  } catch {
+    return header;
+  }
+}
+
+function tooLarge(limitBytes: number): AppError {
+  return appError('payload_too_large', { detail: `What is at this address has more than ${limitBytes} bytes.` });
+}
+
+function unreachable(detail: string, cause?: unknown): AppError {
+  return appError('url_unreachable', { detail, cause });
+}
+
+function reasonOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  if (/CERT|TLS|SSL|ISSUER/.test(code)) return 'Its certificate is not valid, or it does not speak TLS.';
+  if (code.startsWith('Z_') || code.startsWith('ERR_BROTLI')) return 'What it sends is damaged.';
+  return 'It does not answer, or breaks off.';
+}

@@ -1,0 +1,271 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+import { buffer, text } from 'node:stream/consumers';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
+import { expect } from 'chai';
+import { createGuardedAgent, publicLookup, type Resolve } from '#src/adapters/web/guarded-agent.ts';
+import { createGuardedFetch } from '#src/adapters/web/guarded-fetch.ts';
+import { isPublicAddress } from '#src/adapters/web/public-address.ts';
+import { AppError } from '#src/errors.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import { answerWith, redirectTo, startWebSite, type WebSite } from '#test/support/web-site.ts';
+
+const limitBytes = 1_000_000;
+
+/** Addresses that lead, or may lead, to where no user has any business. */
+const hostile: Record<string, string> = {
+  loopback: 'http://127.0.0.1/',
+  'loopback by name': 'http://localhost/',
+  'loopback by a name below': 'http://db.localhost/',
+  'loopback with a last dot': 'http://localhost./',
+  'loopback as one number': 'http://2130706433/',
+  'loopback in octal': 'http://0177.0.0.1/',
+  'loopback in hexadecimal': 'http://0x7f000001/',
+  'loopback cut short': 'http://127.1/',
+  'loopback in full-width digits': 'http://１２７.０.０.１/',
+  'loopback elsewhere in its range': 'http://127.255.3.4/',
+  'this host': 'http://0.0.0.0/',
+  'this host, IPv6': 'http://[::]/',
+  'loopback, IPv6': 'http://[::1]/',
+  'loopback, IPv4-mapped': 'http://[::ffff:127.0.0.1]/',
+  'loopback, IPv4-mapped in hexadecimal': 'http://[::ffff:7f00:1]/',
+  'loopback, IPv4-compatible': 'http://[::127.0.0.1]/',
+  'loopback, NAT64': 'http://[64:ff9b::7f00:1]/',
+  'loopback, local NAT64': 'http://[64:ff9b:1::7f00:1]/',
+  'loopback, 6to4': 'http://[2002:7f00:1::]/',
+  'metadata, Teredo': 'http://[2001:0:4136:e378:8000:63bf:5601:5601]/',
+  metadata: 'http://169.254.169.254/latest/meta-data/',
+  'metadata, IPv6': 'http://[fd00:ec2::254]/',
+  'metadata by name': 'http://metadata.google.internal/computeMetadata/v1/',
+  'the host of an Azure machine': 'http://168.63.129.16/',
+  'the metadata of Alibaba, carrier-grade NAT': 'http://100.100.100.200/',
+  'a private network': 'http://10.1.2.3/',
+  'another private network': 'http://172.16.0.1/',
+  'a third private network': 'http://192.168.1.1/',
+  'unique local': 'http://[fc00::1]/',
+  'link local, IPv6': 'http://[fe80::1]/',
+  'link local with a zone': 'http://[fe80::1%25eth0]/',
+  'site local': 'http://[fec0::1]/',
+  multicast: 'http://224.0.0.1/',
+  'multicast, IPv6': 'http://[ff02::1]/',
+  broadcast: 'http://255.255.255.255/',
+  'for documentation': 'http://192.0.2.1/',
+  'for benchmarks': 'http://198.18.0.1/',
+  'a name without a dot': 'http://postgres/',
+  'a name of the local network': 'http://printer.local/',
+  'a file': 'file:///etc/passwd',
+  ftp: 'ftp://example.com/',
+  gopher: 'gopher://example.com:70/1',
+  data: 'data:text/html,hello',
+  javascript: 'javascript:alert(1)',
+  'mixed case': 'FiLe:///etc/passwd',
+  'mixed case of a scheme that is taken': 'hTTp://127.0.0.1/',
+  'user and password': 'http://user:secret@example.com/',
+  'a host that looks like another': 'http://example.com@127.0.0.1/',
+  ssh: 'http://example.com:22/',
+  postgres: 'http://93.184.215.14:5432/',
+  'no address': 'http://',
+};
+
+describe('a guarded fetch', () => {
+  let site: WebSite;
+  before(async () => {
+    site = await startWebSite();
+  });
+  after(() => site.close());
+
+  const nobody: Resolve = async () => {
+    throw new Error('there is no name server');
+  };
+  function fetcher(options: { resolve?: Resolve; deadlineMs?: number; allow?: string[] } = {}) {
+    const { resolve = nobody, deadlineMs = 10_000, allow = [site.place] } = options;
+    return createGuardedFetch({ agent: createGuardedAgent({ allow, resolve }), deadlineMs });
+  }
+  const read = async (url: string, options: Parameters<typeof fetcher>[0] = {}) => {
+    const { content, ...facts } = await fetcher(options).fetch(url, { limitBytes });
+    return { ...facts, text: await text(content) };
+  };
+  const refusal = async (url: string, options: Parameters<typeof fetcher>[0] = {}) => {
+    const error = await read(url, options).catch((reason: unknown) => reason);
+    if (!(error instanceof AppError)) throw new Error(`${url} was fetched`, { cause: error });
+    return `${error.code}: ${error.message}`;
+  };
+
+  describe('refuses what is not public', () => {
+    for (const [what, url] of Object.entries(hostile)) {
+      it(what, async () => {
+        expect(await refusal(url)).to.match(/^url_not_allowed: /);
+        // As the place that a redirect names, it is refused as well.
+        expect(await refusal(site.page(redirectTo(url)))).to.match(/^url_not_allowed: /);
+      });
+    }
+
+    it('a name with a private address beside a public one', async () => {
+      const resolve = async () => ['93.184.215.14', '10.0.0.1'];
+      expect(await refusal('http://example.com/', { resolve })).to.match(/^url_not_allowed: /);
+      const mapped = async () => ['::ffff:10.0.0.1'];
+      expect(await refusal('http://example.com/', { resolve: mapped })).to.match(/^url_not_allowed: /);
+    });
+
+    it('what a name has become since it was looked up', async () => {
+      const answers = [['93.184.215.14'], ['127.0.0.1']];
+      const lookup = publicLookup(async () => answers.shift() ?? []);
+      const dialled = () =>
+        new Promise((resolve, reject) => {
+          lookup('rebind.example.com', { all: true }, (error, found) => (error ? reject(error) : resolve(found)));
+        });
+      // A connection dials what its one lookup was checked for; the next is checked anew.
+      expect(await dialled()).to.deep.equal([{ address: '93.184.215.14', family: 4 }]);
+      expect(await appErrorCode(dialled())).to.equal('url_not_allowed');
+    });
+
+    it('alike, whether anything is there or not', async () => {
+      const closed = createServer().listen(0, '127.0.0.1');
+      await once(closed, 'listening');
+      const { port } = closed.address() as AddressInfo;
+      closed.close();
+      const answers = await Promise.all([
+        refusal(`http://${site.place}/`, { allow: [] }),
+        refusal(`http://127.0.0.1:${port}/`, { allow: [] }),
+      ]);
+      expect(answers[0]).to.equal(answers[1]);
+      expect(await refusal('http://127.0.0.1/')).to.equal(await refusal('http://192.168.9.9/'));
+      expect(await refusal('http://internal.example.com/', { resolve: async () => ['10.0.0.9'] })).to.equal(
+        await refusal('http://127.0.0.1/'),
+      );
+    });
+
+    it('an allowed host at another port', async () => {
+      expect(await refusal('http://127.0.0.1:1/')).to.match(/^url_not_allowed: /);
+    });
+  });
+
+  it('lets public addresses through', () => {
+    for (const address of ['93.184.215.14', '1.1.1.1', '2606:4700:4700::1111', '100.63.0.1', '172.32.0.1']) {
+      expect(isPublicAddress(address), address).to.equal(true);
+    }
+  });
+
+  it('reads a page and says where it was, of what type, and what it is called', async () => {
+    const page = site.page(
+      answerWith('Fox', {
+        'content-type': 'text/plain; charset=koi8-r',
+        'content-disposition': 'inline; filename="a b.txt"',
+      }),
+    );
+    const found = await read(site.page(redirectTo(`${page}?v=1#part`)));
+    expect(found).to.deep.equal({
+      finalUrl: `${page}?v=1`,
+      mediaType: 'text/plain; charset=koi8-r',
+      fileName: 'a b.txt',
+      text: 'Fox',
+    });
+  });
+
+  it('says who asks and nothing else: no cookies, no address that led here', async () => {
+    const last = site.page(answerWith('x'));
+    await read(site.page((response) => response.writeHead(302, { location: last, 'set-cookie': 'a=b' }).end()));
+    expect(site.requests.at(-1)?.headers).to.include({ 'user-agent': 'AgentConversationService', accept: '*/*' });
+    expect(site.requests.at(-1)?.headers).to.not.have.any.keys('cookie', 'referer', 'authorization');
+  });
+
+  it('follows three redirects and no more, also of a loop', async () => {
+    const end = site.page(answerWith('end'));
+    const three = [301, 303, 308].reduce((next, status) => site.page(redirectTo(next, status)), end);
+    expect((await read(three)).text).to.equal('end');
+    expect(await refusal(site.page(redirectTo(three, 307)))).to.match(/^url_unreachable: .*more than 3/);
+    expect(await refusal(site.page(redirectTo('/loop'), '/loop'))).to.match(/^url_unreachable: /);
+    expect(await refusal(site.page((response) => response.writeHead(302).end()))).to.match(/^url_unreachable: .*302/);
+  });
+
+  it('takes an address relative to the one that redirects', async () => {
+    site.page(answerWith('beside'), '/folder/beside');
+    expect((await read(site.page(redirectTo('beside'), '/folder/start'))).text).to.equal('beside');
+  });
+
+  it('names the status of an answer that is no success', async () => {
+    for (const status of [304, 401, 403, 404, 410, 429, 500, 503]) {
+      expect(await refusal(site.page(answerWith('', {}, status)))).to.match(
+        new RegExp(`^url_unreachable: .*${status}`),
+      );
+    }
+  });
+
+  it('unpacks what comes packed, once', async () => {
+    const long = 'fox '.repeat(1_000);
+    for (const [encoding, pack] of [
+      ['gzip', gzipSync],
+      ['br', brotliCompressSync],
+    ] as const) {
+      expect((await read(site.page(answerWith(pack(long), { 'content-encoding': encoding })))).text).to.equal(long);
+    }
+    const twice = answerWith(gzipSync(gzipSync(long)), { 'content-encoding': 'gzip, gzip' });
+    expect(await refusal(site.page(twice))).to.match(/^url_unreachable: /);
+    const damaged = answerWith('no gzip', { 'content-encoding': 'gzip' });
+    expect(await refusal(site.page(damaged))).to.match(/^url_unreachable: .*damaged/);
+  });
+
+  it('reads so many bytes and no more, said or not, packed or not', async () => {
+    const fits = Buffer.alloc(limitBytes, 'x');
+    expect((await read(site.page(answerWith(fits)))).text).to.have.length(limitBytes);
+    const said = site.page((response) => response.writeHead(200, { 'content-length': limitBytes + 1 }).write('x'));
+    expect(await refusal(said)).to.match(/^payload_too_large: /);
+    const endless = site.page((response) => {
+      const more = () => {
+        while (!response.destroyed && response.write(Buffer.alloc(10_000)));
+      };
+      response.on('drain', more);
+      more();
+    });
+    expect(await refusal(endless)).to.match(/^payload_too_large: /);
+    const bomb = gzipSync(Buffer.alloc(limitBytes * 20));
+    expect(bomb.length).to.be.below(limitBytes / 10);
+    expect(await refusal(site.page(answerWith(bomb, { 'content-encoding': 'gzip' })))).to.match(/^payload_too_large: /);
+  });
+
+  it('takes no part for the whole', async () => {
+    const cut = site.page((response) => {
+      response.writeHead(200, { 'content-length': 100 });
+      response.write('half', () => response.destroy());
+    });
+    expect(await refusal(cut)).to.match(/^url_unreachable: /);
+    const chunked = site.page((response) => {
+      response.write('half', () => response.destroy());
+    });
+    expect(await refusal(chunked)).to.match(/^url_unreachable: /);
+    expect(await refusal(site.page(answerWith('half', {}, 206)))).to.match(/^url_unreachable: .*206/);
+  });
+
+  it('gives up on a server that is silent or slow, before and after its first words', async () => {
+    const silent = site.page(() => {});
+    expect(await refusal(silent, { deadlineMs: 200 })).to.match(/^url_unreachable: .*0.2 seconds/);
+    const slow = site.page((response) => {
+      const drip = setInterval(() => response.write('x'), 20);
+      response.once('close', () => clearInterval(drip));
+    });
+    expect(await refusal(slow, { deadlineMs: 200 })).to.match(/^url_unreachable: .*0.2 seconds/);
+  });
+
+  it('ends when its caller does not want it any more', async () => {
+    const leaving = new AbortController();
+    const { content } = await fetcher().fetch(
+      site.page((response) => response.write('x')),
+      { limitBytes, signal: leaving.signal },
+    );
+    leaving.abort(new Error('not wanted'));
+    expect(await buffer(content).catch((error: Error) => error.message)).to.equal('not wanted');
+  });
+
+  it('says of no failure what the address was', async () => {
+    const secret = 'token=canary';
+    const answers = await Promise.all([
+      refusal(`http://127.0.0.1/?${secret}`),
+      refusal(`${site.page(answerWith('', {}, 404))}?${secret}`),
+      refusal(`http://example.com/?${secret}`),
+      refusal(site.page(redirectTo(`http://canary:canary@example.com/?${secret}`))),
+    ]);
+    expect(answers.join('\n')).to.not.contain('canary');
+    expect(answers[2]).to.match(/^url_unreachable: /);
+  });
+});
