@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { isIP, isIPv4 } from 'node:net';
+import { join } from 'node:path';
 import { z } from 'zod';
 import { calibratedModels } from './domain/alignment-calibration.ts';
 import { listPrices, type ModelPrice } from './domain/prices.ts';
@@ -112,6 +113,7 @@ const settings = z.object({
   TOOLS_DIR: z.string().min(1).optional(),
   CORS_ORIGINS: list,
   TRUST_PROXY: trustedProxies,
+  PUBLIC_URL: keylessUrl.optional(),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
 
   DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/, error: 'must be a postgres:// address' }),
@@ -127,6 +129,22 @@ const settings = z.object({
     .string()
     .regex(/^[a-z0-9-]{1,40}$/, 'must be up to 40 lower-case letters, digits and hyphens')
     .default('acs'),
+
+  S3_ENDPOINT: keylessUrl.optional(),
+  S3_BUCKET: z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, 'must be the name of a bucket')
+    .optional(),
+  S3_REGION: z
+    .string()
+    .regex(/^[a-z0-9-]+$/, 'must be the name of a region')
+    .default('us-east-1'),
+  S3_PREFIX: z
+    .string()
+    .regex(/^[\w-]+(\/[\w-]+)*$/, 'must be words between slashes, like files or team/files')
+    .optional(),
+  S3_ACCESS_KEY_ID: apiKey.optional(),
+  S3_SECRET_ACCESS_KEY: apiKey.optional(),
 
   OPENAI_BASE_URL: keylessUrl,
   OPENAI_API_KEY: apiKey.default('local'),
@@ -152,6 +170,8 @@ const settings = z.object({
   JWT_ISSUER: z.string().min(1).default('agent-conversation-service'),
   URL_SIGNING_KEY: z.string().min(32, 'must have at least 32 characters'),
   ACCESS_TOKEN_SECONDS: seconds.default(900),
+  // A signature of S3 holds for a week at most.
+  DOWNLOAD_URL_SECONDS: seconds.max(604_800).default(900),
 
   ERASE_AFTER_DAYS: z.coerce.number().int().min(0).max(366).default(30),
 
@@ -179,6 +199,8 @@ export type Config = Readonly<{
     basePath: string;
     corsOrigins: string[];
     trustProxy: false | number | string[];
+    /** Where clients find the API, with the base path; null: where their request went. */
+    publicUrl: string | null;
     logLevel: string;
   };
   dataDir: string;
@@ -186,6 +208,17 @@ export type Config = Readonly<{
   database: { url: string; poolSize: number };
   temporal: { address: string; namespace: string; uiUrl: string | null };
   vectors: { store: 'pgvector' } | { store: 'qdrant'; url: string; apiKey: string | null; collectionPrefix: string };
+  blobs:
+    | { store: 'filesystem'; directory: string }
+    | {
+        store: 's3';
+        endpoint: string | null;
+        region: string;
+        bucket: string;
+        prefix: string;
+        accessKeyId: string;
+        secretAccessKey: string;
+      };
   models: {
     baseUrl: string;
     apiKey: string;
@@ -209,6 +242,7 @@ export type Config = Readonly<{
     accessTokenSeconds: number;
   };
   urlSigningKey: string;
+  downloadUrlSeconds: number;
   /** How long what somebody leaves behind is kept. */
   eraseAfterDays: number;
   echoWaitMs: number;
@@ -248,6 +282,7 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
       basePath: s.BASE_PATH,
       corsOrigins: s.CORS_ORIGINS,
       trustProxy: s.TRUST_PROXY,
+      publicUrl: s.PUBLIC_URL?.replace(/\/+$/, '') ?? null,
       logLevel: s.LOG_LEVEL,
     },
     dataDir: s.DATA_DIR,
@@ -255,6 +290,7 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
     database: { url: s.DATABASE_URL, poolSize: s.DATABASE_POOL_SIZE },
     temporal: { address: s.TEMPORAL_ADDRESS, namespace: s.TEMPORAL_NAMESPACE, uiUrl: s.TEMPORAL_UI_URL ?? null },
     vectors: vectorStore(s),
+    blobs: blobStore(s),
     models: {
       baseUrl: s.OPENAI_BASE_URL,
       apiKey: s.OPENAI_API_KEY,
@@ -284,6 +320,7 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
       accessTokenSeconds: s.ACCESS_TOKEN_SECONDS,
     },
     urlSigningKey: s.URL_SIGNING_KEY,
+    downloadUrlSeconds: s.DOWNLOAD_URL_SECONDS,
     eraseAfterDays: s.ERASE_AFTER_DAYS,
     echoWaitMs: s.ECHO_WAIT_MS,
     tierLimits: tierLimits(s.TIER_LIMITS),
@@ -318,6 +355,23 @@ function vectorStore(s: z.infer<typeof settings>): Config['vectors'] {
     apiKey: s.QDRANT_API_KEY ?? null,
     collectionPrefix: s.QDRANT_COLLECTION_PREFIX,
   };
+}
+
+function blobStore(s: z.infer<typeof settings>): Config['blobs'] {
+  const { S3_BUCKET: bucket, S3_ACCESS_KEY_ID: accessKeyId, S3_SECRET_ACCESS_KEY: secretAccessKey } = s;
+  if (bucket !== undefined && accessKeyId !== undefined && secretAccessKey !== undefined) {
+    const prefix = s.S3_PREFIX === undefined ? '' : `${s.S3_PREFIX}/`;
+    const endpoint = s.S3_ENDPOINT ?? null;
+    return { store: 's3', endpoint, region: s.S3_REGION, bucket, prefix, accessKeyId, secretAccessKey };
+  }
+  const required = { S3_BUCKET: bucket, S3_ACCESS_KEY_ID: accessKeyId, S3_SECRET_ACCESS_KEY: secretAccessKey };
+  const all = { ...required, S3_ENDPOINT: s.S3_ENDPOINT, S3_PREFIX: s.S3_PREFIX };
+  const namesWhere = (isGiven: boolean, of: object) =>
+    Object.entries(of).flatMap(([name, value]) => ((value !== undefined) === isGiven ? [name] : []));
+  const given = namesWhere(true, all);
+  if (given.length === 0) return { store: 'filesystem', directory: join(s.DATA_DIR, 'blobs') };
+  const missing = namesWhere(false, required);
+  throw new ConfigError(`wrong setting ${missing.join(', ')}: required beside ${given.join(', ')}`);
 }
 
 function modelPrices(

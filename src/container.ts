@@ -2,6 +2,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pino, { type Logger } from 'pino';
 import { createFilesystemBlobStore } from './adapters/blob/filesystem-blob-store.ts';
+import { createS3BlobStore } from './adapters/blob/s3-blob-store.ts';
 import { createConverter } from './adapters/converter/converter.ts';
 import { createGate } from './adapters/gate.ts';
 import { createLogDestination } from './adapters/log-destination.ts';
@@ -158,7 +159,10 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const temporal = createTemporalConnection(config.temporal);
   const orchestrator = createOrchestrator(temporal, config.temporal);
 
-  const blobs = createFilesystemBlobStore({ directory: join(config.dataDir, 'blobs') });
+  const blobs =
+    config.blobs.store === 's3'
+      ? createS3BlobStore({ ...config.blobs, tempDir: tmpdir() })
+      : createFilesystemBlobStore(config.blobs);
   const converter = createConverter({ toolsDir: config.toolsDir ?? join(config.dataDir, 'tools'), tempDir: tmpdir() });
   const tokens = createTokenCounter();
   const analyze = createTextAnalyzer();

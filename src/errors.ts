@@ -98,6 +98,11 @@ const catalogue = {
   too_large: { status: 422, class: 'permanent', title: 'The file is larger than can be converted' },
   conversion_timeout: { status: 422, class: 'permanent', title: 'Converting the file took too long' },
   superseded: { status: 409, class: 'permanent', title: 'A newer ingestion of the document took over' },
+  blob_store_refused: {
+    status: 503,
+    class: 'operator',
+    title: 'The store of the files refuses our key or does not know the bucket',
+  },
   blob_missing: { status: 500, class: 'permanent', title: 'The stored original is gone' },
   vectors_missing: { status: 500, class: 'permanent', title: 'The vector store lost vectors of the document' },
 

@@ -1,5 +1,6 @@
 import { pipeline } from 'node:stream/promises';
 import type { Request, Response } from 'express';
+import { attachment } from '#src/domain/content-disposition.ts';
 import { appError } from '#src/errors.ts';
 import type { AnswerHeaders, FileContent } from './answers.ts';
 import { type ByteRange, parseByteRange } from './byte-range.ts';
@@ -75,11 +76,4 @@ function requestedRange(req: Request, tag: string, sizeBytes: number): ByteRange
   const condition = req.get('if-range');
   if (condition !== undefined && condition !== tag) return undefined;
   return parseByteRange(req.get('range'), sizeBytes);
-}
-
-/** RFC 6266: a plain name for old clients, the true one for all others. */
-function attachment(fileName: string): string {
-  const plain = fileName.replaceAll(/[^\x20-\x7e]|["\\%]/g, '_');
-  const encoded = encodeURIComponent(fileName).replaceAll(/['()*]/g, (c) => `%${c.charCodeAt(0).toString(16)}`);
-  return `attachment; filename="${plain}"; filename*=UTF-8''${encoded}`;
 }

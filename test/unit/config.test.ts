@@ -42,6 +42,13 @@ const wrong: Record<string, string[]> = {
   QDRANT_URL: ['localhost:6333', 'grpc://localhost:6334', ...addressesWithSecrets],
   QDRANT_API_KEY: ['two words', 'line\nbreak'],
   QDRANT_COLLECTION_PREFIX: ['with_another', 'Upper', '../up', 'x'.repeat(41)],
+  PUBLIC_URL: ['api.example.com', 'ftp://host', ...addressesWithSecrets],
+  S3_ENDPOINT: ['localhost:9000', 's3://host', ...addressesWithSecrets],
+  S3_BUCKET: ['Upper', 'a', 'with/slash', '-a-'],
+  S3_REGION: ['the moon'],
+  S3_PREFIX: ['/files', 'files/', '../up'],
+  S3_ACCESS_KEY_ID: ['two words', 'line\nbreak'],
+  S3_SECRET_ACCESS_KEY: ['two words', 'line\nbreak'],
   OPENAI_BASE_URL: ['localhost', 'file:///v1', ...addressesWithSecrets],
   OPENAI_API_KEY: ['two words', 'line\nbreak'],
   EMBEDDING_DIMENSIONS: ['0', '1.5', 'many'],
@@ -56,6 +63,7 @@ const wrong: Record<string, string[]> = {
   JWT_VERIFY_KEYS_FILE: ['/nowhere/at/all'],
   URL_SIGNING_KEY: ['short'],
   ACCESS_TOKEN_SECONDS: ['0', '-5', '1.5', 'long'],
+  DOWNLOAD_URL_SECONDS: ['0', '604801', 'long'],
   ECHO_WAIT_MS: ['-1', '60000', 'x'],
   RATE_LIMIT_LOGIN: wrongLimits,
   RATE_LIMIT_LOGIN_IP: wrongLimits,
@@ -151,6 +159,26 @@ describe('loadConfig', () => {
       }
     });
   }
+
+  it('keeps originals in a folder unless a bucket is named, with all that lets us in', () => {
+    expect(loadConfig({ ...required, DATA_DIR: 'd' }).blobs).to.deep.equal({
+      store: 'filesystem',
+      directory: 'd/blobs',
+    });
+    const s3 = { S3_BUCKET: 'files', S3_ACCESS_KEY_ID: 'id', S3_SECRET_ACCESS_KEY: 'secret' };
+    expect(loadConfig({ ...required, ...s3 }).blobs).to.deep.equal({
+      ...{ store: 's3', endpoint: null, region: 'us-east-1', bucket: 'files', prefix: '' },
+      ...{ accessKeyId: 'id', secretAccessKey: 'secret' },
+    });
+    expect(loadConfig({ ...required, ...s3, S3_PREFIX: 'team/a' }).blobs).to.include({ prefix: 'team/a/' });
+    const halves = { S3_BUCKET: 'files', S3_SECRET_ACCESS_KEY: 'secret' };
+    expect(() => loadConfig({ ...required, ...halves })).to.throw(
+      'wrong setting S3_ACCESS_KEY_ID: required beside S3_BUCKET, S3_SECRET_ACCESS_KEY',
+    );
+    expect(() => loadConfig({ ...required, S3_ENDPOINT: 'http://localhost:9000' })).to.throw(
+      'wrong setting S3_BUCKET, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY: required beside S3_ENDPOINT',
+    );
+  });
 
   it('names a key file that holds no key', () => {
     const folder = mkdtempSync(join(tmpdir(), 'config-'));

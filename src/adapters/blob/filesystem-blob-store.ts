@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { access, mkdir, open, opendir, readdir, rename, rm, stat } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { appError } from '#src/errors.ts';
 import type { BlobStore, StoredBlob } from '#src/ports/blob-store.ts';
+import { requireBlobKey } from './blob-key.ts';
 import { createUploadMeter } from './upload-meter.ts';
 
 /** No upload pauses for so long. */
@@ -20,12 +21,8 @@ export function createFilesystemBlobStore(options: { directory: string }): BlobS
   const objects = join(options.directory, 'objects');
   const incoming = join(options.directory, 'incoming');
 
-  const pathOf = (key: string): string => {
-    // Keys are ours; this keeps a mistake from becoming a path outside the store.
-    if (!/^[\w-]+(\/[\w-]+)*$/.test(key)) throw new Error(`not a blob key: ${key}`);
-    return join(objects, key);
-  };
-  const stagedPathOf = (stagingKey: string): string => join(incoming, basename(stagingKey));
+  const pathOf = (key: string): string => join(objects, requireBlobKey(key));
+  const stagedPathOf = (stagingKey: string): string => join(incoming, requireBlobKey(stagingKey));
 
   return {
     async stage({ content, limitBytes }) {
@@ -34,7 +31,7 @@ export function createFilesystemBlobStore(options: { directory: string }): BlobS
       const meter = createUploadMeter(limitBytes);
       try {
         await mkdir(incoming, { recursive: true });
-        await pipeline(content, meter.stream, createWriteStream(path, { flags: 'wx', flush: true }));
+        await pipeline(meter.measure(content), createWriteStream(path, { flags: 'wx', flush: true }));
         return { stagingKey, ...meter.result() };
       } catch (error) {
         await rm(path, { force: true });

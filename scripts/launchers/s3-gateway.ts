@@ -1,0 +1,45 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ChildSpec } from '../supervisor/child-spec.ts';
+import { serviceEnvironment } from './service-environment.ts';
+
+export type S3GatewayOptions = { program: string; dataDir: string; port: number };
+
+/** What its only user is let in by. Data of a test is thrown away, so that this protects nothing. */
+export const s3GatewayKey = { accessKeyId: 'test', secretAccessKey: 'test-secret-of-nothing' };
+
+/** A server that speaks S3, for tests: every folder of its folder is a bucket. */
+export async function s3Gateway({ program, dataDir, port }: S3GatewayOptions): Promise<ChildSpec> {
+  const [buckets, accounts] = [join(dataDir, 's3', 'buckets'), join(dataDir, 's3', 'accounts')];
+  for (const folder of [buckets, accounts]) await mkdir(folder, { recursive: true });
+  const { accessKeyId, secretAccessKey } = s3GatewayKey;
+  return {
+    name: 's3',
+    command: [
+      program,
+      '--port',
+      `127.0.0.1:${port}`,
+      '--quiet',
+      '--keep-alive',
+      '--iam-dir',
+      accounts,
+      'posix',
+      buckets,
+    ],
+    env: serviceEnvironment({ ROOT_ACCESS_KEY_ID: accessKeyId, ROOT_SECRET_ACCESS_KEY: secretAccessKey }),
+    stopSignal: 'SIGTERM',
+    stopTimeoutMs: 5_000,
+    readyTimeoutMs: 10_000,
+    isReady: async () => {
+      const response = await fetch(s3GatewayUrl(port));
+      await response.body?.cancel();
+      // It is up, and lets in nobody without a key.
+      return response.status === 403;
+    },
+    restartIfSilent: true,
+  };
+}
+
+export function s3GatewayUrl(port: number): string {
+  return `http://127.0.0.1:${port}`;
+}

@@ -1,0 +1,204 @@
+import { randomUUID } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import {
+  AbortMultipartUploadCommand,
+  CopyObjectCommand,
+  DeleteObjectCommand,
+  GetObjectCommand,
+  HeadObjectCommand,
+  ListMultipartUploadsCommand,
+  paginateListObjectsV2,
+  S3Client,
+} from '@aws-sdk/client-s3';
+import { Upload } from '@aws-sdk/lib-storage';
+import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
+import { attachment } from '#src/domain/content-disposition.ts';
+import { appError } from '#src/errors.ts';
+import type { BlobStore, StoredBlob } from '#src/ports/blob-store.ts';
+import { requireBlobKey } from './blob-key.ts';
+import { isMissing, toAppError } from './s3-errors.ts';
+import { createUploadMeter } from './upload-meter.ts';
+
+/** Two of them are on their way at a time, whatever the size of a file. Stores take no smaller ones than 5 MB. */
+const PART_BYTES = 8 * 1024 ** 2;
+const PARTS_AT_ONCE = 2;
+const CONNECT_TIMEOUT_MS = 3_000;
+/** Without a byte in either direction. A copy within the store may take its time. */
+const SILENCE_TIMEOUT_MS = 30_000;
+const ATTEMPTS = 3;
+/** No upload pauses for so long. */
+const STRAY_AFTER_MS = 24 * 60 * 60_000;
+
+export type S3Settings = {
+  /** Null for the one of Amazon in this region. */
+  endpoint: string | null;
+  region: string;
+  bucket: string;
+  /** Before all keys; empty, or with a slash at its end. */
+  prefix: string;
+  accessKeyId: string;
+  secretAccessKey: string;
+};
+
+/**
+ * Originals as objects of a bucket. An upload goes to an object of its own, in parts, and is copied to its key within
+ * the store once it is complete: what a crash leaves is for `deleteStrays`, and never half an object.
+ */
+export function createS3BlobStore(settings: S3Settings & { tempDir: string; strayAfterMs?: number }): BlobStore {
+  const { endpoint, region, bucket: Bucket, prefix, accessKeyId, secretAccessKey, tempDir } = settings;
+  const { strayAfterMs = STRAY_AFTER_MS } = settings;
+  const client = new S3Client({
+    region,
+    ...(endpoint !== null && { endpoint, forcePathStyle: true }),
+    credentials: { accessKeyId, secretAccessKey },
+    // By default, uploads carry checksums that not every store knows.
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    maxAttempts: ATTEMPTS,
+    requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS, socketTimeout: SILENCE_TIMEOUT_MS },
+  });
+  const incoming = `${prefix}incoming/`;
+  const objects = `${prefix}objects/`;
+  const objectOf = (key: string) => ({ Bucket, Key: objects + requireBlobKey(key) });
+  const stagedOf = (stagingKey: string) => ({ Bucket, Key: incoming + requireBlobKey(stagingKey) });
+
+  const missing = (key: string) => (error: unknown) => {
+    throw isMissing(error) ? appError('blob_missing', { detail: `There is no object ${key}.` }) : toAppError(error);
+  };
+  const failing = (error: unknown) => {
+    throw toAppError(error);
+  };
+
+  async function exists(key: string): Promise<boolean> {
+    try {
+      await client.send(new HeadObjectCommand(objectOf(key)));
+      return true;
+    } catch (error) {
+      if (isMissing(error)) return false;
+      throw toAppError(error);
+    }
+  }
+
+  async function read(key: string, range?: { start: number; end: number }): Promise<Readable> {
+    const Range = range && { Range: `bytes=${range.start}-${range.end}` };
+    const { Body } = await client.send(new GetObjectCommand({ ...objectOf(key), ...Range })).catch(missing(key));
+    if (Body instanceof Readable) return Body;
+    throw new TypeError('the answer of the store has no body');
+  }
+
+  const unstage = async (stagingKey: string): Promise<void> => {
+    await client.send(new DeleteObjectCommand(stagedOf(stagingKey))).catch(failing);
+  };
+
+  async function abortStrayUploads(isStray: (since: Date | undefined) => boolean): Promise<void> {
+    for (let after: { KeyMarker?: string; UploadIdMarker?: string } = {}; ; ) {
+      const page = await client.send(new ListMultipartUploadsCommand({ Bucket, Prefix: incoming, ...after }));
+      for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
+        if (isStray(Initiated)) await client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId }));
+      }
+      const { NextKeyMarker: KeyMarker, NextUploadIdMarker: UploadIdMarker } = page;
+      if (!page.IsTruncated || KeyMarker === undefined) return;
+      after = { KeyMarker, ...(UploadIdMarker !== undefined && { UploadIdMarker }) };
+    }
+  }
+
+  return {
+    exists,
+    read,
+    unstage,
+
+    async stage({ content, limitBytes }) {
+      const stagingKey = randomUUID();
+      const meter = createUploadMeter(limitBytes);
+      let broken: unknown;
+      async function* measured() {
+        try {
+          yield* meter.measure(content);
+        } catch (error) {
+          broken = error;
+          throw error;
+        }
+      }
+      const upload = new Upload({
+        client,
+        params: { ...stagedOf(stagingKey), Body: Readable.from(measured(), { objectMode: false }) },
+        partSize: PART_BYTES,
+        queueSize: PARTS_AT_ONCE,
+      });
+      await upload.done().catch((error: unknown) => {
+        throw broken ?? toAppError(error);
+      });
+      return { stagingKey, ...meter.result() };
+    },
+
+    async promote(stagingKey, key) {
+      const { Key } = stagedOf(stagingKey);
+      const copy = new CopyObjectCommand({ ...objectOf(key), CopySource: `${Bucket}/${Key}` });
+      try {
+        await client.send(copy);
+      } catch (error) {
+        // The second time, its content is there already.
+        if (isMissing(error) && (await exists(key))) return;
+        throw toAppError(error);
+      }
+      await unstage(stagingKey);
+    },
+
+    async withLocalFile(key, use) {
+      const directory = await mkdtemp(join(tempDir, 'original-'));
+      try {
+        const path = join(directory, 'file');
+        const content = await read(key);
+        await pipeline(content, createWriteStream(path)).catch(failing);
+        return await use(path);
+      } finally {
+        await rm(directory, { recursive: true, force: true });
+      }
+    },
+
+    async delete(key) {
+      await client.send(new DeleteObjectCommand(objectOf(key))).catch(failing);
+    },
+
+    async list({ after, limit }) {
+      const found: StoredBlob[] = [];
+      const query = { Bucket, Prefix: objects, ...(after !== null && { StartAfter: objects + after }) };
+      try {
+        for await (const page of paginateListObjectsV2({ client }, query)) {
+          for (const { Key = '', Size = 0, LastModified = new Date() } of page.Contents ?? []) {
+            found.push({ key: Key.slice(objects.length), sizeBytes: Size, storedAt: LastModified });
+          }
+          if (found.length >= limit) break;
+        }
+      } catch (error) {
+        throw toAppError(error);
+      }
+      return found.slice(0, limit);
+    },
+
+    async deleteStrays() {
+      const isStray = (since: Date | undefined) => since !== undefined && Date.now() - since.getTime() > strayAfterMs;
+      try {
+        for await (const page of paginateListObjectsV2({ client }, { Bucket, Prefix: incoming })) {
+          for (const { Key, LastModified } of page.Contents ?? []) {
+            if (isStray(LastModified)) await client.send(new DeleteObjectCommand({ Bucket, Key }));
+          }
+        }
+        await abortStrayUploads(isStray);
+      } catch (error) {
+        throw toAppError(error);
+      }
+    },
+
+    async signedUrl(key, { fileName, mediaType, expiresInSeconds }) {
+      const answer = { ResponseContentDisposition: attachment(fileName), ResponseContentType: mediaType };
+      return getSignedUrl(client, new GetObjectCommand({ ...objectOf(key), ...answer }), {
+        expiresIn: expiresInSeconds,
+      });
+    },
+  };
+}

@@ -1,0 +1,182 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import { buffer, text } from 'node:stream/consumers';
+import { expect } from 'chai';
+import type { BlobStore } from '#src/ports/blob-store.ts';
+import { appErrorCode } from './app-error-code.ts';
+import { putBlob } from './put-blob.ts';
+
+/** Large enough for a store to take it in parts. */
+const LARGE_BYTES = 20 * 1024 ** 2 + 7;
+
+/**
+ * What holds for every store.
+ * @param leftovers what a store that has no objects holds all the same, such as parts of uploads
+ */
+export function itKeepsBlobs(open: () => Promise<{ store: BlobStore; leftovers(): Promise<string[]> }>): void {
+  let store: BlobStore;
+  let leftovers: () => Promise<string[]>;
+  beforeEach(async () => {
+    ({ store, leftovers } = await open());
+  });
+
+  const stage = (content: Readable, limitBytes = 100_000_000) => store.stage({ content, limitBytes });
+  const staged = (content: string) => stage(Readable.from([Buffer.from(content)]));
+  const contentOf = async (key: string) => text(await store.read(key));
+
+  /** Pieces as a socket gives them; `end` says what comes after the last. */
+  function stream(sizeBytes: number, end: () => void = () => undefined): Readable {
+    const piece = Buffer.alloc(64 * 1024, 'abc');
+    return Readable.from(
+      (async function* () {
+        for (let left = sizeBytes; left > 0; left -= piece.length) yield piece.subarray(0, left);
+        end();
+      })(),
+    );
+  }
+
+  it('gives back what was stored, with its size and hash', async () => {
+    const hash = createHash('sha256');
+    for await (const piece of stream(LARGE_BYTES)) hash.update(piece);
+    const sha256 = hash.digest('hex');
+    const { stagingKey, ...measured } = await stage(stream(LARGE_BYTES));
+    expect(measured).deep.equal({ sizeBytes: LARGE_BYTES, sha256 });
+    await store.promote(stagingKey, 'org/one');
+    const content = await buffer(await store.read('org/one'));
+    expect(createHash('sha256').update(content).digest('hex')).equal(sha256);
+    expect(await leftovers()).deep.equal([]);
+  });
+
+  it('keeps an empty file', async () => {
+    await putBlob(store, 'org/empty', '');
+    expect(await contentOf('org/empty')).equal('');
+    expect(await store.exists('org/empty')).equal(true);
+  });
+
+  it('shows nothing under a key before its content is complete', async () => {
+    const { stagingKey } = await staged('complete');
+    expect(await store.list({ after: null, limit: 10 })).deep.equal([]);
+    await store.promote(stagingKey, 'org/one');
+    expect(await contentOf('org/one')).equal('complete');
+  });
+
+  it('promotes again what it promoted before, and over an object of before', async () => {
+    await putBlob(store, 'org/one', 'older');
+    const { stagingKey } = await staged('newer');
+    await store.promote(stagingKey, 'org/one');
+    await store.promote(stagingKey, 'org/one');
+    expect(await contentOf('org/one')).equal('newer');
+  });
+
+  it('forgets what was staged and is not wanted, however often', async () => {
+    const { stagingKey } = await staged('unwanted');
+    await store.unstage(stagingKey);
+    await store.unstage(stagingKey);
+    expect(await leftovers()).deep.equal([]);
+  });
+
+  it('reads an inclusive range', async () => {
+    await putBlob(store, 'org/one', '0123456789');
+    expect(await text(await store.read('org/one', { start: 2, end: 4 }))).equal('234');
+    expect(await text(await store.read('org/one', { start: 9, end: 9 }))).equal('9');
+  });
+
+  it('lets a reader leave in the middle', async () => {
+    await putBlob(store, 'org/one', Buffer.alloc(LARGE_BYTES));
+    for await (const piece of await store.read('org/one')) {
+      expect(piece).not.length(0);
+      break;
+    }
+    expect(await store.exists('org/one')).equal(true);
+  });
+
+  it('leaves nothing of a file over the limit', async () => {
+    expect(await appErrorCode(stage(stream(11), 10))).equal('payload_too_large');
+    expect(await appErrorCode(stage(stream(LARGE_BYTES), LARGE_BYTES - 1))).equal('payload_too_large');
+    expect(await leftovers()).deep.equal([]);
+    expect((await stage(stream(10), 10)).sizeBytes).equal(10);
+  });
+
+  it('leaves nothing of a stream that breaks', async () => {
+    for (const sizeBytes of [10, LARGE_BYTES]) {
+      const broken = stream(sizeBytes, () => {
+        throw new Error('connection lost');
+      });
+      expect(await stage(broken).catch((error: unknown) => String(error))).equal('Error: connection lost');
+    }
+    expect(await leftovers()).deep.equal([]);
+  });
+
+  it('lends a path on the disk', async () => {
+    await putBlob(store, 'org/one', 'parse me');
+    let lent = '';
+    const use = (path: string) => {
+      lent = path;
+      return readFile(path, 'utf8');
+    };
+    expect(await store.withLocalFile('org/one', use)).equal('parse me');
+    expect(await store.withLocalFile('org/one', async (path) => path !== '' && lent !== '')).equal(true);
+  });
+
+  it('says so when there is nothing, and deletes nothing without complaint', async () => {
+    await store.delete('org/none');
+    expect(await store.exists('org/none')).equal(false);
+    expect(await appErrorCode(store.read('org/none'))).equal('blob_missing');
+    expect(await appErrorCode(store.withLocalFile('org/none', async () => {}))).equal('blob_missing');
+    await putBlob(store, 'org/one', 'short-lived');
+    await store.delete('org/one');
+    expect(await store.exists('org/one')).equal(false);
+  });
+
+  it('keeps to its place', async () => {
+    for (const key of ['../outside', '/etc/passwd', 'org//x', 'org/..', '']) {
+      expect(await store.read(key).catch((error: unknown) => String(error)), key).match(/not a blob key/);
+      expect(await store.promote(key, 'org/one').catch((error: unknown) => String(error)), key).match(/not a blob key/);
+    }
+  });
+
+  it('lists its objects page by page, in one order', async () => {
+    const names = [
+      'acme/five',
+      'acme/four',
+      'acme/one',
+      'acme/three',
+      'acme/two',
+      'acme-2/one',
+      'lone',
+      'zoo/deep/one',
+    ];
+    const keys = [...names, 'zoo/two'];
+    for (const key of keys) await putBlob(store, key, key);
+    await staged('not an object');
+
+    const listed: string[] = [];
+    for (let after: string | null = null; ; ) {
+      const page = await store.list({ after, limit: 2 });
+      for (const { key, sizeBytes, storedAt } of page) {
+        expect(sizeBytes).equal(key.length);
+        expect(Date.now() - storedAt.getTime()).within(-2_000, 60_000);
+        listed.push(key);
+      }
+      after = page.at(-1)?.key ?? null;
+      if (after === null) break;
+    }
+    expect(listed).members(keys);
+    expect(listed).length(keys.length);
+  });
+
+  it('lists nothing before the first object', async () => {
+    expect(await store.list({ after: null, limit: 10 })).deep.equal([]);
+  });
+
+  it('sweeps nothing that may still be written', async () => {
+    await store.deleteStrays();
+    const { stagingKey } = await staged('under way');
+    await putBlob(store, 'org/kept', 'kept');
+    await store.deleteStrays();
+    await store.promote(stagingKey, 'org/one');
+    expect(await contentOf('org/one')).equal('under way');
+    expect(await contentOf('org/kept')).equal('kept');
+  });
+}
