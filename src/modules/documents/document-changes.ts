@@ -11,6 +11,7 @@ import { requireOverlapBelowTarget } from './chunking-fields.ts';
 import { lockWritable } from './document-access.ts';
 import { createDocumentLinksRepository } from './document-links.repository.ts';
 import type { DocumentPublisher } from './document-publisher.ts';
+import { createDocumentTotalsRepository } from './document-totals.repository.ts';
 import type { DocumentRow } from './documents.model.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 
@@ -54,7 +55,7 @@ export function createDocumentChanges(deps: ChangeDeps) {
     await requireUnchanged(trx);
     const repository = createDocumentsRepository(trx);
     if (file && places) {
-      const { storageBytes } = await repository.usage(actor.orgId);
+      const { storageBytes } = await createDocumentTotalsRepository(trx).usage(actor.orgId);
       places.take('storageBytes', storageBytes, file.sizeBytes - before.sizeBytes);
     }
     const ragConfig = withChunking(before.ragConfig, change.chunking);

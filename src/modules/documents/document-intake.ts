@@ -11,6 +11,7 @@ import type { OriginalsService } from '#src/modules/originals/originals.service.
 import type { Db } from '#src/ports/database.ts';
 import { requireOverlapBelowTarget } from './chunking-fields.ts';
 import { createDocumentLinksRepository } from './document-links.repository.ts';
+import { createDocumentTotalsRepository } from './document-totals.repository.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 
 export type NewDocument = {
@@ -21,6 +22,8 @@ export type NewDocument = {
   declaredFormat: string | null;
   /** The caller's personal root when undefined. */
   targetFolderId: string | undefined;
+  /** Where on the web it was fetched. */
+  importSourceUrl?: string;
   chunking: ChunkingWishes;
   ingest: boolean;
 };
@@ -43,6 +46,19 @@ export function createDocumentIntake(deps: IntakeDeps) {
     return ragConfig;
   };
 
+  /** The folder that a document goes into; it and the room are there until the end of `trx`. */
+  const takePlace = async (
+    trx: Db,
+    actor: RequestActor,
+    { targetFolderId, sizeBytes }: { targetFolderId: string | undefined; sizeBytes: number },
+  ) => {
+    const places = await deps.limits.lock(trx, actor.orgId);
+    const usage = await createDocumentTotalsRepository(trx).usage(actor.orgId);
+    places.take('documents', usage.documents);
+    places.take('storageBytes', usage.storageBytes, sizeBytes);
+    return deps.folders.requireTarget(trx, actor, targetFolderId);
+  };
+
   const insert = async (
     trx: Db,
     actor: RequestActor,
@@ -50,13 +66,9 @@ export function createDocumentIntake(deps: IntakeDeps) {
     input: NewDocument,
     ragConfig: RagConfig,
   ): Promise<IngestionPlan | undefined> => {
-    const { file } = input;
-    const places = await deps.limits.lock(trx, actor.orgId);
+    const { file, targetFolderId } = input;
     const documents = createDocumentsRepository(trx);
-    const usage = await documents.usage(actor.orgId);
-    places.take('documents', usage.documents);
-    places.take('storageBytes', usage.storageBytes, file.sizeBytes);
-    const folder = await deps.folders.requireTarget(trx, actor, input.targetFolderId);
+    const folder = await takePlace(trx, actor, { targetFolderId, sizeBytes: file.sizeBytes });
     const document = {
       id,
       orgId: actor.orgId,
@@ -69,7 +81,7 @@ export function createDocumentIntake(deps: IntakeDeps) {
       contentSha256: file.sha256,
       blobKey: file.blobKey,
       importSourceProvider: null,
-      importSourceUrl: null,
+      importSourceUrl: input.importSourceUrl ?? null,
       ragConfig,
       acl: [...new Set([`user:${actor.userId}`, ...folder.acl])],
       createdBy: actor.userId,
@@ -94,6 +106,11 @@ export function createDocumentIntake(deps: IntakeDeps) {
       const plan = await deps.db.transaction((trx) => insert(trx, actor, id, input, ragConfig));
       if (plan !== undefined) await deps.generations.carryOut(plan);
       return id;
+    },
+
+    /** Refuses as `add` would refuse the smallest file: before somebody fetches one. */
+    async requireRoom(actor: RequestActor, targetFolderId: string | undefined): Promise<void> {
+      await deps.db.transaction((trx) => takePlace(trx, actor, { targetFolderId, sizeBytes: 1 }));
     },
   };
 }

@@ -5,6 +5,19 @@ import type { DocumentRow, DocumentView } from './documents.model.ts';
 
 const previewLength = 280;
 
+/** All readable ones, or those of a folder, or those that somebody has made. */
+export type DocumentPage = {
+  folderId?: string | undefined;
+  createdBy?: string | undefined;
+  limit: number;
+  offset: number;
+};
+
+const newestFirst = (time: string, id: string) => [
+  { column: time, order: 'desc' },
+  { column: id, order: 'desc' },
+];
+
 export function createDocumentsRepository(db: Db) {
   /** `page` is a query of document ids: joins and previews are then paid for one page only. */
   const views = (actor: Actor, page: ReturnType<typeof readableIds>) => {
@@ -45,31 +58,25 @@ export function createDocumentsRepository(db: Db) {
       );
   };
 
-  const readableIds = (actor: Actor, folderId?: string) => {
-    const query = readableBy(db<DocumentRow>('documents'), actor, 'documents').select('documents.id');
-    if (folderId !== undefined) {
-      query.whereExists((links) =>
-        links.from('folderLinks').whereRaw('folder_links.document_id = documents.id').where({ folderId }),
-      );
-    }
-    return query;
+  const readableIds = (actor: Actor) =>
+    readableBy(db<DocumentRow>('documents'), actor, 'documents').select('documents.id');
+
+  /** In the order of the index that has what they are narrowed to. */
+  const pageOfIds = (actor: Actor, { folderId, createdBy, limit, offset }: DocumentPage) => {
+    const query = readableIds(actor).limit(limit).offset(offset);
+    if (createdBy !== undefined) query.where('documents.createdBy', createdBy);
+    if (folderId === undefined) return query.orderBy(newestFirst('documents.updatedAt', 'documents.id'));
+    return query
+      .join('folderLinks', 'folderLinks.documentId', 'documents.id')
+      .where({ 'folderLinks.orgId': actor.orgId, folderId })
+      .whereNotNull('listedAt')
+      .orderBy(newestFirst('listedAt', 'folderLinks.documentId'));
   };
 
   return {
-    async listReadable(
-      actor: Actor,
-      page: { folderId?: string | undefined; limit: number; offset: number },
-    ): Promise<{ items: DocumentView[]; total: number }> {
-      const newestFirst = [
-        { column: 'documents.updatedAt', order: 'desc' },
-        { column: 'documents.id', order: 'desc' },
-      ];
-      const ids = readableIds(actor, page.folderId).orderBy(newestFirst).limit(page.limit).offset(page.offset);
-      const [items, counted] = await Promise.all([
-        views(actor, ids).orderBy(newestFirst),
-        db.from(readableIds(actor, page.folderId).as('readable')).count<{ count: number }[]>({ count: '*' }),
-      ]);
-      return { items, total: counted[0]?.count ?? 0 };
+    async listReadable(actor: Actor, page: DocumentPage): Promise<DocumentView[]> {
+      const ids = pageOfIds(actor, page);
+      return views(actor, ids).orderBy(newestFirst('documents.updatedAt', 'documents.id'));
     },
 
     async findView(actor: Actor, id: string): Promise<DocumentView | undefined> {
@@ -107,6 +114,12 @@ export function createDocumentsRepository(db: Db) {
       return row;
     },
 
+    /** For whom its reader has given an address of this content of it. */
+    async findContent(of: { orgId: string; documentId: string; contentSha256: string }): Promise<DocumentRow | undefined> {
+      const { documentId: id, ...content } = of;
+      return db<DocumentRow>('documents').where({ id, ...content }).whereNull('deletedAt').first();
+    },
+
     /** The same, held until the end of the transaction. */
     async lockRow(actor: Actor, id: string): Promise<DocumentRow | undefined> {
       const [row] = await readableBy(db<DocumentRow>('documents'), actor, 'documents')
@@ -114,18 +127,6 @@ export function createDocumentsRepository(db: Db) {
         .forNoKeyUpdate()
         .select<DocumentRow[]>('documents.*');
       return row;
-    },
-
-    /** What the organization holds, for its limits. */
-    async usage(orgId: string): Promise<{ documents: number; storageBytes: number }> {
-      const [row] = await db('documents')
-        .where({ orgId })
-        .whereNull('deletedAt')
-        .select<{ documents: number; storageBytes: number }[]>(
-          db.raw('count(*) as documents'),
-          db.raw('coalesce(sum(size_bytes), 0)::bigint as storage_bytes'),
-        );
-      return row ?? { documents: 0, storageBytes: 0 };
     },
 
     async insert(

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { readableFormats } from '#src/domain/document-format.ts';
-import { mediaTypeOf } from '#src/domain/format-guess.ts';
-import { created, file, noContent, ok } from '#src/http/answers.ts';
+import { created, noContent, ok } from '#src/http/answers.ts';
 import { idParam } from '#src/http/params.ts';
 import { multipart, multipartOrJson, type Route, route } from '#src/http/route.ts';
 import {
@@ -10,6 +9,7 @@ import {
   fullDocumentSchema,
   listDocumentsQuery,
   pasteDocumentBody,
+  recentDocumentsQuery,
   toDocumentListDto,
   toFullDocumentDto,
   uploadDocumentFields,
@@ -17,7 +17,8 @@ import {
 import type { DocumentsService } from './documents.service.ts';
 
 const params = z.strictObject({ document_id: idParam('document_not_found') });
-const creationErrors = ['folder_not_found', 'forbidden', 'document_limit_reached', 'storage_quota_exceeded'] as const;
+const storageErrors = ['storage_quota_exceeded', 'blob_store_refused'] as const;
+const creationErrors = ['folder_not_found', 'forbidden', 'document_limit_reached', ...storageErrors] as const;
 
 /** Escaping may triple a text on the wire; what is longer than a book is better uploaded as a file. */
 const pasteLimitBytes = 8 * 1024 ** 2;
@@ -95,6 +96,20 @@ export function documentsRoutes(documents: DocumentsService): Route[] {
     }),
     route({
       method: 'get',
+      path: '/documents/recent',
+      operationId: 'listRecentDocuments',
+      tag: 'documents',
+      summary: 'The documents that you may read, or have made, that were changed last',
+      access: 'user',
+      query: recentDocumentsQuery,
+      responses: { 200: { description: 'The newest, of how many', schema: documentListSchema } },
+      handle: async ({ actor, query }) => {
+        const page = await documents.listRecent(actor, query);
+        return ok(toDocumentListDto(page, { limit: query.limit, offset: 0 }));
+      },
+    }),
+    route({
+      method: 'get',
       path: '/documents/:document_id',
       operationId: 'getDocument',
       tag: 'documents',
@@ -121,7 +136,7 @@ export function documentsRoutes(documents: DocumentsService): Route[] {
         discard: (stored) => documents.discardFile(stored),
       }),
       responses: { 200: { description: 'The document as it is now', schema: fullDocumentSchema } },
-      errors: ['document_not_found', 'folder_not_found', 'forbidden', 'storage_quota_exceeded'],
+      errors: ['document_not_found', 'folder_not_found', 'forbidden', ...storageErrors],
       handle: async ({ actor, params: { document_id }, body, requireUnchanged }) => {
         const change = {
           name: body.name,
@@ -151,30 +166,6 @@ export function documentsRoutes(documents: DocumentsService): Route[] {
       handle: async ({ actor, params: { document_id } }) => {
         await documents.remove(actor, document_id);
         return noContent();
-      },
-    }),
-    route({
-      method: 'get',
-      path: '/documents/:document_id/file',
-      operationId: 'downloadDocument',
-      tag: 'documents',
-      summary: 'The stored original; a part of it with `Range`',
-      access: 'document:read',
-      params,
-      responses: {
-        200: { description: 'The original', contentType: 'application/octet-stream' },
-        206: { description: 'The part that was asked for', contentType: 'application/octet-stream' },
-      },
-      errors: ['document_not_found', 'range_not_satisfiable'],
-      handle: async ({ actor, params: { document_id } }) => {
-        const { document, open } = await documents.getFile(actor, document_id);
-        return file({
-          fileName: document.fileName,
-          mediaType: mediaTypeOf(document.sourceFormat),
-          sizeBytes: document.sizeBytes,
-          etag: document.contentSha256,
-          open,
-        });
       },
     }),
   ];

@@ -9,6 +9,9 @@ import type { DocumentView, FullDocument } from './documents.model.ts';
 
 const name = z.string().trim().min(1).max(255).refine(isOneLine, 'must be one line without control characters');
 
+/** Signed addresses are long; longer ones no server takes. */
+const maxUrlLength = 8_192;
+
 /** Form fields are strings; numbers and switches are read from them. */
 export const uploadDocumentFields = z.strictObject({
   name: name.optional().describe('The file name when omitted.'),
@@ -38,10 +41,31 @@ export const pasteDocumentBody = z.strictObject({
   target_folder_id: idField.optional(),
 });
 
+export const importFromUrlBody = z.strictObject({
+  url: z
+    .string()
+    .max(maxUrlLength)
+    .trim()
+    .refine(
+      (text) => URL.canParse(text) && !/[\s\p{Cc}]/u.test(text),
+      'must be an address like https://example.com/page',
+    )
+    .describe('http or https, of the public internet, without user and password.'),
+  target_folder_id: idField.optional().describe('Your personal root when omitted.'),
+  name: name
+    .optional()
+    .describe('As the server calls the file, the title of the page, or a part of the address when omitted.'),
+});
+
 export const listDocumentsQuery = z.strictObject({
   folder_id: idField.optional(),
   limit: integerField({ min: 1, max: 100 }).default(20),
   offset: integerField({ min: 0, max: 1_000_000 }).default(0),
+});
+
+export const recentDocumentsQuery = z.strictObject({
+  limit: integerField({ min: 1, max: 31 }).default(31),
+  mine: z.stringbool().default(false).describe('Only those that you have made.'),
 });
 
 export const documentItemSchema = z

@@ -7,12 +7,12 @@ import { appError } from '#src/errors.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
-import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Db } from '#src/ports/database.ts';
 import { createChunksRepository } from './chunks.repository.ts';
 import { lockWritable } from './document-access.ts';
 import { type ChangeDeps, createDocumentChanges, type DocumentChange } from './document-changes.ts';
 import { createDocumentIntake, type IntakeDeps, type NewDocument } from './document-intake.ts';
+import { createDocumentLists } from './document-lists.ts';
 import { createDocumentPublisher, type PublisherDeps } from './document-publisher.ts';
 import { createDocumentRemoval, type RemovalDeps } from './document-removal.ts';
 import type {
@@ -42,7 +42,6 @@ export type DocumentsDeps = IntakeDeps &
   Omit<ChangeDeps, 'publisher'> &
   PublisherDeps &
   RemovalDeps & {
-    blobs: Pick<BlobStore, 'read'>;
     originals: Pick<OriginalsService, 'store' | 'discard'>;
     folders: Pick<FoldersService, 'get'>;
     limits: Pick<TierLimitsService, 'of'>;
@@ -85,6 +84,8 @@ export function createDocumentsService(deps: DocumentsDeps) {
     storeFile,
     discardFile,
 
+    requireRoom: intake.requireRoom,
+
     async upload(actor: RequestActor, input: Omit<NewDocument, 'declaredFormat'>): Promise<FullDocument> {
       return get(actor, await intake.add(actor, { ...input, declaredFormat: null }));
     },
@@ -105,10 +106,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
       return get(actor, id);
     },
 
-    async list(actor: Actor, page: { folderId: string | undefined; limit: number; offset: number }) {
-      if (page.folderId !== undefined) await deps.folders.get(actor, page.folderId);
-      return documents.listReadable(actor, page);
-    },
+    ...createDocumentLists(deps),
 
     /** What the next chunks are cut from, if nobody changes it. Throws `document_not_converted` before its conversion. */
     async getConverted(actor: Actor, documentId: string): Promise<ConvertedDocument> {
@@ -169,26 +167,6 @@ export function createDocumentsService(deps: DocumentsDeps) {
     /** Nobody reads the document from then on; the rest of it is taken away by a workflow. */
     remove: removal.remove,
     discard: removal.discard,
-
-    /** The stored original. `open` reads it, or an inclusive range of its bytes. */
-    async getFile(
-      actor: Actor,
-      documentId: string,
-    ): Promise<{ document: DocumentRow; open(range?: { start: number; end: number }): Promise<Readable> }> {
-      const document = await documents.findRow(actor, documentId);
-      if (document === undefined) throw appError('document_not_found');
-      const open = async (range?: { start: number; end: number }): Promise<Readable> => {
-        try {
-          return await deps.blobs.read(document.blobKey, range);
-        } catch (error) {
-          const now = await documents.findRow(actor, documentId);
-          if (now === undefined) throw appError('document_not_found');
-          if (now.blobKey === document.blobKey) throw error;
-          throw appError('service_unavailable', { detail: 'The file was replaced just now.', retryAfterSeconds: 1 });
-        }
-      };
-      return { document, open };
-    },
   };
 }
 
