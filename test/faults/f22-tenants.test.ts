@@ -48,8 +48,8 @@ describe('F22: tenants that ask for each other’s things', function () {
     const visibility = 'org_level';
     const documentId = await ingestText(member, canary, `A loan of ${canary} is repaid month by month.`);
     const { db } = stack.container;
-    const acl = [`user:${member.userId}`, `org:${member.orgId}`];
-    await db('documents').where({ id: documentId }).update({ acl });
+    const root = await db('folders').where({ orgId: member.orgId, systemRole: 'org_root' }).first('id');
+    await member.post(`/documents/${documentId}/links`, { folder_id: root.id }, 201);
     const prompt = { agent_name: canary, agent_prompt: `You speak for ${canary}.`, visibility };
     const agentId = await publishAgent(member, prompt);
     const draft = Object((await member.post('/agent-drafts', { ...prompt, anchor_words: { loan: 5 } }, 201)).body);
@@ -59,7 +59,6 @@ describe('F22: tenants that ask for each other’s things', function () {
     const team = Object((await member.post('/entity/teams', { name: canary }, 201)).body);
     const credentials = { email: `${canary}@example.com`, password: 'Correct-horse-1', team_id: team.id };
     const colleague = Object((await member.post('/entity/members', credentials, 201)).body);
-    const root = await db('folders').where({ orgId: member.orgId, systemRole: 'org_root' }).first('id');
     const ids = {
       document_id: documentId,
       chunk_id: chunks.items[0].id,

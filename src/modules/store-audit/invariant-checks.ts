@@ -1,4 +1,5 @@
 import { chunksMatchPoints } from './invariants/chunks-match-points.ts';
+import { foldersShareTheirKeys } from './invariants/folders-share-their-keys.ts';
 import { jobsMove } from './invariants/jobs-move.ts';
 import { leaversAreErased } from './invariants/leavers-are-erased.ts';
 import { nothingIsOrphaned } from './invariants/nothing-is-orphaned.ts';
@@ -30,6 +31,7 @@ const checks: InvariantCheck[] = [
   jobsMove,
   leaversAreErased,
   organizationsHaveAdmins,
+  foldersShareTheirKeys,
 ];
 
 const usualPatience: Patience = { orphanSeconds: 60, reconcileSeconds: 60, dispatchSeconds: 3, erasureSeconds: 86_400 };

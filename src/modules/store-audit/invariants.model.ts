@@ -17,7 +17,8 @@ export type InvariantId =
   | 'I11'
   | 'I12'
   | 'I13'
-  | 'I14';
+  | 'I14'
+  | 'I15';
 
 export type Violation = { invariant: InvariantId; detail: string; orgId: string; documentId?: string };
 

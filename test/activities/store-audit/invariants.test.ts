@@ -249,6 +249,37 @@ describe('the invariants', function () {
     await user(null);
   });
 
+  it('I15 finds a document that is in no folder, or has other keys than its folders', async () => {
+    const { documentId } = await addReadable();
+    await db('documents').update({ acl: [`user:${ada.userId}`, `org:${ada.orgId}`] });
+    await expectViolation('I15', /Its keys are not those/, documentId);
+    await db('documents').update({ acl: [`user:${ada.userId}`] });
+    await db('folderLinks').delete();
+    await expectViolation('I15', /in no folder/, documentId);
+  });
+
+  it('I15 finds folders that are in themselves, or have other keys than their roots', async () => {
+    const { id: rootId, ...root } = await db('folders').where({ orgId: ada.orgId, systemRole: 'org_root' }).first();
+    const [one, two] = [uuidv7(), uuidv7()];
+    const folder = { ...root, kind: 'user', systemRole: null };
+    await db('folders').insert([
+      { ...folder, id: one, parentId: rootId, name: 'One' },
+      { ...folder, id: two, parentId: one, name: 'Two' },
+    ]);
+    expect(await check()).deep.equal([]);
+    await db('folders')
+      .where({ id: two })
+      .update({ acl: [`user:${ada.userId}`] });
+    await expectViolation('I15', new RegExp(`Folder ${two} has other keys`));
+    await db('folders').where({ id: two }).update({ acl: root.acl });
+    await db('folders').where({ id: one }).update({ parentId: two });
+    expect((await check()).map(({ detail }) => detail)).to.have.members([
+      `Folder ${one} is in itself.`,
+      `Folder ${two} is in itself.`,
+    ]);
+    await db('folders').whereIn('id', [one, two]).delete();
+  });
+
   it('are not taken for granted where they cannot be checked', async () => {
     const cut = await startStack({ TEMPORAL_ADDRESS: '127.0.0.1:1' }, { workers: false });
     try {

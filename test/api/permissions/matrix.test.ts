@@ -101,9 +101,13 @@ describe('who may do what: every route, asked by everybody', function () {
 
   /** Only managers put documents into the folder of a team; the owner keeps his. */
   async function shareWithRed(documentId: string | undefined): Promise<void> {
-    const acl = [`user:${cast.owner.userId}`, `team:${cast.redTeamId}`];
-    await stack.container.db('documents').where({ id: documentId }).update({ acl });
-    await stack.container.db('jobs').where({ documentId }).update({ acl });
+    const { owner, redTeamId } = cast;
+    const { db } = stack.container;
+    const acl = [`user:${owner.userId}`, `team:${redTeamId}`];
+    const root = db('folders').where({ teamId: redTeamId, systemRole: 'team_root' }).select('id');
+    await db('folderLinks').insert({ orgId: owner.orgId, folderId: root, documentId, createdBy: owner.userId });
+    await db('documents').where({ id: documentId }).update({ acl });
+    await db('jobs').where({ documentId }).update({ acl });
   }
 
   async function newDocument(): Promise<Ids> {
@@ -119,6 +123,11 @@ describe('who may do what: every route, asked by everybody', function () {
     return { chat_id: (await ask(owner, { agent_id: shared.agent_id, message: 'How?', ...scope }, 201)).chat_id };
   }
 
+  async function newFolder(): Promise<Ids> {
+    const fields = { name: freshEmail(), parent_id: shared.folder_id };
+    return { folder_id: Object((await cast.orgAdmin.post('/folders', fields, 201)).body).id };
+  }
+
   async function newMember(): Promise<Ids> {
     const { body } = await cast.orgAdmin.post(
       '/entity/members',
@@ -130,6 +139,11 @@ describe('who may do what: every route, asked by everybody', function () {
 
   const special: Record<string, Special> = {
     deleteDocument: { fresh: newDocument },
+    unlinkDocument: { fresh: newDocument },
+    linkDocument: { names: 'folder:write' },
+    createFolder: { names: 'folder:write' },
+    changeFolder: { fresh: newFolder },
+    deleteFolder: { fresh: newFolder },
     deleteChat: { fresh: newChat },
     sendMessage: { names: 'agent:read' },
     streamMessage: { names: 'agent:read' },
