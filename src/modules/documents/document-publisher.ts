@@ -4,7 +4,9 @@ import type { Db } from '#src/ports/database.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { createPublicationsRepository } from './publications.repository.ts';
 
-const DOCUMENTS_PER_SWEEP = 100;
+const DOCUMENTS_AT_ONCE = 100;
+/** Other sweeps wait for this one. */
+const SWEEP_TURN_MS = 1_000;
 /** Of who has changed something, which holds already: Postgres confirms every hit. */
 const PATIENCE_MS = 1_000;
 
@@ -42,13 +44,16 @@ export function createDocumentPublisher({ db, vectors, logger }: PublisherDeps) 
       patience.abort();
     },
 
-    /** The changes that were not published at once. Throws the first failure, after the others had their turn. */
+    /** The changes that were not published at once. Throws the first failure, after those beside it had their turn. */
     async publishOutdated(): Promise<void> {
       const failures: unknown[] = [];
-      for (const id of await publications.listOutdated(DOCUMENTS_PER_SWEEP)) {
-        await publish(id).catch((error: unknown) => failures.push(error));
+      const endMs = performance.now() + SWEEP_TURN_MS;
+      for (;;) {
+        const ids = await publications.listOutdated(DOCUMENTS_AT_ONCE);
+        for (const id of ids) await publish(id).catch((error: unknown) => failures.push(error));
+        if (failures.length > 0) throw failures[0];
+        if (ids.length < DOCUMENTS_AT_ONCE || performance.now() > endMs) return;
       }
-      if (failures.length > 0) throw failures[0];
     },
   };
 }
