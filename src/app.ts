@@ -26,6 +26,7 @@ import { chatRoutes } from './modules/chat/chat.routes.ts';
 import { chunksRoutes } from './modules/documents/chunks.routes.ts';
 import { documentLinksRoutes } from './modules/documents/document-links.routes.ts';
 import { documentsRoutes } from './modules/documents/documents.routes.ts';
+import { webImportRoutes } from './modules/documents/web-import.routes.ts';
 import { draftsRoutes } from './modules/drafts/drafts.routes.ts';
 import { foldersRoutes } from './modules/folders/folders.routes.ts';
 import { jobsRoutes } from './modules/jobs/jobs.routes.ts';
@@ -74,6 +75,7 @@ export function createApp(container: Container): App {
     ...modelsRoutes(container.models),
     ...foldersRoutes(container.folders, container.folderChanges),
     ...documentsRoutes(container.documents),
+    ...webImportRoutes(container.webImport),
     ...documentLinksRoutes(container.documentLinks),
     ...chunksRoutes(container.documents),
     ...ragRoutes(container.rag, container.chunkPreviews),

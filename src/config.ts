@@ -38,6 +38,12 @@ const list = z
       .filter(Boolean),
   );
 
+// As it stands in a URL.
+const place = z
+  .string()
+  .regex(/^(?:[\w.-]+|\[[\da-f:.]+\]):\d{1,5}$/i, 'must be host:port, with commas between several')
+  .refine((text) => URL.canParse(`http://${text}`), 'must be host:port, with commas between several');
+
 // activity:position:fault[:nth]; a delay is `delay:ms`, and what is thrown can be chosen: `throw:code`.
 const faultPattern =
   /^(?<activity>\w+):(?<position>\w+):(?:(?<plain>kill|hang)|(?<throw>throw)(?::(?<code>[a-z]\w*))?|(?<delay>delay):(?<delayMs>\d+))(?::(?<nth>\d+))?$/;
@@ -112,6 +118,7 @@ const settings = z.object({
   DATA_DIR: z.string().min(1).default('.data'),
   TOOLS_DIR: z.string().min(1).optional(),
   CORS_ORIGINS: list,
+  EGRESS_ALLOW: list.pipe(z.array(place)),
   TRUST_PROXY: trustedProxies,
   PUBLIC_URL: keylessUrl.optional(),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
@@ -203,6 +210,8 @@ export type Config = Readonly<{
     publicUrl: string | null;
     logLevel: string;
   };
+  /** `host:port` of what may be fetched for users though it is not public. */
+  egressAllow: readonly string[];
   dataDir: string;
   toolsDir: string | null;
   database: { url: string; poolSize: number };
@@ -285,6 +294,7 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
       publicUrl: s.PUBLIC_URL?.replace(/\/+$/, '') ?? null,
       logLevel: s.LOG_LEVEL,
     },
+    egressAllow: s.EGRESS_ALLOW,
     dataDir: s.DATA_DIR,
     toolsDir: s.TOOLS_DIR ?? null,
     database: { url: s.DATABASE_URL, poolSize: s.DATABASE_POOL_SIZE },

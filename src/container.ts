@@ -20,6 +20,9 @@ import { createTokenCounter } from './adapters/text/token-counter.ts';
 import { createRs256AccessTokens } from './adapters/tokens/rs256-access-tokens.ts';
 import { createPgVectorStore } from './adapters/vectors/pgvector.ts';
 import { createQdrantVectorStore } from './adapters/vectors/qdrant.ts';
+import { createGuardedAgent } from './adapters/web/guarded-agent.ts';
+import { createGuardedFetch } from './adapters/web/guarded-fetch.ts';
+import { pageTitle } from './adapters/web/page-title.ts';
 import type { Config } from './config.ts';
 import { embeddingSpace } from './domain/embedding-space.ts';
 import { defaultRagConfig } from './domain/rag-config.ts';
@@ -37,6 +40,7 @@ import { createCiter } from './modules/chat/citer.ts';
 import { createRoundOpener } from './modules/chat/round-opener.ts';
 import { createDeletionService, type DeletionService } from './modules/deletion/deletion.service.ts';
 import { createDocumentLinksService, type DocumentLinksService } from './modules/documents/document-links.service.ts';
+import { createDocumentWebImport, type DocumentWebImport } from './modules/documents/document-web-import.ts';
 import { createDocumentsService, type DocumentsService } from './modules/documents/documents.service.ts';
 import { createFolderContentsService } from './modules/documents/folder-contents.service.ts';
 import { createDraftsService, type DraftsService } from './modules/drafts/drafts.service.ts';
@@ -114,6 +118,7 @@ export type Container = {
   folders: FoldersService;
   folderChanges: FolderChangesService;
   documents: DocumentsService;
+  webImport: DocumentWebImport;
   documentLinks: DocumentLinksService;
   rag: RagService;
   chunkPreviews: ChunkPreviewsService;
@@ -223,6 +228,8 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const documentLinks = createDocumentLinksService({ db, folders, publisher: documents });
   const contents = createFolderContentsService({ deletion });
   const folderChanges = createFolderChangesService({ db, folders, contents });
+  const web = createGuardedFetch({ agent: createGuardedAgent({ allow: config.egressAllow }) });
+  const webImport = createDocumentWebImport({ web, documents, limits, pageTitle });
   const erasure = createErasureService({ db, documents, deletion, jobs, orchestrator, audit });
   const leaving = createLeavingService({
     passwords,
@@ -345,6 +352,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     folders,
     folderChanges,
     documents,
+    webImport,
     documentLinks,
     rag,
     chunkPreviews,

@@ -20,6 +20,8 @@ export function bodiesOfRoutes(word: string, config: object): Record<string, (id
       return form;
     },
     pasteDocument: () => ({ name: word, content: word, source_format: 'text' }),
+    // Refused once it is known who asks: nothing leaves the machine.
+    importDocumentFromUrl: () => ({ url: 'http://127.0.0.1/' }),
     changeDocument: () => ({ name: word }),
     createFolder: ({ folder_id }) => ({ name: freshEmail(), parent_id: folder_id }),
     changeFolder: () => ({ name: freshEmail() }),

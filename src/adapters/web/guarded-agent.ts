@@ -29,11 +29,10 @@ export function createGuardedAgent({ allow, resolve = resolveByDns }: GuardedAge
   return new Agent({
     allowH2: false,
     connect: (options, callback) => {
-      const { hostname, port, protocol } = options;
-      const usualPort = protocol === 'https:' ? '443' : '80';
-      if (allowed.has(placeOf(`${bracketed(hostname)}:${port || usualPort}`)))
-        return connectAnywhere(options, callback);
-      const refusal = refusalOf(hostname, port || usualPort);
+      const { hostname, protocol } = options;
+      const port = options.port || (protocol === 'https:' ? '443' : '80');
+      if (allowed.has(placeOf(`${bracketed(hostname)}:${port}`))) return connectAnywhere(options, callback);
+      const refusal = refusalOf(hostname, port);
       if (refusal !== null) return callback(refusal, null);
       connectToPublic(options, callback);
     },

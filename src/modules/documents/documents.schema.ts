@@ -9,9 +9,6 @@ import type { DocumentView, FullDocument } from './documents.model.ts';
 
 const name = z.string().trim().min(1).max(255).refine(isOneLine, 'must be one line without control characters');
 
-/** Signed addresses are long; longer ones no server takes. */
-const maxUrlLength = 8_192;
-
 /** Form fields are strings; numbers and switches are read from them. */
 export const uploadDocumentFields = z.strictObject({
   name: name.optional().describe('The file name when omitted.'),
@@ -39,22 +36,6 @@ export const pasteDocumentBody = z.strictObject({
   content: z.string().refine((text) => text.trim() !== '', 'must not be blank'),
   source_format: z.enum(['text', 'markdown', 'code']),
   target_folder_id: idField.optional(),
-});
-
-export const importFromUrlBody = z.strictObject({
-  url: z
-    .string()
-    .max(maxUrlLength)
-    .trim()
-    .refine(
-      (text) => URL.canParse(text) && !/[\s\p{Cc}]/u.test(text),
-      'must be an address like https://example.com/page',
-    )
-    .describe('http or https, of the public internet, without user and password.'),
-  target_folder_id: idField.optional().describe('Your personal root when omitted.'),
-  name: name
-    .optional()
-    .describe('As the server calls the file, the title of the page, or a part of the address when omitted.'),
 });
 
 export const listDocumentsQuery = z.strictObject({

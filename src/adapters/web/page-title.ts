@@ -1,0 +1,15 @@
+import { decodeHTML } from 'entities';
+import { bareMediaType, charsetOf } from '#src/domain/media-type.ts';
+import { decodeText, htmlEncoding } from '../converter/decode-text.ts';
+
+/** The title of a page, from its first bytes; null when it has none there, or is no page. Nothing is parsed. */
+export function pageTitle(head: Buffer, mediaType: string): string | null {
+  if (!['text/html', 'application/xhtml+xml'].includes(bareMediaType(mediaType))) return null;
+  const found = /<title(?:\s[^>]{0,200})?>([^<]{1,2000})</i.exec(head.toString('latin1'));
+  if (found === null) return null;
+  const [tag, title = ''] = found;
+  const start = found.index + tag.length - 1 - title.length;
+  const bytes = head.subarray(start, start + title.length);
+  const text = decodeHTML(decodeText(bytes, charsetOf(mediaType) ?? htmlEncoding(head)));
+  return text.replace(/\s+/g, ' ').trim() || null;
+}

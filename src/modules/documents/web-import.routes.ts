@@ -1,0 +1,31 @@
+import { created } from '#src/http/answers.ts';
+import { type Route, route } from '#src/http/route.ts';
+import type { DocumentWebImport } from './document-web-import.ts';
+import { fullDocumentSchema, toFullDocumentDto } from './documents.schema.ts';
+import { importFromUrlBody } from './web-import.schema.ts';
+
+/** Documents that are fetched. */
+export function webImportRoutes(webImport: DocumentWebImport): Route[] {
+  return [
+    route({
+      method: 'post',
+      path: '/documents/import-from-url',
+      operationId: 'importDocumentFromUrl',
+      tag: 'documents',
+      summary: 'Fetch a page or a file from the public web and make a document of it',
+      access: 'user',
+      limits: [{ limit: 'upload', by: 'user' }],
+      body: importFromUrlBody,
+      idempotent: true,
+      responses: { 201: { description: 'The document, its ingestion queued', schema: fullDocumentSchema } },
+      errors: [
+        ...['folder_not_found', 'forbidden', 'document_limit_reached', 'storage_quota_exceeded'],
+        ...['url_not_allowed', 'url_unreachable', 'empty_document', 'payload_too_large'],
+      ] as const,
+      handle: async ({ actor, body }) => {
+        const { url, name, target_folder_id: targetFolderId } = body;
+        return created(toFullDocumentDto(await webImport.importFromUrl(actor, { url, name, targetFolderId })));
+      },
+    }),
+  ];
+}
