@@ -1,4 +1,5 @@
 import { chunksMatchPoints } from './invariants/chunks-match-points.ts';
+import { documentsAreCounted } from './invariants/documents-are-counted.ts';
 import { foldersShareTheirKeys } from './invariants/folders-share-their-keys.ts';
 import { jobsMove } from './invariants/jobs-move.ts';
 import { leaversAreErased } from './invariants/leavers-are-erased.ts';
@@ -32,6 +33,7 @@ const checks: InvariantCheck[] = [
   leaversAreErased,
   organizationsHaveAdmins,
   foldersShareTheirKeys,
+  documentsAreCounted,
 ];
 
 const usualPatience: Patience = { orphanSeconds: 60, reconcileSeconds: 60, dispatchSeconds: 3, erasureSeconds: 86_400 };

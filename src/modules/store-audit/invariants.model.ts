@@ -18,7 +18,8 @@ export type InvariantId =
   | 'I12'
   | 'I13'
   | 'I14'
-  | 'I15';
+  | 'I15'
+  | 'I16';
 
 export type Violation = { invariant: InvariantId; detail: string; orgId: string; documentId?: string };
 

@@ -28,7 +28,9 @@ describe('the invariants', function () {
   });
   after(() => own.close());
   afterEach(async () => {
-    await db.raw('truncate documents, chats, drafts, jobs, chunk_vectors, chunk_statistics, term_statistics cascade');
+    await db.raw(
+      'truncate documents, document_totals, chats, drafts, jobs, chunk_vectors, chunk_statistics, term_statistics cascade',
+    );
     for (const blob of await own.container.blobs.list({ after: null, limit: 1_000 })) {
       await own.container.blobs.delete(blob.key);
     }
@@ -247,6 +249,22 @@ describe('the invariants', function () {
     await user(new Date());
     await expectViolation('I14', /Nobody of it/);
     await user(null);
+  });
+
+  it('I16 finds documents that are not counted, and those that are listed at a wrong time', async () => {
+    const { documentId } = await addReadable();
+    await db('documentTotals').update({ documents: 2 });
+    await expectViolation('I16', /of 1 sets of author and keys/);
+    await db('documentTotals').update({ documents: 1, sizeBytes: 1 });
+    await expectViolation('I16', /of 1 sets of author and keys/);
+    await db('documentTotals').delete();
+    await expectViolation('I16', /of 1 sets of author and keys/);
+    await db('documents').update({ deletedAt: new Date() });
+    await db('documentTotals').delete();
+    await db('documents').update({ deletedAt: null });
+    expect(await check()).deep.equal([]);
+    await db('folderLinks').update({ listedAt: null });
+    await expectViolation('I16', /at another time/, documentId);
   });
 
   it('I15 finds a document that is in no folder, or has other keys than its folders', async () => {

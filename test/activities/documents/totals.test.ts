@@ -1,0 +1,129 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { v7 as uuidv7 } from 'uuid';
+import { createDatabase } from '#src/adapters/postgres/database.ts';
+import { defaultRagConfig } from '#src/domain/rag-config.ts';
+import { createDocumentTotalsRepository } from '#src/modules/documents/document-totals.repository.ts';
+import { documentsAreCounted } from '#src/modules/store-audit/invariants/documents-are-counted.ts';
+import type { Db } from '#src/ports/database.ts';
+import { createTestDatabase } from '#test/support/services.ts';
+
+const keys = ['a', 'b', 'c', 'd'];
+const anyKeys = fc.subarray(keys, { minLength: 1 });
+const anySize = fc.integer({ min: 0, max: 1_000 });
+const anyPlaces = fc.uniqueArray(fc.nat({ max: 9 }), { minLength: 1, maxLength: 10 });
+
+/** On documents by their places in those that there are. */
+type Change =
+  | { kind: 'add'; count: number; acl: string[]; sizeBytes: number }
+  | { kind: 'share'; places: number[]; acl: string[] }
+  | { kind: 'replace'; places: number[]; sizeBytes: number }
+  | { kind: 'mark' | 'purge' | 'touch'; places: number[] };
+
+const anyChange: fc.Arbitrary<Change> = fc.oneof(
+  fc.record({
+    kind: fc.constant('add' as const),
+    count: fc.integer({ min: 1, max: 5 }),
+    acl: anyKeys,
+    sizeBytes: anySize,
+  }),
+  fc.record({ kind: fc.constant('share' as const), places: anyPlaces, acl: anyKeys }),
+  fc.record({ kind: fc.constant('replace' as const), places: anyPlaces, sizeBytes: anySize }),
+  fc.record({ kind: fc.constantFrom('mark' as const, 'purge' as const, 'touch' as const), places: anyPlaces }),
+);
+
+describe('totals of documents', function () {
+  this.timeout(60_000);
+  let db: Db;
+  let drop: () => Promise<void>;
+  const [orgId, userId, folderId] = [uuidv7(), uuidv7(), uuidv7()];
+
+  before(async () => {
+    const database = await createTestDatabase();
+    db = createDatabase({ url: database.url, maxConnections: 8, applicationName: 'test' });
+    drop = database.drop;
+    await db('organizations').insert({ id: orgId, name: 'Bench' });
+    await db('users').insert({ id: userId, email: 'ada@example.com', displayName: 'Ada' });
+    const root = { name: 'Root', kind: 'system', systemRole: 'org_root', visibility: 'org_level' };
+    await db('folders').insert({ ...root, id: folderId, orgId, rootId: folderId, acl: keys, createdBy: userId });
+  });
+  after(async () => {
+    await db.destroy();
+    await drop();
+  });
+
+  async function add(trx: Db, { count, acl, sizeBytes }: Extract<Change, { kind: 'add' }>): Promise<void> {
+    const ids = Array.from({ length: count }, () => uuidv7());
+    const ragConfig = JSON.stringify(defaultRagConfig({ embeddingModel: 'any', hasReranker: false }));
+    const of = { orgId, name: 'Note', fileName: 'note.txt', sizeBytes, contentSha256: '', ragConfig, acl };
+    await trx('documents').insert(ids.map((id) => ({ ...of, id, blobKey: id, createdBy: userId, updatedBy: userId })));
+    await trx('folderLinks').insert(ids.map((documentId) => ({ orgId, folderId, documentId, createdBy: userId })));
+  }
+
+  async function apply(trx: Db, change: Change): Promise<void> {
+    if (change.kind === 'add') return add(trx, change);
+    // As every transaction holds documents: in the order of their ids.
+    const all: string[] = await trx('documents').orderBy('id').limit(10).forNoKeyUpdate().pluck('id');
+    const some = trx('documents').whereIn(
+      'id',
+      change.places.flatMap((place) => all[place] ?? []),
+    );
+    if (change.kind === 'purge') await some.delete();
+    if (change.kind === 'mark') await some.update({ deletedAt: trx.fn.now(), acl: [] });
+    if (change.kind === 'share') await some.whereNull('deletedAt').update({ acl: change.acl });
+    if (change.kind === 'replace') await some.update({ sizeBytes: change.sizeBytes });
+    if (change.kind === 'touch') await some.update({ updatedAt: trx.raw('clock_timestamp()') });
+  }
+
+  const violations = async (): Promise<string[]> => {
+    const found: string[] = [];
+    const deps = { db } as Parameters<typeof documentsAreCounted.run>[0];
+    await documentsAreCounted.run(
+      deps,
+      { orphanSeconds: 0, reconcileSeconds: 0, dispatchSeconds: 0, erasureSeconds: 0 },
+      ({ detail }) => void found.push(detail),
+    );
+    return found;
+  };
+
+  it('are exact after any changes at the same time, some of which come to nothing', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.record({ changes: fc.array(anyChange, { minLength: 1, maxLength: 4 }), fails: fc.boolean() }), {
+          minLength: 1,
+          maxLength: 8,
+        }),
+        async (transactions) => {
+          const undone = new Error('undone');
+          await Promise.all(
+            transactions.map(({ changes, fails }) =>
+              db
+                .transaction(async (trx) => {
+                  for (const change of changes) await apply(trx, change);
+                  if (fails) throw undone;
+                })
+                .catch((error: unknown) => expect(error).equal(undone)),
+            ),
+          );
+          expect(await violations()).deep.equal([]);
+        },
+      ),
+      { numRuns: 30 },
+    );
+  });
+
+  it('are what a list of a reader and the limits of the organization would count', async () => {
+    const actor = { userId: 'nobody', orgId, isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
+    const totals = createDocumentTotalsRepository(db);
+    await db('documents').delete();
+    expect(await totals.usage(orgId)).deep.equal({ documents: 0, storageBytes: 0 });
+    await add(db, { kind: 'add', count: 3, acl: ['user:nobody'], sizeBytes: 10 });
+    await add(db, { kind: 'add', count: 2, acl: ['user:nobody', `org:${orgId}`], sizeBytes: 1 });
+    await add(db, { kind: 'add', count: 7, acl: ['user:somebody'], sizeBytes: 100 });
+    expect(await totals.readable(actor)).equal(5);
+    expect(await totals.readable(actor, userId)).equal(5);
+    expect(await totals.readable(actor, folderId)).equal(0);
+    expect(await totals.inFolder(actor, folderId)).equal(12);
+    expect(await totals.usage(orgId)).deep.equal({ documents: 12, storageBytes: 732 });
+  });
+});
