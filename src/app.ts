@@ -4,6 +4,7 @@ import manifest from '../package.json' with { type: 'json' };
 import { onConnectionOf } from './adapters/postgres/borrowed-connection.ts';
 import { isOutage } from './adapters/postgres/outage.ts';
 import type { Container } from './container.ts';
+import { derivedKey } from './derived-key.ts';
 import { appError } from './errors.ts';
 import { createAuthenticate } from './http/authenticate.ts';
 import { createCors } from './http/cors.ts';
@@ -25,6 +26,7 @@ import { authRoutes } from './modules/auth/auth.routes.ts';
 import { chatRoutes } from './modules/chat/chat.routes.ts';
 import { chunksRoutes } from './modules/documents/chunks.routes.ts';
 import { documentLinksRoutes } from './modules/documents/document-links.routes.ts';
+import { documentFilesRoutes } from './modules/documents/document-files.routes.ts';
 import { documentsRoutes } from './modules/documents/documents.routes.ts';
 import { webImportRoutes } from './modules/documents/web-import.routes.ts';
 import { draftsRoutes } from './modules/drafts/drafts.routes.ts';
@@ -56,12 +58,12 @@ export type App = {
 /** The whole HTTP surface: the order of what a request passes, and one line for each module. */
 export function createApp(container: Container): App {
   const { config, db, logger } = container;
-  const { basePath, corsOrigins, trustProxy } = config.server;
+  const { basePath, corsOrigins, trustProxy, publicUrl } = config.server;
   const streams = createOpenStreams({
     activeSessions: (sessionIds) => container.auth.activeSessions(sessionIds),
     onWarning: (error) => logger.warn({ err: error }, 'the sessions of open streams could not be looked up'),
   });
-  const cursors = createCursors(config.urlSigningKey);
+  const cursors = createCursors(derivedKey(config.urlSigningKey, 'cursors'));
   let isDraining = false;
 
   const routes: Route[] = [
@@ -77,6 +79,7 @@ export function createApp(container: Container): App {
     ...documentsRoutes(container.documents),
     ...webImportRoutes(container.webImport),
     ...documentLinksRoutes(container.documentLinks),
+    ...documentFilesRoutes(container.documentFiles),
     ...chunksRoutes(container.documents),
     ...ragRoutes(container.rag, container.chunkPreviews),
     ...draftsRoutes(container.drafts),
@@ -109,6 +112,7 @@ export function createApp(container: Container): App {
     idempotency: container.idempotency,
     rateLimit: createRateLimiting({ take: container.rateLimiter.take, limits: config.rateLimits }),
     onConnectionOf,
+    publicUrl,
     streams,
     logger,
     isOutage,

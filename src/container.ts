@@ -24,6 +24,7 @@ import { createGuardedAgent } from './adapters/web/guarded-agent.ts';
 import { createGuardedFetch } from './adapters/web/guarded-fetch.ts';
 import { pageTitle } from './adapters/web/page-title.ts';
 import type { Config } from './config.ts';
+import { derivedKey } from './derived-key.ts';
 import { embeddingSpace } from './domain/embedding-space.ts';
 import { defaultRagConfig } from './domain/rag-config.ts';
 import { type AgentsService, createAgentsService } from './modules/agents/agents.service.ts';
@@ -41,8 +42,13 @@ import { createRoundOpener } from './modules/chat/round-opener.ts';
 import { createDeletionService, type DeletionService } from './modules/deletion/deletion.service.ts';
 import { createDocumentLinksService, type DocumentLinksService } from './modules/documents/document-links.service.ts';
 import { createDocumentWebImport, type DocumentWebImport } from './modules/documents/document-web-import.ts';
+import {
+  createDocumentFilesService,
+  type DocumentFilesService,
+} from './modules/documents/document-files.service.ts';
 import { createDocumentsService, type DocumentsService } from './modules/documents/documents.service.ts';
 import { createFolderContentsService } from './modules/documents/folder-contents.service.ts';
+import { createFileTokens } from './modules/documents/file-tokens.ts';
 import { createDraftsService, type DraftsService } from './modules/drafts/drafts.service.ts';
 import { createEmbeddingsService, type EmbeddingsService } from './modules/embeddings/embeddings.service.ts';
 import { createErasureService, type ErasureService } from './modules/erasure/erasure.service.ts';
@@ -118,6 +124,7 @@ export type Container = {
   folders: FoldersService;
   folderChanges: FolderChangesService;
   documents: DocumentsService;
+  documentFiles: DocumentFilesService;
   webImport: DocumentWebImport;
   documentLinks: DocumentLinksService;
   rag: RagService;
@@ -214,7 +221,6 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     });
   const documents = createDocumentsService({
     db,
-    blobs,
     originals,
     vectors,
     jobs,
@@ -230,6 +236,12 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const folderChanges = createFolderChangesService({ db, folders, contents });
   const web = createGuardedFetch({ agent: createGuardedAgent({ allow: config.egressAllow }) });
   const webImport = createDocumentWebImport({ web, documents, limits, pageTitle });
+  const documentFiles = createDocumentFilesService({
+    db,
+    blobs,
+    tokens: createFileTokens(derivedKey(config.urlSigningKey, 'file-addresses')),
+    downloadUrlSeconds: config.downloadUrlSeconds,
+  });
   const erasure = createErasureService({ db, documents, deletion, jobs, orchestrator, audit });
   const leaving = createLeavingService({
     passwords,
@@ -352,6 +364,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     folders,
     folderChanges,
     documents,
+    documentFiles,
     webImport,
     documentLinks,
     rag,

@@ -24,6 +24,8 @@ const catalogue = {
   wrong_password: { status: 403, class: 'permanent', title: 'The password is not that of the account' },
   account_disabled: { status: 403, class: 'permanent', title: 'The account is disabled' },
   forbidden: { status: 403, class: 'permanent', title: 'The caller may not do this' },
+  file_url_invalid: { status: 403, class: 'permanent', title: 'The address of the file was not made here' },
+  file_url_expired: { status: 403, class: 'permanent', title: 'The address of the file has expired' },
   not_found: { status: 404, class: 'permanent', title: 'There is nothing at this address' },
   document_not_found: { status: 404, class: 'permanent', title: 'The document does not exist or is not readable' },
   chunk_not_found: { status: 404, class: 'permanent', title: 'The chunk does not exist or is not readable' },

@@ -29,6 +29,8 @@ export type DispatchDeps = {
   rateLimit: RateLimiting;
   /** Runs reads on the connection of a transaction. */
   onConnectionOf: (trx: Db, work: () => Promise<void>) => Promise<void>;
+  /** Where clients find the API; null: where their request went. */
+  publicUrl: string | null;
   /** Is this the error of a database that cannot be reached? */
   isOutage: (error: unknown) => boolean;
 };
@@ -68,6 +70,7 @@ export function createDispatcher(deps: DispatchDeps) {
         params: parseParams(route.params, req.params),
         query: validate(route.query ?? noQuery, soundInput(req.query)),
         requestId,
+        publicUrl: deps.publicUrl ?? `${req.protocol}://${req.host}${req.baseUrl}`,
         idempotencyKey: key ?? null,
         lastEventId: req.get('last-event-id') ?? null,
         signal: leaving.signal,

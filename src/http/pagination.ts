@@ -23,9 +23,9 @@ export type Cursors = {
 
 const position = z.tuple([z.string(), z.string(), z.string()]);
 
-export function createCursors(signingKey: string): Cursors {
+export function createCursors(signingKey: string | Buffer): Cursors {
   const sign = (payload: string) =>
-    createHmac('sha256', signingKey).update(`cursor:${payload}`).digest().subarray(0, 16).toString('base64url');
+    createHmac('sha256', signingKey).update(payload).digest().subarray(0, 16).toString('base64url');
 
   return {
     encode(last, list) {

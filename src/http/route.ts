@@ -91,6 +91,8 @@ export type RouteContext<WhoMayCall extends Access, Params, Query, Body> = {
   query: Query;
   body: Body;
   requestId: string;
+  /** Where this client finds the API, without a slash at its end. */
+  publicUrl: string;
   /** Of an idempotent route: lets a repeated request go on with what a first, interrupted one began. */
   idempotencyKey: string | null;
   /** Where a reader of Server-Sent Events was who comes back: the id of the last event that he got. */

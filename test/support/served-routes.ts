@@ -32,6 +32,7 @@ export async function serveRoutes(
     lookEveryMs: 10,
   });
   const dispatch = createDispatcher({
+    publicUrl: null,
     authenticate: deps.authenticate ?? (() => Promise.reject(appError('invalid_token'))),
     idempotency: deps.idempotency ?? noIdempotency,
     rateLimit: async () => {},

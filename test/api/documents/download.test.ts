@@ -51,11 +51,11 @@ describe('GET /documents/{document_id}/file', () => {
       teamAdminOf: [],
       openTeamIds: [],
     };
-    const old = await shared.container.documents.getFile(actor, id);
+    const old = await shared.container.documentFiles.get(actor, id);
     const form = { method: 'PATCH', fields: { ingest: 'false' } } as const;
     await ada.upload(`/documents/${id}`, { name: 'b.txt', content: 'b' }, 200, form);
     expect(await appErrorCode(old.open())).to.equal('service_unavailable');
-    const { document, open } = await shared.container.documents.getFile(actor, id);
+    const { document, open } = await shared.container.documentFiles.get(actor, id);
     await shared.container.blobs.delete(document.blobKey);
     expect(await appErrorCode(open())).to.equal('blob_missing');
     await ada.delete(`/documents/${id}`, 204);
