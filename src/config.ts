@@ -183,6 +183,7 @@ const settings = z.object({
   ERASE_AFTER_DAYS: z.coerce.number().int().min(0).max(366).default(30),
 
   ECHO_WAIT_MS: z.coerce.number().int().min(0).max(10_000).default(150),
+  STREAM_ON_DISCONNECT: z.enum(['continue', 'cancel']).default('continue'),
   RATE_LIMIT_LOGIN: rateLimit,
   RATE_LIMIT_LOGIN_IP: rateLimit,
   RATE_LIMIT_REGISTER: rateLimit,
@@ -255,6 +256,8 @@ export type Config = Readonly<{
   /** How long what somebody leaves behind is kept. */
   eraseAfterDays: number;
   echoWaitMs: number;
+  /** What happens to an answer when nobody reads its stream any more. */
+  streamOnDisconnect: 'continue' | 'cancel';
   tierLimits: Record<Tier, TierLimits>;
   /** Null is off. */
   rateLimits: Readonly<Record<RateLimitName, RateLimit | null>>;
@@ -333,6 +336,7 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
     downloadUrlSeconds: s.DOWNLOAD_URL_SECONDS,
     eraseAfterDays: s.ERASE_AFTER_DAYS,
     echoWaitMs: s.ECHO_WAIT_MS,
+    streamOnDisconnect: s.STREAM_ON_DISCONNECT,
     tierLimits: tierLimits(s.TIER_LIMITS),
     rateLimits: rateLimits(s),
     faults: s.FAULTS,

@@ -13,6 +13,7 @@ import { createReranker } from './adapters/models/reranker.ts';
 import { createArgon2Hasher } from './adapters/passwords/argon2-hasher.ts';
 import { createDatabase } from './adapters/postgres/database.ts';
 import { createIdempotencyStore } from './adapters/postgres/idempotency-keys.ts';
+import { isOutage } from './adapters/postgres/outage.ts';
 import { createPgRateLimiter } from './adapters/postgres/rate-limiter.ts';
 import { createChunker } from './adapters/text/chunker.ts';
 import { createTextAnalyzer } from './adapters/text/text-analyzer.ts';
@@ -325,6 +326,8 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     alignment,
     accounts: auth,
     echoWaitMs: config.echoWaitMs,
+    onDisconnect: config.streamOnDisconnect,
+    isOutage,
     logger,
   });
 

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
 import { answerJson, type ScriptedAnswer } from './scripted-server.ts';
 import { testServices } from './services.ts';
 
@@ -20,11 +21,12 @@ export type ProviderCall = { path: string; authorization: string | undefined; bo
 export type RerankRequest = { model?: string; query: string; documents: string[] };
 
 /**
- * What the model does with one request. A text is streamed word by word, a list piece by piece; `until` holds all but
- * the first back.
+ * What the model does with one request. A text is streamed word by word, a list piece by piece, `everyMs`; `until` holds
+ * all but the first back. `raw` is sent as it is, as the body of a stream, and the stream stays open unless it `ends`.
  */
 export type Behaviour =
-  | { kind: 'answer'; text: string | readonly string[]; until?: Promise<unknown> }
+  | { kind: 'answer'; text: string | readonly string[]; until?: Promise<unknown>; everyMs?: number }
+  | { kind: 'raw'; body: string; ends: boolean }
   | { kind: 'status'; status: number; retryAfterSeconds?: number }
   | { kind: 'break_off'; text: string };
 
@@ -35,6 +37,8 @@ export type ScriptedModel = {
   calls: ProviderCall[];
   /** Questions and not titles, oldest first. */
   requests: ChatRequest[];
+  /** Answers to questions that are under way: nobody has stopped them yet. */
+  openStreams(): number;
   /** From now on. Requests for a title are not asked for: they get "A scripted title". */
   behave(script: (request: ChatRequest) => Behaviour): void;
   /** From now on, embeddings fail: as if the server were overloaded, unless another status says why. */
@@ -69,6 +73,7 @@ export function embeddedTexts({ calls }: ScriptedModel): string[] {
 export async function startScriptedModel(): Promise<ScriptedModel> {
   const calls: ProviderCall[] = [];
   const requests: ChatRequest[] = [];
+  const open = new Set<ServerResponse>();
   const answerPlainly = (): Behaviour => ({ kind: 'answer', text: 'A scripted answer.' });
   let script: (request: ChatRequest) => Behaviour = answerPlainly;
   let embeddingsFailWith: number | null = null;
@@ -83,6 +88,8 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
     }
     requests.push(request);
     const behaviour = script(request);
+    open.add(response);
+    response.once('close', () => open.delete(response));
     switch (behaviour.kind) {
       case 'status':
         return fail(response, behaviour.status, behaviour.retryAfterSeconds);
@@ -91,6 +98,11 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
         sendPiece(response, request.model, behaviour.text);
         // What was written still arrives, and then nothing.
         response.socket?.destroySoon();
+        return;
+      case 'raw':
+        openStream(response);
+        response.write(behaviour.body);
+        if (behaviour.ends) response.end();
         return;
       case 'answer':
         if (!request.stream) return answerWhole(response, request.model, [behaviour.text].flat().join(''));
@@ -123,6 +135,7 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
     baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     calls,
     requests,
+    openStreams: () => open.size,
     behave: (next) => {
       script = next;
       requests.length = 0;
@@ -159,13 +172,16 @@ const usage = {
 async function answerInPieces(
   response: ServerResponse,
   model: string,
-  { text, until }: Extract<Behaviour, { kind: 'answer' }>,
+  { text, until, everyMs = 0 }: Extract<Behaviour, { kind: 'answer' }>,
 ): Promise<void> {
   openStream(response);
   const [first = '', ...others] = typeof text === 'string' ? (text.match(/\s*\S+/g) ?? []) : text;
   sendPiece(response, model, first);
   await until;
-  for (const piece of others) sendPiece(response, model, piece);
+  for (const piece of others) {
+    if (everyMs > 0) await delay(everyMs);
+    sendPiece(response, model, piece);
+  }
   send(response, { ...head(model), choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] });
   send(response, { ...head(model), choices: [], usage });
   response.end('data: [DONE]\n\n');

@@ -65,6 +65,7 @@ const wrong: Record<string, string[]> = {
   ACCESS_TOKEN_SECONDS: ['0', '-5', '1.5', 'long'],
   DOWNLOAD_URL_SECONDS: ['0', '604801', 'long'],
   ECHO_WAIT_MS: ['-1', '60000', 'x'],
+  STREAM_ON_DISCONNECT: ['stop', 'Cancel', 'true'],
   RATE_LIMIT_LOGIN: wrongLimits,
   RATE_LIMIT_LOGIN_IP: wrongLimits,
   RATE_LIMIT_REGISTER: wrongLimits,

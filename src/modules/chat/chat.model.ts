@@ -64,6 +64,8 @@ export type Round = {
   attempt: number;
   /** The number of its last event; null while it is open, and for one whose process died. */
   lastSeq: number | null;
+  /** When a reader who came back last read on; kept where answers end with their readers. */
+  followedAt: Date | null;
   leaseOwner: string | null;
   leaseExpiresAt: Date | null;
   pruned: boolean;

@@ -7,6 +7,7 @@ import { idField } from '#src/http/fields.ts';
 import { type Cursors, keysetQuery } from '#src/http/pagination.ts';
 import { idParam } from '#src/http/params.ts';
 import { type Route, route } from '#src/http/route.ts';
+import type { NumberedEvent } from './chat.model.ts';
 import {
   chatHistorySchema,
   chatListSchema,
@@ -23,7 +24,6 @@ import {
 } from './chat.schema.ts';
 import type { ChatService } from './chat.service.ts';
 import { exportChat, exportFormats } from './chat-export.ts';
-import type { ReplayedRound } from './round-replay.ts';
 
 const params = z.strictObject({ chat_id: idParam('chat_not_found') });
 
@@ -81,7 +81,14 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
         const run = await chat.send(actor, toMessage(body, idempotencyKey));
         run.answer.catch(() => undefined);
         const headers = { 'Content-Location': `${basePath}/chat/${run.chatId}/stream` };
-        return eventStream((sink) => sendRound({ round: run.round, events: run.events() }, sink), { headers });
+        return eventStream(
+          (sink) => {
+            run.readBy(sink.closed);
+            // To the end, whoever leaves: what is kept under a key is the whole answer.
+            return sendEvents(run.round, run.events(), sink);
+          },
+          { headers },
+        );
       },
     }),
     route({
@@ -98,10 +105,11 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
         204: { description: 'There is nothing to come' },
       },
       errors: ['chat_not_found', 'malformed_request'],
-      handle: async ({ actor, params: { chat_id }, lastEventId, signal }) => {
-        const replayed = await chat.replay(actor, chat_id, toEventPosition(lastEventId), signal);
+      handle: async ({ actor, params: { chat_id }, lastEventId }) => {
+        const replayed = await chat.replay(actor, chat_id, toEventPosition(lastEventId));
         if (replayed === null) return noContent();
-        return eventStream((sink) => sendRound(replayed, sink), { isWatch: true });
+        const { round, events } = replayed;
+        return eventStream((sink) => sendEvents(round, events(sink.closed), sink), { isWatch: true });
       },
     }),
     route({
@@ -202,9 +210,6 @@ function textFile({ text, ...described }: { text: string; fileName: string; medi
   });
 }
 
-async function sendRound({ round, events }: ReplayedRound, sink: EventSink): Promise<void> {
-  for await (const event of events) {
-    if (sink.closed.aborted) return;
-    await sink.send(toStreamEvent(round, event));
-  }
+async function sendEvents(round: number, events: AsyncIterable<NumberedEvent>, sink: EventSink): Promise<void> {
+  for await (const event of events) await sink.send(toStreamEvent(round, event));
 }

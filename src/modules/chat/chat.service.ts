@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import type { Actor, RequestActor } from '#src/domain/visibility.ts';
@@ -12,14 +13,17 @@ import type { Chat, ChatAnswer, ChatHistory, CompletedAnswer, Echo, NumberedEven
 import { type ChatFilter, createChatRepository } from './chat.repository.ts';
 import { createChatChanges } from './chat-changes.ts';
 import { echoOf, readEcho, waitForEcho, withEventsOf } from './echo.ts';
+import { type OnDisconnect, watchReaders } from './reader-watch.ts';
 import { createRoundEventsRepository } from './round-events.repository.ts';
 import { createRoundFollower } from './round-follower.ts';
-import { keepLease } from './round-lease.ts';
+import { keepLease, leaseSeconds } from './round-lease.ts';
 import { createRoundLog, type RoundLog } from './round-log.ts';
 import type { Message, RoundOpener } from './round-opener.ts';
 import { createRoundRecorder } from './round-recorder.ts';
 import { createRoundReplay } from './round-replay.ts';
 import { createRoundsRepository } from './rounds.repository.ts';
+
+const closeAgainMs = 500;
 
 /** A round that is being answered. It goes on whether or not anybody listens. */
 export type RoundRun = {
@@ -28,8 +32,12 @@ export type RoundRun = {
   isNewChat: boolean;
   /** What goes out of it, from the first event on for any number of readers; the last one says how it ended. */
   events(): AsyncIterable<NumberedEvent>;
+  /** Says whose stream this is, for a deployment whose answers end with their readers. */
+  readBy(closed: AbortSignal): void;
   answer: Promise<ChatAnswer>;
 };
+
+type AnswerRun = Pick<RoundRun, 'events' | 'readBy' | 'answer'>;
 
 export type ChatService = ReturnType<typeof createChatService>;
 
@@ -41,17 +49,33 @@ export function createChatService(deps: {
   alignment: Pick<AlignmentService, 'nudge'>;
   accounts: Pick<AuthService, 'findActor'>;
   echoWaitMs: number;
+  onDisconnect: OnDisconnect;
+  /** Is this the error of a database that cannot be reached? */
+  isOutage: (error: unknown) => boolean;
   logger: Logger;
 }) {
-  const { db, openRound, writeAnswer, retrieval, alignment, accounts, echoWaitMs, logger } = deps;
+  const { db, openRound, writeAnswer, retrieval, alignment, accounts, echoWaitMs, onDisconnect, isOutage, logger } =
+    deps;
   const chats = createChatRepository(db);
   const rounds = createRoundsRepository(db);
   const changes = createChatChanges({ db });
   const roundEvents = createRoundEventsRepository(db);
   const recorder = createRoundRecorder({ events: roundEvents, logger });
-  const follower = createRoundFollower({ events: roundEvents, rounds, logger });
+  const follower = createRoundFollower({
+    events: roundEvents,
+    rounds,
+    areCounted: onDisconnect === 'cancel',
+    logger,
+  });
   const shutdown = new AbortController();
   const running = new Set<Promise<void>>();
+
+  /** What a reader is told; of an error that is not ours nothing but that there was one. */
+  function reasonOf(error: unknown): { code: string; detail: string } {
+    const ours =
+      error instanceof AppError ? error : appError(isOutage(error) ? 'service_unavailable' : 'internal_error');
+    return { code: ours.code, detail: ours.message };
+  }
 
   /** Work that goes on by itself and that a shutdown waits for. Whoever asked for it hears of its failure. */
   function untilDone(work: Promise<unknown>): void {
@@ -62,22 +86,24 @@ export function createChatService(deps: {
   }
 
   /** Answers an open round under its lease. */
-  async function answerRound(actor: RequestActor, open: OpenRound, log: RoundLog): Promise<ChatAnswer> {
+  async function answerRound(
+    actor: RequestActor,
+    open: OpenRound,
+    log: RoundLog,
+    abandoned: AbortSignal,
+  ): Promise<ChatAnswer> {
     const { chat, agent, round, leaseOwner } = open;
     const key = { chatId: chat.id, round };
     const lease = keepLease(key, leaseOwner, rounds, logger);
     const account = watchAccount(actor.userId, accounts, logger);
     let written: CompletedAnswer;
     try {
-      const stopped = AbortSignal.any([lease.signal, account.signal, shutdown.signal]);
+      const stopped = AbortSignal.any([lease.signal, account.signal, abandoned, shutdown.signal]);
       written = await writeAnswer(actor, open, stopped, log);
     } catch (error) {
       const { code } = reasonOf(error);
       logger.warn({ err: error, ...key, code, requestId: actor.requestId }, 'a round ended in error');
-      // If this fails too, the round ends as interrupted when its lease is over.
-      await rounds.fail(key, leaseOwner, code, log.nextSeq()).catch((cause: unknown) => {
-        logger.warn({ err: cause, ...key }, 'a failed round could not be closed');
-      });
+      await closeFailed(open, code, log.nextSeq());
       throw error;
     } finally {
       lease.stop();
@@ -88,6 +114,26 @@ export function createChatService(deps: {
     const { assistantReply: reply, citations, answerEvents } = written;
     const echo = waitForEcho(db, chat.id, round, echoWaitMs);
     return answerOf(chat, { round, reply, citations, model: agent.chatModel }, answerEvents, echo);
+  }
+
+  /** While the database is away nobody waits for it: whoever sends the message again needs the round closed by then. */
+  async function closeFailed({ chat, round, leaseOwner }: OpenRound, code: string, lastSeq: number): Promise<void> {
+    const close = () => rounds.fail({ chatId: chat.id, round }, leaseOwner, code, lastSeq);
+    const closeLater = async () => {
+      for (const leaseEnd = Date.now() + leaseSeconds * 1_000; Date.now() < leaseEnd; ) {
+        await delay(closeAgainMs, undefined, { signal: shutdown.signal });
+        const isClosed = await close().then(
+          () => true,
+          () => false,
+        );
+        if (isClosed) return;
+      }
+    };
+    await close().catch((error: unknown) => {
+      logger.warn({ err: error, chatId: chat.id, round }, 'a failed round is closed later');
+      // If that is in vain, too, the round ends as interrupted when its lease is over.
+      untilDone(closeLater());
+    });
   }
 
   /** The answer is stored: what else goes out with it is read if it can be, and is that of a moment ago if not. */
@@ -112,24 +158,26 @@ export function createChatService(deps: {
     return answerOf(chat, written, answerEvents, readEcho(db, chat.id));
   }
 
-  function write(actor: RequestActor, open: OpenRound): Pick<RoundRun, 'events' | 'answer'> {
+  function write(actor: RequestActor, open: OpenRound): AnswerRun {
     const stream = { orgId: open.chat.orgId, streamId: open.leaseOwner, chatId: open.chat.id };
+    const readers = watchReaders({ ...stream, round: open.round }, rounds, logger);
     const log = createRoundLog(open.attempt, (event) => recorder.record(stream, event));
-    const answer = answerRound(actor, open, log);
+    const answer = answerRound(actor, open, log, readers.signal).finally(readers.stop);
     const told = answer.then(
       (written) => log.end({ event: 'done', answer: written }),
       (error: unknown) => log.end({ event: 'error', ...reasonOf(error) }),
     );
     untilDone(told);
-    return { events: log.read, answer };
+    const readBy = onDisconnect === 'cancel' ? readers.readBy : () => undefined;
+    return { events: log.read, readBy, answer };
   }
 
-  function giveAgain(chat: Chat, stored: Round): Pick<RoundRun, 'events' | 'answer'> {
+  function giveAgain(chat: Chat, stored: Round): AnswerRun {
     const answer = storedAnswer(chat, stored);
     async function* events(): AsyncGenerator<NumberedEvent> {
       yield { seq: stored.lastSeq ?? 1, event: 'done', answer: await answer };
     }
-    return { events, answer };
+    return { events, readBy: () => undefined, answer };
   }
 
   async function refuseUnreadable(actor: Actor, message: Message): Promise<void> {
@@ -200,19 +248,10 @@ export function createChatService(deps: {
 
     /** Lets running answers finish for a while, then interrupts them; resolves when none is left. */
     async drain(graceMs: number): Promise<void> {
-      const grace = setTimeout(
-        () => shutdown.abort(appError('interrupted', { detail: 'The server is restarting.' })),
-        graceMs,
-      );
+      const grace = setTimeout(() => shutdown.abort(appError('interrupted', { detail: 'server restarting' })), graceMs);
       while (running.size > 0) await Promise.all(running);
       await recorder.close();
       clearTimeout(grace);
     },
   };
-}
-
-/** What a reader is told; of an error that is not ours nothing but that there was one. */
-function reasonOf(error: unknown): { code: string; detail: string } {
-  const { code, message: detail } = error instanceof AppError ? error : appError('internal_error');
-  return { code, detail };
 }

@@ -5,7 +5,7 @@ import type { RoundEventsRepository } from './round-events.repository.ts';
 import type { RoundsRepository } from './rounds.repository.ts';
 
 const lookEveryMs = 100;
-/** Whether a silent answer has ended is asked less often. */
+/** Whether a silent answer has ended is asked less often, and so is said who reads. */
 const looksToSilence = 10;
 /** After its end, for the last batch of its events to arrive. */
 const looksAfterEnd = 5;
@@ -16,6 +16,7 @@ type Follower = {
   stream: FollowedStream;
   afterSeq: number;
   inbox: NumberedEvent[];
+  looks: number;
   silentLooks: number;
   looksSinceEnd: number | null;
   wake: () => void;
@@ -29,15 +30,18 @@ export type RoundFollower = ReturnType<typeof createRoundFollower>;
  */
 export function createRoundFollower(deps: {
   events: Pick<RoundEventsRepository, 'listAfter'>;
-  rounds: Pick<RoundsRepository, 'listOpenStreams'>;
+  rounds: Pick<RoundsRepository, 'listOpenStreams' | 'recordFollowers'>;
+  /** Answers end with their readers: the process that writes one has to know of those who read it here. */
+  areCounted: boolean;
   logger: Pick<Logger, 'warn'>;
 }) {
-  const { events: repository, rounds, logger } = deps;
+  const { events: repository, rounds, areCounted, logger } = deps;
   const followers = new Set<Follower>();
   let isLooking = false;
 
   async function look(): Promise<void> {
     const asked = [...followers];
+    if (areCounted) await recordFollowers(asked);
     const earliest = new Map<string, number>();
     for (const { stream, afterSeq } of asked) {
       earliest.set(stream.streamId, Math.min(afterSeq, earliest.get(stream.streamId) ?? afterSeq));
@@ -54,6 +58,11 @@ export function createRoundFollower(deps: {
     }
     await lookForEnds(asked.filter(({ silentLooks }) => silentLooks % looksToSilence === 1));
     for (const follower of asked) follower.wake();
+  }
+
+  async function recordFollowers(asked: readonly Follower[]): Promise<void> {
+    const due = asked.filter((follower) => follower.looks++ % looksToSilence === 0);
+    if (due.length > 0) await rounds.recordFollowers(due.map(({ stream }) => stream));
   }
 
   async function lookForEnds(silent: readonly Follower[]): Promise<void> {
@@ -80,7 +89,7 @@ export function createRoundFollower(deps: {
     async *follow(stream: FollowedStream, afterSeq: number, signal: AbortSignal): AsyncGenerator<NumberedEvent> {
       let news = Promise.withResolvers<void>();
       const follower: Follower = {
-        ...{ stream, afterSeq, inbox: [], silentLooks: 0, looksSinceEnd: null },
+        ...{ stream, afterSeq, inbox: [], looks: 0, silentLooks: 0, looksSinceEnd: null },
         wake: () => news.resolve(),
       };
       followers.add(follower);

@@ -9,7 +9,8 @@ import { createRoundsRepository } from './rounds.repository.ts';
 /** Where a reader was: the id of the last event that he got. */
 export type EventPosition = { round: number; seq: number };
 
-export type ReplayedRound = { round: number; events: AsyncIterable<NumberedEvent> };
+/** Events come until the last one, or until the reader is gone. */
+export type ReplayedRound = { round: number; events(until: AbortSignal): AsyncIterable<NumberedEvent> };
 
 /** Gives the events of answers again, from any process, while they are written and for a minute after. */
 export function createRoundReplay(deps: {
@@ -55,12 +56,7 @@ export function createRoundReplay(deps: {
    * What comes after `position`; of the newest round from its beginning on when that is null. Null when there is
    * nothing to come: no message yet, or the last event is known.
    */
-  return async (
-    actor: Actor,
-    chatId: string,
-    position: EventPosition | null,
-    signal: AbortSignal,
-  ): Promise<ReplayedRound | null> => {
+  return async (actor: Actor, chatId: string, position: EventPosition | null): Promise<ReplayedRound | null> => {
     const chat = await createChatRepository(db).findReadable(actor, chatId);
     if (chat === undefined) throw appError('chat_not_found');
     const round =
@@ -71,6 +67,6 @@ export function createRoundReplay(deps: {
     }
     const afterSeq = position?.seq ?? 0;
     if (round.status !== 'open' && round.lastSeq !== null && afterSeq === round.lastSeq) return null;
-    return { round: round.round, events: eventsAfter(chat, round, afterSeq, signal) };
+    return { round: round.round, events: (until) => eventsAfter(chat, round, afterSeq, until) };
   };
 }

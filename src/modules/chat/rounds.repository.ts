@@ -126,6 +126,25 @@ export function createRoundsRepository(db: Db) {
       return new Set(rows.map(({ streamId }) => streamId));
     },
 
+    /** Somebody reads on in these answers now. */
+    async recordFollowers(of: readonly (RoundKey & { streamId: string })[]): Promise<void> {
+      await db.raw(
+        `update rounds r set followed_at = now()
+         from unnest(?::uuid[], ?::integer[], ?::uuid[]) as s (chat_id, round, stream_id)
+         where (r.chat_id, r.round, r.stream_id) = (s.chat_id, s.round, s.stream_id) and r.status = 'open'`,
+        [of.map(({ chatId }) => chatId), of.map(({ round }) => round), of.map(({ streamId }) => streamId)],
+      );
+    },
+
+    /** Has anybody read on in this answer within the last seconds? */
+    async isFollowed({ chatId, round, streamId }: RoundKey & { streamId: string }, seconds: number): Promise<boolean> {
+      const followed = await rounds()
+        .where({ chatId, round, streamId })
+        .where('followedAt', '>', db.raw('now() - make_interval(secs => ?)', [seconds]))
+        .first('round');
+      return followed !== undefined;
+    },
+
     /** The newest round of the chat that has its scores. */
     async findNewestScored(chatId: string): Promise<ScoredRound | undefined> {
       return rounds()

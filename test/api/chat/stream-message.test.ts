@@ -3,7 +3,7 @@ import { chatMessageSchema } from '#src/modules/chat/chat.schema.ts';
 import { ask, openChatStream, publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
-import type { StreamEvent } from '#test/support/event-stream.ts';
+import { readEvents, type StreamEvent } from '#test/support/event-stream.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { until } from '#test/support/until.ts';
 
@@ -79,6 +79,30 @@ describe('POST /chat/stream', function () {
       const { messages } = (await ada.get(`/chat/${chat_id}`, 200)).body as { messages: { content: string }[] };
       return messages.at(-1)?.content === 'In the end it is written.';
     });
+  });
+
+  it('keeps the whole answer under an Idempotency-Key when the client leaves in the middle', async () => {
+    const finish = Promise.withResolvers<void>();
+    stack.model.behave(() => ({ kind: 'answer', text: 'Month by month.', until: finish.promise }));
+    const leaving = new AbortController();
+    const message = { agent_id: agentId, message: 'How is a loan repaid?' };
+    const headers = { 'idempotency-key': 'leaves-in-the-middle' };
+    const events = await openChatStream(ada, message, { headers, signal: leaving.signal });
+    await events.next();
+    leaving.abort();
+    finish.resolve();
+    const again = await until('the key is free', async () => {
+      const response = await ada.raw('/chat/stream', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body: JSON.stringify(message),
+      });
+      return response.status === 200 && response;
+    });
+    const all = await collect(readEvents(again));
+    expect(kinds(all)).deep.equal(['token', 'token', 'token', 'done']);
+    expect(textOf(all)).equal('Month by month.');
+    expect(stack.model.requests).length(1);
   });
 
   it('401, 404 and 422 are problems and no streams', async () => {

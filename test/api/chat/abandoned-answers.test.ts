@@ -1,0 +1,93 @@
+import { expect } from 'chai';
+import { publishAgent } from '#test/support/chat-fixtures.ts';
+import type { Member } from '#test/support/client.ts';
+import { collect } from '#test/support/collect.ts';
+import { readEvents } from '#test/support/event-stream.ts';
+import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
+import { until } from '#test/support/until.ts';
+
+describe('STREAM_ON_DISCONNECT=cancel', function () {
+  this.timeout(60_000);
+  let model: ScriptedModel;
+  let stack: Stack;
+  /** Another process of the API on the same database. */
+  let replica: Stack;
+  let ada: Member;
+  let agentId: string;
+
+  before(async () => {
+    model = await startScriptedModel();
+    const settings = { OPENAI_BASE_URL: model.baseUrl, STREAM_ON_DISCONNECT: 'cancel' };
+    stack = await startStack(settings, { workers: false });
+    replica = await startStack(stack.settings, { workers: false });
+    ada = await stack.signUp('Ada');
+    agentId = await publishAgent(ada);
+  });
+  after(async () => {
+    await replica.close();
+    await stack.close();
+    await model.close();
+  });
+
+  const roundOf = (chatId: string) => stack.container.db('rounds').where({ chatId }).first();
+
+  /** Begins an answer and leaves it. */
+  async function leave(): Promise<{ chatId: string; leftAt: number }> {
+    const leaving = new AbortController();
+    const response = await ada.raw('/chat/stream', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ agent_id: agentId, message: 'How is a loan repaid?' }),
+      signal: leaving.signal,
+    });
+    const [, chatId = ''] = response.headers.get('content-location')?.split(/\/chat\/|\/stream/) ?? [];
+    await readEvents(response).next();
+    leaving.abort();
+    return { chatId, leftAt: Date.now() };
+  }
+
+  it('ends an answer when its reader stays away, and lets one be whose reader came back', async () => {
+    const finish = Promise.withResolvers<void>();
+    model.behave(() => ({ kind: 'answer', text: 'Month by month.', until: finish.promise }));
+    const left = await leave();
+    const followed = await leave();
+    const reading = collect(readEvents(await ada.at(replica.baseUrl).raw(`/chat/${followed.chatId}/stream`)));
+
+    const ended = await until('the answer is given up', async () => {
+      const round = await roundOf(left.chatId);
+      return round?.status !== 'open' && round;
+    });
+    expect(ended).include({ status: 'error', errorCode: 'interrupted', assistantReply: null });
+    expect(Date.now() - left.leftAt).at.least(5_000);
+    await until('the model is left alone with it', async () => model.openStreams() === 1);
+    // Later than that the other would have ended, too.
+    await until('another look', async () => Date.now() - followed.leftAt > 8_000);
+    expect(await roundOf(followed.chatId)).include({ status: 'open' });
+
+    finish.resolve();
+    expect((await reading).map(({ event }) => event)).deep.equal(['token', 'token', 'token', 'done']);
+    expect(await roundOf(followed.chatId)).include({ status: 'complete', assistantReply: 'Month by month.' });
+  });
+
+  it('is of no concern to who does not read a stream', async () => {
+    const finish = Promise.withResolvers<void>();
+    model.behave(() => ({ kind: 'answer', text: 'Month by month.', until: finish.promise }));
+    const leaving = new AbortController();
+    const message = 'Is it repaid month by month?';
+    const asked = ada.raw('/chat', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ agent_id: agentId, message }),
+      signal: leaving.signal,
+    });
+    asked.catch(() => undefined);
+    const find = () => stack.container.db('rounds').where({ userContent: message }).first();
+    await until('the model is asked', async () => model.openStreams() === 1);
+    leaving.abort();
+    finish.resolve();
+    expect(await until('it is answered', async () => ((await find())?.status === 'complete' ? find() : null))).include({
+      assistantReply: 'Month by month.',
+    });
+  });
+});
