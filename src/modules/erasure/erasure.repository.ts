@@ -1,3 +1,4 @@
+import { renewDocumentKeys } from '#src/adapters/postgres/document-keys.ts';
 import { isLeftBehind } from '#src/adapters/postgres/left-behind.ts';
 import type { ErasedRows, Legacy } from '#src/contracts/erasure.ts';
 import type { Db } from '#src/ports/database.ts';
@@ -9,6 +10,12 @@ const SMALL_ROWS_AT_ONCE = 5_000;
 
 export type LeftDocument = { id: string; createdBy: string };
 
+/** A condition on rows `t`. A document may come to be somebody else's, a folder goes with its tree; all else is its creator's. */
+function isHis(table: string, userId: string): string {
+  if (table === 'documents') return `t.acl @> array['user:' || ${userId}]`;
+  return table === 'folders' ? `t.owner_id = ${userId}` : `t.created_by = ${userId}`;
+}
+
 /** Tables whose rows have keys, and that are asked once more at the end: a request may have been under way. */
 const contentTables = ['documents', 'chats', 'drafts', 'folders'] as const;
 
@@ -17,14 +24,13 @@ const contentTables = ['documents', 'chats', 'drafts', 'folders'] as const;
  * database does not know of finds nothing to do there.
  */
 export function createErasureRepository(db: Db) {
-  /** A condition on a row `t` of the table. A document may come to be somebody else's; all else is its creator's. */
+  /** A condition on a row `t` of the table. */
   function isLeft({ userId }: Legacy, table: string): string {
     if (userId === null) {
       return `t.org_id = :orgId
         and exists (select from organizations o where o.id = t.org_id and o.deleted_at is not null)`;
     }
-    const isHis = table === 'documents' ? `t.acl @> array['user:' || :userId]` : 't.created_by = :userId';
-    return `t.org_id = :orgId and ${isHis} and ${isLeftBehind('t')}`;
+    return `t.org_id = :orgId and ${isHis(table, ':userId')} and ${isLeftBehind('t')}`;
   }
 
   async function change(sql: string, values: Legacy): Promise<number> {
@@ -59,11 +65,41 @@ export function createErasureRepository(db: Db) {
 
   async function deleteFolders(of: Legacy): Promise<number> {
     const folders = `(select t.id from folders t where ${isLeft(of, 'folders')})`;
-    // A document that others read in another folder stays there.
+    const kept = await takeOut(of, folders);
+    if (kept > 0) return kept;
     const links = { key: 'document_id, folder_id', condition: `t.folder_id in ${folders}`, limit: SMALL_ROWS_AT_ONCE };
     const unlinked = await deleteSome(of, 'folder_links', links);
     // All at once: they refer to each other.
     return unlinked > 0 ? unlinked : change(`delete from folders where id in ${folders}`, of);
+  }
+
+  /** Documents that others read stay: in their other folders, or else in the personal root of who has made them. */
+  function takeOut(of: Legacy, folders: string): Promise<number> {
+    return db.transaction(async (trx) => {
+      const { rows } = await trx.raw<{ rows: { id: string }[] }>(
+        `select d.id from documents d
+         where d.deleted_at is null and not (${isLeftBehind('d')})
+           and d.id in (select l.document_id from folder_links l where l.folder_id in ${folders})
+         order by d.id limit ${ROWS_AT_ONCE} for no key update`,
+        of,
+      );
+      const ids = rows.map(({ id }) => id);
+      const values = { ...of, ids };
+      await trx.raw(
+        `delete from folder_links where document_id = any (:ids::uuid[]) and folder_id in ${folders}`,
+        values,
+      );
+      await trx.raw(
+        `insert into folder_links (org_id, folder_id, document_id, created_by)
+         select d.org_id, root.id, d.id, d.created_by
+         from documents d
+         join folders root on root.owner_id = d.created_by and root.system_role = 'personal_root'
+         where d.id = any (:ids::uuid[]) and not exists (select from folder_links l where l.document_id = d.id)`,
+        values,
+      );
+      await renewDocumentKeys(trx, ids);
+      return ids.length;
+    });
   }
 
   /** What is remembered of people and of content that are gone. */
@@ -171,8 +207,8 @@ export function createErasureRepository(db: Db) {
     /** Who has left something that was stored after his erasure had ended. */
     async listLate(limit: number): Promise<{ orgId: string; userId: string; dueAt: Date }[]> {
       const isThere = contentTables.map((table) => {
-        const isHis = table === 'documents' ? `t.acl @> array['user:' || gone.id]` : 't.created_by = gone.id';
-        return `exists (select from ${table} t where t.org_id = m.org_id and ${isHis} and ${isLeftBehind('t')})`;
+        const isTheirs = isHis(table, 'gone.id');
+        return `exists (select from ${table} t where t.org_id = m.org_id and ${isTheirs} and ${isLeftBehind('t')})`;
       });
       const { rows } = await db.raw<{ rows: { orgId: string; userId: string; dueAt: Date }[] }>(
         `select m.org_id, gone.id as user_id, gone.erase_due_at as due_at

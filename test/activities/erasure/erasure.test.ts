@@ -10,6 +10,7 @@ import { appErrorCode } from '#test/support/app-error-code.ts';
 import { publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
+import { makeFolder, rootOf, uploadInto } from '#test/support/folders.ts';
 import { membersAndRemains, remainsOfOrganization } from '#test/support/remains-of-leavers.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
@@ -111,6 +112,31 @@ describe('erasure activities', function () {
     for (const what of rows) await twice(() => eraseRows(of, what));
     await twice(() => forget(of));
     expect(await remainsOfOrganization(own, ada.orgId, userIds)).deep.equal([]);
+  });
+
+  it('leave what others have made: documents come back to them, folders stay where they are shared', async () => {
+    const of = { orgId: ada.orgId, userId: grace.userId };
+    await ada.patch(`/entity/members/${grace.userId}/org-admin`, { is_org_admin: true }, 200);
+    const [shared, ofGrace] = [await rootOf(ada, 'org_root'), await rootOf(grace, 'personal_root')];
+    const [staying, taken] = [await makeFolder(grace, shared), await makeFolder(ada, shared)];
+    const below = await makeFolder(ada, taken.id);
+    const [alone, both] = [await uploadInto(ada, below.id), await uploadInto(ada, below.id)];
+    await grace.post(`/documents/${both}/links`, { folder_id: staying.id }, 201);
+    await grace.patch(`/folders/${taken.id}`, { parent_id: ofGrace }, 200);
+    await ada.delete(`/entity/members/${grace.userId}`, 204);
+    await stopWork(of);
+    await eraseDocuments(of);
+    await twice(() => eraseRows(of, 'folders'));
+    expect(await forget(of)).deep.equal({ isMore: false });
+    const placesOf = async (id: string) => {
+      const { acl } = await db('documents').where({ id }).first('acl');
+      const folderIds = await db('folderLinks').where({ documentId: id }).pluck('folder_id');
+      return { acl, folderIds };
+    };
+    const own = `user:${ada.userId}`;
+    expect(await placesOf(alone)).deep.equal({ acl: [own], folderIds: [await rootOf(ada, 'personal_root')] });
+    expect(await placesOf(both)).deep.equal({ acl: [own, `org:${ada.orgId}`], folderIds: [staying.id] });
+    expect(await db('folders').whereIn('id', [staying.id, taken.id, below.id]).pluck('id')).deep.equal([staying.id]);
   });
 
   it('forget nobody of whom something has come meanwhile', async () => {
