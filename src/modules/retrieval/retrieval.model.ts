@@ -3,6 +3,17 @@ import type { RagConfig } from '#src/domain/rag-config.ts';
 /** A chunk that one of the legs found. `score` is the leg's own and only orders that leg. */
 export type WordHit = { chunkId: string; score: number };
 
+/** A passage that was found by its words, as a place in its document; `termCount` of the query's terms are in it. */
+export type PassageHit = {
+  documentId: string;
+  generation: number;
+  chunkIndex: number;
+  score: number;
+  termCount: number;
+  /** When its document was changed. */
+  updatedAt: Date;
+};
+
 /** Documents that are looked for in the same way, by vectors of the same model. */
 export type DocumentGroup = {
   /** Of the settings and the model: no two groups have the same. */

@@ -5,13 +5,14 @@ import type { ModelsService } from '#src/modules/models/models.service.ts';
 import { createGroupSearch, type GroupQuery } from './group-search.ts';
 import type { LegSearchDeps } from './leg-search.ts';
 import type { PassageRanker } from './passage-ranker.ts';
+import { createPassageSearch } from './passage-search.ts';
 import type { Candidate, Retrieval, RetrievalDegradation } from './retrieval.model.ts';
 import { createRetrievalRepository } from './retrieval.repository.ts';
 
 /** A question is in its beginning; a text pasted behind it would drown it, and cost a search for each of its words. */
 const queryCharacters = 4_000;
 
-export type { RetrievalDegradation, RetrievedChunk } from './retrieval.model.ts';
+export type { PassageHit, RetrievalDegradation, RetrievedChunk } from './retrieval.model.ts';
 
 export type RetrievalService = ReturnType<typeof createRetrievalService>;
 
@@ -80,6 +81,9 @@ export function createRetrievalService(
     },
 
     rankChunks,
+
+    /** The documents whose texts have words of the query, by their best passages; the words only, without its meaning. */
+    searchPassages: createPassageSearch(deps),
 
     /** Those of the chunks that the actor may still read, in a generation that is still the active one. */
     stillReadable(actor: Actor, chunkIds: readonly string[]): Promise<Set<string>> {

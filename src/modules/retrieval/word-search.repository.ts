@@ -4,7 +4,7 @@ import { BM25_B, BM25_K1, inverseDocumentFrequency } from '#src/domain/bm25.ts';
 import { CHUNKS_PER_BLOCK } from '#src/domain/postings.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
-import type { WordHit } from './retrieval.model.ts';
+import type { PassageHit, WordHit } from './retrieval.model.ts';
 
 type WeightedTerm = { term: string; chunkCount: number; weight: number };
 
@@ -15,24 +15,31 @@ type WeightedTerm = { term: string; chunkCount: number; weight: number };
 export type WordSearchEffort = {
   /** The first ones of a query. */
   terms: number;
-  /** Of the rare terms together. One term alone is read up to twenty times as far, and so is everything. */
+  /** Of the rare terms together. */
   postings: number;
+  /** Of one term alone; and in how many postings everything that is readable is scored. */
+  furthest: number;
   /** Hits that are scored on the common terms too, for each that is asked for. */
   candidatesPerHit: number;
   /** So many readable documents are searched by themselves. */
   documents: number;
 };
 
-const usualEffort: WordSearchEffort = { terms: 64, postings: 5_000, candidatesPerHit: 16, documents: 300 };
-
-/** How far one term is read, and in how many postings everything that is readable is scored, in `effort.postings`. */
-const FURTHER = 20;
+const usualEffort: WordSearchEffort = {
+  terms: 64,
+  postings: 5_000,
+  furthest: 100_000,
+  candidatesPerHit: 16,
+  documents: 300,
+};
 
 type WordQuery = {
   readable: ReadableDocuments;
   model?: string;
   terms: readonly string[];
   limit: number;
+  /** Terms that are rare are enough once they give so many hits; `limit` when not given. */
+  enough?: number;
   /** How long the search may take before it ends with `service_unavailable`. */
   patienceMs?: number;
 };
@@ -67,11 +74,11 @@ const readablePostings = (term: string) => `
  * order of joins is left to the planner, which knows nothing of how many there are.
  */
 const scoredOnAllTerms = `
-  select document_id, generation, block, place, sum(score) as total
+  select document_id, generation, block, place, sum(score) as total, sum(term_count) as term_count
   from (
     select *, true as is_likely from likely
     union all
-    select document_id, generation, block, place, ${termScore}, false
+    select document_id, generation, block, place, ${termScore}, 1, false
     from (
       select l.*, q.weight, unnest(t.postings) as posting
       from (select distinct document_id, generation, block from likely) l
@@ -88,9 +95,30 @@ const scoredOnAllTerms = `
   group by document_id, generation, block, place
   having bool_or(is_likely)`;
 
+const bestChunks = `
+  select c.id as chunk_id, ranked.total as score
+  from ranked
+  join chunks c
+    on c.document_id = ranked.document_id and c.generation = ranked.generation
+    and c.chunk_index = ranked.block * ${CHUNKS_PER_BLOCK} + ranked.place
+  order by ranked.total desc, c.id
+  limit :limit`;
+
+const bestPassages = (hits: number) => `
+  select passages.document_id, passages.generation, passages.block * ${CHUNKS_PER_BLOCK} + passages.place as chunk_index,
+         passages.total as score, passages.term_count, d.updated_at
+  from (
+    select * from (
+      select ranked.*, row_number() over (partition by document_id order by total desc, block, place) as nth from ranked
+    ) counted
+    where nth <= 3
+    order by nth > 1, total desc, document_id
+    limit ${hits}
+  ) passages
+  join documents d on d.id = passages.document_id`;
+
 export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSearchEffort> = {}) {
   const effort = { ...usualEffort, ...otherEffort };
-  const everything = effort.postings * FURTHER;
 
   function ask<Row>(search: Search, sql: string, values: Record<string, unknown>): Promise<Row[]> {
     const { readable, model = null, endsAtMs } = search;
@@ -152,7 +180,7 @@ export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSear
     let hits = 0;
     // Equal counts stay in the order in which they came.
     for (const { term, postings } of counted.toSorted((a, b) => a.postings - b.postings)) {
-      if (hits >= query.limit && read + postings > effort.postings) break;
+      if (hits >= (query.enough ?? query.limit) && read + postings > effort.postings) break;
       rare.push(term);
       read += postings;
       // A term is once in a chunk.
@@ -161,19 +189,21 @@ export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSear
     return rare;
   }
 
-  async function find(query: Search, { rare, common, averageLength }: Plan): Promise<WordHit[]> {
+  /** @param select takes from `ranked`, chunks with their `total` of a score and the count of terms that they have */
+  async function find<Hit>(query: Search, { rare, common, averageLength }: Plan, select: string): Promise<Hit[]> {
     const { limit } = query;
-    return ask<WordHit>(
+    return ask<Hit>(
       query,
       `with scored as (
-         select document_id, generation, block, place, sum(${termScore}) as score
+         select document_id, generation, block, place, sum(${termScore}) as score, count(*) as term_count
          from (
            select r.*, q.weight
            from unnest(:rareTerms::text[], :rareWeights::float8[]) as q (term, weight)
            cross join lateral (
              ${readablePostings('q.term')}
-             order by t.document_id, t.generation, t.block
-             limit :everything
+             -- The newest ones, by their ids.
+             order by t.document_id desc, t.generation desc, t.block desc
+             limit :furthest
            ) r
          ) packed
          cross join lateral (select weight, ${unpacked}) p
@@ -194,13 +224,7 @@ export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSear
          order by total desc
          fetch first :limit rows with ties
        )
-       select c.id as chunk_id, ranked.total as score
-       from ranked
-       join chunks c
-         on c.document_id = ranked.document_id and c.generation = ranked.generation
-         and c.chunk_index = ranked.block * ${CHUNKS_PER_BLOCK} + ranked.place
-       order by ranked.total desc, c.id
-       limit :limit`,
+       ${select}`,
       {
         rareTerms: rare.map(({ term }) => term),
         rareWeights: rare.map(({ weight }) => weight),
@@ -208,7 +232,7 @@ export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSear
         commonWeights: common.map(({ weight }) => weight),
         // However often a term is repeated, it adds less than this.
         reachable: common.reduce((sum, { weight }) => sum + weight * (BM25_K1 + 1), 0),
-        everything,
+        furthest: effort.furthest,
         candidates: common.length === 0 ? limit : limit * effort.candidatesPerHit,
         limit,
         averageLength,
@@ -216,6 +240,25 @@ export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSear
         b: BM25_B,
       },
     );
+  }
+
+  async function search<Hit>({ patienceMs = 10_000, ...asked }: WordQuery, select: string): Promise<Hit[]> {
+    if (asked.terms.length === 0) return [];
+    const terms = [...new Set(asked.terms)].slice(0, effort.terms);
+    const query: Search = { ...asked, terms, endsAtMs: performance.now() + patienceMs };
+    const { weighted, averageLength } = await weigh(query);
+    if (weighted.length === 0) return [];
+    const all = { rare: weighted, common: [], averageLength };
+    if (weighted.reduce((sum, { chunkCount }) => sum + chunkCount, 0) <= effort.postings) {
+      return find(query, all, select);
+    }
+    const few = await listFewReadable(query);
+    const own: Search =
+      few === null ? query : { ...query, readable: { ...query.readable, includeDocumentIds: few.documentIds } };
+    // Of the question's terms, for which of them somebody has must not tell how it is searched.
+    if (few !== null && few.chunkCount * terms.length <= effort.furthest) return find(own, all, select);
+    const rare = weighted.length === 1 ? weighted : await takeRare(own, weighted);
+    return find(own, { ...all, rare, common: weighted.filter((term) => !rare.includes(term)) }, select);
   }
 
   return {
@@ -229,22 +272,13 @@ export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSear
      * too which could still come among the best, would they have these terms as often as can be.
      * @param query.terms repeated ones count once
      */
-    async searchWords({ patienceMs = 10_000, ...asked }: WordQuery): Promise<WordHit[]> {
-      if (asked.terms.length === 0) return [];
-      const terms = [...new Set(asked.terms)].slice(0, effort.terms);
-      const query: Search = { ...asked, terms, endsAtMs: performance.now() + patienceMs };
-      const { weighted, averageLength } = await weigh(query);
-      if (weighted.length === 0) return [];
-      const all = { rare: weighted, common: [], averageLength };
-      if (weighted.reduce((sum, { chunkCount }) => sum + chunkCount, 0) <= effort.postings) return find(query, all);
+    searchWords: (query: WordQuery) => search<WordHit>(query, bestChunks),
 
-      const few = await listFewReadable(query);
-      const own: Search =
-        few === null ? query : { ...query, readable: { ...query.readable, includeDocumentIds: few.documentIds } };
-      // Of the question's terms, for which of them somebody has must not tell how it is searched.
-      if (few !== null && few.chunkCount * terms.length <= everything) return find(own, all);
-      const rare = await takeRare(own, weighted);
-      return find(own, { ...all, rare, common: weighted.filter((term) => !rare.includes(term)) });
-    },
+    /**
+     * The same by documents: of each its best passages, at most three, the first ones before all second ones.
+     * @param query.limit how many chunks are looked at
+     * @param hits how many passages are given
+     */
+    searchPassages: (query: WordQuery, hits: number) => search<PassageHit>(query, bestPassages(hits)),
   };
 }

@@ -168,13 +168,13 @@ describe('the search by words over many chunks', function () {
       await addIndexedDocument(db, owner, [...texts, 'apple'], { acl: ['user:bob'] });
     }
     const terms = ['blue', 'appl', 'red', 'paint'];
-    const effort = { postings: 2, candidatesPerHit: 10, documents: 0 };
+    const effort = { postings: 2, furthest: 20, candidatesPerHit: 10, documents: 0 };
     // The apple and the red are rare, the paint is more than may be read, and blue is nowhere but where paint is too.
     const hits = await search(terms, 5, effort);
     expect(hits[0]?.chunkId).equal(mine.chunkIds[40]);
     expect(hits.slice(1).every(({ chunkId }) => mine.chunkIds.slice(0, 20).includes(chunkId))).equal(true);
     expect(hits).length(5);
-    // Of paint and of blue no more than twenty times the postings.
+    // Of paint and of blue no more than the furthest.
     expect(await search(terms, 50, { ...effort, postings: 1 })).length(21);
     expect(await search(['blue'], 50, { ...effort, postings: 1 })).length(20);
   });

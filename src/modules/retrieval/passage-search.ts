@@ -1,0 +1,27 @@
+import { type AnalyzeText, contentStems } from '#src/domain/text-analysis.ts';
+import { type Actor, keysOf } from '#src/domain/visibility.ts';
+import type { LegSearchDeps } from './leg-search.ts';
+import type { PassageHit } from './retrieval.model.ts';
+import { createWordSearchRepository, type WordSearchEffort } from './word-search.repository.ts';
+
+/**
+ * Somebody types and waits: so much less is read of frequent words than for a question that is answered once. What is
+ * beyond is old, and says no more than what was read.
+ */
+const effort: Partial<WordSearchEffort> = { postings: 1_000, furthest: 1_000, candidatesPerHit: 1, documents: 100 };
+const chunks = 1_000;
+/** Of rare words: then documents that have but the frequent ones are not looked for. */
+const enough = 50;
+/** A thousand documents, and what else the best of them say. */
+const passages = 1_200;
+
+/** Best first; at most a thousand documents and some. */
+export function createPassageSearch(deps: Pick<LegSearchDeps, 'db' | 'inTurn'> & { analyze: AnalyzeText }) {
+  const { searchPassages } = createWordSearchRepository(deps.db, effort);
+
+  return (actor: Actor, query: string): Promise<PassageHit[]> => {
+    const terms = [...new Set(contentStems(deps.analyze(query)))];
+    const readable = { orgId: actor.orgId, acl: keysOf(actor) };
+    return deps.inTurn.words(() => searchPassages({ readable, terms, limit: chunks, enough }, passages));
+  };
+}
