@@ -1,4 +1,5 @@
 import type {
+  AtOnceResult,
   ChunkResult,
   ConvertResult,
   EmbedResult,
@@ -9,6 +10,7 @@ import type {
   SituateResult,
   WindowsResult,
 } from '#src/contracts/ingestion.ts';
+import { ingestAtOnce } from '#src/modules/ingestion/ingest-at-once.ts';
 import type { IngestionService } from '#src/modules/ingestion/ingestion.service.ts';
 import { heartbeating } from './heartbeating.ts';
 
@@ -17,6 +19,9 @@ export type IngestionActivities = ReturnType<typeof createIngestionActivities>;
 /** The steps of `ingestDocument`. Each may run twice, also at the same time, with the same result. */
 export function createIngestionActivities({ ingestion }: { ingestion: IngestionService }) {
   return {
+    ingestAtOnce: (input: IngestDocumentInput): Promise<AtOnceResult> =>
+      heartbeating((step) => ingestAtOnce(ingestion, input, step)),
+
     parseDocument: (input: IngestDocumentInput): Promise<ParseResult> =>
       heartbeating((step) => ingestion.parse(input, step)),
 

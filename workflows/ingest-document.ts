@@ -4,6 +4,7 @@ import {
   condition,
   continueAsNew,
   defineQuery,
+  isCancellation,
   patched,
   proxyActivities,
   setHandler,
@@ -20,9 +21,10 @@ import type {
 import { stageQueryName } from '#src/contracts/messages.ts';
 import { attemptOfJob, endOfRun, failureOf } from './failure.ts';
 import { parking } from './parking.ts';
-import { bulk, modelSlice, quick, record } from './policies.ts';
+import { attempt, bulk, modelSlice, quick, record } from './policies.ts';
 import { showStage } from './visibility.ts';
 
+const { ingestAtOnce } = proxyActivities<IngestionActivities>(attempt);
 const { parseDocument, convertDocument } = proxyActivities<IngestionActivities>(bulk);
 const { embedWindows, situateChunks, chunkDocument, embedChunks } = proxyActivities<IngestionActivities>(modelSlice);
 const { activateGeneration } = proxyActivities<IngestionActivities>(quick);
@@ -37,7 +39,11 @@ const embeddingAttempts = 3;
 const eventsPerRun = 300;
 
 /** Makes one generation of a document readable: all of it, or, when a step fails for good, nothing of it. */
-export async function ingestDocument({ progress = start, ...input }: IngestDocumentRun): Promise<IngestDocumentResult> {
+export async function ingestDocument({
+  isSmall = false,
+  progress = start,
+  ...input
+}: IngestDocumentRun): Promise<IngestDocumentResult> {
   setHandler(stageQuery, () => progress);
 
   const orPark = parking({
@@ -73,6 +79,19 @@ export async function ingestDocument({ progress = start, ...input }: IngestDocum
       // Runs that worked in vain before there was this have gone on.
       if (left >= before && patched('no-progress')) throw noProgress(progress.stage, before, left);
       before = left;
+    }
+  }
+
+  /** For an operator five steps say no more than one that goes well. @returns whether it did, and to the end */
+  async function takeAllAtOnce(): Promise<boolean> {
+    enter('parse', 'Taking all steps at once, as it is small; the job tells which is under way.');
+    try {
+      const { converted, chunksTotal, isDone } = await ingestAtOnce(input);
+      progress = { ...progress, converted, chunksTotal };
+      return isDone;
+    } catch (error) {
+      if (isCancellation(error) || failureOf(error) === undefined) throw error;
+      return false;
     }
   }
 
@@ -113,16 +132,22 @@ export async function ingestDocument({ progress = start, ...input }: IngestDocum
     }
   }
 
-  try {
+  async function takeEachStep(): Promise<void> {
     const converted = progress.converted ?? (await convert());
     progress = { ...progress, converted };
     const chunksTotal = progress.chunksTotal ?? (await cut(converted));
     progress = { ...progress, chunksTotal };
     await embedAndActivate(chunksTotal);
+  }
 
+  try {
+    const isDone = isSmall && (await takeAllAtOnce());
+    if (!isDone) await takeEachStep();
+
+    const chunks = progress.chunksTotal ?? 0;
     progress = { ...progress, stage: 'done' };
-    showStage('done', `Done: ${chunksTotal} chunks.`);
-    return { chunks: chunksTotal };
+    showStage('done', `Done: ${chunks} chunks.`);
+    return { chunks };
   } catch (error) {
     throw await endOfRun(error, {
       cancelled: () => recordCancellation({ ...input, ...attemptOfJob() }),

@@ -53,6 +53,14 @@ export const bulk: ActivityOptions = {
   startToCloseTimeout: '5 minutes',
 };
 
+/** All steps of something small: what goes wrong is tried again step by step, where everybody sees which. */
+export const attempt: ActivityOptions = {
+  ...untilHealed,
+  // Seconds as a rule; the rest is for a service that is slow, and not for one that hangs.
+  startToCloseTimeout: '1 minute',
+  retry: { maximumAttempts: 1 },
+};
+
 /** Model calls for about half a minute, or cutting a large document: after either, others have their turn. */
 export const modelSlice: ActivityOptions = {
   ...untilHealed,

@@ -8,8 +8,11 @@ export type IngestionStage = (typeof ingestionStages)[number];
 /** The argument of each activity of `ingestDocument`: ids only; activities load the rest. */
 export type IngestDocumentInput = { orgId: string; documentId: string; generation: number };
 
-/** The argument of `ingestDocument`. `progress` is there when a run goes on in a new history. */
-export type IngestDocumentRun = IngestDocumentInput & { progress?: IngestionProgress };
+/**
+ * The argument of `ingestDocument`. `isSmall`: its steps are tried all at once. `progress` is there when a run goes on
+ * in a new history.
+ */
+export type IngestDocumentRun = IngestDocumentInput & { isSmall?: boolean; progress?: IngestionProgress };
 
 export type ParseResult = { sourceFormat: string; sizeBytes: number };
 /**
@@ -30,6 +33,8 @@ export type SituateResult = { chunksSituated: number; chunksLeft: number };
 export type ChunkResult = { chunksTotal: number };
 /** One slice of the work; `chunksLeft` is absent, and stands for 0, in histories from before there were slices. */
 export type EmbedResult = { chunksEmbedded: number; chunksLeft?: number };
+/** How far all steps at once have come; null: that step was not done. */
+export type AtOnceResult = { converted: ConvertResult | null; chunksTotal: number | null; isDone: boolean };
 export type IngestDocumentResult = { chunks: number };
 
 export type RecordIngestionEndInput = IngestDocumentInput & AttemptOfJob;

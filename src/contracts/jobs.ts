@@ -1,7 +1,7 @@
 import type { ScoreAlignmentInput } from './alignment.ts';
 import type { DeleteDocumentInput } from './deletion.ts';
 import type { EraseContentInput } from './erasure.ts';
-import type { IngestDocumentInput } from './ingestion.ts';
+import type { IngestDocumentRun } from './ingestion.ts';
 import type { ReembedOrganizationInput } from './reembedding.ts';
 
 export type JobKind = 'ingest' | 'alignment' | 'delete' | 'reembed' | 'erase';
@@ -12,7 +12,7 @@ export type JobStatus = 'queued' | 'running' | 'parked' | 'succeeded' | 'failed'
  * operators read in the Temporal UI; it names no content. `bulk` work comes after what somebody waits for.
  */
 export type WorkflowStart = { summary: string; bulk?: boolean } & (
-  | { workflow: 'ingestDocument'; input: IngestDocumentInput }
+  | { workflow: 'ingestDocument'; input: IngestDocumentRun }
   | { workflow: 'scoreAlignment'; input: ScoreAlignmentInput }
   | { workflow: 'deleteDocument'; input: DeleteDocumentInput }
   | { workflow: 'reembedOrganization'; input: ReembedOrganizationInput }

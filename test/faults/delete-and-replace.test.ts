@@ -61,8 +61,9 @@ describe('while an ingestion is under way', function () {
     ada = await own.signUp();
   }
 
+  /** Enough of them to have each step taken by itself. */
   const sentences = (word: string) =>
-    Array.from({ length: 30 }, (_, index) => `Sentence ${word} ${index} says something.`).join(' ');
+    Array.from({ length: 100 }, (_, index) => `Sentence ${word} ${index} says something.`).join(' ');
 
   async function upload(content: string): Promise<string> {
     const form = { fields: { target_tokens: '12', overlap_tokens: '0' } };

@@ -15,9 +15,18 @@ const SCHEDULES = isFullRun ? 100 : 15;
 const AT_A_TIME = 5;
 const TIMEOUT_MS = 60_000;
 
+const steps = [
+  'parseDocument',
+  'convertDocument',
+  'chunkDocument',
+  'embedChunks',
+  'activateGeneration',
+  'ingestAtOnce',
+];
+
 /** Room to meet every stage, and some steps that fail once. */
 const faults = [
-  ...['parseDocument', 'convertDocument', 'chunkDocument', 'embedChunks', 'activateGeneration'].flatMap((step, at) => [
+  ...steps.flatMap((step, at) => [
     `${step}:before:throw:${7 + at}`,
     `${step}:after_effect:throw:${11 + at}`,
     `${step}:before:delay:40`,
@@ -41,6 +50,7 @@ describe('F15: documents that are replaced, changed, ingested again, cancelled a
   });
   after(() => own.close());
 
+  /** Half of them are small. */
   const text = (name: string, sentences: number) =>
     Array.from({ length: sentences }, (_, index) => `Sentence ${index} of ${name} says something.`).join(' ');
 
@@ -58,14 +68,14 @@ describe('F15: documents that are replaced, changed, ingested again, cancelled a
   /** @returns what was done, for the one who looks into a failure, and which text has to be read at the end */
   async function runSchedule(seed: number): Promise<{ did: string[]; documentId: string; ends: 'deleted' | string }> {
     const random = seeded(seed);
-    let content = text(`schedule ${seed}`, random.between(3, 60));
+    let content = text(`schedule ${seed}`, random.between(3, 140));
     const { documentId } = await uploadText(ada, content, { target_tokens: '14', overlap_tokens: '0' });
     const path = `/documents/${documentId}`;
     const did: string[] = [];
 
     const actions = {
       replace: async () => {
-        content = text(`schedule ${seed}, version ${did.length}`, random.between(3, 60));
+        content = text(`schedule ${seed}, version ${did.length}`, random.between(3, 140));
         await ada.upload(path, { name: 'newer.txt', content }, 200, { method: 'PATCH' });
       },
       change: async () => {

@@ -40,6 +40,10 @@ const ingestion = {
   args: [{ orgId: 'org', documentId: 'document', generation: 1 }],
   typedSearchAttributes: searchAttributes({ OrgId: 'org', DocumentId: 'document', JobKind: 'ingest' }),
 };
+const smallIngestion = {
+  ...ingestion,
+  args: [{ orgId: 'org', documentId: 'document', generation: 1, isSmall: true }],
+};
 const alignment = {
   workflow: 'scoreAlignment',
   args: [{ orgId: 'org', chatId: 'chat' }],
@@ -162,6 +166,15 @@ const recordings: Record<string, Recording> = {
     activities: stubIngestion({
       convertDocument: async () => {
         throw appError('encrypted_document');
+      },
+    }).activities,
+  },
+  'ingest-document-at-once': { ...smallIngestion, activities: stubIngestion().activities },
+  'ingest-document-at-once-failed': {
+    ...smallIngestion,
+    activities: stubIngestion({
+      ingestAtOnce: async () => {
+        throw appError('model_unavailable');
       },
     }).activities,
   },

@@ -67,6 +67,18 @@ export const ingest: Scenario = {
   },
 };
 
+/** Short enough for all steps at once; one for each time that a worker may die of it. */
+const ingestSmall: Scenario = {
+  drive: async (own) => {
+    let jobId = '';
+    for (const title of ['first', 'second', 'third']) {
+      ({ jobId } = await uploadText(own.member, `The ${title} note is short.`));
+      await untilEnd(own, jobId, 'succeeded');
+    }
+    return { documentId: null, jobId };
+  },
+};
+
 /** A model says where each chunk stands, and is asked about none of them twice. */
 const situate: Scenario = {
   settings: { CONTEXTUAL_MODEL: 'scripted' },
@@ -222,8 +234,9 @@ const reembedding = ['countReembeddings', 'openReembeddings', 'awaitReembeddings
 const deletion = Object.keys(createDeletionActivities({ deletion: noDeps }));
 const erasure = Object.keys(createErasureActivities({ erasure: noDeps }));
 
-/** Steps that a sound document does not take. */
+/** Steps that a sound document of some size does not take. */
 const detours: Record<string, Scenario> = {
+  ingestAtOnce: ingestSmall,
   embedWindows: cutByMeaning,
   situateChunks: situate,
   recordFailure: fail,

@@ -15,6 +15,11 @@ export function stubIngestion(replaced: Partial<IngestionActivities> = {}): {
       return work(input);
     };
   const all: IngestionActivities = {
+    ingestAtOnce: async () => ({
+      converted: { charCount: 12, pageCount: null, reused: false },
+      chunksTotal: 3,
+      isDone: true,
+    }),
     parseDocument: async () => ({ sourceFormat: 'text', sizeBytes: 12 }),
     convertDocument: async () => ({ charCount: 12, pageCount: null, reused: false }),
     embedWindows: async () => ({ windowsEmbedded: 12, windowsLeft: 0 }),
@@ -31,6 +36,7 @@ export function stubIngestion(replaced: Partial<IngestionActivities> = {}): {
   return {
     calls,
     activities: {
+      ingestAtOnce: recorded('ingestAtOnce', all.ingestAtOnce),
       parseDocument: recorded('parseDocument', all.parseDocument),
       convertDocument: recorded('convertDocument', all.convertDocument),
       embedWindows: recorded('embedWindows', all.embedWindows),

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { isSmallDocument } from '#src/domain/small-document.ts';
 import { type IngestionSource, staleness } from '#src/domain/staleness.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -42,7 +43,7 @@ export function createGenerationsService(deps: {
     const of = { orgId: actor.orgId, documentId: document.id, generation: document.generation + 1 };
     const jobId = ingestWorkflowId(of.documentId, of.generation);
     const superseded = await jobs.openRunsOf(trx, { documentId: document.id, kind: 'ingest' });
-    await createGenerationsRepository(trx).open({ ...of, jobId }, { isRedo });
+    const { sizeBytes } = await createGenerationsRepository(trx).open({ ...of, jobId }, { isRedo });
     await jobs.enqueue(trx, {
       id: jobId,
       kind: 'ingest',
@@ -52,7 +53,7 @@ export function createGenerationsService(deps: {
       documentId: document.id,
       start: {
         workflow: 'ingestDocument',
-        input: of,
+        input: { ...of, isSmall: isSmallDocument({ sizeBytes, ragConfig: document.ragConfig }) },
         // Jobs and runs outlive the document: neither keeps its name.
         summary: `Ingest document ${of.documentId}, generation ${of.generation}`,
         bulk: isBulk,

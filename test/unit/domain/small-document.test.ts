@@ -1,0 +1,23 @@
+import { expect } from 'chai';
+import { defaultRagConfig } from '#src/domain/rag-config.ts';
+import { isSmallDocument } from '#src/domain/small-document.ts';
+
+describe('isSmallDocument', () => {
+  const config = defaultRagConfig({ embeddingModel: 'model', hasReranker: false });
+  const isSmall = (sizeBytes: number, chunking = {}) =>
+    isSmallDocument({ sizeBytes, ragConfig: { ...config, chunking: { ...config.chunking, ...chunking } } });
+
+  it('is a page, and not a book', () => {
+    expect(isSmall(0)).equal(true);
+    expect(isSmall(8_000)).equal(true);
+    expect(isSmall(1_000_000)).equal(false);
+  });
+
+  it('is a matter of how many chunks there will be', () => {
+    expect(isSmall(8_000, { targetTokens: 12 })).equal(false);
+  });
+
+  it('is none that is cut by meaning, which takes a model for each sentence', () => {
+    expect(isSmall(8_000, { method: 'semantic' })).equal(false);
+  });
+});
