@@ -71,13 +71,18 @@ export function createIngestionService(deps: {
   const chunks = createGenerationChunksRepository(db);
   const { collect, collectUnneeded } = createGenerationCollector({ originals, vectors, repository });
   const jobIdOf = (of: IngestDocumentInput) => ingestWorkflowId(of.documentId, of.generation);
+  /** What most documents never have. */
+  const hasOlder = ({ generation }: IngestDocumentInput) => generation > 1;
   const documentDeleted = () => appError('document_not_found', { detail: 'The document was deleted.' });
 
-  async function enter(of: IngestDocumentInput, stage: IngestionStage): Promise<IngestionTarget> {
+  async function requireNewest(of: IngestDocumentInput): Promise<IngestionTarget> {
     const target = await repository.findTarget(of);
-    if (target?.newestGeneration !== of.generation) {
-      throw (await repository.findStanding(of)) === undefined ? documentDeleted() : appError('superseded');
-    }
+    if (target?.newestGeneration === of.generation) return target;
+    throw (await repository.findStanding(of)) === undefined ? documentDeleted() : appError('superseded');
+  }
+
+  async function enter(of: IngestDocumentInput, stage: IngestionStage): Promise<IngestionTarget> {
+    const target = await requireNewest(of);
     await jobs.advance(jobIdOf(of), { status: 'running', stage });
     return target;
   }
@@ -164,8 +169,10 @@ export function createIngestionService(deps: {
      */
     async parse(of: IngestDocumentInput, { signal }: Stoppable): Promise<ParseResult> {
       const target = await enter(of, 'parse');
-      await cancelOlderRuns(of);
-      await collectUnneeded(of, signal);
+      if (hasOlder(of)) {
+        await cancelOlderRuns(of);
+        await collectUnneeded(of, signal);
+      }
 
       const { blobKey, fileName, mediaType, sizeBytes } = target;
       const declaredMediaType = mediaType === null ? {} : { declaredMediaType: mediaType };
@@ -258,16 +265,17 @@ export function createIngestionService(deps: {
      * embedded.
      */
     async embed(of: IngestDocumentInput, { signal, report }: Step): Promise<EmbedResult> {
-      const { chunksTotal, ragConfig } = await enter(of, 'embed');
+      const { chunksTotal, ragConfig } = await requireNewest(of);
       const { model } = ragConfig.embedding;
       const [waiting, embeddedBefore] = await Promise.all([
         chunks.listUnembedded(of, SLICE_SIZE),
         chunks.countEmbedded(of),
       ]);
-      let done = 0;
+      let done = embeddedBefore;
       const showDone = async (count: number) => {
         // What is being stored is behind what is being embedded.
-        done = Math.max(done, count);
+        if (count <= done) return;
+        done = count;
         await jobs.advance(jobIdOf(of), { progress: { done, total: chunksTotal, unit: 'chunks' } });
       };
       await jobs.advance(jobIdOf(of), {
@@ -324,7 +332,9 @@ export function createIngestionService(deps: {
         await vectors.publish({ ...of, ...publication });
         isActive = await db.transaction((trx) => createIngestionRepository(trx).activate(of, publication));
       }
-      await collect({ orgId: of.orgId, documentId: of.documentId, from: 0, before: of.generation }, signal);
+      if (hasOlder(of)) {
+        await collect({ orgId: of.orgId, documentId: of.documentId, from: 0, before: of.generation }, signal);
+      }
       await jobs.advance(jobIdOf(of), { status: 'succeeded' });
     },
 
