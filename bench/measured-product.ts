@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -10,6 +10,9 @@ import { newPassword, openSecrets } from '../scripts/secrets.ts';
 import { readStartSettings } from '../scripts/settings.ts';
 import { findFreePorts } from '../scripts/supervisor/ports.ts';
 import { openSupervisor } from '../scripts/supervisor/supervisor.ts';
+
+/** What `npm start` runs, by the names of its logs. */
+export const processNames = ['api', 'worker', 'temporal', 'postgres', 'model-server'] as const;
 
 /** A run as its history tells it; milliseconds. */
 export type MeasuredRun = { wallMs: number; activitiesMs: number };
@@ -29,8 +32,8 @@ export type MeasuredProduct = {
   /** Settles once the job is in `stage`. */
   untilStage(api: ApiClient, runId: string, stage: string): Promise<void>;
   readRun(runId: string): Promise<MeasuredRun>;
-  /** CPU time that these processes of ours took so far, in milliseconds. */
-  cpuMs(...names: ('temporal' | 'worker' | 'api')[]): Promise<number>;
+  /** CPU time that these processes of ours took so far, with all that they have started, in milliseconds. */
+  cpuMs(...names: (typeof processNames)[number][]): Promise<number>;
   stop(): Promise<void>;
 };
 
@@ -105,8 +108,7 @@ export async function startProduct(chosenSettings: Record<string, string> = {}):
         pid: number;
       }[];
       const pids = records.filter(({ name }) => wanted.some((one) => one === name)).map(({ pid }) => pid);
-      const times = await Promise.all(pids.map(cpuTimeMs));
-      return times.reduce((sum, time) => sum + time, 0);
+      return cpuTimeMs(pids);
     },
     stop: async () => {
       await connection.close();
@@ -133,11 +135,23 @@ function measureHistory(events: History): MeasuredRun {
   return { wallMs: timeOf(last) - timeOf(first), activitiesMs };
 }
 
-/** With the threads of the process, and children that it has waited for. */
-async function cpuTimeMs(pid: number): Promise<number> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  const ticks = [11, 12, 13, 14].reduce((sum, place) => sum + Number(fields[place]), 0);
+/** With their threads, and those that they have started and waited for. */
+async function cpuTimeMs(roots: readonly number[]): Promise<number> {
+  const processes = new Map<number, { parent: number; ticks: number }>();
+  for (const name of await readdir('/proc')) {
+    const stat = /^\d+$/.test(name) ? await readFile(`/proc/${name}/stat`, 'utf8').catch(() => '') : '';
+    if (stat === '') continue;
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const ticks = [11, 12, 13, 14].reduce((sum, place) => sum + Number(fields[place]), 0);
+    processes.set(Number(name), { parent: Number(fields[1]), ticks });
+  }
+  const isOurs = (pid: number): boolean => {
+    if (roots.includes(pid)) return true;
+    const parent = processes.get(pid)?.parent ?? 0;
+    return parent > 1 && isOurs(parent);
+  };
+  let sum = 0;
+  for (const [pid, { ticks }] of processes) if (isOurs(pid)) sum += ticks;
   // Linux reports hundredths of a second, whatever the kernel's own clock.
-  return ticks * 10;
+  return sum * 10;
 }

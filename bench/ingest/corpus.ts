@@ -1,7 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { seededRandom } from '../search/random.ts';
 
 const root = join(import.meta.dirname, '..', '..');
+/** Characters. */
+const shortestFile = 300;
+const medianFile = 6_000;
+const longestFile = 60_000;
 
 /** Documents of about ten pages: Wikipedia articles where the public data is at hand, else our own documentation. */
 export function readCorpus(documentLength = 20_000): string[] {
@@ -10,12 +15,28 @@ export function readCorpus(documentLength = 20_000): string[] {
   return Array.from({ length: count }, (_, index) => text.slice(index * documentLength, (index + 1) * documentLength));
 }
 
-function readPublicText(): string | null {
+/**
+ * As people have them: half of them below 6 kB, some of 60 kB, each a piece of a text from one end of a paragraph to
+ * another. Pieces overlap where there are more than the text has, and no two are equal.
+ */
+export function readManyTexts(count: number): string[] {
+  const paragraphs = (readPublicText(['wikitexts.md', 'finance.md', 'pubmed.md']) ?? readDocs()).split(/\n+/);
+  const random = seededRandom(500);
+  const texts = new Set<string>();
+  while (texts.size < count) {
+    const length = Math.min(longestFile, Math.max(shortestFile, medianFile * Math.exp(0.8 * random.normal())));
+    const first = random.below(paragraphs.length);
+    let text = '';
+    for (let next = first; text.length < length; next += 1) text += `${paragraphs[next % paragraphs.length]}\n\n`;
+    texts.add(text.slice(0, longestFile));
+  }
+  return [...texts];
+}
+
+function readPublicText(names = ['wikitexts.md', 'finance.md']): string | null {
   const datasets = process.env.DATASETS_DIR ?? join(root, '..', 'shared', 'datasets');
   try {
-    return ['wikitexts.md', 'finance.md']
-      .map((name) => readFileSync(join(datasets, 'chroma_chunking', name), 'utf8'))
-      .join('\n\n');
+    return names.map((name) => readFileSync(join(datasets, 'chroma_chunking', name), 'utf8')).join('\n\n');
   } catch {
     return null;
   }
