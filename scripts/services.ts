@@ -2,9 +2,10 @@
 // `source .data-services/env` in another.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { s3Program } from './s3-program.ts';
 import { readTestServiceSettings } from './settings.ts';
 import { exitAfter, runUntilStopped } from './supervisor/run-until-stopped.ts';
-import { findTestPorts, startTestServices } from './test-services.ts';
+import { findTestPorts, startTestS3, startTestServices } from './test-services.ts';
 
 await exitAfter(main);
 
@@ -14,9 +15,12 @@ async function main(): Promise<number> {
   return runUntilStopped({
     dataDir,
     log: (line) => console.error(line),
-    work: async (supervisor, _ending, serves) => {
+    work: async (supervisor, ending, serves) => {
       const chosen = Object.fromEntries(Object.entries(ports).filter(([, port]) => port !== undefined));
-      const env = await startTestServices({ supervisor, toolsDir, dataDir, ports: { ...free, ...chosen } });
+      const env = {
+        ...(await startTestServices({ supervisor, toolsDir, dataDir, ports: { ...free, ...chosen } })),
+        ...(await startTestS3({ supervisor, program: await s3Program(toolsDir, ending), dataDir, port: free.s3 })),
+      };
       const exports = Object.entries(env).map(([name, value]) => `export ${name}='${value}'\n`);
       const envFile = join(dataDir, 'env');
       await writeFile(envFile, exports.join(''), { mode: 0o600 });

@@ -2,6 +2,7 @@ import { migrate } from '#src/adapters/postgres/migrate.ts';
 import { modelServer, modelServerUrl } from './launchers/model-server.ts';
 import { ensureDatabase, postgresUrl, preparePostgres } from './launchers/postgres.ts';
 import { qdrantFacade, qdrantUrl } from './launchers/qdrant.ts';
+import { s3Gateway, s3GatewayUrl } from './launchers/s3-gateway.ts';
 import { temporalServer } from './launchers/temporal.ts';
 import { findFreePorts } from './supervisor/ports.ts';
 import type { Supervisor } from './supervisor/supervisor.ts';
@@ -10,12 +11,19 @@ import type { Supervisor } from './supervisor/supervisor.ts';
 const PASSWORD = 'test';
 const DATABASE = 'test';
 
-export type TestPorts = { postgres: number; temporal: number; temporalUi: number; modelServer: number; qdrant: number };
+export type TestPorts = {
+  postgres: number;
+  temporal: number;
+  temporalUi: number;
+  modelServer: number;
+  qdrant: number;
+  s3: number;
+};
 
 /** One for each service, free at this moment. */
 export async function findTestPorts(): Promise<TestPorts> {
-  const [postgres = 0, temporal = 0, temporalUi = 0, modelServer = 0, qdrant = 0] = await findFreePorts(5);
-  return { postgres, temporal, temporalUi, modelServer, qdrant };
+  const [postgres = 0, temporal = 0, temporalUi = 0, modelServer = 0, qdrant = 0, s3 = 0] = await findFreePorts(6);
+  return { postgres, temporal, temporalUi, modelServer, qdrant, s3 };
 }
 
 /**
@@ -48,4 +56,21 @@ export async function startTestServices(options: {
     TEST_MODEL_BASE_URL: modelServerUrl(ports.modelServer),
     TEST_QDRANT_URL: qdrantUrl(ports.qdrant),
   };
+}
+
+/**
+ * Starts the S3 server, which may have to be built before.
+ * @param options.program null where there is none
+ * @returns the environment in which test/support/s3.ts finds it
+ */
+export async function startTestS3(options: {
+  supervisor: Supervisor;
+  program: string | null;
+  dataDir: string;
+  port: number;
+}): Promise<Record<string, string>> {
+  const { supervisor, program, dataDir, port } = options;
+  if (program === null) return {};
+  await supervisor.start([await s3Gateway({ program, dataDir, port })]);
+  return { TEST_S3_URL: s3GatewayUrl(port) };
 }

@@ -6,10 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { runChecks, type Tally } from './checks.ts';
+import { s3Program } from './s3-program.ts';
 import { readTestServiceSettings } from './settings.ts';
 import { dieWithParent } from './supervisor/parent-death.ts';
 import { exitAfter, runUntilStopped } from './supervisor/run-until-stopped.ts';
-import { findTestPorts, startTestServices } from './test-services.ts';
+import { findTestPorts, startTestS3, startTestServices } from './test-services.ts';
 
 const EVERY_TEST = ['test/**/*.test.ts', 'services/**/*.test.ts'];
 /** About half of the time: tests that mostly wait for processes of their own. The others run beside them. */
@@ -17,6 +18,8 @@ const OF_PROCESSES = [
   ...['test/faults/**/*.test.ts', 'test/e2e/**/*.test.ts', 'test/workflows/**/*.test.ts', 'test/replay/**/*.test.ts'],
   'services/**/*.test.ts',
 ];
+/** They begin when the S3 server is there, which may have to be built while the others run. */
+const OF_S3 = ['test/s3/**/*.test.ts'];
 const NOTHING: Tally = { passed: 0, failed: 0 };
 const END_PATIENCE_MS = 15_000;
 
@@ -29,13 +32,22 @@ await exitAfter(async () => {
     log: (line) => console.error(line),
     work: async (supervisor, ending) => {
       const ports = await findTestPorts();
+      const needsS3 = specs.length === 0 || specs.some((spec) => spec.includes('s3'));
+      const program = needsS3 ? s3Program(toolsDir, ending) : Promise.resolve(null);
       const [env, checks] = await Promise.all([
         startTestServices({ supervisor, toolsDir, dataDir, ports }),
         // Someone who names a file wants its answer at once.
         specs.length > 0 ? NOTHING : runChecks(ending),
       ]);
       const start = (args: string[], logPath?: string) => runMocha({ args, env, logPath, signal: ending });
-      const tests = specs.length > 0 ? [await start(specs)] : await runEveryTest(start, join(dataDir, 'logs'));
+      const startWithS3 = async (args: string[], logPath?: string) => {
+        const s3 = await startTestS3({ supervisor, program: await program, dataDir, port: ports.s3 });
+        return runMocha({ args, env: { ...env, ...s3 }, logPath, signal: ending });
+      };
+      const tests =
+        specs.length > 0
+          ? [await startWithS3(specs)]
+          : await runEveryTest({ start, startWithS3, logsDir: join(dataDir, 'logs') });
       const tallies = [checks, ...tests];
       const passed = tallies.reduce((sum, tally) => sum + tally.passed, 0);
       const failed = tallies.reduce((sum, tally) => sum + tally.failed, 0);
@@ -48,15 +60,19 @@ await exitAfter(async () => {
   return code;
 });
 
-/** In two runs side by side, of which one is shown as it comes and the other when both have ended. */
-async function runEveryTest(
-  start: (args: string[], logPath?: string) => Promise<Tally>,
-  logsDir: string,
-): Promise<Tally[]> {
-  const logPath = join(logsDir, 'tests-of-processes.log');
-  const others = [...EVERY_TEST, ...OF_PROCESSES.flatMap((glob) => ['--ignore', glob])];
-  const tallies = await Promise.all([start(others), start(OF_PROCESSES, logPath)]);
-  process.stdout.write(await readFile(logPath));
+type StartTests = (args: string[], logPath?: string) => Promise<Tally>;
+
+/** In runs side by side, of which one is shown as it comes and the others when all have ended. */
+async function runEveryTest(options: {
+  start: StartTests;
+  startWithS3: StartTests;
+  logsDir: string;
+}): Promise<Tally[]> {
+  const { start, startWithS3, logsDir } = options;
+  const logs = { processes: join(logsDir, 'tests-of-processes.log'), s3: join(logsDir, 'tests-of-s3.log') };
+  const others = [...EVERY_TEST, ...[...OF_PROCESSES, ...OF_S3].flatMap((glob) => ['--ignore', glob])];
+  const tallies = await Promise.all([start(others), start(OF_PROCESSES, logs.processes), startWithS3(OF_S3, logs.s3)]);
+  for (const log of Object.values(logs)) process.stdout.write(await readFile(log));
   return tallies;
 }
 
