@@ -119,7 +119,7 @@ export async function startMeasuredApi(): Promise<MeasuredApi> {
   };
 }
 
-function signingKey(): string {
+export function signingKey(): string {
   const encoding = { type: 'pkcs8', format: 'pem' } as const;
   return generateKeyPairSync('rsa', { modulusLength: 2_048 }).privateKey.export(encoding).toString();
 }

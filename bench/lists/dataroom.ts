@@ -18,6 +18,8 @@ export type Dataroom = {
   people: Record<Reader, Person>;
   /** `large` has the most documents, about a tenth of all; `small` has ten. */
   folders: { large: string; small: string };
+  /** Words of the documents, the most frequent first. */
+  words: readonly string[];
   /** To be read once. Rows come after those that they refer to. */
   rows: Iterable<TableRow>;
 };
@@ -185,7 +187,7 @@ export function generateDataroom(options: { documents: number; passwordHash: str
     yield* structure();
     for (let place = 0; place < documents; place += 1) yield* documentRows(place);
   }
-  return { orgId, people, folders: { large: everybody.id, small }, rows: rows() };
+  return { orgId, people, folders: { large: everybody.id, small }, words: texts.byFrequency, rows: rows() };
 }
 
 /** The n-th is taken 1 / n as often as the first. */

@@ -1,0 +1,54 @@
+// `npm run bench:lists [-- <documents>]`: lists and search at a size and at a hundredth of it, by requests over HTTP.
+import { cpus, loadavg } from 'node:os';
+import { type MeasuredLists, startMeasuredLists } from './lists/measured-lists.ts';
+import { growing, type Measure, measures } from './lists/measures.ts';
+
+const documents = Number(process.argv[2] ?? 100_000);
+const rounds = 5;
+const requestsPerRound = 20;
+/** P15: p95 at the size to p95 at a hundredth of it. */
+const goal = 3;
+
+const { rooms, stop } = await startMeasuredLists([Math.round(documents / 100), documents]);
+try {
+  const [small, large] = rooms;
+  if (!small || !large) throw new Error('Two sizes are compared.');
+  console.log(`P15: ${large.documents} documents to ${small.documents}, two chunks each; milliseconds`);
+  console.log(`${rounds} rounds of ${requestsPerRound} requests in turns, one at a time; goal: p95 at most ${goal}x\n`);
+  await print(measures, small, large);
+  console.log('\nWhat reads or counts all of it:\n');
+  await print(growing, small, large);
+  const machine = `${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores`;
+  console.log(`\nnode ${process.versions.node}, ${machine}, load ${loadavg()[0]?.toFixed(1)}`);
+} finally {
+  await stop();
+}
+
+async function print(chosen: readonly Measure[], small: MeasuredLists, large: MeasuredLists): Promise<void> {
+  const taken = chosen.map((measure) => ({ measure, small: [] as number[], large: [] as number[] }));
+  for (let round = 0; round <= rounds; round += 1) {
+    for (const { measure, ...times } of taken) {
+      for (let request = 0; request < (round === 0 ? 2 : requestsPerRound); request += 1) {
+        const [one, other] = [await measure.take(small), await measure.take(large)];
+        // The first round fills caches.
+        if (round === 0) continue;
+        times.small.push(one);
+        times.large.push(other);
+      }
+    }
+  }
+  console.log(`| | p50, p95 of ${small.documents} | p50, p95 of ${large.documents} | ratio of p50, of p95 |`);
+  console.log('|---|---|---|---|');
+  for (const { measure, small, large } of taken) {
+    const [s50, s95, l50, l95] = [at(small, 0.5), at(small, 0.95), at(large, 0.5), at(large, 0.95)];
+    const ratios = `${(l50 / s50).toFixed(2)}, ${(l95 / s95).toFixed(2)}`;
+    console.log(
+      `| ${measure.name} | ${s50.toFixed(1)}, ${s95.toFixed(1)} | ${l50.toFixed(1)}, ${l95.toFixed(1)} | ${ratios} |`,
+    );
+  }
+}
+
+function at(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}

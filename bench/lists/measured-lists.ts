@@ -1,0 +1,130 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { createArgon2Hasher } from '#src/adapters/passwords/argon2-hasher.ts';
+import { migrate } from '#src/adapters/postgres/migrate.ts';
+import { defaultRateLimits } from '#src/domain/rate-limits.ts';
+import { answersOk } from '../../scripts/launchers/http-probe.ts';
+import { ensureDatabase, postgresUrl, preparePostgres } from '../../scripts/launchers/postgres.ts';
+import { newPassword } from '../../scripts/secrets.ts';
+import { readTestServiceSettings } from '../../scripts/settings.ts';
+import { dieWithParent } from '../../scripts/supervisor/parent-death.ts';
+import { findFreePorts } from '../../scripts/supervisor/ports.ts';
+import { openSupervisor } from '../../scripts/supervisor/supervisor.ts';
+import { until } from '../../test/support/until.ts';
+import { signingKey } from '../http/measured-api.ts';
+import { type Dataroom, generateDataroom, type Reader } from './dataroom.ts';
+import { loadRows } from './load.ts';
+
+/** An organization of one size in a database of its own, and the API on it as a process of its own. */
+export type MeasuredLists = Pick<Dataroom, 'orgId' | 'people' | 'folders' | 'words'> & {
+  documents: number;
+  /** The name of some document. */
+  name: string;
+  /** @returns what the request took, in milliseconds */
+  get(as: Reader, path: string): Promise<number>;
+  /** The same for a statement on a connection of its own. */
+  query(sql: string, values: unknown[]): Promise<number>;
+};
+
+/** Organizations of these sizes on one Postgres, both as `npm start` sets them but without limits of rates. */
+export async function startMeasuredLists(sizes: readonly number[]): Promise<{
+  rooms: MeasuredLists[];
+  stop(): Promise<void>;
+}> {
+  const { toolsDir } = readTestServiceSettings(process.env);
+  const dataDir = await mkdtemp(join(tmpdir(), 'bench-lists-'));
+  const [postgresPort = 0, ...ports] = await findFreePorts(1 + sizes.length);
+  const supervisor = await openSupervisor({ dataDir, log: (line) => console.error(line) });
+  await supervisor.start([
+    await preparePostgres({ toolsDir, dataDir, port: postgresPort, password: 'bench', durable: false }),
+  ]);
+  const password = newPassword();
+  const passwordHash = await createArgon2Hasher().hash(password);
+  const stops: (() => Promise<unknown>)[] = [];
+
+  async function open(documents: number, port: number): Promise<MeasuredLists> {
+    const database = `documents_${documents}`;
+    const at = { port: postgresPort, password: 'bench' };
+    const databaseUrl = postgresUrl({ ...at, database });
+    await ensureDatabase(postgresUrl(at), database);
+    await migrate(databaseUrl);
+    const { rows, ...room } = generateDataroom({ documents, passwordHash });
+    await loadRows(databaseUrl, rows);
+    const client = new pg.Client({ connectionString: databaseUrl });
+    await client.connect();
+    const named = await client.query<{ name: string }>('select name from documents order by id limit 1');
+    const api = startApi({ port, databaseUrl, dataDir: join(dataDir, database) });
+    stops.push(
+      () => client.end(),
+      async () => {
+        api.kill('SIGTERM');
+        await once(api, 'exit');
+      },
+    );
+    const baseUrl = `http://127.0.0.1:${port}`;
+    await until('the API answers', () => answersOk(`${baseUrl}/healthz`).catch(() => false), 60_000);
+    const tokens = new Map<Reader, string>();
+    for (const [reader, { email }] of Object.entries(room.people)) {
+      const body = JSON.stringify({ username: email, password });
+      const headers = { 'content-type': 'application/json' };
+      const answer = await fetch(`${baseUrl}/auth/login`, { method: 'POST', headers, body });
+      const { access_token: token } = (await answer.json()) as { access_token: string };
+      tokens.set(reader as Reader, token);
+    }
+    return {
+      ...room,
+      documents,
+      name: named.rows[0]?.name ?? '',
+      async get(as, path) {
+        const startedAt = performance.now();
+        const answer = await fetch(baseUrl + path, { headers: { authorization: `Bearer ${tokens.get(as)}` } });
+        const text = await answer.text();
+        if (!answer.ok) throw new Error(`GET ${path} answered ${answer.status}: ${text}`);
+        return performance.now() - startedAt;
+      },
+      async query(sql, values) {
+        const startedAt = performance.now();
+        await client.query(sql, values);
+        return performance.now() - startedAt;
+      },
+    };
+  }
+
+  const stop = async () => {
+    for (const end of stops) await end();
+    await supervisor.stop();
+    await rm(dataDir, { recursive: true, force: true });
+  };
+  try {
+    const rooms: MeasuredLists[] = [];
+    for (const [place, documents] of sizes.entries()) rooms.push(await open(documents, ports[place] ?? 0));
+    return { rooms, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+function startApi(at: { port: number; databaseUrl: string; dataDir: string }): ChildProcess {
+  const nowhere = '127.0.0.1:1';
+  const env = {
+    ...Object.fromEntries(Object.keys(defaultRateLimits).map((name) => [`RATE_LIMIT_${name.toUpperCase()}`, 'off'])),
+    PATH: process.env.PATH ?? '',
+    PORT: String(at.port),
+    DATA_DIR: at.dataDir,
+    DATABASE_URL: at.databaseUrl,
+    LOG_LEVEL: 'warn',
+    TEMPORAL_ADDRESS: nowhere,
+    OPENAI_BASE_URL: `http://${nowhere}/v1`,
+    JWT_PRIVATE_KEY: signingKey(),
+    URL_SIGNING_KEY: createHash('sha256').update(at.dataDir).digest('hex'),
+  };
+  const entry = join(import.meta.dirname, '..', '..', 'src', 'server.ts');
+  const [program, ...args] = dieWithParent([process.execPath, entry], 'SIGTERM');
+  return spawn(program, args, { env, stdio: ['ignore', 'ignore', 'inherit'] });
+}

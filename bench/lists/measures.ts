@@ -1,0 +1,72 @@
+import type { Reader } from './dataroom.ts';
+import type { MeasuredLists } from './measured-lists.ts';
+
+/** What is asked of both sizes; `take` tells how long it took, in milliseconds. */
+export type Measure = { name: string; take(room: MeasuredLists): Promise<number> };
+
+const get = (name: string, as: Reader, path: string | ((room: MeasuredLists) => string)): Measure => ({
+  name,
+  take: (room) => room.get(as, typeof path === 'string' ? path : path(room)),
+});
+
+const search = (name: string, words: (room: MeasuredLists) => string): Measure =>
+  get(`search: ${name}`, 'all', (room) => `/documents/search?q=${encodeURIComponent(words(room))}`);
+
+/** `all` reads everything; the other readers a tenth, a hundredth, and ten documents of 100,000. */
+export const measures: Measure[] = [
+  get('first page', 'all', '/documents'),
+  get('first page of a tenth', 'tenth', '/documents'),
+  get('first page of a hundredth', 'hundredth', '/documents'),
+  get('first page of ten documents', 'few', '/documents'),
+  get('page 50', 'all', '/documents?offset=980'),
+  get('page 50 of a tenth', 'tenth', '/documents?offset=980'),
+  get('largest folder', 'all', ({ folders }) => `/documents?folder_id=${folders.large}`),
+  get('largest folder, page 50', 'all', ({ folders }) => `/documents?offset=980&folder_id=${folders.large}`),
+  get('folder of ten', 'all', ({ folders }) => `/documents?folder_id=${folders.small}`),
+  get('recent', 'all', '/documents/recent'),
+  get('recent of a hundredth', 'hundredth', '/documents/recent'),
+  get('recent, mine', 'all', '/documents/recent?mine=true'),
+  get('recent, mine, of a tenth', 'tenth', '/documents/recent?mine=true'),
+  get('jobs', 'all', '/jobs'),
+  get('jobs of ten documents', 'few', '/jobs'),
+  get('failed jobs', 'all', '/jobs?status=failed'),
+  get('summary of the jobs of the folder of ten', 'all', ({ folders }) => `/jobs/summary?folder_id=${folders.small}`),
+  search('common word', ({ words }) => wordAt(words, 60)),
+  search('rare word', ({ words }) => `${wordAt(words, 4_000)}c`),
+  search('two words', ({ words }) => `${wordAt(words, 60)} ${wordAt(words, 300)}`),
+  search('name', ({ name }) => name.replace(/\.\w+$/, '')),
+  search('typo', ({ name }) => swapLetters(longestWord(name))),
+  search('beginning of a word', ({ name }) => longestWord(name).slice(0, 5)),
+];
+
+/** What grows with what is listed: all of it is read, or counted. */
+export const growing: Measure[] = [
+  get('offset of nine tenths', 'all', ({ documents }) => `/documents?offset=${documents * 0.9}`),
+  get('summary of all jobs', 'all', '/jobs/summary'),
+  get('folder tree', 'all', '/folders'),
+  {
+    name: 'first page the naive way: count(*) and order by, without HTTP',
+    take: async ({ orgId, people, query }) => {
+      const readable = `from documents
+        where org_id = $1 and acl && (
+          select array_agg(key) || array['user:' || $2] from folders, unnest(acl) key where system_role = 'team_root'
+        )`;
+      const values = [orgId, people.all.userId];
+      const counted = await query(`select count(*) ${readable}`, values);
+      return counted + (await query(`select * ${readable} order by updated_at desc, id desc limit 20`, values));
+    },
+  },
+];
+
+/** The word of at least six letters at this place or after it. */
+function wordAt(words: readonly string[], place: number): string {
+  return words.slice(place).find((word) => word.length >= 6) ?? '';
+}
+
+function longestWord(name: string): string {
+  return name.split(/[ .]/).toSorted((a, b) => b.length - a.length)[0] ?? '';
+}
+
+function swapLetters(word: string): string {
+  return `${word.slice(0, 2)}${word.slice(3, 4)}${word.slice(2, 3)}${word.slice(4)}`;
+}
