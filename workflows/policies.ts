@@ -56,8 +56,8 @@ export const bulk: ActivityOptions = {
 /** All steps of something small: what goes wrong is tried again step by step, where everybody sees which. */
 export const attempt: ActivityOptions = {
   ...untilHealed,
-  // Seconds as a rule; the rest is for a service that is slow, and not for one that hangs.
-  startToCloseTimeout: '1 minute',
+  // Seconds as a rule; the rest is for a slow model that is busy with others, or the limit of one call of it.
+  startToCloseTimeout: '5 minutes',
   retry: { maximumAttempts: 1 },
 };
 
