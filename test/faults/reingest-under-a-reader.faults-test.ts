@@ -14,9 +14,16 @@ import { untilJob } from '#test/support/until-job.ts';
 
 const INGESTIONS = 100;
 const TIMEOUT_MS = 60_000;
-const MOST_CHUNKS = 60;
+const MOST_CHUNKS = 140;
 
-const steps = ['parseDocument', 'convertDocument', 'chunkDocument', 'embedChunks', 'activateGeneration'] as const;
+const steps = [
+  'parseDocument',
+  'convertDocument',
+  'chunkDocument',
+  'embedChunks',
+  'activateGeneration',
+  'ingestAtOnce',
+] as const;
 const positions = ['before', 'after_effect'] as const;
 
 describe('a document that is ingested again and again while steps fail and workers die', function () {
