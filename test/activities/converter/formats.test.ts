@@ -34,13 +34,15 @@ describe('converting a file to Markdown', function () {
       <nav><a href="/">Home</a> <a href="/b">About us</a></nav>
       <article><h2>Findings</h2>${`<p>${paragraph}</p>`.repeat(12)}
       <ul><li>first</li><li>second</li></ul>
-      <table><tr><th>Code</th><th>Sum</th></tr><tr><td>A<br>B</td><td>3</td></tr></table></article>
+      <table><tr><th>Code</th><th>Sum</th></tr><tr><td>A<br>B</td><td>3</td></tr></table>
+      <pre><code class="language-sql">select 1</code></pre></article>
       <script>alert(1)</script></body></html>`;
     const { body, title, sourceFormat } = await environment.convert('page.pdf', page);
     expect(sourceFormat).to.equal('html');
     expect(title).to.equal('Report');
     expect(body).to.contain('# Report\n\n## Findings\n\nThe annual report of the supply office is public.');
     expect(body).to.contain('- first\n- second');
+    expect(body).to.contain('```sql\nselect 1\n```');
     expect(body).to.contain('| Code | Sum |\n| --- | --- |\n| A B | 3 |');
     expect(body).to.not.match(/alert|About us|https/);
   });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import iconv from 'iconv-lite';
 import { cleanMarkdown, cleanText } from '#src/adapters/converter/clean-text.ts';
-import { decodeText } from '#src/adapters/converter/decode-text.ts';
+import { decodeText, htmlEncoding } from '#src/adapters/converter/decode-text.ts';
 
 describe('decoding text', () => {
   const words = 'Grüße aus Köln, naïve Café-Gäste über allen Gipfeln';
@@ -22,7 +22,23 @@ describe('decoding text', () => {
 
   it('believes the encoding that a document names before it guesses', () => {
     expect(decodeText(iconv.encode('Škoda žluťoučký', 'windows-1250'), 'windows-1250')).to.equal('Škoda žluťoučký');
+    // Who says Latin-1 uses the quotes of windows-1252.
+    expect(decodeText(iconv.encode('“Grüße”', 'windows-1252'), 'ISO-8859-1')).to.equal('“Grüße”');
   });
+});
+
+describe('the encoding that a page names', () => {
+  const cases: [string, string | undefined][] = [
+    ['<html><head><meta charset="windows-1251">', 'windows-1251'],
+    ['<meta http-equiv="Content-Type" content="text/html; charset=EUC-JP">', 'EUC-JP'],
+    ['<?xml version="1.0" encoding="iso-8859-2"?><html>', 'iso-8859-2'],
+    ['<html><p>charset=utf-7</p>', undefined],
+  ];
+  for (const [page, encoding] of cases) {
+    it(`is ${encoding ?? 'none'} in ${page}`, () => {
+      expect(htmlEncoding(Buffer.from(page))).to.equal(encoding);
+    });
+  }
 });
 
 describe('cleaning text', () => {

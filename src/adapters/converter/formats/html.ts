@@ -25,10 +25,13 @@ export const parseHtml: DocumentParser = ({ bytes, encoding }) => {
   const whole = document.body?.innerHTML ?? '';
 
   // The reader takes the document apart, so everything that is needed of it is read before.
-  const main = new Readability(document).parse();
+  // The language of a code block stands in its class.
+  const main = new Readability(document, { keepClasses: true }).parse();
   const isMain = main?.content && textLength(main.textContent) >= wholeText * leastMainShare;
   const body = htmlToMarkdown(isMain ? main.content : whole);
-  return { body: title && !/^# /m.test(body) ? `# ${title}\n\n${body}` : body, title };
+  // A title alone is no document: what stands below it is made by scripts.
+  const isUntitled = body.trim() !== '' && !/^# /m.test(body);
+  return { body: title && isUntitled ? `# ${title}\n\n${body}` : body, title };
 };
 
 function checkNesting(html: string): void {
