@@ -25,8 +25,8 @@ import { agentsRoutes } from './modules/agents/agents.routes.ts';
 import { authRoutes } from './modules/auth/auth.routes.ts';
 import { chatRoutes } from './modules/chat/chat.routes.ts';
 import { chunksRoutes } from './modules/documents/chunks.routes.ts';
-import { documentLinksRoutes } from './modules/documents/document-links.routes.ts';
 import { documentFilesRoutes } from './modules/documents/document-files.routes.ts';
+import { documentLinksRoutes } from './modules/documents/document-links.routes.ts';
 import { documentsRoutes } from './modules/documents/documents.routes.ts';
 import { webImportRoutes } from './modules/documents/web-import.routes.ts';
 import { draftsRoutes } from './modules/drafts/drafts.routes.ts';
@@ -39,6 +39,7 @@ import { modelsRoutes } from './modules/models/models.routes.ts';
 import { organizationRoutes } from './modules/organization/organization.routes.ts';
 import { profileRoutes } from './modules/profile/profile.routes.ts';
 import { ragRoutes } from './modules/rag/rag.routes.ts';
+import { searchRoutes } from './modules/search/search.routes.ts';
 import { teamsRoutes } from './modules/teams/teams.routes.ts';
 
 const title = 'Agent Conversation Service';
@@ -79,6 +80,7 @@ export function createApp(container: Container): App {
     ...documentsRoutes(container.documents),
     ...webImportRoutes(container.webImport),
     ...documentLinksRoutes(container.documentLinks),
+    ...searchRoutes(container.search),
     ...documentFilesRoutes(container.documentFiles),
     ...chunksRoutes(container.documents),
     ...ragRoutes(container.rag, container.chunkPreviews),

@@ -41,15 +41,12 @@ import { type ChatService, createChatService } from './modules/chat/chat.service
 import { createCiter } from './modules/chat/citer.ts';
 import { createRoundOpener } from './modules/chat/round-opener.ts';
 import { createDeletionService, type DeletionService } from './modules/deletion/deletion.service.ts';
+import { createDocumentFilesService, type DocumentFilesService } from './modules/documents/document-files.service.ts';
 import { createDocumentLinksService, type DocumentLinksService } from './modules/documents/document-links.service.ts';
 import { createDocumentWebImport, type DocumentWebImport } from './modules/documents/document-web-import.ts';
-import {
-  createDocumentFilesService,
-  type DocumentFilesService,
-} from './modules/documents/document-files.service.ts';
 import { createDocumentsService, type DocumentsService } from './modules/documents/documents.service.ts';
-import { createFolderContentsService } from './modules/documents/folder-contents.service.ts';
 import { createFileTokens } from './modules/documents/file-tokens.ts';
+import { createFolderContentsService } from './modules/documents/folder-contents.service.ts';
 import { createDraftsService, type DraftsService } from './modules/drafts/drafts.service.ts';
 import { createEmbeddingsService, type EmbeddingsService } from './modules/embeddings/embeddings.service.ts';
 import { createErasureService, type ErasureService } from './modules/erasure/erasure.service.ts';
@@ -80,6 +77,7 @@ import { createRagService, type RagService } from './modules/rag/rag.service.ts'
 import { createReembeddingService, type ReembeddingService } from './modules/reembedding/reembedding.service.ts';
 import { createPassageRanker } from './modules/retrieval/passage-ranker.ts';
 import { createRetrievalService, type RetrievalService } from './modules/retrieval/retrieval.service.ts';
+import { createSearchService, type SearchService } from './modules/search/search.service.ts';
 import { createInvariantChecks, type InvariantChecks } from './modules/store-audit/invariant-checks.ts';
 import { createStoreAuditService, type StoreAuditService } from './modules/store-audit/store-audit.service.ts';
 import { createTeamMembersService, type TeamMembersService } from './modules/teams/team-members.service.ts';
@@ -125,8 +123,8 @@ export type Container = {
   folders: FoldersService;
   folderChanges: FolderChangesService;
   documents: DocumentsService;
-  documentFiles: DocumentFilesService;
   webImport: DocumentWebImport;
+  documentFiles: DocumentFilesService;
   documentLinks: DocumentLinksService;
   rag: RagService;
   chunkPreviews: ChunkPreviewsService;
@@ -140,6 +138,7 @@ export type Container = {
   erasure: ErasureService;
   alignment: AlignmentService;
   retrieval: RetrievalService;
+  search: SearchService;
   chat: ChatService;
   invariants: InvariantChecks;
   storeAudit: StoreAuditService;
@@ -235,14 +234,14 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const documentLinks = createDocumentLinksService({ db, folders, publisher: documents });
   const contents = createFolderContentsService({ deletion });
   const folderChanges = createFolderChangesService({ db, folders, contents });
-  const web = createGuardedFetch({ agent: createGuardedAgent({ allow: config.egressAllow }) });
-  const webImport = createDocumentWebImport({ web, documents, limits, pageTitle });
   const documentFiles = createDocumentFilesService({
     db,
     blobs,
     tokens: createFileTokens(derivedKey(config.urlSigningKey, 'file-addresses')),
     downloadUrlSeconds: config.downloadUrlSeconds,
   });
+  const web = createGuardedFetch({ agent: createGuardedAgent({ allow: config.egressAllow }) });
+  const webImport = createDocumentWebImport({ web, documents, limits, pageTitle });
   const erasure = createErasureService({ db, documents, deletion, jobs, orchestrator, audit });
   const leaving = createLeavingService({
     passwords,
@@ -309,9 +308,10 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const searchesAtOnce = Math.max(1, Math.floor(config.database.poolSize * 0.4));
   const inTurn = { words: createGate(searchesAtOnce), vectors: createGate(searchesAtOnce) };
   const retrieval = createRetrievalService({ db, vectors, embedders, analyze, rank, models, logger, inTurn });
+  const search = createSearchService({ db, retrieval, analyze, inTurn: inTurn.words });
   const chat = createChatService({
     db,
-    openRound: createRoundOpener({ db, teams }),
+    openRound: createRoundOpener({ db, teams, models, tokenCounter: tokens }),
     writeAnswer: createAnswerWriter({
       db,
       chatModel,
@@ -367,8 +367,8 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     folders,
     folderChanges,
     documents,
-    documentFiles,
     webImport,
+    documentFiles,
     documentLinks,
     rag,
     chunkPreviews,
@@ -382,6 +382,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     erasure,
     alignment,
     retrieval,
+    search,
     chat,
     invariants,
     storeAudit,

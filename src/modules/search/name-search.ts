@@ -1,0 +1,27 @@
+import { fileExtension } from '#src/domain/document-format.ts';
+import { matchName, type NameMatch, wantedName } from '#src/domain/name-match.ts';
+import { hasPhrase } from '#src/domain/search-phrases.ts';
+import type { AnalyzeText } from '#src/domain/text-analysis.ts';
+import type { Actor } from '#src/domain/visibility.ts';
+import type { NamesRepository } from './names.repository.ts';
+import type { SearchQuery } from './search-query.ts';
+
+export type FoundName = { updatedAt: Date; match: NameMatch };
+
+/** Finds documents by their names. */
+export function createNameSearch({ names, analyze }: { names: NamesRepository; analyze: AnalyzeText }) {
+  return async (actor: Actor, query: SearchQuery): Promise<Map<string, FoundName>> => {
+    const { key, readsFew } = await names.prepare(actor, query.text);
+    const wanted = wantedName(key);
+    if (wanted.words.length === 0) return new Map();
+    const candidates = await (readsFew ? names.listReadable(actor) : names.listCandidates(actor, wanted));
+    return new Map(
+      candidates.flatMap(({ documentId, name, nameKey, updatedAt }): [string, FoundName][] => {
+        const match = matchName(wanted, { key: nameKey, extension: fileExtension(name) });
+        if (match === null) return [];
+        const words = query.phrases.length === 0 ? [] : analyze(name);
+        return query.phrases.every((phrase) => hasPhrase(words, phrase)) ? [[documentId, { updatedAt, match }]] : [];
+      }),
+    );
+  };
+}

@@ -1,0 +1,90 @@
+import { within } from '#src/adapters/postgres/patience.ts';
+import { isReadable, readableValues } from '#src/adapters/postgres/readable.ts';
+import type { WantedName } from '#src/domain/name-match.ts';
+import { type Actor, keysOf } from '#src/domain/visibility.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { NameCandidate } from './search.model.ts';
+
+/** Who may read no more has all their names compared: of a frequent word, others' documents would be most. */
+const documentsByThemselves = 300;
+/** So many names are looked at that begin with the query, and that have one of its words with a typo in it. */
+const others = 300;
+/** So many that have its rarest word: as many as are ever found. */
+const withWord = 1_000;
+
+const patienceMs = 10_000;
+
+const columns = 'd.id as document_id, d.name, d.name_key, d.updated_at';
+
+/** Behind all texts that begin with another, in the order of bytes. */
+const endOf = (text: string) => `${text}\u{10ffff}`;
+
+/** The documents with the words, newest first of each; nothing takes a place in the limit but what may be read. */
+const withWords = (condition: string, limit: number) => `
+  (select readable.*
+   from document_name_words w
+   cross join lateral (
+     select ${columns} from documents d where d.id = w.document_id and ${isReadable} limit 1
+   ) readable
+   where w.org_id = :orgId and ${condition}
+   order by w.word, w.document_id desc
+   limit ${limit})`;
+
+const beginsWith = (word: string) => `w.word >= ${word} and w.word < ${word} || :last::text`;
+
+export type NamesRepository = ReturnType<typeof createNamesRepository>;
+
+export function createNamesRepository(db: Db) {
+  function ask<Row>(actor: Actor, sql: string, values: Record<string, unknown>): Promise<Row[]> {
+    const readable = readableValues({ orgId: actor.orgId, acl: keysOf(actor) });
+    return within(patienceMs, db.raw<{ rows: Row[] }>(sql, { ...readable, last: endOf(''), ...values }));
+  }
+
+  return {
+    /** The text as names are looked for; and whether the caller reads so few documents that all are candidates. */
+    async prepare(actor: Actor, asked: string): Promise<{ key: string; readsFew: boolean }> {
+      const [row] = await ask<{ key: string; documents: number }>(
+        actor,
+        `select name_key(:asked::text) as key, count(*)::integer as documents
+         from (select from documents d where ${isReadable} limit ${documentsByThemselves + 1}) readable`,
+        { asked },
+      );
+      return { key: row?.key ?? '', readsFew: (row?.documents ?? 0) <= documentsByThemselves };
+    },
+
+    listReadable(actor: Actor): Promise<NameCandidate[]> {
+      return ask(actor, `select ${columns} from documents d where ${isReadable}`, {});
+    },
+
+    /**
+     * Documents whose names may be wanted: they begin so, or they have the rarest of the words, or a typo of one. Where
+     * thousands do, not all of them: those of the words that come first by their letters, and the newest of each.
+     */
+    listCandidates(actor: Actor, { key, words }: WantedName): Promise<NameCandidate[]> {
+      return ask(
+        actor,
+        `with rarest as materialized (
+           select word from unnest(:words::text[]) as q (word)
+           cross join lateral (
+             select count(*) as names from (
+               select from document_name_words w where w.org_id = :orgId and ${beginsWith('q.word')}
+               limit ${withWord + 1}
+             ) counted
+           ) counts
+           -- Of equally frequent ones the longest, which is the narrowest.
+           order by names, length(word) desc, word
+           limit 1
+         )
+         (select ${columns} from documents d
+          where ${isReadable} and d.name_key >= :key and d.name_key < :key || :last::text
+          order by d.name_key
+          limit ${others})
+         union all
+         ${withWords(beginsWith('(select word from rarest)'), withWord)}
+         union all
+         ${withWords('w.word = any (:typos::text[])', others)}`,
+        { key, words: words.map(({ word }) => word), typos: words.flatMap(({ typos }) => [...typos]) },
+      );
+    },
+  };
+}

@@ -1,0 +1,26 @@
+import type { PassageHit } from '#src/modules/retrieval/retrieval.service.ts';
+
+/** A document whose name may be what is looked for. */
+export type NameCandidate = { documentId: string; name: string; nameKey: string; updatedAt: Date };
+
+/** Where a passage stands. */
+export type PassagePlace = Pick<PassageHit, 'documentId' | 'generation' | 'chunkIndex'>;
+
+/** A document as a search shows it. */
+export type SearchRow = {
+  id: string;
+  name: string;
+  /** The folders of it that the caller may read. */
+  folderIds: string[];
+  sourceFormat: string | null;
+  charCount: number;
+  pageCount: number | null;
+  /** The first characters of the body; empty before the first ingestion. */
+  beginning: string;
+  createdBy: string;
+  createdAt: Date;
+  updatedAt: Date;
+};
+
+/** `preview` is safe to show as HTML. */
+export type SearchHit = Omit<SearchRow, 'beginning'> & { preview: string; rank: number };

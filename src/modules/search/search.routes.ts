@@ -1,0 +1,21 @@
+import { ok } from '#src/http/answers.ts';
+import { type Route, route } from '#src/http/route.ts';
+import { searchDocumentsQuery, searchResultSchema, toSearchResultDto } from './search.schema.ts';
+import type { SearchService } from './search.service.ts';
+
+export function searchRoutes(search: SearchService): Route[] {
+  return [
+    route({
+      method: 'get',
+      path: '/documents/search',
+      operationId: 'searchDocuments',
+      tag: 'documents',
+      summary: 'The documents whose names or texts have these words, best first',
+      access: 'user',
+      query: searchDocumentsQuery,
+      responses: { 200: { description: 'A page of what was found', schema: searchResultSchema } },
+      errors: ['service_unavailable'],
+      handle: async ({ actor, query: { q, ...page } }) => ok(toSearchResultDto(await search.search(actor, q, page), q)),
+    }),
+  ];
+}

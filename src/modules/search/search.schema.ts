@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import { pageNumberAt } from '#src/domain/page-map.ts';
+import { maxRanked } from '#src/domain/search-ranking.ts';
+import { idField, integerField } from '#src/http/fields.ts';
+import type { SearchHit } from './search.model.ts';
+
+export const searchDocumentsQuery = z.strictObject({
+  q: z
+    .string()
+    .max(200)
+    .describe('Words of names and texts; all of a phrase in quotes has to be there. A blank one finds nothing.'),
+  limit: integerField({ min: 1, max: 50 }).default(20),
+  offset: integerField({ min: 0, max: 1_000_000 }).default(0),
+});
+
+export const searchItemSchema = z
+  .strictObject({
+    id: idField,
+    name: z.string(),
+    folder_ids: z.array(idField).describe('The folders that you may read.'),
+    source_format: z.string(),
+    content_preview: z
+      .string()
+      .describe(
+        'HTML: the passage that was found, its words in `<mark>` and all else escaped; the beginning of the text where only the name was found; empty before the first ingestion.',
+      ),
+    char_count: z.int(),
+    page_count: z.int(),
+    rank: z
+      .number()
+      .describe(
+        'Falls along the list; to be compared within one answer. 5 and more: the name is what was asked for. 2 to 4: it begins so, or has each word. Less: found in the text, or by a name with a typo.',
+      ),
+    created_by: idField,
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+  })
+  .meta({ id: 'SearchItem' });
+
+export const searchResultSchema = z
+  .strictObject({
+    items: z.array(searchItemSchema),
+    total: z.int().describe(`How many were found; the best ${maxRanked.toLocaleString('en')} at most are.`),
+    query: z.string(),
+  })
+  .meta({ id: 'SearchResult' });
+
+export function toSearchResultDto(
+  result: { items: SearchHit[]; total: number },
+  query: string,
+): z.infer<typeof searchResultSchema> {
+  return { items: result.items.map(toSearchItemDto), total: result.total, query };
+}
+
+function toSearchItemDto(hit: SearchHit): z.infer<typeof searchItemSchema> {
+  return {
+    id: hit.id,
+    name: hit.name,
+    folder_ids: hit.folderIds,
+    source_format: hit.sourceFormat ?? 'unknown',
+    content_preview: hit.preview,
+    char_count: hit.charCount,
+    page_count: hit.pageCount ?? (hit.charCount === 0 ? 0 : pageNumberAt(null, hit.charCount - 1)),
+    rank: hit.rank,
+    created_by: hit.createdBy,
+    created_at: hit.createdAt.toISOString(),
+    updated_at: hit.updatedAt.toISOString(),
+  };
+}
