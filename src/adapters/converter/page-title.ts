@@ -1,6 +1,6 @@
 import { decodeHTML } from 'entities';
 import { bareMediaType, charsetOf } from '#src/domain/media-type.ts';
-import { decodeText, htmlEncoding } from '../converter/decode-text.ts';
+import { decodeText, htmlEncoding } from './decode-text.ts';
 
 /** The title of a page, from its first bytes; null when it has none there, or is no page. Nothing is parsed. */
 export function pageTitle(head: Buffer, mediaType: string): string | null {
