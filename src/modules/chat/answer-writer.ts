@@ -59,14 +59,19 @@ export function createAnswerWriter(deps: {
   /** One transaction: the answer, the chat's sums, and the job that scores the round. */
   async function store(actor: RequestActor, open: OpenRound, answer: CompletedAnswer, lastSeq: number): Promise<void> {
     const { chat, round, leaseOwner } = open;
-    await db.transaction(async (trx) => {
+    const key = { chatId: chat.id, round };
+    const stored = db.transaction(async (trx) => {
       const chats = createChatRepository(trx);
       await chats.lock(chat.orgId, chat.id);
-      const key = { chatId: chat.id, round };
       const isOurs = await createRoundsRepository(trx).complete(key, leaseOwner, answer, lastSeq);
       if (!isOurs) throw appError('interrupted', { detail: 'Another process ended this round.' });
       await chats.recordAnswer(chat.id, answer);
       await alignment.requestScoring(trx, chat, actor.requestId);
+    });
+    await stored.catch(async (error: unknown) => {
+      // A connection that broke may have brought the commit to its end.
+      const now = await createRoundsRepository(db).find(key);
+      if (now?.status !== 'complete' || now.streamId !== leaseOwner) throw error;
     });
   }
 
