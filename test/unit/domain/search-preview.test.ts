@@ -1,0 +1,67 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { hasPhrase, quotedPhrases } from '#src/domain/search-phrases.ts';
+import { beginningOf, markedPassage } from '#src/domain/search-preview.ts';
+
+const wanted =
+  (...words: string[]) =>
+  (word: string) =>
+    words.includes(word.toLowerCase()) ? word : undefined;
+
+/** As a browser shows it. */
+const shown = (html: string) =>
+  html
+    .replaceAll(/<\/?mark>/g, '')
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&#39;', "'")
+    .replaceAll('&amp;', '&');
+
+describe('the preview of a text', () => {
+  it('is safe, short and of the text, whatever the text is', () => {
+    const piece = fc.constantFrom('apple', '<b>', '&amp;', '"', "'", '<mark>', '😀', ' ', '\n', 'pear', 'é');
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 200 }), fc.boolean(), (pieces, isSpaced) => {
+        const text = pieces.join(isSpaced ? ' ' : '');
+        const flat = text.replaceAll(/\s+/g, ' ').trim();
+        for (const html of [markedPassage(text, wanted('apple')), beginningOf(text)]) {
+          if (html === null) continue;
+          expect(html.replaceAll(/<mark>apple<\/mark>/g, '')).not.match(/[<>"']|&(?!(amp|lt|gt|quot|#39);)/);
+          const passage = shown(html).replaceAll('…', '');
+          expect(flat).contain(passage);
+          expect(passage.length).most(280);
+          expect(passage.isWellFormed()).equal(true);
+        }
+      }),
+    );
+  });
+
+  it('is the passage with most of the words, next to each other', () => {
+    const text = `apple ${'filler '.repeat(80)} pear and apple ${'filler '.repeat(80)} apple pear ${'filler '.repeat(80)}`;
+    const html = markedPassage(text, wanted('apple', 'pear')) ?? '';
+    expect(html).contain('<mark>apple</mark> <mark>pear</mark>');
+    expect(html).match(/^…filler .* filler…$/);
+    expect(markedPassage(text, wanted('plum'))).equal(null);
+  });
+
+  it('shows a short text whole', () => {
+    expect(markedPassage('One\n\n apple.', wanted('apple'))).equal('One <mark>apple</mark>.');
+    expect([beginningOf('One & two'), beginningOf('')]).deep.equal(['One &amp; two', '']);
+  });
+});
+
+describe('phrases', () => {
+  const terms = (text: string) => text.split(' ').map((stem) => ({ stem, isStopWord: false }));
+
+  it('are what stands in quotes that are closed', () => {
+    expect(quotedPhrases('a "b c" d “e” "f')).deep.equal(['b c', 'e']);
+    expect(quotedPhrases('"" " "')).deep.equal([]);
+  });
+
+  it('are in a text that has their words one after the other', () => {
+    expect(hasPhrase(terms('a b c d'), terms('b c'))).equal(true);
+    expect(hasPhrase(terms('a b x c'), terms('b c'))).equal(false);
+    expect(hasPhrase(terms('a b'), terms('b c'))).equal(false);
+  });
+});
