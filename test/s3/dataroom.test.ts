@@ -1,0 +1,11 @@
+import { itServesTheDataroom } from '#test/support/dataroom-story.ts';
+import { openBucket, type TestBucket } from '#test/support/s3.ts';
+
+describe('the dataroom, with originals in S3', function () {
+  this.timeout(120_000);
+  let bucket: TestBucket;
+  before(async function () {
+    bucket = await openBucket(this);
+  });
+  itServesTheDataroom(async () => bucket.environment);
+});
