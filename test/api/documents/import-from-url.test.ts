@@ -6,9 +6,9 @@ import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
 import { pdfFile } from '#test/support/document-fixtures.ts';
+import { eventually } from '#test/support/eventually.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { expectStoresMatch } from '#test/support/stores.ts';
-import { until } from '#test/support/until.ts';
 import { answerWith, redirectTo, startWebSite, type WebSite } from '#test/support/web-site.ts';
 
 const path = '/documents/import-from-url';
@@ -18,7 +18,8 @@ const page = `<!doctype html><html><head><title>Foxes &amp;\n loans</title></hea
   ${article}<script>track()</script></body></html>`;
 
 describe('POST /documents/import-from-url', function () {
-  this.timeout(30_000);
+  // A page is parsed by a process of its own: on a busy machine its start takes long.
+  this.timeout(120_000);
   let site: WebSite;
   let stack: Stack;
   let ada: Member;
@@ -40,9 +41,9 @@ describe('POST /documents/import-from-url', function () {
     return Object(body).code;
   };
   const ingested = (id: string) =>
-    until('the document is ingested', async () => {
+    eventually(async () => {
       const document = fullDocumentSchema.parse((await ada.get(`/documents/${id}`, 200)).body);
-      return (document.embedding_complete || document.last_error !== null) && document;
+      return document.embedding_complete || document.last_error !== null ? document : undefined;
     });
   const orgRootOf = async (member: Member) => {
     const folders = folderTreeNodeSchema.array().parse((await member.get('/folders', 200)).body);
@@ -60,7 +61,7 @@ describe('POST /documents/import-from-url', function () {
   };
 
   it('201: fetches a page, follows it to its place, and ingests what there is to read', async () => {
-    const address = site.page(answerWith(gzipSync(page), { 'content-encoding': 'gzip' }), '/foxes');
+    site.page(answerWith(gzipSync(page), { 'content-encoding': 'gzip' }), '/foxes');
     const asked = `${site.page(redirectTo('/foxes'))}?v=2&access_token=canary#part`;
     const queued = await importFrom(asked);
     expect(queued).to.include({ name: 'Foxes & loans', source_format: 'html', import_source_provider: null });
@@ -76,7 +77,6 @@ describe('POST /documents/import-from-url', function () {
     const original = await ada.raw(`/documents/${queued.id}/file`);
     expect(await original.text()).to.equal(page);
     expect(original.headers.get('content-disposition')).to.contain('foxes.html');
-    expect(address).to.not.equal(asked);
   });
 
   it('201: reads each format by what the server says it is', async () => {
@@ -233,14 +233,8 @@ describe('POST /documents/import-from-url', function () {
   });
 
   it('leaves the stores as the database says', async () => {
-    await until('everything is ingested', async () => {
-      const { count } = (await stack.container
-        .db('jobs')
-        .whereNull('finishedAt')
-        .count<{ count: number }[]>({ count: '*' })
-        .first()) ?? { count: 1 };
-      return Number(count) === 0;
-    });
+    const { db } = stack.container;
+    await eventually(async () => (await db('jobs').whereNull('finishedAt').first('id')) === undefined || undefined);
     await expectStoresMatch(stack);
   });
 });
