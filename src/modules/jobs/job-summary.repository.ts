@@ -9,8 +9,13 @@ export function createJobSummaryRepository(db: Db) {
     /** Without ingestions that a newer one of the same document has replaced. */
     async groups(actor: Actor, filters: JobFilters): Promise<JobGroup[]> {
       return readableJobs(db, actor, filters)
-        .leftJoin('documents as d', 'd.id', 'jobs.documentId')
-        .whereRaw(`(jobs.kind <> 'ingest' or d.id is null or jobs.id = 'ingest-' || d.id || '-' || d.generation)`)
+        .whereRaw(
+          `not exists (
+             select from documents d
+             where d.id = jobs.document_id and d.generation > 1
+               and jobs.kind = 'ingest' and jobs.id <> 'ingest-' || d.id || '-' || d.generation
+           )`,
+        )
         .groupBy('jobs.status', 'jobs.progressUnit')
         .select<JobGroup[]>(
           'jobs.status',
