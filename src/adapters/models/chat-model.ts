@@ -11,6 +11,9 @@ import { createStorablePieces } from './storable-pieces.ts';
 /** A service that still works on an answer sends something within it, if only a comment. */
 const silenceTimeoutMs = 60_000;
 
+/** No model writes as much: one that finds no end must not fill our memory. */
+const maxReplyCharacters = 4_000_000;
+
 /** Chat models over Chat Completions. Retries belong to the callers, who know whether somebody waits. */
 export function createChatModel(endpoint: Endpoint, watch = () => watchSilence(silenceTimeoutMs)): ChatModel {
   const client = createOpenAiClient(endpoint, silenceTimeoutMs);
@@ -38,6 +41,7 @@ export function createChatModel(endpoint: Endpoint, watch = () => watchSilence(s
     const add = (piece: string) => {
       if (piece === '') return;
       text += piece;
+      if (text.length > maxReplyCharacters) throw invalid('it finds no end');
       onToken(piece);
     };
     let usage: ModelUsage | undefined;
