@@ -1,0 +1,48 @@
+import { expect } from 'chai';
+import { problemSchema } from '#src/http/problem.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
+
+const AT_ONCE = 16;
+const FITTING = 5;
+const FILE_BYTES = 300;
+
+describe('the storage quota, at its edge', () => {
+  let stack: Stack;
+  before(async () => {
+    const storageBytes = FITTING * FILE_BYTES + 10;
+    stack = await startStack({ TIER_LIMITS: JSON.stringify({ free: { storageBytes } }) }, { workers: false });
+  });
+  after(() => stack.close());
+
+  /** Of files with these contents that are sent at once: how many rows and objects there are then. */
+  async function stored(contents: readonly string[]): Promise<{ rows: number; objects: number }> {
+    const ada = await stack.signUp();
+    const replies = await Promise.all(
+      contents.map((content) => {
+        const body = new FormData();
+        body.set('file', new Blob([content]), 'a.txt');
+        return ada.raw('/documents', { method: 'POST', body });
+      }),
+    );
+    const refused = replies.filter(({ status }) => status !== 201);
+    expect(refused).length(AT_ONCE - FITTING);
+    for (const reply of refused) {
+      expect(problemSchema.parse(await reply.json())).include({ status: 409, code: 'storage_quota_exceeded' });
+    }
+    const { db, blobs } = stack.container;
+    const rows = await db('documents').where({ orgId: ada.orgId });
+    const all = await blobs.list({ after: null, limit: 1_000 });
+    expect(await db('blobClaims').where({ orgId: ada.orgId })).deep.equal([]);
+    return { rows: rows.length, objects: all.filter(({ key }) => key.startsWith(ada.orgId)).length };
+  }
+
+  it('is exact for files that come at once, and nothing of the refused ones is left', async () => {
+    const contents = Array.from({ length: AT_ONCE }, (_, index) => `${index}`.padEnd(FILE_BYTES, '.'));
+    expect(await stored(contents)).deep.equal({ rows: FITTING, objects: FITTING });
+  });
+
+  it('counts each document of the same content, and a refused one takes nothing away from the others', async () => {
+    const contents = Array.from({ length: AT_ONCE }, () => 'x'.repeat(FILE_BYTES));
+    expect(await stored(contents)).deep.equal({ rows: FITTING, objects: 1 });
+  });
+});
