@@ -98,7 +98,7 @@ export function fileExtension(fileName: string): string {
 
 /** The name of the programming language for a code fence; empty when the extension says nothing. */
 export function codeLanguage(fileName: string): string {
-  return codeLanguages[fileExtension(fileName)] ?? '';
+  return ownValue(codeLanguages, fileExtension(fileName)) ?? '';
 }
 
 /**
@@ -113,10 +113,15 @@ export function textFormat(input: { head: string; fileName: string; declaredMedi
   const extension = fileExtension(input.fileName);
   if (head.startsWith('{\\rtf') || head.startsWith('%!PS') || extension === 'eml' || looksLikeMail(head)) return null;
   if (looksLikeHtmlPage(head)) return 'html';
-  if (extension in codeLanguages) return 'code';
+  if (Object.hasOwn(codeLanguages, extension)) return 'code';
   const mediaType = input.declaredMediaType?.split(';', 1)[0]?.trim().toLowerCase() ?? '';
-  const named = formatsByExtension[extension] ?? formatsByMediaType[mediaType] ?? 'text';
+  const named = ownValue(formatsByExtension, extension) ?? ownValue(formatsByMediaType, mediaType) ?? 'text';
   return named === 'html' && !/<[a-z][^<>]*>/i.test(head) ? 'text' : named;
+}
+
+/** Names of files are anybody's: `x.constructor` is no format. */
+function ownValue<Value>(table: Record<string, Value>, key: string): Value | undefined {
+  return Object.hasOwn(table, key) ? table[key] : undefined;
 }
 
 function looksLikeHtmlPage(head: string): boolean {

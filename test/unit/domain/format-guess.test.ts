@@ -12,6 +12,7 @@ describe('the guess of a format', () => {
     ['table.tsv', 'application/octet-stream', 'csv'],
     ['data', 'application/json; charset=utf-8', 'json'],
     ['readme', 'text/plain', 'text'],
+    ['notes.constructor', 'text/plain', 'text'],
     ['photo.png', 'image/png', null],
     ['anything', 'application/octet-stream', null],
   ];
