@@ -8,7 +8,6 @@ import { urlNotAllowed } from './guarded-agent.ts';
 
 const userAgent = 'AgentConversationService';
 const maxRedirects = 3;
-const longestMediaType = 255;
 
 type Response = Dispatcher.ResponseData;
 
@@ -87,22 +86,22 @@ function read(
   if (statusCode < 200 || statusCode >= 300 || statusCode === 206) refuse(unreachable(`It answers ${statusCode}.`));
   if (Number(headerOf(response, 'content-length') ?? 0) > limitBytes) refuse(tooLarge(limitBytes));
   const encoding = headerOf(response, 'content-encoding')?.trim().toLowerCase() || 'identity';
-  const unpack = unpackers[encoding];
+  const unpack = unpackers.get(encoding);
   if (unpack === undefined) return refuse(unreachable('It answers in an encoding that was not asked for.'));
   return {
-    mediaType: headerOf(response, 'content-type')?.slice(0, longestMediaType) || 'application/octet-stream',
+    mediaType: mediaTypeOf(response),
     fileName: dispositionFileName(headerOf(response, 'content-disposition') ?? ''),
     content: measured(body, unpack(), limitBytes, failed),
   };
 }
 
 /** One layer only: layers upon layers are nothing that servers send, but bombs. */
-const unpackers: Record<string, () => Transform | null> = {
-  identity: () => null,
-  gzip: createGunzip,
-  'x-gzip': createGunzip,
-  br: createBrotliDecompress,
-};
+const unpackers = new Map<string, () => Transform | null>([
+  ['identity', () => null],
+  ['gzip', createGunzip],
+  ['x-gzip', createGunzip],
+  ['br', createBrotliDecompress],
+]);
 
 /** Counts what comes out, not what comes in. */
 function measured(
@@ -149,6 +148,13 @@ function asWritten(header: string): string {
   } catch {
     return header;
   }
+}
+
+function mediaTypeOf(response: Response): string {
+  const type = headerOf(response, 'content-type') ?? '';
+  return /^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}(?:\s*;[^\r\n]{0,255})?$/.test(type)
+    ? type
+    : 'application/octet-stream';
 }
 
 function tooLarge(limitBytes: number): AppError {

@@ -200,6 +200,14 @@ describe('a guarded fetch', () => {
     ] as const) {
       expect((await read(site.page(answerWith(pack(long), { 'content-encoding': encoding })))).text).to.equal(long);
     }
+    for (const [said, type] of [
+      ['constructor', 'constructor'],
+      ['text', '../text/html'],
+    ] as const) {
+      const odd = site.page(answerWith('x', { 'content-type': type }));
+      expect((await read(odd)).mediaType).to.equal('application/octet-stream');
+      expect(await refusal(site.page(answerWith('x', { 'content-encoding': said })))).to.match(/^url_unreachable: /);
+    }
     const twice = answerWith(gzipSync(gzipSync(long)), { 'content-encoding': 'gzip, gzip' });
     expect(await refusal(site.page(twice))).to.match(/^url_unreachable: /);
     const damaged = answerWith('no gzip', { 'content-encoding': 'gzip' });
