@@ -7,7 +7,7 @@ import { type Random, seededRandom } from '../search/random.ts';
 import { generateTexts } from './texts.ts';
 
 /** Who reads which share of the documents: `all` is an administrator, the next two are in one team each. */
-export const readers = { all: 1, tenth: 0.1, hundredth: 0.01, few: 0.0001 } as const;
+const readers = { all: 1, tenth: 0.1, hundredth: 0.01, few: 0.0001 } as const;
 export type Reader = keyof typeof readers;
 
 export type Person = { userId: string; email: string };
@@ -36,7 +36,7 @@ const namespace = '5f3cf1d2-4b0e-4d7c-9b55-1f7a9c1a8b11';
 const newestAt = Date.parse('2026-11-01T00:00:00Z');
 
 /** The same for the same name, so that two runs load the same. */
-export const benchId = (name: string): string => uuidv5(name, namespace);
+const benchId = (name: string): string => uuidv5(name, namespace);
 
 export function generateDataroom(options: { documents: number; passwordHash: string; seed?: number }): Dataroom {
   const { documents, passwordHash } = options;

@@ -4,7 +4,7 @@ import { readDataset } from '../retrieval/datasets.ts';
 import type { Random } from '../search/random.ts';
 
 /** A passage, and how often it has which stem. */
-export type Passage = { text: string; termCount: number; stems: ReadonlyMap<string, number> };
+type Passage = { text: string; termCount: number; stems: ReadonlyMap<string, number> };
 
 export type Texts = {
   passage(): Passage;

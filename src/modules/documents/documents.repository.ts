@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
@@ -20,7 +21,7 @@ const newestFirst = (time: string, id: string) => [
 
 export function createDocumentsRepository(db: Db) {
   /** `page` is a query of document ids: joins and previews are then paid for one page only. */
-  const views = (actor: Actor, page: ReturnType<typeof readableIds>) => {
+  const views = (actor: Actor, page: Knex.QueryBuilder) => {
     const readableFolders = readableBy(db('folderLinks'), actor, 'folders')
       .join('folders', 'folders.id', 'folderLinks.folderId')
       .whereRaw('folder_links.document_id = documents.id')
@@ -61,22 +62,26 @@ export function createDocumentsRepository(db: Db) {
   const readableIds = (actor: Actor) =>
     readableBy(db<DocumentRow>('documents'), actor, 'documents').select('documents.id');
 
-  /** In the order of the index that has what they are narrowed to. */
+  /** In the order of an index. Who reads a folder reads what is in it, so that no document is looked at. */
   const pageOfIds = (actor: Actor, { folderId, createdBy, limit, offset }: DocumentPage) => {
+    if (folderId !== undefined) {
+      return db('folderLinks')
+        .where({ orgId: actor.orgId, folderId })
+        .whereNotNull('listedAt')
+        .orderBy(newestFirst('listedAt', 'documentId'))
+        .limit(limit)
+        .offset(offset)
+        .select('documentId');
+    }
     const query = readableIds(actor).limit(limit).offset(offset);
     if (createdBy !== undefined) query.where('documents.createdBy', createdBy);
-    if (folderId === undefined) return query.orderBy(newestFirst('documents.updatedAt', 'documents.id'));
-    return query
-      .join('folderLinks', 'folderLinks.documentId', 'documents.id')
-      .where({ 'folderLinks.orgId': actor.orgId, folderId })
-      .whereNotNull('listedAt')
-      .orderBy(newestFirst('listedAt', 'folderLinks.documentId'));
+    return query.orderBy(newestFirst('documents.updatedAt', 'documents.id'));
   };
 
   return {
     async listReadable(actor: Actor, page: DocumentPage): Promise<DocumentView[]> {
-      const ids = pageOfIds(actor, page);
-      return views(actor, ids).orderBy(newestFirst('documents.updatedAt', 'documents.id'));
+      const listed = readableBy(views(actor, pageOfIds(actor, page)), actor, 'documents');
+      return listed.orderBy(newestFirst('documents.updatedAt', 'documents.id'));
     },
 
     async findView(actor: Actor, id: string): Promise<DocumentView | undefined> {
@@ -115,9 +120,16 @@ export function createDocumentsRepository(db: Db) {
     },
 
     /** For whom its reader has given an address of this content of it. */
-    async findContent(of: { orgId: string; documentId: string; contentSha256: string }): Promise<DocumentRow | undefined> {
+    async findContent(of: {
+      orgId: string;
+      documentId: string;
+      contentSha256: string;
+    }): Promise<DocumentRow | undefined> {
       const { documentId: id, ...content } = of;
-      return db<DocumentRow>('documents').where({ id, ...content }).whereNull('deletedAt').first();
+      return db<DocumentRow>('documents')
+        .where({ id, ...content })
+        .whereNull('deletedAt')
+        .first();
     },
 
     /** The same, held until the end of the transaction. */
