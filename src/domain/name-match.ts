@@ -11,7 +11,7 @@ export type WantedName = {
 };
 
 /** `typos` are the words that it may have been meant for. */
-export type WantedWord = { word: string; typos: ReadonlySet<string> };
+type WantedWord = { word: string; typos: ReadonlySet<string> };
 
 /** Shorter words are too near to each other, and nobody types longer ones. */
 const mistyped = { min: 4, max: 24 };

@@ -14,10 +14,10 @@ export type FoundDocument = {
   text: FoundText | null;
 };
 
-export type RankedDocument = { documentId: string; rank: number };
+type RankedDocument = { documentId: string; rank: number };
 
 /** More than the best of them nobody reads. */
-export const maxRanked = 1_000;
+export const maxRanked = 500;
 
 /** A passage with more of what was asked for is above all that have less, whatever their scores. */
 const leastOfText = { phrase: 2 / 3, all: 1 / 3, some: 0 };

@@ -6,7 +6,7 @@ import type { Actor } from '#src/domain/visibility.ts';
 import type { NamesRepository } from './names.repository.ts';
 import type { SearchQuery } from './search-query.ts';
 
-export type FoundName = { updatedAt: Date; match: NameMatch };
+type FoundName = { updatedAt: Date; match: NameMatch };
 
 /** Finds documents by their names. */
 export function createNameSearch({ names, analyze }: { names: NamesRepository; analyze: AnalyzeText }) {

@@ -1,6 +1,7 @@
 import { within } from '#src/adapters/postgres/patience.ts';
 import { isReadable, readableValues } from '#src/adapters/postgres/readable.ts';
 import type { WantedName } from '#src/domain/name-match.ts';
+import { maxRanked } from '#src/domain/search-ranking.ts';
 import { type Actor, keysOf } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { NameCandidate } from './search.model.ts';
@@ -8,9 +9,9 @@ import type { NameCandidate } from './search.model.ts';
 /** Who may read no more has all their names compared: of a frequent word, others' documents would be most. */
 const documentsByThemselves = 300;
 /** So many names are looked at that begin with the query, and that have one of its words with a typo in it. */
-const others = 300;
-/** So many that have its rarest word: as many as are ever found. */
-const withWord = 1_000;
+const others = 250;
+/** So many that have its rarest word, of several: the others are to be in some of them. Of one, as many as are found. */
+const withRarest = 1_000;
 
 const patienceMs = 10_000;
 
@@ -68,7 +69,7 @@ export function createNamesRepository(db: Db) {
            cross join lateral (
              select count(*) as names from (
                select from document_name_words w where w.org_id = :orgId and ${beginsWith('q.word')}
-               limit ${withWord + 1}
+               limit ${withRarest + 1}
              ) counted
            ) counts
            -- Of equally frequent ones the longest, which is the narrowest.
@@ -80,7 +81,7 @@ export function createNamesRepository(db: Db) {
           order by d.name_key
           limit ${others})
          union all
-         ${withWords(beginsWith('(select word from rarest)'), withWord)}
+         ${withWords(beginsWith('(select word from rarest)'), words.length > 1 ? withRarest : maxRanked)}
          union all
          ${withWords('w.word = any (:typos::text[])', others)}`,
         { key, words: words.map(({ word }) => word), typos: words.flatMap(({ typos }) => [...typos]) },

@@ -9,7 +9,7 @@ import { createNamesRepository } from './names.repository.ts';
 import type { PassagePlace, SearchHit } from './search.model.ts';
 import { createSearchRepository } from './search.repository.ts';
 import { readQuery, type SearchQuery } from './search-query.ts';
-import { createTextSearch } from './text-search.ts';
+import { createTextSearch, placeOf } from './text-search.ts';
 
 export type SearchService = ReturnType<typeof createSearchService>;
 
@@ -41,7 +41,7 @@ export function createSearchService(deps: {
   }
 
   return {
-    /** The best thousand at most are found. Throws `service_unavailable` when it takes too long. */
+    /** The best five hundred at most are found. Throws `service_unavailable` when it takes too long. */
     async search(
       actor: Actor,
       text: string,
@@ -83,8 +83,4 @@ function stemsAskedFor({ stems }: SearchQuery, analyze: AnalyzeText): (word: str
     }
     return known.get(word);
   };
-}
-
-function placeOf({ documentId, generation, chunkIndex }: PassagePlace): string {
-  return `${documentId} ${generation} ${chunkIndex}`;
 }

@@ -8,10 +8,10 @@ import type { SearchRepository } from './search.repository.ts';
 import type { SearchQuery } from './search-query.ts';
 
 /** Of so many passages the texts are read, to see whether the words stand beside each other; of more for a phrase. */
-const passagesRead = { words: 100, phrase: 300 };
+const passagesRead = { words: 60, phrase: 200 };
 
 /** What of a document has the words, best first. */
-export type TextMatch = { updatedAt: Date; text: FoundText; passages: readonly PassagePlace[] };
+type TextMatch = { updatedAt: Date; text: FoundText; passages: readonly PassagePlace[] };
 
 type Passage = PassageHit & Pick<FoundText, 'coverage'>;
 
@@ -62,6 +62,7 @@ function bestFirst(passages: readonly Passage[]): Passage[] {
   return passages.toSorted((a, b) => order[b.coverage] - order[a.coverage] || b.score - a.score);
 }
 
-function placeOf({ documentId, generation, chunkIndex }: PassagePlace): string {
+/** The same for the same place. */
+export function placeOf({ documentId, generation, chunkIndex }: PassagePlace): string {
   return `${documentId} ${generation} ${chunkIndex}`;
 }

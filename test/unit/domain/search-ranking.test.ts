@@ -53,7 +53,7 @@ describe('the order of what was found', () => {
     expect(new Set(order).size).equal(order.length);
   });
 
-  it('takes what was changed last first of what is equal, and no more than a thousand', () => {
+  it('takes what was changed last first of what is equal, and no more than are found', () => {
     const documents = Array.from({ length: maxRanked + 5 }, (_, place): FoundDocument => {
       return { documentId: `d${place}`, updatedAt: new Date(place), name: 'words', text: null };
     });
