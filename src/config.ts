@@ -3,7 +3,7 @@ import { isIP, isIPv4 } from 'node:net';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { calibratedModels } from './domain/alignment-calibration.ts';
-import { listPrices, type ModelPrice } from './domain/prices.ts';
+import { listPrices, priceListVersion, settingsPriceVersion, type VersionedPrice } from './domain/prices.ts';
 import { defaultRateLimits, type RateLimit, type RateLimitName } from './domain/rate-limits.ts';
 import { defaultTierLimits, type Tier, type TierLimits } from './domain/tiers.ts';
 import { type ErrorCode, isErrorCode } from './errors.ts';
@@ -240,7 +240,7 @@ export type Config = Readonly<{
     embeddingDimensions: number | null;
     /** `model` is null where nobody named one: then the provider's list may. */
     reranker: { baseUrl: string; apiKey: string; model: string | null; isConfigured: boolean };
-    prices: Readonly<Record<string, ModelPrice>>;
+    prices: Readonly<Record<string, VersionedPrice>>;
     alignment: { baseUrl: string; apiKey: string; model: string };
   };
   auth: {
@@ -390,11 +390,14 @@ function blobStore(s: z.infer<typeof settings>): Config['blobs'] {
 
 function modelPrices(
   overrides: Record<string, { input: number; cached_input: number; output: number }> = {},
-): Record<string, ModelPrice> {
-  const own = Object.entries(overrides).map(([model, { input, cached_input, output }]) => {
-    return [model, { input, cachedInput: cached_input, output }] as const;
+): Record<string, VersionedPrice> {
+  const listed = Object.entries(listPrices).map(([model, price]) => {
+    return [model, { ...price, version: priceListVersion }] as const;
   });
-  return { ...listPrices, ...Object.fromEntries(own) };
+  const own = Object.entries(overrides).map(([model, { input, cached_input, output }]) => {
+    return [model, { input, cachedInput: cached_input, output, version: settingsPriceVersion }] as const;
+  });
+  return Object.fromEntries([...listed, ...own]);
 }
 
 function rateLimits(s: z.infer<typeof settings>): Config['rateLimits'] {

@@ -1,10 +1,18 @@
 /** US dollars for a million tokens. */
 export type ModelPrice = { input: number; cachedInput: number; output: number };
 
+/** `version` says which table it stands in, so that a sum of old rounds can be explained. */
+export type VersionedPrice = ModelPrice & { version: string };
+
+/** Of {@link listPrices}: when they were read. Whoever changes one changes it, too. */
+export const priceListVersion = '2025-06';
+/** Of a price that a setting adds or overrides. */
+export const settingsPriceVersion = `${priceListVersion}+settings`;
+
 /** What running a model on the deployment's own machine costs a token. */
 export const freeOfCharge: ModelPrice = { input: 0, cachedInput: 0, output: 0 };
 
-/** OpenAI's list prices of June 2025; the setting MODEL_PRICES adds to them and overrides them. */
+/** OpenAI's list prices; the setting MODEL_PRICES adds to them and overrides them. */
 export const listPrices: Readonly<Record<string, ModelPrice>> = {
   'extractive-1': freeOfCharge,
   'gpt-4o': { input: 2.5, cachedInput: 1.25, output: 10 },

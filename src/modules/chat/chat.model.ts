@@ -103,6 +103,8 @@ export type CompletedAnswer = {
   cachedInputTokens: number;
   completionTokens: number;
   costUsd: number;
+  /** Of the price table; null for a model without a price, which counts as free. */
+  priceVersion: string | null;
   latencyMs: number;
 };
 

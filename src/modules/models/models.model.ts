@@ -1,5 +1,5 @@
 import type { ModelKind } from '#src/domain/model-kind.ts';
-import type { ModelPrice } from '#src/domain/prices.ts';
+import type { VersionedPrice } from '#src/domain/prices.ts';
 import type { RerankerType } from '#src/domain/rag-config.ts';
 
 export type Model = {
@@ -11,6 +11,6 @@ export type Model = {
   dimensions: number | null;
   rerankingType: RerankerType | null;
   /** Null: unknown, and counted as nothing. */
-  price: ModelPrice | null;
+  price: VersionedPrice | null;
   isLocal: boolean;
 };

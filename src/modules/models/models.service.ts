@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { readEmbeddingSpace } from '#src/domain/embedding-space.ts';
 import type { ModelKind } from '#src/domain/model-kind.ts';
-import { freeOfCharge, type ModelPrice } from '#src/domain/prices.ts';
+import { freeOfCharge, priceListVersion, type VersionedPrice } from '#src/domain/prices.ts';
 import type { RerankerType } from '#src/domain/rag-config.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { ModelCatalog, ProvidedModel } from '#src/ports/model-catalog.ts';
@@ -21,7 +21,7 @@ export type ModelSettings = {
   embeddingDimensions: number | null;
   /** `isConfigured`: somebody set it up, be it without naming a model. */
   reranker: { model: string | null; isConfigured: boolean };
-  prices: Readonly<Record<string, ModelPrice>>;
+  prices: Readonly<Record<string, VersionedPrice>>;
 };
 
 /** Chat models that drafts and agents may name. */
@@ -92,7 +92,7 @@ export function createModelsService(deps: {
       contextWindow: known?.contextWindow ?? null,
       dimensions: (isOurEmbedder ? settings.embeddingDimensions : null) ?? known?.dimensions ?? null,
       rerankingType: kind === 'reranker' ? (known?.rerankingType ?? 'cross_encoder') : null,
-      price: settings.prices[id] ?? (isLocal ? freeOfCharge : null),
+      price: settings.prices[id] ?? (isLocal ? { ...freeOfCharge, version: priceListVersion } : null),
       isLocal,
     };
   }
@@ -176,6 +176,11 @@ export function createModelsService(deps: {
       return (await listed()).find((model) => model.id === id)?.contextBudget ?? null;
     },
 
+    /** Tokens that one call of a chat model may hold, its answer included, where its provider says so. */
+    async contextWindow(id: string): Promise<number | null> {
+      return (await listed()).find((model) => model.id === id)?.contextWindow ?? null;
+    },
+
     /** What a question begins with when it is embedded to look for passages: as the embedding model wants it. */
     async queryPrefix(embeddingModel: string): Promise<string> {
       const { model } = readEmbeddingSpace(embeddingModel);
@@ -183,7 +188,7 @@ export function createModelsService(deps: {
     },
 
     /** Null for a model without a price, which counts as nothing. */
-    async priceOf(id: string): Promise<ModelPrice | null> {
+    async priceOf(id: string): Promise<VersionedPrice | null> {
       return settings.prices[id] ?? (await list()).find((model) => model.id === id)?.price ?? null;
     },
   };

@@ -1,11 +1,17 @@
 import { expect } from 'chai';
-import { costUsd, freeOfCharge } from '#src/domain/prices.ts';
+import { costUsd, freeOfCharge, listPrices } from '#src/domain/prices.ts';
 
 describe('costUsd', () => {
   const usage = { inputTokens: 1_000_000, cachedInputTokens: 400_000, completionTokens: 100_000 };
 
   it('counts cached input at its own price', () => {
     expect(costUsd({ input: 2, cachedInput: 0.5, output: 10 }, usage)).closeTo(0.6 * 2 + 0.4 * 0.5 + 0.1 * 10, 1e-9);
+  });
+
+  it('is exact for a reply of the list', () => {
+    const reply = { inputTokens: 1_200, cachedInputTokens: 1_024, completionTokens: 300 };
+    const price = listPrices['gpt-4o-mini'] ?? freeOfCharge;
+    expect(costUsd(price, reply)).closeTo((176 * 0.15 + 1_024 * 0.075 + 300 * 0.6) / 1e6, 1e-12);
   });
 
   it('is nothing for a model of our own', () => {

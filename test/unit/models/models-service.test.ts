@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import pino from 'pino';
+import { priceListVersion } from '#src/domain/prices.ts';
 import { appError } from '#src/errors.ts';
 import { createModelsService } from '#src/modules/models/models.service.ts';
 import type { ProvidedModel } from '#src/ports/model-catalog.ts';
@@ -40,7 +41,7 @@ describe('the models of a deployment', () => {
         embeddingModel,
         embeddingDimensions: null,
         reranker,
-        prices: { 'chat-2': { input: 1, cachedInput: 1, output: 2 } },
+        prices: { 'chat-2': { input: 1, cachedInput: 1, output: 2, version: 'of the settings' } },
       },
       logger: pino({ level: 'warn' }, { write: (line) => warnings.push(JSON.parse(line)) }),
       now: () => nowMs,
@@ -81,6 +82,11 @@ describe('the models of a deployment', () => {
     expect(await models.contextBudget('chat-1')).equal(1_000);
     expect(await models.contextBudget('chat-2')).equal(null);
     expect(list.map((model) => model.price?.output ?? null)).deep.equal([0, 2, null, null, null]);
+    expect(await models.contextWindow('chat-1')).equal(4_096);
+    expect(await models.contextWindow('chat-2')).equal(null);
+    expect(await models.priceOf('chat-1')).include({ input: 0, version: priceListVersion });
+    expect(await models.priceOf('chat-2')).include({ input: 1, version: 'of the settings' });
+    expect(await models.priceOf('judge-1')).equal(null);
   });
 
   it('have a reranker when one is set up or listed', async () => {
