@@ -136,6 +136,7 @@ const catalogue = {
     title: 'The model service gave an answer that could not be used',
   },
   model_rejected: { status: 502, class: 'permanent', title: 'The model service refused the request' },
+  context_too_long: { status: 422, class: 'permanent', title: 'The text does not fit into the window of the model' },
   model_not_configured: {
     status: 503,
     class: 'operator',

@@ -14,6 +14,7 @@ const minSecretLength = 8;
  * - 401, 402, 403, 404 and a used-up quota: `model_not_configured`, somebody has to act.
  * - 408, 409, 429, 5xx, network, timeouts and an error within a stream: `model_unavailable`, with the service's
  *   Retry-After.
+ * - 400 and 413 that say that the text is longer than the model reads: `context_too_long`.
  * - other 4xx: `model_rejected`, the same request will not do better.
  * - an answer that is not what the protocol says: `model_response_invalid`.
  *
@@ -41,7 +42,7 @@ export function createModelErrors({ apiKey }: { apiKey: string }) {
         ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
       });
     }
-    return appError('model_rejected', { detail, cause });
+    return appError(isContextTooLong(error, status) ? 'context_too_long' : 'model_rejected', { detail, cause });
   }
 
   return (error: unknown, signal?: AbortSignal): unknown => {
@@ -64,6 +65,13 @@ export function createModelErrors({ apiKey }: { apiKey: string }) {
 /** A stream that has begun has its status behind it: what fails then is told as an event. */
 function statusInStream({ type }: APIError): number {
   return type === 'invalid_request_error' ? 400 : 503;
+}
+
+/** Providers say it by a code, by their words, or by both. */
+function isContextTooLong({ code, message }: APIError, status: number): boolean {
+  if (code === 'context_length_exceeded') return true;
+  const words = /context (?:length|window|size)|(?:prompt|input) is too long|maximum (?:context|prompt|input)/i;
+  return [400, 413, 422].includes(status) && words.test(message);
 }
 
 /** What an error and its causes say. */

@@ -4,7 +4,9 @@ import type { AlignmentEventBody } from '#src/domain/alignment-events.ts';
 import { initialFoldState } from '#src/domain/alignment-fold.ts';
 import { type Steering, steeringFor } from '#src/domain/alignment-steering.ts';
 import type { DroppedCitation } from '#src/domain/citation-markers.ts';
+import { visibleText } from '#src/domain/context-blocks.ts';
 import { costUsd } from '#src/domain/prices.ts';
+import { addressesIn, createAddressRewriter } from '#src/domain/reply-addresses.ts';
 import type { TokenCounter } from '#src/domain/tokens.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
@@ -43,17 +45,17 @@ export function createAnswerWriter(deps: {
   retrieval: Pick<RetrievalService, 'retrieve'>;
   alignment: Pick<AlignmentService, 'requestScoring'>;
   cite: Citer;
-  models: Pick<ModelsService, 'contextBudget' | 'priceOf'>;
+  models: Pick<ModelsService, 'contextBudget' | 'contextWindow' | 'priceOf'>;
   tokenCounter: TokenCounter;
   logger: Logger;
 }) {
   const { db, chatModel, retrieval, alignment, cite, models, tokenCounter, logger } = deps;
 
-  async function priced(reply: ModelReply): Promise<number> {
+  async function priced(reply: ModelReply): Promise<Pick<CompletedAnswer, 'costUsd' | 'priceVersion'>> {
     const price = await models.priceOf(reply.model);
-    if (price !== null) return costUsd(price, reply.usage);
+    if (price !== null) return { costUsd: costUsd(price, reply.usage), priceVersion: price.version };
     logger.warn({ model: reply.model }, 'a model without a price counts as free');
-    return 0;
+    return { costUsd: 0, priceVersion: null };
   }
 
   /** One transaction: the answer, the chat's sums, and the job that scores the round. */
@@ -88,35 +90,56 @@ export function createAnswerWriter(deps: {
       const contextTokens = await models.contextBudget(agent.chatModel);
       return retrieval.retrieve(actor, { query: question, ...ragSettings(chat), contextTokens, signal });
     };
-    const [found, history, scored] = await Promise.all([
+    const [found, history, scored, window] = await Promise.all([
       chat.ragEnabled ? retrieve() : null,
       rounds.listForPrompt(chat.id, round, historyRounds),
       rounds.findNewestScored(chat.id),
+      models.contextWindow(agent.chatModel),
     ]);
     const steering = steeringFor(scored?.foldState ?? initialFoldState, {
       persona: agent.agentPrompt,
       anchors: agent.anchorWords,
     });
-    const chunks = found?.chunks ?? null;
-    const messages = buildPrompt(
+    const { agentPrompt: persona, chatModel: model, temperature } = agent;
+    const nonce = randomBytes(8).toString('hex');
+    const prompt = buildPrompt(
       {
-        persona: agent.agentPrompt,
+        persona,
         steering,
-        passages: chunks,
+        passages: found?.chunks ?? null,
         history,
         question,
-        nonce: randomBytes(8).toString('hex'),
+        nonce,
+        window,
+        maxTokens: agent.maxTokens,
       },
       tokenCounter,
     );
-    const { chatModel: model, temperature, maxTokens } = agent;
-    const citing = cite(actor, chunks);
+    const { messages, maxTokens, suspicious } = prompt;
+    if (suspicious.length > 0) {
+      const chunkIds = suspicious.map(({ chunkId }) => chunkId);
+      logger.warn({ chatId: chat.id, round, chunkIds }, 'passages of a prompt speak to the model');
+    }
+    const citing = cite(actor, prompt.passages);
+    const addresses = createAddressRewriter(
+      new Set(
+        [
+          persona,
+          question,
+          ...history.flatMap(({ userContent, assistantReply }) => [userContent, assistantReply ?? '']),
+          ...(prompt.passages ?? []).map(({ content }) => visibleText(content)),
+        ].flatMap(addressesIn),
+      ),
+    );
     // The model does not wait while a citation is checked.
     const pieces = createReplayBuffer<string>();
     const [reply, text] = await Promise.all([
       chatModel.stream({ model, messages, temperature, maxTokens, signal }, pieces.push).finally(pieces.close),
-      passOn(citing.rewrite(pieces.read()), log.token),
+      passOn(withoutStrayAddresses(citing.rewrite(pieces.read()), addresses), log.token),
     ]);
+    if (addresses.removedCount() > 0) {
+      logger.warn({ chatId: chat.id, round, addresses: addresses.removedCount() }, 'a reply lost addresses');
+    }
     if (text.trim() === '') {
       throw appError('model_response_invalid', {
         detail: 'The answer of the chat model holds nothing but wrong citations.',
@@ -126,13 +149,13 @@ export function createAnswerWriter(deps: {
     const { citations, dropped } = await citing.sources(text);
 
     const at = new Date().toISOString();
-    const events = eventsOf(steering, found?.degradations ?? [], dropped);
+    const events = eventsOf(prompt.isSteered ? steering.level : null, found?.degradations ?? [], dropped);
     const answer: CompletedAnswer = {
       assistantReply: text,
       citations,
       answerEvents: events.map((event) => ({ ...event, round, at })),
       ...reply.usage,
-      costUsd: await priced(reply),
+      ...(await priced(reply)),
       latencyMs,
     };
     signal.throwIfAborted();
@@ -151,13 +174,26 @@ async function passOn(pieces: AsyncIterable<string>, onToken: (text: string) => 
   return whole;
 }
 
+/** See `createAddressRewriter`. */
+async function* withoutStrayAddresses(
+  pieces: AsyncIterable<string>,
+  addresses: ReturnType<typeof createAddressRewriter>,
+): AsyncGenerator<string> {
+  for await (const piece of pieces) {
+    const text = addresses.add(piece);
+    if (text !== '') yield text;
+  }
+  const rest = addresses.end();
+  if (rest !== '') yield rest;
+}
+
 function eventsOf(
-  steering: Steering,
+  level: Steering['level'],
   degradations: readonly RetrievalDegradation[],
   dropped: readonly DroppedCitation[],
 ): AlignmentEventBody[] {
   const events: AlignmentEventBody[] = [];
-  if (steering.level !== null) events.push({ type: 'steering_applied', data: { level: steering.level } });
+  if (level !== null) events.push({ type: 'steering_applied', data: { level } });
   for (const data of degradations) events.push({ type: 'retrieval_degraded', data });
   for (const data of dropped) events.push({ type: 'citation_dropped', data });
   return events;

@@ -35,6 +35,7 @@ const sendErrors = [
   'account_disabled',
   'agent_deleted',
   'round_in_progress',
+  'context_too_long',
   'model_unavailable',
   'model_rejected',
   'model_response_invalid',

@@ -2,67 +2,181 @@ import type { Steering } from '#src/domain/alignment-steering.ts';
 import { withoutMarkers } from '#src/domain/citation-markers.ts';
 import { contextBlocks, contextRules } from '#src/domain/context-blocks.ts';
 import { contextLimits } from '#src/domain/context-selection.ts';
+import { planWindow, thoseThatFit } from '#src/domain/context-window.ts';
+import { addressesModel } from '#src/domain/embedded-instructions.ts';
+import { withoutRoleTokens } from '#src/domain/role-tokens.ts';
 import { type TokenCounter, truncateToTokens } from '#src/domain/tokens.ts';
+import { appError } from '#src/errors.ts';
 import type { ModelMessage } from '#src/ports/chat-model.ts';
 
-/** Conversation that goes with a question: whole rounds, the newest first, within this many tokens. */
-const historyTokens = 3_000;
+/** What a provider's template puts around a message, generously. */
+const messageTokens = 8;
 
 const nothingFound =
   "No passage of the organization's documents fits the user's message. If it asks for information, say that you found " +
   'nothing about it in the documents. Cite nothing.';
 
-export type PromptInput = {
+type PromptPassage = { documentName: string; pageNumber: number; content: string };
+
+export type PromptInput<Passage extends PromptPassage = PromptPassage> = {
   persona: string;
   steering: Pick<Steering, 'note' | 'afterHistory'>;
   /** What was found, best first; null when the chat does not use documents. */
-  passages: readonly { documentName: string; pageNumber: number; content: string }[] | null;
+  passages: readonly Passage[] | null;
   /** Newest first. */
   history: readonly { userContent: string; assistantReply: string | null; citations: readonly unknown[] }[];
   question: string;
   /** Random for this request: see `contextBlocks`. */
   nonce: string;
+  /** Of the model, in tokens; null where its provider does not say. */
+  window: number | null;
+  /** Of the reply, as the agent wants it. */
+  maxTokens: number;
 };
 
+export type Prompt<Passage> = {
+  messages: ModelMessage[];
+  maxTokens: number;
+  /** Those that found room: passage n of the prompt is `passages[n - 1]`. */
+  passages: readonly Passage[] | null;
+  /** Those among them that speak to the model. */
+  suspicious: readonly Passage[];
+  /** False where the window has no room for what would steer. */
+  isSteered: boolean;
+};
+
+const unsteered: PromptInput['steering'] = { note: null, afterHistory: null };
+
 /**
- * The messages of one model call. What stays the same from round to round comes first, so that a provider's prompt
- * cache can serve it; the passages stand right before the question that they belong to.
+ * The messages of one model call, within the model's window. What stays the same from round to round comes first, so
+ * that a provider's prompt cache can serve it; the passages stand right before the question that they belong to.
+ * Persona and question are never cut; throws `context_too_long` when they alone are too much.
  */
-export function buildPrompt(input: PromptInput, counter: TokenCounter): ModelMessage[] {
-  const { persona, steering, passages } = input;
-  return [
-    { role: 'system', content: steering.note === null ? persona : `${persona}\n\n${steering.note}` },
-    ...historyMessages(input.history, counter),
-    ...system(steering.afterHistory),
-    ...system(passages === null ? null : passagesMessage(passages, input.nonce, counter)),
-    { role: 'user', content: input.question },
-  ];
+export function buildPrompt<Passage extends PromptPassage>(
+  input: PromptInput<Passage>,
+  counter: TokenCounter,
+): Prompt<Passage> {
+  const { steering } = input;
+  const steered = planPrompt(input, steering, counter);
+  const plan = steered ?? planPrompt(input, unsteered, counter);
+  if (plan === null) throw tooLong();
+  const applied = steered === null ? unsteered : steering;
+
+  const question = withoutRoleTokens(input.question);
+  const found = fitPassages(input, plan.passages, counter);
+  const history = historyMessages(input.history, plan.history(found.tokens), counter);
+  return {
+    messages: [
+      { role: 'system', content: personaMessage(input.persona, applied) },
+      ...history,
+      ...system(applied.afterHistory),
+      ...system(found.message),
+      { role: 'user', content: question },
+    ],
+    maxTokens: plan.maxTokens,
+    passages: input.passages && found.kept.map(({ passage }) => passage),
+    suspicious: found.kept.filter((each) => each.addressesModel).map(({ passage }) => passage),
+    isSteered: steered !== null,
+  };
+}
+
+/** Throws `context_too_long` for a message that the model cannot read, whatever is left out beside it. */
+export function requireRoom(
+  input: Pick<PromptInput, 'persona' | 'question' | 'window' | 'maxTokens'>,
+  counter: TokenCounter,
+): void {
+  if (planPrompt({ ...input, passages: null, nonce: '' }, unsteered, counter) === null) throw tooLong();
+}
+
+function tooLong() {
+  return appError('context_too_long', { detail: "The message is longer than the agent's model can read at once." });
+}
+
+function planPrompt(
+  { window, maxTokens, persona, question, passages, nonce }: Omit<PromptInput, 'history' | 'steering'>,
+  steering: PromptInput['steering'],
+  counter: TokenCounter,
+) {
+  const always = [personaMessage(persona, steering), steering.afterHistory ?? '', withoutRoleTokens(question)];
+  if (passages !== null) always.push(aroundPassages(passages, '', nonce));
+  const fixed = always.reduce((tokens, text) => tokens + counter.count(text) + messageTokens, 0);
+  return planWindow({ window, maxTokens, fixed });
+}
+
+function personaMessage(persona: string, { note }: PromptInput['steering']): string {
+  return note === null ? persona : `${persona}\n\n${note}`;
 }
 
 function system(content: string | null): ModelMessage[] {
   return content === null ? [] : [{ role: 'system', content }];
 }
 
-function historyMessages(history: PromptInput['history'], counter: TokenCounter): ModelMessage[] {
+/** Whole rounds, the newest first. */
+function historyMessages(history: PromptInput['history'], tokens: number, counter: TokenCounter): ModelMessage[] {
   const messages: ModelMessage[] = [];
-  let left = historyTokens;
+  let left = tokens;
   for (const round of history) {
-    const reply = withoutMarkers(round.assistantReply ?? '', round.citations.length);
-    left -= counter.count(round.userContent) + counter.count(reply);
+    const asked = withoutRoleTokens(round.userContent);
+    const reply = withoutRoleTokens(withoutMarkers(round.assistantReply ?? '', round.citations.length));
+    left -= counter.count(asked) + counter.count(reply) + 2 * messageTokens;
     if (left < 0) break;
-    messages.unshift({ role: 'user', content: round.userContent }, { role: 'assistant', content: reply });
+    messages.unshift({ role: 'user', content: asked }, { role: 'assistant', content: reply });
   }
   return messages;
 }
 
-function passagesMessage(passages: NonNullable<PromptInput['passages']>, nonce: string, counter: TokenCounter): string {
-  if (passages.length === 0) return nothingFound;
-  const rules = contextRules(nonce);
-  const numbered = passages.map((passage, index) => ({
-    number: index + 1,
+/** The passages that fit as they are written into the prompt; the first one is cut when it alone is too long. */
+function fitPassages<Passage extends PromptPassage>(
+  { passages, nonce }: Pick<PromptInput<Passage>, 'passages' | 'nonce'>,
+  budget: number,
+  counter: TokenCounter,
+) {
+  if (passages === null) return { message: null, kept: [], tokens: 0 };
+  const blockOf = (entry: Entry<Passage>, index = 0) => contextBlocks([{ ...entry, number: index + 1 }], nonce);
+  const tokensOf = (entry: Entry<Passage>) => counter.count(blockOf(entry)) + messageTokens;
+  const entries = passages.map((passage) => ({
+    passage,
     documentName: passage.documentName,
     pageNumber: passage.pageNumber,
     text: truncateToTokens(passage.content, contextLimits.tokens, counter),
+    addressesModel: addressesModel(`${passage.documentName}\n${passage.content}`),
   }));
-  return [rules.before, contextBlocks(numbered, nonce), rules.after].join('\n\n');
+  const [first, ...others] = entries;
+  const cut = first && cutToFit(first, tokensOf, budget, counter);
+  const kept = thoseThatFit([...(cut ? [cut] : []), ...others], tokensOf, budget);
+  return {
+    message: aroundPassages(kept, kept.map(blockOf).join('\n\n'), nonce),
+    kept,
+    tokens: kept.reduce((sum, entry) => sum + tokensOf(entry), 0),
+  };
+}
+
+type Entry<Passage> = {
+  passage: Passage;
+  documentName: string;
+  pageNumber: number;
+  text: string;
+  addressesModel: boolean;
+};
+
+/** Marked text has more tokens than the text itself: it is halved until it fits, and left out as it vanishes. */
+function cutToFit<Passage>(
+  entry: Entry<Passage>,
+  tokensOf: (entry: Entry<Passage>) => number,
+  budget: number,
+  counter: TokenCounter,
+): Entry<Passage> | null {
+  let fitting = entry;
+  while (tokensOf(fitting) > budget) {
+    const half = Math.floor(counter.count(fitting.text) / 2);
+    if (half === 0) return null;
+    fitting = { ...fitting, text: truncateToTokens(fitting.text, half, counter) };
+  }
+  return fitting;
+}
+
+function aroundPassages(passages: readonly unknown[], blocks: string, nonce: string): string {
+  if (passages.length === 0) return nothingFound;
+  const rules = contextRules(nonce);
+  return [rules.before, blocks, rules.after].join('\n\n');
 }

@@ -1,12 +1,15 @@
 import { v5 as uuidV5, v7 as uuidV7 } from 'uuid';
 import { can } from '#src/domain/policy.ts';
+import type { TokenCounter } from '#src/domain/tokens.ts';
 import type { Actor, Visibility } from '#src/domain/visibility.ts';
 import { appError, fieldError } from '#src/errors.ts';
+import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Chat, ChatAgent, RagSettings, Round } from './chat.model.ts';
 import { createChatRepository } from './chat.repository.ts';
 import { messageTitle } from './chat-title.ts';
+import { requireRoom } from './prompt.ts';
 import { leaseSeconds } from './round-lease.ts';
 import { createRoundsRepository } from './rounds.repository.ts';
 
@@ -29,9 +32,23 @@ export type OpenedRound =
 
 export type RoundOpener = ReturnType<typeof createRoundOpener>;
 
-/** Stores a user's message as an open round under a lease, before any model is called. */
-export function createRoundOpener(deps: { db: Db; teams: Pick<TeamsService, 'grantScope'> }) {
-  const { db, teams } = deps;
+/**
+ * Stores a user's message as an open round under a lease, before any model is called. A message that the agent's model
+ * could not read is refused with `context_too_long`, and nothing is stored.
+ */
+export function createRoundOpener(deps: {
+  db: Db;
+  teams: Pick<TeamsService, 'grantScope'>;
+  models: Pick<ModelsService, 'contextWindow'>;
+  tokenCounter: TokenCounter;
+}) {
+  const { db, teams, models, tokenCounter } = deps;
+
+  async function refuseTooLong(agent: ChatAgent, question: string): Promise<void> {
+    const { agentPrompt: persona, chatModel, maxTokens } = agent;
+    const window = await models.contextWindow(chatModel);
+    requireRoom({ persona, question, window, maxTokens }, tokenCounter);
+  }
 
   async function startChat(actor: Actor, message: Message): Promise<OpenedRound> {
     const agent = await createChatRepository(db).findAgent(actor.orgId, message.agentId ?? '');
@@ -116,6 +133,7 @@ export function createRoundOpener(deps: { db: Db; teams: Pick<TeamsService, 'gra
     message: Message,
     attempt = 0,
   ): Promise<OpenedRound> {
+    await refuseTooLong(agent, message.text);
     const rounds = createRoundsRepository(trx);
     const lease = { owner: uuidV7(), seconds: leaseSeconds };
     const { idempotencyKey } = message;

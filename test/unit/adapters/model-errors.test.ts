@@ -47,4 +47,15 @@ describe('errors of the model service', () => {
     const error = createModelErrors({ apiKey: 'local' })(new APIConnectionError({ cause: new Error('localhost') }));
     expect(error).instanceOf(AppError).property('cause').property('message').include('localhost');
   });
+
+  for (const [message, code] of [
+    ['as it says', 'context_length_exceeded'],
+    ["This model's maximum context length is 8192 tokens.", null],
+    ['prompt is too long: 210000 tokens > 200000 maximum', null],
+  ] as const) {
+    it(`tell a text that is too long from other refusals: ${message}`, () => {
+      const error = toModelError(APIError.generate(400, { error: { message, code } }, message, new Headers()));
+      expect(error).instanceOf(AppError).include({ code: 'context_too_long' });
+    });
+  }
 });
