@@ -36,6 +36,7 @@ const COMMANDS = {
   'bench:retrieval': { run: ['bench/retrieval.ts'], needsTools: true },
   'bench:http': { run: ['bench/http.ts'], needsTools: true },
   'bench:search': { run: ['bench/search.ts'], needsTools: true },
+  'bench:transfer': { run: ['bench/transfer.ts'], needsTools: true },
   'bench:lists': { run: ['bench/lists.ts'], needsTools: true },
   check: { run: ['scripts/check.ts'] },
   docs: { run: ['scripts/generate-docs.ts'] },

@@ -23,8 +23,8 @@ import { requireBlobKey } from './blob-key.ts';
 import { isMissing, toAppError } from './s3-errors.ts';
 import { createUploadMeter } from './upload-meter.ts';
 
-/** Two of them are on their way at a time, whatever the size of a file. Stores take no smaller ones than 5 MB. */
-const PART_BYTES = 8 * 1024 ** 2;
+/** Two of them are on their way at a time, whatever the size of a file. Stores take no smaller ones. */
+const PART_BYTES = 5 * 1024 ** 2;
 const PARTS_AT_ONCE = 2;
 const CONNECT_TIMEOUT_MS = 3_000;
 /** Without a byte in either direction. A copy within the store may take its time. */

@@ -87,7 +87,9 @@ describe('who may do what: every route, asked by everybody', function () {
     const agentId = await publishAgent(owner, scope);
     const fields = { agent_prompt: 'Be brief.', anchor_words: { loan: 5 }, ...scope };
     const draft = Object((await owner.post('/agent-drafts', fields, 201)).body);
+    const { url } = Object((await owner.get(`/documents/${documentId}/download-url`, 200)).body);
     return {
+      token: String(url).split('/').at(-1) ?? '',
       document_id: documentId,
       chunk_id: chunks.items[0].id,
       agent_id: agentId,
