@@ -10,7 +10,6 @@ import type {
   SituateResult,
   WindowsResult,
 } from '#src/contracts/ingestion.ts';
-import { ingestAtOnce } from '#src/modules/ingestion/ingest-at-once.ts';
 import type { IngestionService } from '#src/modules/ingestion/ingestion.service.ts';
 import { heartbeating } from './heartbeating.ts';
 
@@ -20,7 +19,7 @@ export type IngestionActivities = ReturnType<typeof createIngestionActivities>;
 export function createIngestionActivities({ ingestion }: { ingestion: IngestionService }) {
   return {
     ingestAtOnce: (input: IngestDocumentInput): Promise<AtOnceResult> =>
-      heartbeating((step) => ingestAtOnce(ingestion, input, step)),
+      heartbeating((step) => ingestion.atOnce(input, step)),
 
     parseDocument: (input: IngestDocumentInput): Promise<ParseResult> =>
       heartbeating((step) => ingestion.parse(input, step)),

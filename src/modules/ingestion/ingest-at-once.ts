@@ -1,6 +1,23 @@
-import type { AtOnceResult, IngestDocumentInput } from '#src/contracts/ingestion.ts';
+import type {
+  AtOnceResult,
+  ChunkResult,
+  ConvertResult,
+  EmbedResult,
+  IngestDocumentInput,
+  ParseResult,
+} from '#src/contracts/ingestion.ts';
 import { maxSmallChunks } from '#src/domain/small-document.ts';
-import type { IngestionService, Step } from './ingestion.service.ts';
+import type { Step } from './ingestion.service.ts';
+
+type Take<Result> = (of: IngestDocumentInput, step: Step) => Promise<Result>;
+
+type Steps = {
+  parse: Take<ParseResult>;
+  convert: Take<ConvertResult>;
+  chunk: Take<ChunkResult>;
+  embed: Take<EmbedResult>;
+  activate: Take<void>;
+};
 
 /** Reading them may take a minute each, in which operators should see what is going on. */
 const slowFormats: readonly string[] = ['pdf'];
@@ -10,20 +27,20 @@ const slowFormats: readonly string[] = ['pdf'];
  * and each step finds what was stored before.
  */
 export async function ingestAtOnce(
-  ingestion: Pick<IngestionService, 'parse' | 'convert' | 'chunk' | 'embed' | 'activate'>,
+  steps: Steps,
   of: IngestDocumentInput,
   { signal }: Pick<Step, 'signal'>,
 ): Promise<AtOnceResult> {
   // A beat with news costs the engine more than some of these steps; those of its timer go on.
   const step: Step = { signal, report: () => undefined };
-  const { sourceFormat } = await ingestion.parse(of, step);
+  const { sourceFormat } = await steps.parse(of, step);
   if (slowFormats.includes(sourceFormat)) return { converted: null, chunksTotal: null, isDone: false };
-  const converted = await ingestion.convert(of, step);
+  const converted = await steps.convert(of, step);
   if (converted.needsWindows || converted.needsContexts) return { converted, chunksTotal: null, isDone: false };
-  const { chunksTotal } = await ingestion.chunk(of, step);
+  const { chunksTotal } = await steps.chunk(of, step);
   if (chunksTotal > maxSmallChunks) return { converted, chunksTotal, isDone: false };
-  const { chunksLeft = 0 } = await ingestion.embed(of, step);
+  const { chunksLeft = 0 } = await steps.embed(of, step);
   if (chunksLeft > 0) return { converted, chunksTotal, isDone: false };
-  await ingestion.activate(of, step);
+  await steps.activate(of, step);
   return { converted, chunksTotal, isDone: true };
 }

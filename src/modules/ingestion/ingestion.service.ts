@@ -1,5 +1,6 @@
 import { v7 as uuidv7 } from 'uuid';
 import type {
+  AtOnceResult,
   ChunkResult,
   ConvertResult,
   EmbedResult,
@@ -27,6 +28,7 @@ import { chunkId } from './chunk-id.ts';
 import type { CutSource, CutStep, DocumentCutterService } from './document-cutter.service.ts';
 import { createGenerationChunksRepository } from './generation-chunks.repository.ts';
 import { createGenerationCollector } from './generation-collector.ts';
+import { ingestAtOnce } from './ingest-at-once.ts';
 import type { ChunkText, IngestionTarget } from './ingestion.model.ts';
 import { createIngestionRepository } from './ingestion.repository.ts';
 import type { ConvertedBody, SituationsService } from './situations.service.ts';
@@ -163,7 +165,7 @@ export function createIngestionService(deps: {
     return { status: 'cancelled', error: { code, message } };
   }
 
-  return {
+  const steps = {
     /**
      * Stops runs of older generations, takes away what no reader sees any more, and tells the format by content.
      */
@@ -365,5 +367,12 @@ export function createIngestionService(deps: {
       const deleted = await repository.deleteUnusedConversions(CONVERSIONS_PER_SWEEP);
       return deleted === CONVERSIONS_PER_SWEEP ? true : null;
     },
+  };
+
+  return {
+    ...steps,
+
+    /** All of a small document, in one go. */
+    atOnce: (of: IngestDocumentInput, step: Step): Promise<AtOnceResult> => ingestAtOnce(steps, of, step),
   };
 }

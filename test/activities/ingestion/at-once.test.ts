@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
-import { ingestAtOnce } from '#src/modules/ingestion/ingest-at-once.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
 import { contentDigest } from '#test/support/content-digest.ts';
@@ -29,7 +28,7 @@ describe('all steps of an ingestion at once', function () {
     const { body } = await ada.upload('/documents', { name, content }, 201, { fields });
     return { orgId: ada.orgId, documentId: fullDocumentSchema.parse(body).id, generation: 1 };
   }
-  const takeAll = (of: IngestDocumentInput) => ingestAtOnce(own.container.ingestion, of, step);
+  const takeAll = (of: IngestDocumentInput) => own.container.ingestion.atOnce(of, step);
 
   it('leave what they leave one after the other, also when they run again', async () => {
     const { ingestion, db } = own.container;
