@@ -118,6 +118,7 @@ export function createErasureRepository(db: Db) {
       const isUnused = 'not exists (select from document_generations g where g.conversion_id = t.id)';
       counts.push(
         await deleteSome(of, 'conversions', { condition: `${isLeft(of, 'conversions')} and ${isUnused}` }),
+        await deleteSome(of, 'round_events', { key: 'stream_id, first_seq', ...small }),
         await deleteSome(of, 'embeddings', { key: 'org_id, model, text_sha256', ...small }),
         await deleteSome(of, 'term_statistics', { key: 'org_id, term', ...small }),
         await deleteSome(of, 'chunk_statistics', { key: 'org_id' }),
