@@ -27,7 +27,7 @@ export type RerankRequest = { model?: string; query: string; documents: string[]
 export type Behaviour =
   | { kind: 'answer'; text: string | readonly string[]; until?: Promise<unknown>; everyMs?: number }
   | { kind: 'raw'; body: string; ends: boolean }
-  | { kind: 'status'; status: number; retryAfterSeconds?: number }
+  | { kind: 'status'; status: number; retryAfterSeconds?: number; code?: string }
   | { kind: 'break_off'; text: string };
 
 export type ScriptedModel = {
@@ -92,7 +92,7 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
     response.once('close', () => open.delete(response));
     switch (behaviour.kind) {
       case 'status':
-        return fail(response, behaviour.status, behaviour.retryAfterSeconds);
+        return fail(response, behaviour.status, behaviour.retryAfterSeconds, behaviour.code);
       case 'break_off':
         openStream(response);
         sendPiece(response, request.model, behaviour.text);
@@ -194,13 +194,13 @@ function answerWhole(response: ServerResponse, model: string, content: string): 
     .end(JSON.stringify({ ...head(model), object: 'chat.completion', choices: [choice], usage }));
 }
 
-function fail(response: ServerResponse, status: number, retryAfterSeconds?: number): void {
+function fail(response: ServerResponse, status: number, retryAfterSeconds?: number, code: string | null = null): void {
   response
     .writeHead(status, {
       'content-type': 'application/json',
       ...(retryAfterSeconds !== undefined && { 'retry-after': String(retryAfterSeconds) }),
     })
-    .end(JSON.stringify({ error: { message: 'as scripted', type: 'scripted', code: null, param: null } }));
+    .end(JSON.stringify({ error: { message: 'as scripted', type: 'scripted', code, param: null } }));
 }
 
 function openStream(response: ServerResponse): void {
