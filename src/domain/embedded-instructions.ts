@@ -11,7 +11,7 @@ const wordings = [
   /\byou (?:are|must act|will act) (?:now|as|from now on)\b|\bfrom now on,? you\b|\bnew instructions?\b\s*:|\bjailbreak|\bdo anything now\b/,
   /\b(?:reveal|repeat|print|output|disclose|leak)\b.{0,40}\b(?:prompt|instructions|secret|canary|api key|password|everything above)\b/,
   /\b(?:ai|assistant|language model|chatbot|llm)s?\b.{0,30}\b(?:must|shall|should|is to|are to|instructed to|has to)\b/,
-  /(?:^|\n)[\s>#*-]*(?:system|assistant|developer|instructions?|human)\s*:|#{2,}\s*(?:system|instructions?|response|assistant)\b/,
+  /(?:^|\n)[\s>#*-]{0,8}(?:system|assistant|developer|instructions?|human)\s*:|#{2,}\s*(?:system|instructions?|response|assistant)\b/,
   /<·?[|｜]|\[·?\/?inst\]|<·?<\/?sys>>|<·?\/?(?:system|start_of_turn|end_of_turn|tool_call)>/,
   /"(?:tool_calls?|function_call)"\s*:/,
   /\b(?:ignorier|vergiss|missacht)\w*\b.{0,50}\b(?:anweisung|regel|vorgabe|befehl)\w*/,
@@ -27,12 +27,13 @@ const lookalikes: Readonly<Record<string, string>> = Object.fromEntries(
 );
 
 const encoded = /[A-Za-z0-9+/]{24,}={0,2}/g;
-const longestDecoded = 4_000;
+/** A chunk is hardly longer; a longer one is read as far. */
+const charactersRead = 16_000;
 
 /** True for a text that speaks to the model, be it written in look-alike letters, in base64 or by rot13. */
 export function addressesModel(text: string): boolean {
-  const visible = visibleText(text);
-  const blobs = Array.from(visible.slice(0, longestDecoded * 4).matchAll(encoded), ([blob]) => decoded(blob));
+  const visible = visibleText(text.slice(0, charactersRead));
+  const blobs = Array.from(visible.matchAll(encoded), ([blob]) => decoded(blob));
   return [visible, rot13(visible), ...blobs].some(holdsInstruction);
 }
 

@@ -87,6 +87,14 @@ describe('addresses in a reply', () => {
   });
 });
 
+describe('addresses in long runs', () => {
+  for (const run of ['![', '](', '](a', ']((', 'https://', '```', '\n```\n', '    ', '<a', '&#', ':', '](x "', '1. ']) {
+    it(`cost what their length does: ${JSON.stringify(run)}`, () => {
+      expect(rewrite(run.repeat(10_000)).length).at.least(1);
+    });
+  }
+});
+
 describe('addresses in any reply', () => {
   const part = fc.constantFrom(
     ...[
