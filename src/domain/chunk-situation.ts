@@ -1,4 +1,5 @@
 import { visibleText } from './context-blocks.ts';
+import { withoutRoleTokens } from './role-tokens.ts';
 import { type TokenCounter, truncateToTokens } from './tokens.ts';
 
 /** A part of the key under which answers are kept: another prompt gives other ones. */
@@ -19,7 +20,8 @@ export function situationMessages(
   { document, passage }: { document: string; passage: string },
   nonce: string,
 ): { role: 'system' | 'user'; content: string }[] {
-  const block = (name: string, text: string) => `<<${nonce} ${name}>>\n${visibleText(text)}\n<<end ${nonce} ${name}>>`;
+  const block = (name: string, text: string) =>
+    `<<${nonce} ${name}>>\n${withoutRoleTokens(visibleText(text))}\n<<end ${nonce} ${name}>>`;
   return [
     {
       role: 'system',
