@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { appError } from '#src/errors.ts';
 import type { StoredEvent } from '#src/ports/idempotency-store.ts';
-import { type OpenEventStream, openEventStream } from './sse.ts';
+import { createEventFormat, type OpenEventStream, openEventStream } from './sse.ts';
 
 /** With the time that the question takes, a session that was cut off is heard of within five seconds everywhere. */
 const usualLookMs = 2_000;
@@ -24,6 +24,7 @@ export function createOpenStreams(deps: {
 }): OpenStreams {
   const { activeSessions, onWarning, lookEveryMs = usualLookMs } = deps;
   const streams = new Map<OpenEventStream, StreamFacts>();
+  const format = createEventFormat();
   let looking: NodeJS.Timeout | undefined;
   let onEmpty = () => {};
 
@@ -52,7 +53,7 @@ export function createOpenStreams(deps: {
 
   return {
     open(res, facts = { isWatch: false }) {
-      const stream = openEventStream(res);
+      const stream = openEventStream(res, format);
       if (res.destroyed) return stream;
       streams.set(stream, facts);
       look();

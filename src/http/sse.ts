@@ -21,7 +21,7 @@ export type OpenEventStream = EventSink & { end(last?: StoredEvent): void };
 const unread: OpenEventStream = { send: async () => {}, end: () => {}, closed: AbortSignal.abort() };
 
 /** Starts a stream of Server-Sent Events on a response whose headers are set. */
-export function openEventStream(res: ServerResponse): OpenEventStream {
+export function openEventStream(res: ServerResponse, format: EventFormat): OpenEventStream {
   if (res.destroyed) return unread;
   const closing = new AbortController();
   res.flushHeaders();
@@ -36,7 +36,7 @@ export function openEventStream(res: ServerResponse): OpenEventStream {
   const write = (event: StoredEvent): boolean => {
     // What piled up before counts: one event may be of any size.
     if (res.writableLength > maxBufferedBytes) res.destroy();
-    return !res.destroyed && res.write(formatEvent(event));
+    return !res.destroyed && res.write(format(event));
   };
 
   return {
@@ -54,8 +54,20 @@ export function openEventStream(res: ServerResponse): OpenEventStream {
   };
 }
 
-function formatEvent({ id, event, data }: StoredEvent): string {
-  return `${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
+/** An event as it is sent. Of one that many are sent there is one text, however slowly they take it. */
+export type EventFormat = (event: StoredEvent) => Buffer;
+
+export function createEventFormat(): EventFormat {
+  const formatted = new WeakMap<StoredEvent, Buffer>();
+  return (event) => {
+    const known = formatted.get(event);
+    if (known !== undefined) return known;
+    const { id, event: name, data } = event;
+    const text = `${id === undefined ? '' : `id: ${id}\n`}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+    const bytes = Buffer.from(text);
+    formatted.set(event, bytes);
+    return bytes;
+  };
 }
 
 function drained(res: ServerResponse): Promise<void> {

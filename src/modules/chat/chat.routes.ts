@@ -7,6 +7,7 @@ import { idField } from '#src/http/fields.ts';
 import { type Cursors, keysetQuery } from '#src/http/pagination.ts';
 import { idParam } from '#src/http/params.ts';
 import { type Route, route } from '#src/http/route.ts';
+import type { StoredEvent } from '#src/ports/idempotency-store.ts';
 import type { NumberedEvent } from './chat.model.ts';
 import {
   chatHistorySchema,
@@ -44,6 +45,18 @@ const sendErrors = [
 ] as const;
 
 export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { basePath: string }): Route[] {
+  // An event that many read is made once.
+  const made = new WeakMap<NumberedEvent, StoredEvent>();
+  const toSharedEvent = (round: number, event: NumberedEvent): StoredEvent => {
+    const known = made.get(event) ?? toStreamEvent(round, event);
+    made.set(event, known);
+    return known;
+  };
+
+  async function sendEvents(round: number, events: AsyncIterable<NumberedEvent>, sink: EventSink): Promise<void> {
+    for await (const event of events) await sink.send(toSharedEvent(round, event));
+  }
+
   return [
     route({
       method: 'post',
@@ -209,8 +222,4 @@ function textFile({ text, ...described }: { text: string; fileName: string; medi
     etag: createHash('sha256').update(bytes).digest('hex'),
     open: async (range) => Readable.from([range === undefined ? bytes : bytes.subarray(range.start, range.end + 1)]),
   });
-}
-
-async function sendEvents(round: number, events: AsyncIterable<NumberedEvent>, sink: EventSink): Promise<void> {
-  for await (const event of events) await sink.send(toStreamEvent(round, event));
 }
