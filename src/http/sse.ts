@@ -50,6 +50,9 @@ export function openEventStream(res: ServerResponse, format: EventFormat): OpenE
       if (last !== undefined) write(last);
       close();
       res.end();
+      // What is not taken now is not waited for any longer than before.
+      const late = setTimeout(() => res.destroy(), stallMs).unref();
+      res.once('close', () => clearTimeout(late));
     },
   };
 }
