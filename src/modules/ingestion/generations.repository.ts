@@ -16,25 +16,22 @@ export function createGenerationsRepository(db: Db) {
     /**
      * Fixes what the generation is made of as the document is now, and makes it the newest. A redo leaves readers
      * nothing until it is active.
-     * @returns how large its original is
      */
     async open(
       of: DocumentKey & { generation: number; jobId: string },
       { isRedo }: { isRedo: boolean },
-    ): Promise<{ sizeBytes: number }> {
-      const { rows } = await db.raw<{ rows: { sizeBytes: number }[] }>(
+    ): Promise<void> {
+      await db.raw(
         `insert into document_generations (org_id, document_id, generation, job_id, document_name, file_name, media_type,
                                            declared_format, size_bytes, content_sha256, blob_key, rag_config)
          select org_id, id, :generation, :jobId, name, file_name, media_type,
                 declared_format, size_bytes, content_sha256, blob_key, rag_config
-         from documents where org_id = :orgId and id = :documentId
-         returning size_bytes`,
+         from documents where org_id = :orgId and id = :documentId`,
         of,
       );
       await db('documents')
         .where({ orgId: of.orgId, id: of.documentId })
         .update({ generation: of.generation, ...(isRedo && { activeGeneration: null }) });
-      return { sizeBytes: rows[0]?.sizeBytes ?? 0 };
     },
 
     async findNewest({ orgId, documentId }: DocumentKey): Promise<NewestGeneration | undefined> {

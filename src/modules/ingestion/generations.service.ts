@@ -12,6 +12,8 @@ import { createGenerationsRepository } from './generations.repository.ts';
 export type IngestibleDocument = IngestionSource & {
   id: string;
   name: string;
+  sourceFormat: string | null;
+  sizeBytes: number;
   acl: readonly string[];
   generation: number;
   activeGeneration: number | null;
@@ -43,7 +45,7 @@ export function createGenerationsService(deps: {
     const of = { orgId: actor.orgId, documentId: document.id, generation: document.generation + 1 };
     const jobId = ingestWorkflowId(of.documentId, of.generation);
     const superseded = await jobs.openRunsOf(trx, { documentId: document.id, kind: 'ingest' });
-    const { sizeBytes } = await createGenerationsRepository(trx).open({ ...of, jobId }, { isRedo });
+    await createGenerationsRepository(trx).open({ ...of, jobId }, { isRedo });
     await jobs.enqueue(trx, {
       id: jobId,
       kind: 'ingest',
@@ -53,7 +55,7 @@ export function createGenerationsService(deps: {
       documentId: document.id,
       start: {
         workflow: 'ingestDocument',
-        input: { ...of, isSmall: isSmallDocument({ sizeBytes, ragConfig: document.ragConfig }) },
+        input: { ...of, isSmall: isSmallDocument(document) },
         // Jobs and runs outlive the document: neither keeps its name.
         summary: `Ingest document ${of.documentId}, generation ${of.generation}`,
         bulk: isBulk,

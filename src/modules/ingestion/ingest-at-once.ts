@@ -6,7 +6,7 @@ import type {
   IngestDocumentInput,
   ParseResult,
 } from '#src/contracts/ingestion.ts';
-import { maxSmallChunks } from '#src/domain/small-document.ts';
+import { isPlain, maxSmallChunks } from '#src/domain/small-document.ts';
 import type { Step } from './ingestion.service.ts';
 
 type Take<Result> = (of: IngestDocumentInput, step: Step) => Promise<Result>;
@@ -18,9 +18,6 @@ type Steps = {
   embed: Take<EmbedResult>;
   activate: Take<void>;
 };
-
-/** Reading them may take a minute each, in which operators should see what is going on. */
-const slowFormats: readonly string[] = ['pdf'];
 
 /**
  * All steps of a small document, one after the other. One that turns out not to be small is left where that was seen,
@@ -34,7 +31,7 @@ export async function ingestAtOnce(
   // A beat with news costs the engine more than some of these steps; those of its timer go on.
   const step: Step = { signal, report: () => undefined };
   const { sourceFormat } = await steps.parse(of, step);
-  if (slowFormats.includes(sourceFormat)) return { converted: null, chunksTotal: null, isDone: false };
+  if (!isPlain(sourceFormat)) return { converted: null, chunksTotal: null, isDone: false };
   const converted = await steps.convert(of, step);
   if (converted.needsWindows || converted.needsContexts) return { converted, chunksTotal: null, isDone: false };
   const { chunksTotal } = await steps.chunk(of, step);
