@@ -10,7 +10,7 @@ const sureShare = 0.95;
 const shortestReplyShare = 1 / 8;
 
 /** How the window of a model is divided; all in tokens. `maxTokens` is what the reply may have. */
-export type WindowPlan = { maxTokens: number; passages: number; history(passages: number): number };
+type WindowPlan = { maxTokens: number; passages: number; history(passages: number): number };
 
 /**
  * Divides the window of a model; null when what must be in the prompt leaves no room for a reply. The reply gets what

@@ -6,7 +6,6 @@ import { type Steering, steeringFor } from '#src/domain/alignment-steering.ts';
 import type { DroppedCitation } from '#src/domain/citation-markers.ts';
 import { visibleText } from '#src/domain/context-blocks.ts';
 import { costUsd } from '#src/domain/prices.ts';
-import { addressesIn, createAddressRewriter } from '#src/domain/reply-addresses.ts';
 import type { TokenCounter } from '#src/domain/tokens.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
@@ -20,6 +19,7 @@ import { createChatRepository } from './chat.repository.ts';
 import type { Citer } from './citer.ts';
 import { buildPrompt } from './prompt.ts';
 import { createReplayBuffer } from './replay-buffer.ts';
+import { createReplyFilter } from './reply-filter.ts';
 import type { RoundLog } from './round-log.ts';
 import { createRoundsRepository } from './rounds.repository.ts';
 
@@ -77,68 +77,62 @@ export function createAnswerWriter(deps: {
     });
   }
 
-  return async (
-    actor: RequestActor,
-    open: OpenRound,
-    signal: AbortSignal,
-    log: Pick<RoundLog, 'token' | 'nextSeq'>,
-  ): Promise<CompletedAnswer> => {
-    const { chat, agent, round, question } = open;
-    const startedAt = performance.now();
+  /** What is asked of the model, and what its reply may name. */
+  async function prepare(actor: RequestActor, { chat, agent, round, question }: OpenRound, signal: AbortSignal) {
+    const { agentPrompt: persona, anchorWords: anchors, chatModel: model, maxTokens } = agent;
     const rounds = createRoundsRepository(db);
     const retrieve = async () => {
-      const contextTokens = await models.contextBudget(agent.chatModel);
+      const contextTokens = await models.contextBudget(model);
       return retrieval.retrieve(actor, { query: question, ...ragSettings(chat), contextTokens, signal });
     };
     const [found, history, scored, window] = await Promise.all([
       chat.ragEnabled ? retrieve() : null,
       rounds.listForPrompt(chat.id, round, historyRounds),
       rounds.findNewestScored(chat.id),
-      models.contextWindow(agent.chatModel),
+      models.contextWindow(model),
     ]);
-    const steering = steeringFor(scored?.foldState ?? initialFoldState, {
-      persona: agent.agentPrompt,
-      anchors: agent.anchorWords,
-    });
-    const { agentPrompt: persona, chatModel: model, temperature } = agent;
+    const steering = steeringFor(scored?.foldState ?? initialFoldState, { persona, anchors });
     const nonce = randomBytes(8).toString('hex');
+    const passages = found?.chunks ?? null;
     const prompt = buildPrompt(
-      {
-        persona,
-        steering,
-        passages: found?.chunks ?? null,
-        history,
-        question,
-        nonce,
-        window,
-        maxTokens: agent.maxTokens,
-      },
+      { persona, steering, passages, history, question, nonce, window, maxTokens },
       tokenCounter,
     );
-    const { messages, maxTokens, suspicious } = prompt;
-    if (suspicious.length > 0) {
-      const chunkIds = suspicious.map(({ chunkId }) => chunkId);
+    if (prompt.suspicious.length > 0) {
+      const chunkIds = prompt.suspicious.map(({ chunkId }) => chunkId);
       logger.warn({ chatId: chat.id, round, chunkIds }, 'passages of a prompt speak to the model');
     }
+    const filter = createReplyFilter([
+      persona,
+      question,
+      ...history.flatMap(({ userContent, assistantReply }) => [userContent, assistantReply ?? '']),
+      ...(prompt.passages ?? []).map(({ content }) => visibleText(content)),
+    ]);
+    const level = prompt.isSteered ? steering.level : null;
+    return { prompt, filter, level, degradations: found?.degradations ?? [] };
+  }
+
+  return async (
+    actor: RequestActor,
+    open: OpenRound,
+    signal: AbortSignal,
+    log: Pick<RoundLog, 'token' | 'nextSeq'>,
+  ): Promise<CompletedAnswer> => {
+    const { chat, round } = open;
+    const { chatModel: model, temperature } = open.agent;
+    const startedAt = performance.now();
+    const { prompt, filter, level, degradations } = await prepare(actor, open, signal);
+    const { messages, maxTokens } = prompt;
     const citing = cite(actor, prompt.passages);
-    const addresses = createAddressRewriter(
-      new Set(
-        [
-          persona,
-          question,
-          ...history.flatMap(({ userContent, assistantReply }) => [userContent, assistantReply ?? '']),
-          ...(prompt.passages ?? []).map(({ content }) => visibleText(content)),
-        ].flatMap(addressesIn),
-      ),
-    );
     // The model does not wait while a citation is checked.
     const pieces = createReplayBuffer<string>();
+    // What leaves out markers comes first: no address may close up behind the eyes that look for it.
     const [reply, text] = await Promise.all([
       chatModel.stream({ model, messages, temperature, maxTokens, signal }, pieces.push).finally(pieces.close),
-      passOn(withoutStrayAddresses(citing.rewrite(pieces.read()), addresses), log.token),
+      passOn(filter.rewrite(citing.rewrite(pieces.read())), log.token),
     ]);
-    if (addresses.removedCount() > 0) {
-      logger.warn({ chatId: chat.id, round, addresses: addresses.removedCount() }, 'a reply lost addresses');
+    if (filter.removedCount() > 0) {
+      logger.warn({ chatId: chat.id, round, addresses: filter.removedCount() }, 'a reply lost addresses');
     }
     if (text.trim() === '') {
       throw appError('model_response_invalid', {
@@ -149,7 +143,7 @@ export function createAnswerWriter(deps: {
     const { citations, dropped } = await citing.sources(text);
 
     const at = new Date().toISOString();
-    const events = eventsOf(prompt.isSteered ? steering.level : null, found?.degradations ?? [], dropped);
+    const events = eventsOf(level, degradations, dropped);
     const answer: CompletedAnswer = {
       assistantReply: text,
       citations,
@@ -172,19 +166,6 @@ async function passOn(pieces: AsyncIterable<string>, onToken: (text: string) => 
     onToken(piece);
   }
   return whole;
-}
-
-/** See `createAddressRewriter`. */
-async function* withoutStrayAddresses(
-  pieces: AsyncIterable<string>,
-  addresses: ReturnType<typeof createAddressRewriter>,
-): AsyncGenerator<string> {
-  for await (const piece of pieces) {
-    const text = addresses.add(piece);
-    if (text !== '') yield text;
-  }
-  const rest = addresses.end();
-  if (rest !== '') yield rest;
 }
 
 function eventsOf(

@@ -1,0 +1,18 @@
+import { addressesIn, createAddressRewriter } from '#src/domain/reply-addresses.ts';
+
+/** Takes the addresses out of a reply that stand in none of the texts: see `createAddressRewriter`. */
+export function createReplyFilter(texts: readonly string[]) {
+  const rewriter = createAddressRewriter(new Set(texts.flatMap(addressesIn)));
+
+  async function* rewrite(pieces: AsyncIterable<string>): AsyncGenerator<string> {
+    for await (const piece of pieces) yield rewriter.add(piece);
+    yield rewriter.end();
+  }
+
+  return {
+    async *rewrite(pieces: AsyncIterable<string>): AsyncGenerator<string> {
+      for await (const text of rewrite(pieces)) if (text !== '') yield text;
+    },
+    removedCount: rewriter.removedCount,
+  };
+}
