@@ -24,8 +24,9 @@ const special = new RegExp(
 );
 /** The end of a text that more text may make something special of. */
 const unfinished =
-  /(?:!|\]|<|&[a-z]{0,7}|(?:h|ht|htt|https?|f|ft|ftps?)?:?\\?\/?\\?|w{1,3}\.?|m(?:a(?:i(?:l(?:t(?:o:?)?)?)?)?)?)$/i;
-const longestUnfinished = 10;
+  /(?:!|\]|<|&[a-z]{0,7}|(?<![a-z])(?:h|ht|htt|https?|f|ft|ftps?)(?::\\?\/?\\?)?|:\\?\/?\\?|(?<![a-z])(?:w{1,3}\.?|m(?:a(?:i(?:l(?:t(?:o:?)?)?)?)?)?))$/i;
+/** With the character before it. */
+const longestUnfinished = 11;
 
 /** A link's address in brackets, with its title: `](<address> "title")`. */
 const target = /\]\(\s{0,8}(?:<([^<>\s]*)>|((?:[^\s()<>]|\([^\s()<>]*\))*))(?:\s{1,8}"[^"]*")?\s{0,8}\)/y;
@@ -158,7 +159,7 @@ export function createAddressRewriter(known: ReadonlySet<string>) {
 
   /** Goes over text up to and with the next special thing; returns where it stopped. */
   function* rewritePlain(text: string, from: number, isEnd: boolean): Generator<string, number> {
-    const limit = isEnd ? text.length : text.length - unfinishedLength(text.slice(from));
+    const limit = isEnd ? text.length : text.length - unfinishedLength(text, from);
     special.lastIndex = from;
     const match = special.exec(text);
     if (match === null || match.index >= limit) {
@@ -167,6 +168,12 @@ export function createAddressRewriter(known: ReadonlySet<string>) {
     }
     yield say(hear(text.slice(from, match.index)));
     const { index, groups = {} } = match;
+    if (groups.address !== undefined && /[a-z]$/i.test(line)) {
+      // In the middle of a word it begins no address, but what follows `://` may be one.
+      const letters = match[0].search(/[^a-z]/i);
+      yield say(hear(match[0].slice(0, letters)));
+      return index + letters;
+    }
     if (groups.address !== undefined || groups.scheme !== undefined) {
       const end = addressEnd(text, index);
       if (end === text.length && !isEnd) return index;
@@ -205,6 +212,11 @@ export function createAddressRewriter(known: ReadonlySet<string>) {
     return index + original.length;
   }
 
+  function unfinishedLength(text: string, from: number): number {
+    const end = (line.slice(-1) + text.slice(from)).slice(-longestUnfinished);
+    return Math.min(unfinished.exec(end)?.[0].length ?? 0, text.length - from);
+  }
+
   function addMore(piece: string, isEnd: boolean): string {
     return [...rewrite(held + piece, isEnd)].join('');
   }
@@ -231,8 +243,4 @@ function addressAt(text: string, index: number): string {
 function matchAt(pattern: RegExp, text: string, index: number): RegExpExecArray | null {
   pattern.lastIndex = index;
   return pattern.exec(text);
-}
-
-function unfinishedLength(text: string): number {
-  return unfinished.exec(text.slice(-longestUnfinished))?.[0].length ?? 0;
 }

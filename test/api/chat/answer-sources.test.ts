@@ -26,7 +26,9 @@ describe('the documents that an answer may rest on', function () {
     await ask(grace, { agent_id: gracesAgent, message: 'What is the loan fee?', ...settings }, 201);
     const prompt = stack.model.requests[0]?.messages.map((message) => message.content).join('\n') ?? '';
     expect(prompt).not.match(/canary/i);
-    return [...prompt.matchAll(/<<[a-z0-9]+ \d+ \| ([^|]+) \| p\. \d+>>/g)].map((match) => match[1] ?? '').sort();
+    return [...prompt.matchAll(/<<[a-z0-9]+ \d+ \| ([^|]+) \| p\. \d+>>/g)]
+      .map(([, name = '']) => name.replaceAll('ˆ', ' '))
+      .sort();
   };
 
   it('are those of the organization', async () => {

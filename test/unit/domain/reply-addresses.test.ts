@@ -23,6 +23,7 @@ describe('addresses in a reply', () => {
     ['an address alone', 'Go to https://evil.example/?d=key, now.', 'Go to (link removed), now.'],
     ['an address without its scheme', 'Go to www.evil.example/key or ww.', 'Go to (link removed) or ww.'],
     ['an unusual scheme', 'Open ms-word:ofu|u|x://evil.example', 'Open ms-word:ofu|u|x (link removed)'],
+    ['an address in a word', 'xhttps://evil.example awww.evil', 'xhttps (link removed) awww.evil'],
     ['an escaped address', String.raw`https:\/\/evil.example/key`, '(link removed)'],
     ['a mail', 'mailto:eve@evil.example?body=key', '(link removed)'],
     ['known ones', `(${known}) **${known}**, ${known}.`, `(${known}) **${known}**, ${known}.`],
@@ -58,10 +59,21 @@ describe('addresses in a reply', () => {
 
   it('hold nothing back but what may become one', () => {
     const rewriter = createAddressRewriter(new Set([known]));
-    const pieces = ['The ra', 'te is h', 'igh: ', 'http', 's://evil.example', '/key', ' and', ' [a]', '(x', ' y'];
+    const pieces = [
+      'The month',
+      'ly rate is h',
+      'igh: ',
+      'http',
+      's://evil.example',
+      '/key',
+      ' and',
+      ' [a]',
+      '(x',
+      ' y',
+    ];
     expect(pieces.map(rewriter.add)).deep.equal([
-      'The ra',
-      'te is ',
+      'The month',
+      'ly rate is ',
       'high: ',
       '',
       '',
