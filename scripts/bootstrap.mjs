@@ -35,6 +35,7 @@ const COMMANDS = {
   'bench:chunking': { run: ['bench/chunking.ts'] },
   'bench:retrieval': { run: ['bench/retrieval.ts'], needsTools: true },
   'bench:http': { run: ['bench/http.ts'], needsTools: true },
+  'bench:chat': { run: ['bench/chat.ts'], needsTools: true },
   'bench:search': { run: ['bench/search.ts'], needsTools: true },
   'bench:transfer': { run: ['bench/transfer.ts'], needsTools: true },
   'bench:lists': { run: ['bench/lists.ts'], needsTools: true },

@@ -7,8 +7,6 @@ const flushEveryMs = 100;
 /** The stream of one answer. */
 export type RecordedStream = { orgId: string; streamId: string; chatId: string };
 
-export type RoundRecorder = ReturnType<typeof createRoundRecorder>;
-
 /**
  * Stores what readers of answers are sent, for those who come back: of all answers of this process together, ten times
  * a second. Nobody waits for it; while the database is away events wait here, and then the answers fail, too.

@@ -1,0 +1,16 @@
+// `npm run bench:chat`: what the product adds to the time to a first token, and what open streams cost.
+import { cpus, loadavg } from 'node:os';
+import { measureFirstToken } from './chat/first-token.ts';
+import { startMeasuredChat } from './chat/measured-chat.ts';
+import { measureOpenStreams } from './chat/open-streams.ts';
+
+const chat = await startMeasuredChat();
+try {
+  for (const measure of [measureFirstToken, measureOpenStreams]) {
+    const [load = 0] = loadavg();
+    console.log(['', ...(await measure(chat)), '', `Load of the machine: ${load.toFixed(1)}.`].join('\n'));
+  }
+  console.log(`\nnode ${process.versions.node}, ${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores`);
+} finally {
+  await chat.stop();
+}

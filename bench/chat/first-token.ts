@@ -1,0 +1,74 @@
+import { median } from '../median.ts';
+import { chatModel, firstTokenMs } from './delayed-model.ts';
+import type { MeasuredChat } from './measured-chat.ts';
+
+const rounds = 40;
+const warmUps = 5;
+
+/** P14: from the question to its first token, beside the bare call of the model and the retrieval alone. */
+export async function measureFirstToken(chat: MeasuredChat): Promise<string[]> {
+  const { api, model, agentId, retrieve } = chat;
+
+  const product = (message: string) =>
+    timed(async () => {
+      const events = api.stream('/chat/stream', { agent_id: agentId, message });
+      const first = await events.next();
+      if (first.done || first.value.event !== 'token') throw new Error('The answer had no token.');
+      return () => drain(events);
+    });
+  const bareModel = (message: string) =>
+    timed(async () => {
+      const response = await fetch(`${model.baseUrl}/chat/completions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ model: chatModel, stream: true, messages: [{ role: 'user', content: message }] }),
+      });
+      const reader = response.body?.getReader();
+      await reader?.read();
+      return async () => reader?.cancel();
+    });
+  const search = (message: string) =>
+    timed(async () => {
+      await retrieve(message);
+      return async () => undefined;
+    });
+
+  const measured: { product: number; model: number; retrieval: number }[] = [];
+  for (let round = -warmUps; round < rounds; round++) {
+    // No text is embedded twice.
+    const question = (of: string) => `How is the ${of} loan of case ${Math.abs(round)} repaid by month ${round + 7}?`;
+    const times = {
+      product: await product(question('first')),
+      model: await bareModel(question('second')),
+      retrieval: await search(question('third')),
+    };
+    if (round >= 0) measured.push(times);
+  }
+  const of = (fact: keyof (typeof measured)[number]) => median(measured.map((times) => times[fact]));
+  const bare = of('model') + of('retrieval');
+  const ms = (value: number) => `${value.toFixed(1)} ms`;
+  return [
+    `P14: time to the first token; a model that takes ${firstTokenMs} ms; ${rounds} rounds in turns, medians`,
+    '',
+    '| | time |',
+    '|---|---|',
+    `| bare call of the model | ${ms(of('model'))} |`,
+    `| retrieval alone | ${ms(of('retrieval'))} |`,
+    `| both | ${ms(bare)} |`,
+    `| POST /chat/stream | ${ms(of('product'))} |`,
+    `| more than both | ${ms(of('product') - bare)} (${(of('product') / bare).toFixed(2)} times) |`,
+  ];
+}
+
+/** Milliseconds of `work`; what it gives is done afterwards. */
+async function timed(work: () => Promise<() => Promise<unknown>>): Promise<number> {
+  const beganAt = performance.now();
+  const rest = await work();
+  const ms = performance.now() - beganAt;
+  await rest();
+  return ms;
+}
+
+async function drain(events: AsyncIterable<unknown>): Promise<void> {
+  for await (const _ of events);
+}
