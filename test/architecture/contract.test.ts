@@ -6,7 +6,7 @@ import type { Route } from '#src/http/route.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 /** The sections of the contract that are complete: every answer of theirs has a test through HTTP. */
-const completePaths = /^\/(auth|entity)\//;
+const completePaths = /^\/(auth|entity|folders|documents|chat)(\/|$)/;
 
 /** What is tested once for all routes. */
 const general = new Set([429, 500, 503]);
@@ -29,6 +29,18 @@ const rules: Record<string, string> = {
   '§7 403 for an admin-only operation by a non-admin': 'decides each of the others by what it names, of a team',
   '§7, §8 429 for sign-ins, by IP and email':
     'count each address and each email by itself, and one address over all emails',
+  '§2.11 folder trees': '200: holds folders in folders, with their documents',
+  '§2.12 chunk with context': '200: shows a chunk where it stands',
+  '§4.9 cascade': '204: with cascade all that is below',
+  '§4.10 an empty search gives no results': '200: nothing for a blank query',
+  '§4.10 a search combines names and texts': '200: puts the name before the text',
+  '§4.5 chats list by agent and by caller': '200 filters by agent',
+  '§6 token, then done with the whole answer': '200 with tokens, then done with the whole answer',
+  '§6 error with detail': 'ends with exactly one error when the model breaks off',
+  '§7 400 unsupported export format': '400 for another format',
+  '§7 422 both lists of documents': 'for both lists of documents',
+  '§7 422 visibility or teams of a chat that exists': 'for a visibility in a chat that exists',
+  '§8 search of 1 to 200 characters': '422: without a query, for more than 200 characters',
   '§8 password length': '204 for a change to a password of 128 characters, however they are written',
   '§8 member count by tier': 'exactly over the limit of',
 };
@@ -64,7 +76,9 @@ describe('the contract', () => {
         const line = lineOf(route);
         const suite = files.find((text) => text.includes(`describe('${line}'`));
         if (suite === undefined) return [`${line} has no suite`];
-        const isTested = (status: number) => new RegExp(`\\bit\\(\\s*['\`]${status}\\b`).test(suite);
+        const isTested = (status: number) =>
+          new RegExp(`\\b(it|describe)\\(\\s*['\`](\\d{3}(,| and| or) )*${status}\\b`).test(suite) ||
+          (status === 409 && suite.includes('itHoldsTheLimit('));
         return statusesOf(route).flatMap((status) => (isTested(status) ? [] : [`${line} has no test of ${status}`]));
       });
     expect(missing).deep.equal([]);

@@ -30,7 +30,8 @@ describe('F17: a store of the files that is away', function () {
     );
     const doomed = await uploadText(ada, 'deleted while the store is away');
     await untilJob(ada, doomed.jobId, 'succeeded', 90_000);
-    const { count } = await stack.container.db('documents').count({ count: '*' }).first();
+    const countDocuments = async () => (await stack.container.db('documents').select('id')).length;
+    const count = await countDocuments();
 
     proxy.cut();
     const refused = await ada.upload('/documents', { name: 'b.txt', content: 'refused' }, 503);
@@ -38,7 +39,7 @@ describe('F17: a store of the files that is away', function () {
     expect(Number(refused.headers.get('retry-after'))).greaterThan(0);
     expect((await ada.get(`/documents/${before.id}/file`, 503)).body).include({ code: 'service_unavailable' });
     expect((await ada.get('/readyz', 200)).body).deep.include({ status: 'ready' });
-    expect(await stack.container.db('documents').count({ count: '*' }).first()).deep.equal({ count });
+    expect(await countDocuments()).equal(count);
 
     await ada.post(`/rag/ingest/${before.id}`, {}, 200);
     const jobId = `ingest-${before.id}-1`;

@@ -37,12 +37,11 @@ const sendErrors = [
   'agent_deleted',
   'round_in_progress',
   'context_too_long',
-  'model_unavailable',
-  'model_rejected',
-  'model_response_invalid',
-  'model_not_configured',
   'interrupted',
 ] as const;
+
+/** In a stream these are its last event. */
+const modelErrors = ['model_unavailable', 'model_rejected', 'model_response_invalid', 'model_not_configured'] as const;
 
 export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { basePath: string }): Route[] {
   // An event that many read is made once.
@@ -72,7 +71,7 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
         200: { description: 'The answer in a chat that went on', schema: chatMessageSchema },
         201: { description: 'The answer in a new chat', schema: chatMessageSchema },
       },
-      errors: sendErrors,
+      errors: [...sendErrors, ...modelErrors],
       handle: async ({ actor, body, idempotencyKey }) => {
         const run = await chat.send(actor, toMessage(body, idempotencyKey));
         const dto = toChatMessageDto(await run.answer);

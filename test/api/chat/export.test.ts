@@ -82,6 +82,10 @@ describe('GET /chat/{chat_id}/export', function () {
     expect(body).property('code', 'unsupported_export_format');
   });
 
+  it('416 for a part behind the end', async () => {
+    await ada.get(`/chat/${chatId}/export`, 416, { range: 'bytes=100000-' });
+  });
+
   it('401 without a token', async () => {
     await stack.anonymous.get(`/chat/${chatId}/export`, 401);
   });

@@ -6,7 +6,7 @@ import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.
 
 type Page = { items: { id: string; title: string }[]; next_cursor: string | null; total: number };
 
-describe('GET /chat and GET /chat/{chat_id}', function () {
+describe('reading chats', function () {
   this.timeout(60_000);
   let stack: ScriptedStack;
   let ada: Member;
@@ -26,63 +26,70 @@ describe('GET /chat and GET /chat/{chat_id}', function () {
   const list = async (query = ''): Promise<Page> => (await ada.get(`/chat${query}`, 200)).body as Page;
   const idsOf = (page: Page) => page.items.map((item) => item.id);
 
-  it('200 lists the newest change first', async () => {
-    const page = await list();
-    expect(idsOf(page)).deep.equal(chatIds);
-    expect(page).include({ total: 3, next_cursor: null });
-  });
+  describe('GET /chat', () => {
+    it('200 lists the newest change first', async () => {
+      const page = await list();
+      expect(idsOf(page)).deep.equal(chatIds);
+      expect(page).include({ total: 3, next_cursor: null });
+    });
 
-  it('200 goes through pages without a gap or a repetition', async () => {
-    const first = await list('?limit=2');
-    const second = await list(`?limit=2&cursor=${first.next_cursor}`);
-    expect([...idsOf(first), ...idsOf(second)]).deep.equal(chatIds);
-    expect(second.next_cursor).equal(null);
-  });
+    it('200 goes through pages without a gap or a repetition', async () => {
+      const first = await list('?limit=2');
+      const second = await list(`?limit=2&cursor=${first.next_cursor}`);
+      expect([...idsOf(first), ...idsOf(second)]).deep.equal(chatIds);
+      expect(second.next_cursor).equal(null);
+    });
 
-  it('200 filters by agent', async () => {
-    const other = await publishAgent(ada);
-    expect((await list(`?agent_id=${other}`)).total).equal(0);
-    expect((await list(`?agent_id=${agentId}&mine=true`)).total).equal(3);
-  });
+    it('200 filters by agent', async () => {
+      const other = await publishAgent(ada);
+      expect((await list(`?agent_id=${other}`)).total).equal(0);
+      expect((await list(`?agent_id=${agentId}&mine=true`)).total).equal(3);
+    });
 
-  it('200 shows nothing of another organization', async () => {
-    const stranger = await stack.signUp('Eve');
-    expect((await stranger.get('/chat', 200)).body).deep.include({ items: [], total: 0 });
-  });
+    it('200 shows nothing of another organization', async () => {
+      const stranger = await stack.signUp('Eve');
+      expect((await stranger.get('/chat', 200)).body).deep.include({ items: [], total: 0 });
+    });
 
-  it('400 for a cursor of another list', async () => {
-    const { next_cursor } = await list('?limit=2');
-    const { body } = await ada.get(`/chat?mine=true&cursor=${next_cursor}`, 400);
-    expect(body).include({ code: 'invalid_cursor' });
-  });
+    it('400 for a cursor of another list', async () => {
+      const { next_cursor } = await list('?limit=2');
+      const { body } = await ada.get(`/chat?mine=true&cursor=${next_cursor}`, 400);
+      expect(body).include({ code: 'invalid_cursor' });
+    });
 
-  it('401 without a token', async () => {
-    await stack.anonymous.get('/chat', 401);
-    await stack.anonymous.get(`/chat/${chatIds[0]}`, 401);
-  });
+    it('401 without a token', async () => {
+      await stack.anonymous.get('/chat', 401);
+    });
 
-  it('422 for a wrong filter', async () => {
-    await ada.get('/chat?agent_id=nobody', 422);
-  });
-
-  it('200 tells the whole conversation', async () => {
-    const { body } = await ada.get(`/chat/${chatIds[2]}`, 200);
-    expect(body).deep.include({
-      chat_id: chatIds[2],
-      agent_id: agentId,
-      agent_deleted: false,
-      messages: [
-        { role: 'user', content: 'First loan?', pruned: false, citations: [] },
-        { role: 'assistant', content: 'A loan is repaid month by month.', pruned: false, citations: [] },
-      ],
+    it('422 for a wrong filter', async () => {
+      await ada.get('/chat?agent_id=nobody', 422);
     });
   });
 
-  it('404 for a chat that is unknown, of another organization, or no id at all', async () => {
-    await ada.get(`/chat/${uuidv7()}`, 404);
-    await ada.get('/chat/first', 404);
-    const stranger = await stack.signUp('Eve');
-    const { body } = await stranger.get(`/chat/${chatIds[0]}`, 404);
-    expect(body).include({ code: 'chat_not_found' });
+  describe('GET /chat/{chat_id}', () => {
+    it('200 tells the whole conversation', async () => {
+      const { body } = await ada.get(`/chat/${chatIds[2]}`, 200);
+      expect(body).deep.include({
+        chat_id: chatIds[2],
+        agent_id: agentId,
+        agent_deleted: false,
+        messages: [
+          { role: 'user', content: 'First loan?', pruned: false, citations: [] },
+          { role: 'assistant', content: 'A loan is repaid month by month.', pruned: false, citations: [] },
+        ],
+      });
+    });
+
+    it('401 without a token', async () => {
+      await stack.anonymous.get(`/chat/${chatIds[0]}`, 401);
+    });
+
+    it('404 for a chat that is unknown, of another organization, or no id at all', async () => {
+      await ada.get(`/chat/${uuidv7()}`, 404);
+      await ada.get('/chat/first', 404);
+      const stranger = await stack.signUp('Eve');
+      const { body } = await stranger.get(`/chat/${chatIds[0]}`, 404);
+      expect(body).include({ code: 'chat_not_found' });
+    });
   });
 });

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { chatMessageSchema } from '#src/modules/chat/chat.schema.ts';
 import { ask, openChatStream, publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
+import { signUpColleague } from '#test/support/colleague.ts';
 import { collect } from '#test/support/collect.ts';
 import { readEvents, type StreamEvent } from '#test/support/event-stream.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
@@ -105,9 +106,19 @@ describe('POST /chat/stream', function () {
     expect(stack.model.requests).length(1);
   });
 
-  it('401, 404 and 422 are problems and no streams', async () => {
-    await stack.anonymous.post('/chat/stream', { agent_id: agentId, message: 'Hello' }, 401);
-    await (await stack.signUp('Eve')).post('/chat/stream', { agent_id: agentId, message: 'Hello' }, 404);
-    await ada.post('/chat/stream', { message: 'Hello' }, 422);
+  it('401, 403, 404, 409 and 422 are problems and no streams', async () => {
+    const message = 'Hello';
+    await stack.anonymous.post('/chat/stream', { agent_id: agentId, message }, 401);
+    const { chat_id } = await ask(ada, { agent_id: agentId, message, visibility: 'org_level' }, 201);
+    await (await signUpColleague(stack, ada)).post('/chat/stream', { chat_id, message }, 403);
+    await (await stack.signUp('Eve')).post('/chat/stream', { agent_id: agentId, message }, 404);
+    const finish = Promise.withResolvers<void>();
+    stack.model.behave(() => ({ kind: 'answer', text: 'It takes long.', until: finish.promise }));
+    const open = await openChatStream(ada, { chat_id, message });
+    const { body } = await ada.post('/chat/stream', { chat_id, message }, 409);
+    expect(body).property('code', 'round_in_progress');
+    finish.resolve();
+    await collect(open);
+    await ada.post('/chat/stream', { message }, 422);
   });
 });

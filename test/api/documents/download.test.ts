@@ -38,6 +38,14 @@ describe('GET /documents/{document_id}/file', () => {
     await ada.get(path, 304, { 'If-None-Match': headers.get('etag') ?? '' });
   });
 
+  it('401: without a token', async () => {
+    await shared.anonymous.get(path, 401);
+  });
+
+  it('404: for who may not read it, as if it were not there', async () => {
+    expect((await (await shared.signUp('Eve')).get(path, 404)).body).to.include({ code: 'document_not_found' });
+  });
+
   it('404 or 503: when it was deleted or replaced before its first byte', async () => {
     const { body } = await ada.upload('/documents', { name: 'a.txt', content: 'a' }, 201, {
       fields: { ingest: 'false' },

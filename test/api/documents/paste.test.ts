@@ -3,8 +3,10 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { Member } from '#test/support/client.ts';
+import { signUpColleague } from '#test/support/colleague.ts';
 import { eventually } from '#test/support/eventually.ts';
 import { itHoldsTheLimit, post } from '#test/support/exact-limit.ts';
+import { rootOf } from '#test/support/folders.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 const note = { name: 'Note', content: 'Received: by hand\n\nThe fox is quick.', source_format: 'text' };
@@ -30,6 +32,11 @@ describe('POST /documents/paste', () => {
 
   it('401: without a token', async () => {
     await shared.anonymous.post('/documents/paste', note, 401);
+  });
+
+  it('403: into a folder that is only to be read', async () => {
+    const grace = await signUpColleague(shared, ada);
+    await grace.post('/documents/paste', { ...note, target_folder_id: await rootOf(ada, 'org_root') }, 403);
   });
 
   it('404: into a folder that is not there, and leaves no file behind', async () => {

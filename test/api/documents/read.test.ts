@@ -46,29 +46,42 @@ describe('a document that was ingested', () => {
     });
   });
 
-  it('GET …/chunks 200: lists the chunks in order', async () => {
-    const items = await chunks();
-    expect(items.length).to.be.greaterThan(3);
-    expect(items.map((chunk) => chunk.chunk_index)).to.deep.equal(items.map((_, index) => index));
-    for (const chunk of items) {
-      expect(chunk.embedded).to.equal(true);
-      expect(chunk.token_count).to.be.within(1, 100);
-    }
+  describe('GET /documents/{document_id}/chunks', () => {
+    it('200: lists the chunks in order', async () => {
+      const items = await chunks();
+      expect(items.length).to.be.greaterThan(3);
+      expect(items.map((chunk) => chunk.chunk_index)).to.deep.equal(items.map((_, index) => index));
+      for (const chunk of items) {
+        expect(chunk.embedded).to.equal(true);
+        expect(chunk.token_count).to.be.within(1, 100);
+      }
+    });
   });
 
-  it('GET /documents/chunks/{chunk_id} 200: shows a chunk where it stands', async () => {
-    for (const { id: chunkId } of await chunks()) {
-      const chunk = chunkInContextSchema.parse((await ada.get(`/documents/chunks/${chunkId}`, 200)).body);
-      expect(chunk).to.include({ document_id: id, document_name: 'foxes.md', visibility: 'personal', page_number: 1 });
-      expect(body.startsWith(chunk.content, chunk.content_offset)).to.equal(true);
-    }
+  describe('GET /documents/chunks/{chunk_id}', () => {
+    it('200: shows a chunk where it stands', async () => {
+      for (const { id: chunkId } of await chunks()) {
+        const chunk = chunkInContextSchema.parse((await ada.get(`/documents/chunks/${chunkId}`, 200)).body);
+        expect(chunk).to.include({ document_id: id, document_name: 'foxes.md', visibility: 'personal' });
+        expect(chunk).to.include({ page_number: 1 });
+        expect(body.startsWith(chunk.content, chunk.content_offset)).to.equal(true);
+      }
+    });
   });
 
-  it('GET …/chunking-status and …/embedding-status 200: count the same chunks', async () => {
-    const { length } = await chunks();
-    const status = chunkingStatusSchema.parse((await ada.get(`/documents/${id}/chunking-status`, 200)).body);
-    expect(status).to.include({ chunking_complete: true, chunk_count: length });
-    expect(await embeddingStatus()).to.include({ chunks_total: length, chunks_embedded: length });
+  describe('GET /documents/{document_id}/chunking-status', () => {
+    it('200: counts the chunks', async () => {
+      const { length } = await chunks();
+      const status = chunkingStatusSchema.parse((await ada.get(`/documents/${id}/chunking-status`, 200)).body);
+      expect(status).to.include({ chunking_complete: true, chunk_count: length });
+    });
+  });
+
+  describe('GET /documents/{document_id}/embedding-status', () => {
+    it('200: counts those that are embedded, which are all', async () => {
+      const { length } = await chunks();
+      expect(await embeddingStatus()).to.include({ chunks_total: length, chunks_embedded: length });
+    });
   });
 
   const addresses = (documentId: string, chunkId: string) => [
@@ -76,7 +89,6 @@ describe('a document that was ingested', () => {
     [`/documents/${documentId}/chunks`, 'document_not_found'],
     [`/documents/${documentId}/chunking-status`, 'document_not_found'],
     [`/documents/${documentId}/embedding-status`, 'document_not_found'],
-    [`/documents/${documentId}/file`, 'document_not_found'],
     [`/documents/chunks/${chunkId}`, 'chunk_not_found'],
   ];
 

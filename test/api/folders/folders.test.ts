@@ -85,8 +85,10 @@ describe('folders', () => {
     });
   });
 
-  it('GET /folders/{folder_id}/info 200: is the folder alone', async () => {
-    const { folders, documents, ...alone } = await root(ada, 'org_root');
-    expect(folderSchema.parse((await ada.get(`/folders/${alone.id}/info`, 200)).body)).to.deep.equal(alone);
+  describe('GET /folders/{folder_id}/info', () => {
+    it('200: is the folder alone', async () => {
+      const { folders, documents, ...alone } = await root(ada, 'org_root');
+      expect(folderSchema.parse((await ada.get(`/folders/${alone.id}/info`, 200)).body)).to.deep.equal(alone);
+    });
   });
 });
