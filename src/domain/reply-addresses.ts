@@ -141,17 +141,22 @@ export function createAddressRewriter(known: ReadonlySet<string>) {
   }
 
   /** True for a line that opens or closes code, which goes out as it is. */
-  function openOrCloseFence(start: string, isWhole: boolean): boolean {
+  function openOrCloseFence(said: string, isWhole: boolean): boolean {
+    const start = said.slice(0, longestFenceLine + 1);
     const [, prefix = '', mark] = lineStart.exec(start) ?? [];
+    if (mark === undefined) return false;
+    const info = start.slice(prefix.length + mark.length);
+    const isShort = isWhole && start.length <= longestFenceLine;
     if (fence !== null) {
-      const isShort = isWhole && start.length <= longestFenceLine;
-      const isClosing = isShort && /^ {0,3}$/.test(prefix) && start.trim() === mark && mark.startsWith(fence);
-      if (isClosing) fence = null;
+      if (!/^ {0,3}$/.test(prefix) || !mark.startsWith(fence)) return false;
+      const isClosing = isShort && /^[ \t]*$/.test(info);
+      // With other spaces behind it, or too many, it closes for some readers only.
+      if (!isClosing && info.trim() === '') isCodeCertain = false;
+      if (isClosing || !isCodeCertain) fence = null;
       return isClosing;
     }
-    if (mark === undefined || !isCodeCertain) return false;
-    const info = start.slice(prefix.length + mark.length);
-    const isSure = prefix === '' && mark !== '$$' && isWhole && start.length <= longestFenceLine && !info.includes('`');
+    if (!isCodeCertain) return false;
+    const isSure = prefix === '' && mark !== '$$' && isShort && !info.includes('`');
     if (isSure) fence = mark;
     else isCodeCertain = false;
     return isSure;

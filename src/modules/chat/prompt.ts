@@ -89,7 +89,9 @@ export function requireRoom(
 }
 
 function tooLong() {
-  return appError('context_too_long', { detail: "The message, with the agent's prompt before it, is longer than its model can read at once." });
+  return appError('context_too_long', {
+    detail: "The message, with the agent's prompt before it, is longer than its model can read at once.",
+  });
 }
 
 function planPrompt(

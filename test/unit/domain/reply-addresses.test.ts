@@ -51,7 +51,15 @@ describe('addresses in a reply', () => {
 
   it('are neutral behind a fence of which readers differ', () => {
     const image = '![a](https://evil.example/k)';
-    for (const before of [' ```\n```\n', '- ```\n```\n', '$$\n```\n$$\n', '``` a`b\n', '> ```\n\n```\n']) {
+    for (const before of [
+      ' ```\n```\n',
+      '- ```\n```\n',
+      '$$\n```\n$$\n',
+      '``` a`b\n',
+      '> ```\n\n```\n',
+      '```\n```\u00a0\n```\n',
+      `\`\`\`\n\`\`\`${' '.repeat(201)}\n`,
+    ]) {
       expect(rewrite(before + image), before).not.include('evil.example');
     }
     expect(rewrite(`\`\`\`\ncode\n\`\`\`\n${image}`)).not.include('evil.example');
@@ -121,7 +129,27 @@ describe('addresses in any reply', () => {
       '&#104;ttps://x.example',
     ],
     ...['![', '!', '[', ']', '](', '(', ')', ']:', ':', '<', '>', '<img src=', '<!--', '-->', '"', "'", '\\', '&', '|'],
-    ...['```', '~~~', '`', '$$', '    ', '- ', '> ', '1. ', '# ', '\n', '\n\n', '\r', '\t', ' ', 'a', '1', '[1]', '😀'],
+    ...[
+      '```',
+      '~~~',
+      '`',
+      '$$',
+      '    ',
+      '- ',
+      '> ',
+      '1. ',
+      '# ',
+      '\n',
+      '\n\n',
+      '\r',
+      '\t',
+      '\u00a0',
+      ' ',
+      'a',
+      '1',
+      '[1]',
+      '😀',
+    ],
   );
   const parts = fc.array(part, { maxLength: 30 });
 
