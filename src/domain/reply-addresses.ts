@@ -1,12 +1,10 @@
-/**
- * The beginning of an address that clients make a link of by themselves. What it has behind that ends at a space, at
- * what cannot stand in an address, and before `](`, where the text of a link ends.
- */
+/** The beginning of an address that clients make a link of by themselves. */
 const addressStart = String.raw`(?:https?|ftps?):\\?\/\\?\/|www\.(?=\S)|mailto:(?=\S)`;
 const addressBegin = new RegExp(String.raw`${addressStart}|:\\?\/\\?\/`, 'iy');
+/** The rest of it ends at a space, at what cannot stand in an address, and before `](`, where the text of a link ends. */
 const addressRest = /(?:[^\s<>[\]\u3000-\u303f\uff00-\uffef]|\](?!\())*/y;
 /** What closes a sentence, a bracket or an emphasis around an address. */
-const closing = /[.,;:!?)\]}'*_~`|\\]+$/;
+const closing = /[.,;:!?)\]}'"’”»…*_~`|\\]+$/;
 
 /** What is looked at in a text, in the order in which it is recognised. */
 const special = new RegExp(

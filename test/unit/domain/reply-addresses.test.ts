@@ -26,7 +26,7 @@ describe('addresses in a reply', () => {
     ['an address in a word', 'xhttps://evil.example awww.evil', 'xhttps (link removed) awww.evil'],
     ['an escaped address', String.raw`https:\/\/evil.example/key`, '(link removed)'],
     ['a mail', 'mailto:eve@evil.example?body=key', '(link removed)'],
-    ['known ones', `(${known}) **${known}**, ${known}.`, `(${known}) **${known}**, ${known}.`],
+    ['known ones', `(${known}) **${known}**, "${known}".`, `(${known}) **${known}**, "${known}".`],
     ['a known one as its own text', `[${known}](${known})`, `[${known}](${known})`],
     ['a known one before a marker', `${known}[1]`, `${known} [1]`],
     ['an autolink', '<https://evil.example/key>', '< https://evil.example/key>'.replace(/https.*y/, '(link removed)')],
