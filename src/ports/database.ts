@@ -5,3 +5,6 @@ import type { Knex } from 'knex';
  * Services open transactions with `db.transaction(async (trx) => …)` and make repositories on `trx`.
  */
 export type Db = Knex;
+
+/** A query that is not finished yet. */
+export type Query = Knex.QueryBuilder;

@@ -1,7 +1,6 @@
-import type { Knex } from 'knex';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import type { Actor } from '#src/domain/visibility.ts';
-import type { Db } from '#src/ports/database.ts';
+import type { Db, Query } from '#src/ports/database.ts';
 import type { DocumentRow, DocumentView } from './documents.model.ts';
 
 const previewLength = 280;
@@ -21,7 +20,7 @@ const newestFirst = (time: string, id: string) => [
 
 export function createDocumentsRepository(db: Db) {
   /** `page` is a query of document ids: joins and previews are then paid for one page only. */
-  const views = (actor: Actor, page: Knex.QueryBuilder) => {
+  const views = (actor: Actor, page: Query) => {
     const readableFolders = readableBy(db('folderLinks'), actor, 'folders')
       .join('folders', 'folders.id', 'folderLinks.folderId')
       .whereRaw('folder_links.document_id = documents.id')
