@@ -31,7 +31,7 @@ describe('addresses in a reply', () => {
     ['a known one before a marker', `${known}[1]`, `${known} [1]`],
     ['an autolink', '<https://evil.example/key>', '< https://evil.example/key>'.replace(/https.*y/, '(link removed)')],
     ['HTML', '<img src=//evil.example/key>', '< img src=//evil.example/key>'],
-    ['style', '<p style="background:url(https://evil.example/k)">', '< p style="background:url((link removed)>'],
+    ['style', '<p style="background:url(https://evil.example/k)">', '< p style="background:url((link removed))">'],
     ['a script as an address', '[a](javascript:alert(1))', '[a] (link removed)'],
     ['data as an address', '![a](data:image/svg+xml,<svg/onload=x>)', '! [a] (data:image/svg+xml,< svg/onload=x>)'],
     ['entities', '&#104;ttps&colon;//evil.example', '& #104;ttps& colon;//evil.example'],
