@@ -1,6 +1,7 @@
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db, Query } from '#src/ports/database.ts';
+import { pageOfReadable } from './document-pages.ts';
 import type { DocumentRow, DocumentView } from './documents.model.ts';
 
 const previewLength = 280;
@@ -72,9 +73,12 @@ export function createDocumentsRepository(db: Db) {
         .offset(offset)
         .select('documentId');
     }
-    const query = readableIds(actor).limit(limit).offset(offset);
-    if (createdBy !== undefined) query.where('documents.createdBy', createdBy);
-    return query.orderBy(newestFirst('documents.updatedAt', 'documents.id'));
+    if (createdBy === undefined) return pageOfReadable(db, actor, { limit, offset });
+    return readableIds(actor)
+      .where('documents.createdBy', createdBy)
+      .orderBy(newestFirst('documents.updatedAt', 'documents.id'))
+      .limit(limit)
+      .offset(offset);
   };
 
   return {

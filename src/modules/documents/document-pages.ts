@@ -1,0 +1,37 @@
+import { type Actor, keysOf } from '#src/domain/visibility.ts';
+import type { Db, Query } from '#src/ports/database.ts';
+
+/** To find where the documents with certain keys begin takes as long as to read so many of them. */
+const rowsPerSearch = 10;
+
+/**
+ * The ids of a page of what the caller may read, newest change first, from indexes alone. It goes one of two ways,
+ * whichever has less to read: through all documents by their time, past those of others; or through the newest ones of
+ * each set of keys that his keys open, of which there may be thousands.
+ */
+export function pageOfReadable(db: Db, actor: Actor, { limit, offset }: { limit: number; offset: number }): Query {
+  const documents = 'select d.id, d.updated_at from documents d where d.org_id = :orgId';
+  const newestFirst = 'order by updated_at desc, id desc';
+  const page = db.raw(
+    `(with opened as materialized (
+       select acl_hash, sum(documents) as documents
+       from document_totals where org_id = :orgId and acl && :acl::text[] group by acl_hash
+     ),
+     way as materialized (
+       select sum(least(documents, :reach) + ${rowsPerSearch})
+              < :reach * (select sum(documents) from document_totals where org_id = :orgId) / sum(documents) as is_by_keys
+       from opened having sum(documents) > 0
+     )
+     select id from (
+       (${documents} and (d.acl_hash in (select acl_hash from opened)) is true and (select not is_by_keys from way)
+        ${newestFirst} limit :reach)
+       union all
+       select newest.* from opened cross join lateral (
+         ${documents} and d.acl_hash = opened.acl_hash and (select is_by_keys from way) ${newestFirst} limit :reach
+       ) newest
+     ) readable
+     ${newestFirst} limit :limit offset :offset) page`,
+    { orgId: actor.orgId, acl: keysOf(actor), reach: limit + offset, limit, offset },
+  );
+  return db.from(page).select('id');
+}
