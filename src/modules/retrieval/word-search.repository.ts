@@ -1,3 +1,4 @@
+import { isNarrow, type OpenedCounts, openedCounts, openedDocuments } from '#src/adapters/postgres/opened-documents.ts';
 import { within } from '#src/adapters/postgres/patience.ts';
 import { isReadable, readableValues } from '#src/adapters/postgres/readable.ts';
 import { BM25_B, BM25_K1, inverseDocumentFrequency } from '#src/domain/bm25.ts';
@@ -44,8 +45,8 @@ type WordQuery = {
   patienceMs?: number;
 };
 
-/** `endsAtMs` by the clock of `performance`. */
-type Search = WordQuery & { endsAtMs: number };
+/** `endsAtMs` by the clock of `performance`. A narrow one passes by what others may read without looking it up. */
+type Search = WordQuery & { endsAtMs: number; isNarrow: boolean };
 
 type Plan = { rare: readonly WeightedTerm[]; common: readonly WeightedTerm[]; averageLength: number };
 
@@ -59,15 +60,20 @@ const unpacked = 'posting >> 24 as place, (posting >> 14) & 1023 as frequency, p
 const isSearchable = `${isReadable} and d.active_generation is not null
   and (:model::text is null or d.active_embedding_model = :model)`;
 
-/** The postings of a term, one a row, in what may be read: nothing else takes a place in a limit. */
-const readablePostings = (term: string) => `
-  select t.document_id, t.generation, t.block, unnest(t.postings) as posting
-  from document_terms t
+/** Looks the document of each posting up. */
+const searchableDocument = `
   cross join lateral (
     select from documents d where d.id = t.document_id and d.active_generation = t.generation and ${isSearchable} limit 1
-  ) readable
+  ) searchable`;
+
+/** The postings of a term, one a row, in what may be read: nothing else takes a place in a limit. */
+const readablePostings = (term: string, { isNarrow, readable, model }: Search) => `
+  select t.document_id, t.generation, t.block, unnest(t.postings) as posting
+  from document_terms t
+  ${isNarrow && isByKeysAlone(readable) && model === undefined ? '' : searchableDocument}
   where t.org_id = :orgId and t.term = ${term}
-    and (:include::uuid[] is null or t.document_id = any (:include::uuid[]))`;
+    and (:include::uuid[] is null or t.document_id = any (:include::uuid[]))
+    ${isNarrow ? `and ((t.document_id, t.generation) in (${openedDocuments})) is true` : ''}`;
 
 /**
  * The likely hits, scored on the common terms too; those of one block are looked up together. Neither a join nor an
@@ -95,9 +101,14 @@ const scoredOnAllTerms = `
   group by document_id, generation, block, place
   having bool_or(is_likely)`;
 
+/** Whoever has let a document through until here, its row decides. */
+const ofReadable = (hits: string) =>
+  `join documents d on d.id = ${hits}.document_id and d.active_generation = ${hits}.generation and ${isSearchable}`;
+
 const bestChunks = `
   select c.id as chunk_id, ranked.total as score
   from ranked
+  ${ofReadable('ranked')}
   join chunks c
     on c.document_id = ranked.document_id and c.generation = ranked.generation
     and c.chunk_index = ranked.block * ${CHUNKS_PER_BLOCK} + ranked.place
@@ -115,7 +126,11 @@ const bestPassages = (hits: number) => `
     order by nth > 1, total desc, document_id
     limit ${hits}
   ) passages
-  join documents d on d.id = passages.document_id`;
+  ${ofReadable('passages')}`;
+
+function isByKeysAlone({ includeDocumentIds, excludeDocumentIds, retrievalSettings }: ReadableDocuments): boolean {
+  return [includeDocumentIds, excludeDocumentIds, retrievalSettings].every((narrowing) => narrowing === undefined);
+}
 
 export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSearchEffort> = {}) {
   const effort = { ...usualEffort, ...otherEffort };
@@ -126,17 +141,22 @@ export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSear
     return within(Math.max(1, endsAtMs - performance.now()), asked);
   }
 
-  async function weigh(query: Search): Promise<{ weighted: WeightedTerm[]; averageLength: number }> {
-    const rows = await ask<{ term: string; chunkCount: number; collectionChunks: number; collectionTerms: number }>(
+  async function weigh(
+    query: Search,
+  ): Promise<{ weighted: WeightedTerm[]; averageLength: number; counts: OpenedCounts }> {
+    const rows = await ask<
+      { term: string; chunkCount: number; collectionChunks: number; collectionTerms: number } & OpenedCounts
+    >(
       query,
-      `select t.term, t.chunk_count, s.chunk_count as collection_chunks, s.term_count as collection_terms
-       from chunk_statistics s join term_statistics t using (org_id)
+      `select t.term, t.chunk_count, s.chunk_count as collection_chunks, s.term_count as collection_terms, counts.*
+       from chunk_statistics s join term_statistics t using (org_id) cross join (${openedCounts}) counts
        where org_id = :orgId and t.term = any (:terms::text[]) and t.chunk_count > 0
        order by t.chunk_count, t.term`,
       { terms: [...query.terms] },
     );
-    const [{ collectionChunks = 0, collectionTerms = 0 } = {}] = rows;
+    const [{ collectionChunks = 0, collectionTerms = 0, opened = 0, stored = 0 } = {}] = rows;
     return {
+      counts: { opened, stored },
       weighted: rows.map(({ term, chunkCount }) => ({
         term,
         chunkCount,
@@ -169,7 +189,7 @@ export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSear
   async function takeRare(query: Search, weighted: readonly WeightedTerm[]): Promise<WeightedTerm[]> {
     const counts = await ask<{ term: string; postings: number }>(
       query,
-      `select q.term, (select count(*) from (${readablePostings('q.term')} limit :postings::integer + 1) p) as postings
+      `select q.term, (select count(*) from (${readablePostings('q.term', query)} limit :postings::integer + 1) p) as postings
        from unnest(:terms::text[]) as q (term)`,
       { terms: weighted.map(({ term }) => term), postings: effort.postings },
     );
@@ -200,7 +220,7 @@ export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSear
            select r.*, q.weight
            from unnest(:rareTerms::text[], :rareWeights::float8[]) as q (term, weight)
            cross join lateral (
-             ${readablePostings('q.term')}
+             ${readablePostings('q.term', query)}
              -- The newest ones, by their ids.
              order by t.document_id desc, t.generation desc, t.block desc
              limit :furthest
@@ -245,8 +265,8 @@ export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSear
   async function search<Hit>({ patienceMs = 10_000, ...asked }: WordQuery, select: string): Promise<Hit[]> {
     if (asked.terms.length === 0) return [];
     const terms = [...new Set(asked.terms)].slice(0, effort.terms);
-    const query: Search = { ...asked, terms, endsAtMs: performance.now() + patienceMs };
-    const { weighted, averageLength } = await weigh(query);
+    const query: Search = { ...asked, terms, endsAtMs: performance.now() + patienceMs, isNarrow: false };
+    const { weighted, averageLength, counts } = await weigh(query);
     if (weighted.length === 0) return [];
     const all = { rare: weighted, common: [], averageLength };
     if (weighted.reduce((sum, { chunkCount }) => sum + chunkCount, 0) <= effort.postings) {
@@ -254,7 +274,9 @@ export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSear
     }
     const few = await listFewReadable(query);
     const own: Search =
-      few === null ? query : { ...query, readable: { ...query.readable, includeDocumentIds: few.documentIds } };
+      few === null
+        ? { ...query, isNarrow: isNarrow(counts) }
+        : { ...query, readable: { ...query.readable, includeDocumentIds: few.documentIds } };
     // Of the question's terms, for which of them somebody has must not tell how it is searched.
     if (few !== null && few.chunkCount * terms.length <= effort.furthest) return find(own, all, select);
     const rare = weighted.length === 1 ? weighted : await takeRare(own, weighted);

@@ -11,10 +11,10 @@ type FoundName = { updatedAt: Date; match: NameMatch };
 /** Finds documents by their names. */
 export function createNameSearch({ names, analyze }: { names: NamesRepository; analyze: AnalyzeText }) {
   return async (actor: Actor, query: SearchQuery): Promise<Map<string, FoundName>> => {
-    const { key, readsFew } = await names.prepare(actor, query.text);
+    const { key, readsFew, readsPart } = await names.prepare(actor, query.text);
     const wanted = wantedName(key);
     if (wanted.words.length === 0) return new Map();
-    const candidates = await (readsFew ? names.listReadable(actor) : names.listCandidates(actor, wanted));
+    const candidates = await (readsFew ? names.listReadable(actor) : names.listCandidates(actor, wanted, readsPart));
     return new Map(
       candidates.flatMap(({ documentId, name, nameKey, updatedAt }): [string, FoundName][] => {
         const match = matchName(wanted, { key: nameKey, extension: fileExtension(name) });

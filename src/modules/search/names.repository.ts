@@ -1,3 +1,10 @@
+import {
+  isNarrow,
+  type OpenedCounts,
+  openedCounts,
+  openedDocuments,
+  openedHashes,
+} from '#src/adapters/postgres/opened-documents.ts';
 import { within } from '#src/adapters/postgres/patience.ts';
 import { isReadable, readableValues } from '#src/adapters/postgres/readable.ts';
 import type { WantedName } from '#src/domain/name-match.ts';
@@ -21,13 +28,14 @@ const columns = 'd.id as document_id, d.name, d.name_key, d.updated_at';
 const endOf = (text: string) => `${text}\u{10ffff}`;
 
 /** The documents with the words, newest first of each; nothing takes a place in the limit but what may be read. */
-const withWords = (condition: string, limit: number) => `
+const withWords = (condition: string, limit: number, isNarrow: boolean) => `
   (select readable.*
    from document_name_words w
    cross join lateral (
      select ${columns} from documents d where d.id = w.document_id and ${isReadable} limit 1
    ) readable
    where w.org_id = :orgId and ${condition}
+     ${isNarrow ? 'and (w.document_id in (select id from opened)) is true' : ''}
    order by w.word, w.document_id desc
    limit ${limit})`;
 
@@ -42,15 +50,17 @@ export function createNamesRepository(db: Db) {
   }
 
   return {
-    /** The text as names are looked for; and whether the caller reads so few documents that all are candidates. */
-    async prepare(actor: Actor, asked: string): Promise<{ key: string; readsFew: boolean }> {
-      const [row] = await ask<{ key: string; documents: number }>(
+    /**
+     * The text as names are looked for; and whether the caller reads so few documents that all are candidates, or so
+     * small a part of them that a search should know which.
+     */
+    async prepare(actor: Actor, asked: string): Promise<{ key: string; readsFew: boolean; readsPart: boolean }> {
+      const [row = { key: '', opened: 0, stored: 0 }] = await ask<{ key: string } & OpenedCounts>(
         actor,
-        `select name_key(:asked::text) as key, count(*)::integer as documents
-         from (select from documents d where ${isReadable} limit ${documentsByThemselves + 1}) readable`,
+        `select name_key(:asked::text) as key, counts.* from (${openedCounts}) counts`,
         { asked },
       );
-      return { key: row?.key ?? '', readsFew: (row?.documents ?? 0) <= documentsByThemselves };
+      return { key: row.key, readsFew: row.opened <= documentsByThemselves, readsPart: isNarrow(row) };
     },
 
     listReadable(actor: Actor): Promise<NameCandidate[]> {
@@ -61,10 +71,11 @@ export function createNamesRepository(db: Db) {
      * Documents whose names may be wanted: they begin so, or they have the rarest of the words, or a typo of one. Where
      * thousands do, not all of them: those of the words that come first by their letters, and the newest of each.
      */
-    listCandidates(actor: Actor, { key, words }: WantedName): Promise<NameCandidate[]> {
+    listCandidates(actor: Actor, { key, words }: WantedName, readsPart: boolean): Promise<NameCandidate[]> {
       return ask(
         actor,
-        `with rarest as materialized (
+        `with opened as materialized (${openedDocuments}),
+         rarest as materialized (
            select word from unnest(:words::text[]) as q (word)
            cross join lateral (
              select count(*) as names from (
@@ -77,13 +88,18 @@ export function createNamesRepository(db: Db) {
            limit 1
          )
          (select ${columns} from documents d
-          where ${isReadable} and d.name_key >= :key and d.name_key < :key || :last::text
-          order by d.name_key
-          limit ${others})
+          where ${isReadable} and d.id = any (array(
+            select n.id from documents n
+            where n.org_id = :orgId and n.name_key >= :key and n.name_key < :key || :last::text
+              -- Looked up in a hash table, not joined: it is read in its order, and no further than it has to be.
+              and (n.acl_hash in (${openedHashes})) is true
+            order by n.name_key
+            limit ${others}
+          )))
          union all
-         ${withWords(beginsWith('(select word from rarest)'), words.length > 1 ? withRarest : maxRanked)}
+         ${withWords(beginsWith('(select word from rarest)'), words.length > 1 ? withRarest : maxRanked, readsPart)}
          union all
-         ${withWords('w.word = any (:typos::text[])', others)}`,
+         ${withWords('w.word = any (:typos::text[])', others, readsPart)}`,
         { key, words: words.map(({ word }) => word), typos: words.flatMap(({ typos }) => [...typos]) },
       );
     },
