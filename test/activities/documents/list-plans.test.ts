@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import pg from 'pg';
 import { v7 as uuidv7 } from 'uuid';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { defaultRagConfig } from '#src/domain/rag-config.ts';
@@ -8,16 +7,8 @@ import { createDocumentTotalsRepository } from '#src/modules/documents/document-
 import { createDocumentsRepository } from '#src/modules/documents/documents.repository.ts';
 import { createJobsRepository } from '#src/modules/jobs/jobs.repository.ts';
 import type { Db } from '#src/ports/database.ts';
+import { indexesOf, openQueryPlans, type PlanNode, rowsRead } from '#test/support/query-plans.ts';
 import { createTestDatabase } from '#test/support/services.ts';
-
-type Plan = {
-  'Relation Name'?: string;
-  'Index Name'?: string;
-  'Actual Rows': number;
-  'Actual Loops': number;
-  'Rows Removed by Filter'?: number;
-  Plans?: Plan[];
-};
 
 const documentCount = 4_000;
 
@@ -25,20 +16,20 @@ const documentCount = 4_000;
 describe('plans of lists', function () {
   this.timeout(60_000);
   let db: Db;
-  let client: pg.Client;
+  let plans: Awaited<ReturnType<typeof openQueryPlans>>;
   let drop: () => Promise<void>;
-  const [orgId, userId, few, folderId] = [uuidv7(), uuidv7(), uuidv7(), uuidv7()];
+  const [orgId, userId, few, tenth, folderId] = [uuidv7(), uuidv7(), uuidv7(), uuidv7(), uuidv7()];
   const actor = (id: string, teams: string[] = []): Actor => ({
     ...{ userId: id, orgId, isOrgAdmin: false, teamIds: teams, teamAdminOf: [], openTeamIds: teams },
   });
-  const [all, one] = [actor(userId), actor(few)];
+  const [all, one, part] = [actor(userId), actor(few), actor(tenth)];
+  const everyTeam = Array.from({ length: 3_000 }, (_, place) => String(place));
 
   before(async () => {
     const database = await createTestDatabase();
     db = createDatabase({ url: database.url, maxConnections: 2, applicationName: 'test' });
     drop = database.drop;
-    client = new pg.Client({ connectionString: database.url });
-    await client.connect();
+    plans = await openQueryPlans(db, database.url);
     await db('organizations').insert({ id: orgId, name: 'Large' });
     await db('users').insert([userId, few].map((id) => ({ id, email: `${id}@example.com`, displayName: 'Ada' })));
     const root = { name: 'Root', kind: 'system', systemRole: 'org_root', visibility: 'org_level' };
@@ -55,10 +46,12 @@ describe('plans of lists', function () {
       `insert into documents (id, org_id, name, file_name, size_bytes, content_sha256, blob_key, rag_config, acl,
                               created_by, updated_by, updated_at)
        select gen_random_uuid(), :orgId, 'Note ' || n, 'note.txt', 1, n, n, :ragConfig,
-              case when n % 1000 = 0 then array['user:' || :few] else array['user:' || :userId] end,
+              case when n % 1000 = 0 then array['user:' || :few]
+                   when n % 10 = 1 then array['user:' || :userId, 'user:' || :tenth]
+                   else array['user:' || :userId] end,
               :userId, :userId, now() - n * interval '1 min'
        from generate_series(1, :documentCount::integer) n`,
-      { orgId, userId, few, ragConfig, documentCount },
+      { orgId, userId, few, tenth, ragConfig, documentCount },
     );
     await db.raw(
       `insert into folder_links (org_id, folder_id, document_id, created_by) select org_id, ?, id, created_by from documents`,
@@ -75,31 +68,33 @@ describe('plans of lists', function () {
     await db.raw('vacuum analyze jobs');
   });
   after(async () => {
-    await client.end();
+    await plans.close();
     await db.destroy();
     await drop();
   });
 
-  /** The nodes of the plan of the one statement that `list` sends. */
-  async function planOf(list: () => Promise<unknown>): Promise<Plan[]> {
-    const sent: { sql: string; bindings: unknown[] }[] = [];
-    const listen = (statement: { sql: string; bindings: unknown[] }) => sent.push(statement);
-    db.on('query', listen);
-    await list();
-    db.removeListener('query', listen);
-    expect(sent).length(1);
-    const { rows } = await client.query(`explain (analyze, format json) ${sent[0]?.sql}`, sent[0]?.bindings);
-    return nodesOf(rows[0]['QUERY PLAN'][0].Plan);
+  /** Of the one statement that `list` sends. */
+  async function planOf(list: () => Promise<unknown>): Promise<PlanNode[]> {
+    const made = await plans.plansOf(list);
+    expect(made).length(1);
+    return made[0] ?? [];
   }
-  const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
-  const rowsRead = (nodes: Plan[], table: string) =>
-    nodes
-      .filter((node) => node['Relation Name'] === table)
-      .reduce((sum, node) => {
-        const seen = node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0);
-        return sum + seen * node['Actual Loops'];
-      }, 0);
-  const indexesOf = (nodes: Plan[]) => nodes.map((node) => node['Index Name']);
+
+  /** An organization of as many teams as documents. */
+  async function addCrowd(): Promise<{ orgId: string }> {
+    const crowd = { orgId: uuidv7() };
+    await db('organizations').insert({ id: crowd.orgId, name: 'Crowd' });
+    await db.raw(
+      `insert into documents (id, org_id, name, file_name, size_bytes, content_sha256, blob_key, rag_config, acl,
+                              created_by, updated_by, updated_at)
+       select gen_random_uuid(), :orgId, 'Note', 'note.txt', 1, n, n, '{"retrieval": {}}', array['team:' || n],
+              :userId, :userId, now() - n * interval '1 min'
+       from generate_series(0, :last::integer) n`,
+      { ...crowd, userId, last: everyTeam.length - 1 },
+    );
+    await db.raw('vacuum analyze documents');
+    return crowd;
+  }
   const first = { limit: 20, offset: 0 };
 
   it('the first page of who reads nearly everything is read in its order', async () => {
@@ -110,8 +105,22 @@ describe('plans of lists', function () {
 
   it('that of who reads little is read by his keys', async () => {
     const nodes = await planOf(() => createDocumentsRepository(db).listReadable(one, first));
-    expect(indexesOf(nodes)).include('documents_acl_idx');
+    expect(indexesOf(nodes)).include('documents_opened_idx');
     expect(rowsRead(nodes, 'documents')).below(100);
+  });
+
+  it('a later page of who reads a tenth is read by his keys, past nobody else’s', async () => {
+    const page = { limit: 20, offset: 300 };
+    const nodes = await planOf(() => createDocumentsRepository(db).listReadable(part, page));
+    expect(indexesOf(nodes)).include('documents_opened_idx');
+    expect(rowsRead(nodes, 'documents')).below(400);
+  });
+
+  it('that of who reads thousands of sets of keys is read in its order', async () => {
+    const crowd = { ...actor(uuidv7(), everyTeam), orgId: (await addCrowd()).orgId };
+    const nodes = await planOf(() => createDocumentsRepository(db).listReadable(crowd, { limit: 20, offset: 40 }));
+    expect(indexesOf(nodes)).include('documents_list_idx').and.not.include('documents_opened_idx');
+    expect(rowsRead(nodes, 'documents')).below(200);
   });
 
   it('a page of a folder is read in its order', async () => {

@@ -10,6 +10,7 @@ import { createWordSearchRepository, type WordSearchEffort } from '#src/modules/
 import type { Db } from '#src/ports/database.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { addIndexedDocument, addOrganization, embeddingModel } from '#test/support/indexed-documents.ts';
+import { openQueryPlans, scansOf } from '#test/support/query-plans.ts';
 import { createTestDatabase } from '#test/support/services.ts';
 import { readCranfield } from '../../../bench/retrieval/cranfield.ts';
 import { seededRandom } from '../../../bench/search/random.ts';
@@ -41,13 +42,16 @@ describe('the search by words over many chunks', function () {
   this.timeout(60_000);
   let database: Awaited<ReturnType<typeof createTestDatabase>>;
   let db: Db;
+  let plans: Awaited<ReturnType<typeof openQueryPlans>>;
   let owner: Awaited<ReturnType<typeof addOrganization>>;
 
   before(async () => {
     database = await createTestDatabase();
     db = createDatabase({ url: database.url, maxConnections: 5, applicationName: 'test' });
+    plans = await openQueryPlans(db, database.url);
   });
   after(async () => {
+    await plans.close();
     await db.destroy();
     await database.drop();
   });
@@ -58,11 +62,11 @@ describe('the search by words over many chunks', function () {
   const search = (terms: readonly string[], limit = 10, effort?: Partial<WordSearchEffort>) =>
     createWordSearchRepository(db, effort).searchWords({ readable: { orgId: owner.orgId, acl }, terms, limit });
 
-  async function add(texts: readonly string[], chunksEach = 5): Promise<Map<string, string[]>> {
+  async function add(texts: readonly string[], chunksEach = 5, keys = acl): Promise<Map<string, string[]>> {
     const stored = new Map<string, string[]>();
     for (let start = 0; start < texts.length; start += chunksEach) {
       const part = texts.slice(start, start + chunksEach);
-      const { chunkIds } = await addIndexedDocument(db, owner, part);
+      const { chunkIds } = await addIndexedDocument(db, owner, part, { acl: keys });
       for (const [index, id] of chunkIds.entries()) stored.set(id, stemsOf(part[index] ?? ''));
     }
     return stored;
@@ -177,6 +181,41 @@ describe('the search by words over many chunks', function () {
     // Of paint and of blue no more than the furthest.
     expect(await search(terms, 50, { ...effort, postings: 1 })).length(21);
     expect(await search(['blue'], 50, { ...effort, postings: 1 })).length(20);
+  });
+
+  it('finds the same where what may be read is a small part, and passes by the rest without looking it up', async () => {
+    await add(zipfTexts(150));
+    const { orgId } = owner;
+    await add(zipfTexts(200), 100, ['user:bob']);
+    const [first] = await db('documents').where({ orgId }).whereRaw('acl && ?', [acl]).orderBy('id');
+    const settings = { retrievalSettings: [first.retrievalSettings] };
+    const others = { ...settings, excludeDocumentIds: [first.id] };
+    const effort = { postings: 40, furthest: 60, candidatesPerHit: 2, documents: 0 };
+    const { searchWords, searchPassages } = createWordSearchRepository(db, effort);
+    const random = seededRandom(9);
+    const queries = Array.from({ length: 12 }, () => Array.from({ length: 3 }, () => `w${random.below(40)}`));
+    async function findAll() {
+      const found = [];
+      for (const terms of queries) {
+        for (const narrowing of [{}, settings, others]) {
+          found.push(await searchWords({ readable: { orgId, acl, ...narrowing }, terms, limit: 10 }));
+        }
+        found.push(await searchPassages({ readable: { orgId, acl }, terms, limit: 30 }, 20));
+      }
+      return found;
+    }
+    const before = await findAll();
+    expect(before.every((hits) => hits.length > 0)).equal(true);
+
+    const lookups = async () => {
+      const query = { readable: { orgId, acl }, terms: ['w1', 'w2', 'w3'], limit: 30 };
+      return scansOf((await plans.plansOf(() => searchPassages(query, 20))).flat(), 'documents');
+    };
+    expect(await lookups()).above(40);
+    // Without words, so that no statistics change.
+    for (let more = 0; more < 100; more += 1) await addIndexedDocument(db, owner, [], { acl: ['user:bob'] });
+    expect(await findAll()).deep.equal(before);
+    expect(await lookups()).below(10);
   });
 
   it('reads of documents that may not be read only how often words are in all', async () => {
