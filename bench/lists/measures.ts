@@ -9,8 +9,19 @@ const get = (name: string, as: Reader, path: string | ((room: MeasuredLists) => 
   take: (room) => room.get(as, typeof path === 'string' ? path : path(room)),
 });
 
-const search = (name: string, words: (room: MeasuredLists) => string): Measure =>
-  get(`search: ${name}`, 'all', (room) => `/documents/search?q=${encodeURIComponent(words(room))}`);
+const searches: Record<string, (room: MeasuredLists) => string> = {
+  'common word': ({ words }) => wordAt(words, 60),
+  'rare word': ({ words }) => `${wordAt(words, 4_000)}c`,
+  'two words': ({ words }) => `${wordAt(words, 60)} ${wordAt(words, 300)}`,
+  name: ({ name }) => name.replace(/\.\w+$/, ''),
+  typo: ({ name }) => swapLetters(longestWord(name)),
+  'beginning of a word': ({ name }) => longestWord(name).slice(0, 5),
+};
+
+const searchesOf = (as: Reader, who = ''): Measure[] =>
+  Object.entries(searches).map(([name, words]) =>
+    get(`search: ${name}${who}`, as, (room) => `/documents/search?q=${encodeURIComponent(words(room))}`),
+  );
 
 /** `all` reads everything; the other readers a tenth, a hundredth, and ten documents of 100,000. */
 export const measures: Measure[] = [
@@ -20,6 +31,7 @@ export const measures: Measure[] = [
   get('first page of ten documents', 'few', '/documents'),
   get('page 50', 'all', '/documents?offset=980'),
   get('page 50 of a tenth', 'tenth', '/documents?offset=980'),
+  get('page 50 of a hundredth', 'hundredth', '/documents?offset=980'),
   get('largest folder', 'all', ({ folders }) => `/documents?folder_id=${folders.large}`),
   get('largest folder, page 50', 'all', ({ folders }) => `/documents?offset=980&folder_id=${folders.large}`),
   get('folder of ten', 'all', ({ folders }) => `/documents?folder_id=${folders.small}`),
@@ -31,12 +43,9 @@ export const measures: Measure[] = [
   get('jobs of ten documents', 'few', '/jobs'),
   get('failed jobs', 'all', '/jobs?status=failed'),
   get('summary of the jobs of the folder of ten', 'all', ({ folders }) => `/jobs/summary?folder_id=${folders.small}`),
-  search('common word', ({ words }) => wordAt(words, 60)),
-  search('rare word', ({ words }) => `${wordAt(words, 4_000)}c`),
-  search('two words', ({ words }) => `${wordAt(words, 60)} ${wordAt(words, 300)}`),
-  search('name', ({ name }) => name.replace(/\.\w+$/, '')),
-  search('typo', ({ name }) => swapLetters(longestWord(name))),
-  search('beginning of a word', ({ name }) => longestWord(name).slice(0, 5)),
+  ...searchesOf('all'),
+  ...searchesOf('tenth', ', of a tenth'),
+  ...searchesOf('hundredth', ', of a hundredth'),
 ];
 
 /** What grows with what is listed: all of it is read, or counted. */
