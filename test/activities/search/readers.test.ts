@@ -143,7 +143,7 @@ describe('a search by different readers', function () {
     ];
     for (const name of names) await add(organization, 'user:ada', name, 'nothing');
     const queries = ['report', 'annual rep', 'anual', '报告', 'r', 'contract annual', 'reportt', '2024', 'pdf report'];
-    const before = [];
+    const before: string[][] = [];
     for (const q of queries) before.push((await search(actor, q)).items.map(({ name }) => name));
     expect(before.every((found) => found.length > 0)).equal(true);
 
