@@ -29,6 +29,7 @@ import { documentFilesRoutes } from './modules/documents/document-files.routes.t
 import { documentLinksRoutes } from './modules/documents/document-links.routes.ts';
 import { documentsRoutes } from './modules/documents/documents.routes.ts';
 import { webImportRoutes } from './modules/documents/web-import.routes.ts';
+import { draftVersionsRoutes } from './modules/drafts/draft-versions.routes.ts';
 import { draftsRoutes } from './modules/drafts/drafts.routes.ts';
 import { foldersRoutes } from './modules/folders/folders.routes.ts';
 import { jobsRoutes } from './modules/jobs/jobs.routes.ts';
@@ -85,6 +86,7 @@ export function createApp(container: Container): App {
     ...chunksRoutes(container.documents),
     ...ragRoutes(container.rag, container.chunkPreviews),
     ...draftsRoutes(container.drafts),
+    ...draftVersionsRoutes(container.draftVersions),
     ...agentsRoutes(container.agents),
     ...chatRoutes(container.chat, cursors, { basePath }),
     ...jobsRoutes(container.jobs, container.jobMoves, container.jobWatch, cursors),

@@ -47,6 +47,7 @@ import { createDocumentWebImport, type DocumentWebImport } from './modules/docum
 import { createDocumentsService, type DocumentsService } from './modules/documents/documents.service.ts';
 import { createFileTokens } from './modules/documents/file-tokens.ts';
 import { createFolderContentsService } from './modules/documents/folder-contents.service.ts';
+import { createDraftVersionsService, type DraftVersionsService } from './modules/drafts/draft-versions.service.ts';
 import { createDraftsService, type DraftsService } from './modules/drafts/drafts.service.ts';
 import { createEmbeddingsService, type EmbeddingsService } from './modules/embeddings/embeddings.service.ts';
 import { createErasureService, type ErasureService } from './modules/erasure/erasure.service.ts';
@@ -129,6 +130,7 @@ export type Container = {
   rag: RagService;
   chunkPreviews: ChunkPreviewsService;
   drafts: DraftsService;
+  draftVersions: DraftVersionsService;
   agents: AgentsService;
   embeddings: EmbeddingsService;
   situations: SituationsService;
@@ -254,7 +256,8 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     eraseAfterDays: config.eraseAfterDays,
   });
   const drafts = createDraftsService({ db, limits, teams, models });
-  const agents = createAgentsService({ db, drafts, limits, teams, models });
+  const draftVersions = createDraftVersionsService({ db, drafts, limits, models });
+  const agents = createAgentsService({ db, versions: draftVersions, limits, teams, models });
   const chatModel = createChatModel(config.models);
   const situations = createSituationsService({
     db,
@@ -373,6 +376,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     rag,
     chunkPreviews,
     drafts,
+    draftVersions,
     agents,
     embeddings,
     situations,

@@ -44,6 +44,7 @@ const catalogue = {
   name_taken: { status: 409, class: 'permanent', title: 'The name is taken' },
   last_org_admin: { status: 409, class: 'permanent', title: 'The organization would be left without an admin' },
   version_has_descendants: { status: 409, class: 'permanent', title: 'The parent version already has descendants' },
+  last_version: { status: 409, class: 'permanent', title: 'The draft has no other version' },
   system_folder: { status: 409, class: 'permanent', title: 'Root folders are not renamed, moved or deleted' },
   folder_cycle: { status: 409, class: 'permanent', title: 'A folder cannot be moved into itself' },
   folder_not_empty: { status: 409, class: 'permanent', title: 'The folder holds folders or documents' },

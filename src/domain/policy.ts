@@ -46,6 +46,7 @@ type ResourceOf = {
   'document:write': Shared;
   'agent:read': Keyed;
   'agent:write': Shared;
+  'agent:delete': Shared;
   'draft:read': Keyed;
   'draft:write': Owned;
   'chat:read': Keyed;
@@ -75,6 +76,7 @@ const rules: { [A in Action]: (actor: Actor, resource: ResourceOf[A]) => boolean
   'document:write': manages,
   'agent:read': holdsKey,
   'agent:write': manages,
+  'agent:delete': (actor, agent) => owns(actor, agent) || (actor.isOrgAdmin && manages(actor, agent)),
   'draft:read': holdsKey,
   'draft:write': owns,
   'chat:read': holdsKey,

@@ -31,3 +31,8 @@ export type Agent = {
 
 /** `hasChats` counts the chats that the caller may read. */
 export type AgentView = Agent & { createdByName: string; hasChats: boolean };
+
+/** What may change after publishing. */
+export type AgentChange = {
+  [Field in 'agentName' | 'tags' | 'color' | 'iconName' | 'enabledTools']?: Agent[Field] | undefined;
+};

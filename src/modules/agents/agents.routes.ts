@@ -1,11 +1,21 @@
 import { z } from 'zod';
 import type { Actor } from '#src/domain/visibility.ts';
-import { created, ok } from '#src/http/answers.ts';
+import { created, noContent, ok } from '#src/http/answers.ts';
 import { idParam } from '#src/http/params.ts';
 import { type Route, route } from '#src/http/route.ts';
 import type { AgentView } from './agents.model.ts';
-import { agentListSchema, agentSchema, publishBody, toAgentDto } from './agents.schema.ts';
+import {
+  agentListSchema,
+  agentSchema,
+  changeAgentBody,
+  hiddenAgentsSchema,
+  publishBody,
+  toAgentChange,
+  toAgentDto,
+} from './agents.schema.ts';
 import type { AgentsService } from './agents.service.ts';
+
+const params = z.strictObject({ agent_id: idParam('agent_not_found') });
 
 export function agentsRoutes(agents: AgentsService): Route[] {
   const toDto = async (actor: Actor, agent: AgentView) => toAgentDto(actor, agent, (await agents.readiness())(agent));
@@ -16,7 +26,7 @@ export function agentsRoutes(agents: AgentsService): Route[] {
       path: '/agents',
       operationId: 'listAgents',
       tag: 'agents',
-      summary: 'The agents that you may use, newest first',
+      summary: 'The agents that you may use and have not hidden, newest first',
       access: 'user',
       responses: { 200: { description: 'The agents', schema: agentListSchema } },
       handle: async ({ actor }) => {
@@ -26,15 +36,84 @@ export function agentsRoutes(agents: AgentsService): Route[] {
     }),
     route({
       method: 'get',
+      path: '/agents/hidden',
+      operationId: 'listHiddenAgents',
+      tag: 'agents',
+      summary: 'The agents that you have hidden',
+      access: 'user',
+      responses: { 200: { description: 'Their ids', schema: hiddenAgentsSchema } },
+      handle: async ({ actor }) => ok({ ids: await agents.listHidden(actor) }),
+    }),
+    route({
+      method: 'get',
       path: '/agents/:agent_id',
       operationId: 'getAgent',
       tag: 'agents',
       summary: 'One agent',
       access: 'agent:read',
-      params: z.strictObject({ agent_id: idParam('agent_not_found') }),
+      params,
       responses: { 200: { description: 'The agent', schema: agentSchema } },
       errors: ['agent_not_found'],
       handle: async ({ actor, params: { agent_id } }) => ok(await toDto(actor, await agents.get(actor, agent_id))),
+    }),
+    route({
+      method: 'patch',
+      path: '/agents/:agent_id',
+      operationId: 'changeAgent',
+      tag: 'agents',
+      summary: 'Change how an agent is shown, or its tools; all else stays as it was published',
+      access: 'agent:write',
+      params,
+      body: changeAgentBody,
+      responses: { 200: { description: 'The agent', schema: agentSchema } },
+      errors: ['forbidden', 'agent_not_found'],
+      handle: async ({ actor, params: { agent_id }, body, requireUnchanged }) =>
+        ok(await toDto(actor, await agents.change(actor, agent_id, toAgentChange(body), requireUnchanged))),
+    }),
+    route({
+      method: 'delete',
+      path: '/agents/:agent_id',
+      operationId: 'deleteAgent',
+      tag: 'agents',
+      summary: 'Delete an agent; its chats stay to be read',
+      access: 'agent:delete',
+      params,
+      responses: { 204: { description: 'It is gone' } },
+      errors: ['forbidden', 'agent_not_found'],
+      handle: async ({ actor, params: { agent_id } }) => {
+        await agents.remove(actor, agent_id);
+        return noContent();
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/agents/:agent_id/hide',
+      operationId: 'hideAgent',
+      tag: 'agents',
+      summary: 'Take an agent out of your list; nobody else sees a change',
+      access: 'agent:read',
+      params,
+      responses: { 204: { description: 'It is hidden' } },
+      errors: ['agent_not_found'],
+      handle: async ({ actor, params: { agent_id } }) => {
+        await agents.setHidden(actor, agent_id, true);
+        return noContent();
+      },
+    }),
+    route({
+      method: 'delete',
+      path: '/agents/:agent_id/hide',
+      operationId: 'unhideAgent',
+      tag: 'agents',
+      summary: 'Take an agent back into your list',
+      access: 'agent:read',
+      params,
+      responses: { 204: { description: 'It is not hidden' } },
+      errors: ['agent_not_found'],
+      handle: async ({ actor, params: { agent_id } }) => {
+        await agents.setHidden(actor, agent_id, false);
+        return noContent();
+      },
     }),
     route({
       method: 'post',

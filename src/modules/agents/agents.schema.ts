@@ -2,13 +2,45 @@ import { z } from 'zod';
 import { can } from '#src/domain/policy.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { idField, visibilityField } from '#src/http/fields.ts';
-import type { AgentView } from './agents.model.ts';
+import { draftFields } from '#src/modules/drafts/drafts.schema.ts';
+import type { AgentChange, AgentView } from './agents.model.ts';
 
 export const publishBody = z.strictObject({
   version_id: idField,
   visibility: visibilityField.optional().describe("The draft's when omitted."),
   team_ids: z.array(idField).max(100).optional().describe("The draft's when omitted; required for `team_level`."),
 });
+
+/** A client that sends one of these should learn why it is not taken, and what to do instead. */
+const immutable = z
+  .unknown()
+  .refine((value) => value === undefined, {
+    error: 'is immutable: publish another version instead',
+    params: { code: 'immutable' },
+  })
+  .optional()
+  .meta({ not: {}, description: 'Immutable.' });
+
+const { agent_name, tags, color, icon_name, enabled_tools } = draftFields;
+
+export const changeAgentBody = z.strictObject({
+  agent_name,
+  tags,
+  color,
+  icon_name,
+  enabled_tools,
+  agent_prompt: immutable,
+  chat_model: immutable,
+  temperature: immutable,
+  max_tokens: immutable,
+  anchor_words: immutable,
+  user_off_topic_streak_threshold: immutable,
+  user_on_topic_streak_threshold: immutable,
+  visibility: immutable,
+  team_ids: immutable,
+});
+
+export const hiddenAgentsSchema = z.strictObject({ ids: z.array(idField) });
 
 export const agentSchema = z
   .strictObject({
@@ -41,6 +73,16 @@ export const agentSchema = z
 export const agentListSchema = z.strictObject({ items: z.array(agentSchema) });
 
 export type AgentDto = z.infer<typeof agentSchema>;
+
+export function toAgentChange(body: z.infer<typeof changeAgentBody>): AgentChange {
+  return {
+    agentName: body.agent_name,
+    tags: body.tags,
+    color: body.color,
+    iconName: body.icon_name,
+    enabledTools: body.enabled_tools,
+  };
+}
 
 export function toAgentDto(actor: Actor, agent: AgentView, isReady: boolean): AgentDto {
   return {

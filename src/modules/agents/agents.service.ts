@@ -1,14 +1,15 @@
 import { v7 as uuidv7 } from 'uuid';
 import { missingForPublish } from '#src/domain/draft-readiness.ts';
+import { can } from '#src/domain/policy.ts';
 import { unknownTools } from '#src/domain/tools.ts';
 import type { Actor, Visibility } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
-import type { DraftsService } from '#src/modules/drafts/drafts.service.ts';
+import type { DraftVersionsService } from '#src/modules/drafts/draft-versions.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { Agent, AgentView } from './agents.model.ts';
+import type { Agent, AgentChange, AgentView } from './agents.model.ts';
 import { createAgentsRepository } from './agents.repository.ts';
 
 /** Rounds in a row after which an agent reacts to drift, and takes a return to its topic for real. */
@@ -23,7 +24,7 @@ export type PublishInput = {
 
 export function createAgentsService(deps: {
   db: Db;
-  drafts: Pick<DraftsService, 'lockForPublish'>;
+  versions: Pick<DraftVersionsService, 'lockForPublish'>;
   limits: TierLimitsService;
   teams: Pick<TeamsService, 'grantScope'>;
   models: Pick<ModelsService, 'chatModels'>;
@@ -36,12 +37,61 @@ export function createAgentsService(deps: {
     return agent;
   };
 
+  async function lockReadable(trx: Db, actor: Actor, agentId: string): Promise<Agent> {
+    const agent = await createAgentsRepository(trx).lockReadable(actor, agentId);
+    if (agent === undefined) throw appError('agent_not_found');
+    return agent;
+  }
+
   return {
+    /** Without those that the caller has hidden. */
     async list(actor: Actor): Promise<AgentView[]> {
       return agents.listReadable(actor);
     },
 
     get,
+
+    /** Throws `agent_not_found`, `forbidden`. */
+    async change(
+      actor: Actor,
+      agentId: string,
+      change: AgentChange,
+      requireUnchanged: (trx: Db) => Promise<void>,
+    ): Promise<AgentView> {
+      await deps.db.transaction(async (trx) => {
+        const agent = await lockReadable(trx, actor, agentId);
+        if (!can(actor, 'agent:write', agent)) {
+          throw appError('forbidden', { detail: 'Its creator, or an admin where it is shared, may change an agent.' });
+        }
+        await requireUnchanged(trx);
+        await createAgentsRepository(trx).update(agent, change);
+      });
+      return get(actor, agentId);
+    },
+
+    /** Its chats stay and take no more messages. Throws `agent_not_found`, `forbidden`. */
+    async remove(actor: Actor, agentId: string): Promise<void> {
+      await deps.db.transaction(async (trx) => {
+        const agent = await lockReadable(trx, actor, agentId);
+        if (!can(actor, 'agent:delete', agent)) {
+          throw appError('forbidden', { detail: 'Only its creator or an org admin may delete an agent.' });
+        }
+        await createAgentsRepository(trx).markDeleted(agent);
+      });
+    },
+
+    /** Of those that he may use. */
+    async listHidden(actor: Actor): Promise<string[]> {
+      return agents.listHidden(actor);
+    },
+
+    /** For the caller alone, who may only read it. Throws `agent_not_found`. */
+    async setHidden(actor: Actor, agentId: string, isHidden: boolean): Promise<void> {
+      await deps.db.transaction(async (trx) => {
+        const agent = await lockReadable(trx, actor, agentId);
+        await createAgentsRepository(trx).setHidden(actor, agent.id, isHidden);
+      });
+    },
 
     /** Tells of an agent whether its model and its tools are available now. */
     async readiness(): Promise<(agent: Agent) => boolean> {
@@ -56,7 +106,7 @@ export function createAgentsService(deps: {
       const offered = await deps.models.chatModels();
       await deps.db.transaction(async (trx) => {
         const places = await deps.limits.lock(trx, actor.orgId);
-        const { draft, version } = await deps.drafts.lockForPublish(trx, actor, draftId, input.versionId);
+        const { draft, version } = await deps.versions.lockForPublish(trx, actor, draftId, input.versionId);
         const missing = missingForPublish(version, offered.all);
         if (missing.length > 0) {
           throw appError('not_ready', {

@@ -7,6 +7,8 @@ import type { Draft, DraftView, Version } from './drafts.model.ts';
 
 type NewVersion = Omit<Version, 'createdAt' | 'evalStatus'>;
 
+type DraftKey = Pick<Draft, 'orgId' | 'id'>;
+
 export function createDraftsRepository(db: Db) {
   const views = () =>
     db('drafts')
@@ -14,10 +16,14 @@ export function createDraftsRepository(db: Db) {
       .join('draftVersions as head', 'head.id', 'drafts.headVersionId')
       .select<DraftView[]>('drafts.*', 'users.displayName as createdByName', 'head.agentName as headAgentName');
 
+  const hiddenBy = ({ userId }: Actor) => db('hiddenDrafts').where('hiddenDrafts.userId', userId);
+
   return {
+    /** Without those that he has hidden. */
     async listOwn(actor: Actor): Promise<DraftView[]> {
       return views()
         .where({ 'drafts.orgId': actor.orgId, 'drafts.createdBy': actor.userId })
+        .whereNotExists(hiddenBy(actor).whereRaw('hidden_drafts.draft_id = drafts.id'))
         .orderBy([
           { column: 'drafts.updatedAt', order: 'desc' },
           { column: 'drafts.id', order: 'desc' },
@@ -29,7 +35,7 @@ export function createDraftsRepository(db: Db) {
       return draft;
     },
 
-    /** Commits and publishing of one draft wait for each other. */
+    /** Changes and publishing of one draft wait for each other. */
     async lockReadable(actor: Actor, id: string): Promise<Draft | undefined> {
       const [draft] = await readableBy(db<Draft>('drafts'), actor, 'drafts')
         .where('drafts.id', id)
@@ -55,21 +61,49 @@ export function createDraftsRepository(db: Db) {
       await db('drafts').where({ orgId, id }).update({ headVersionId, nextVersionNumber, updatedAt: db.fn.now() });
     },
 
+    async touch({ orgId, id }: DraftKey): Promise<void> {
+      await db('drafts').where({ orgId, id }).update({ updatedAt: db.fn.now() });
+    },
+
+    async setScope({ orgId, id }: DraftKey, scope: Pick<Draft, 'visibility' | 'teamIds' | 'acl'>): Promise<void> {
+      await db('drafts')
+        .where({ orgId, id })
+        .update({ ...scope, updatedAt: db.fn.now() });
+    },
+
+    /** Its versions go with it. */
+    async delete({ orgId, id }: DraftKey): Promise<void> {
+      await db('drafts').where({ orgId, id }).delete();
+    },
+
+    async listHidden(actor: Actor): Promise<string[]> {
+      return readableBy(hiddenBy(actor), actor, 'drafts')
+        .join('drafts', { 'drafts.orgId': 'hiddenDrafts.orgId', 'drafts.id': 'hiddenDrafts.draftId' })
+        .orderBy('drafts.id')
+        .pluck('drafts.id');
+    },
+
+    async setHidden({ orgId, userId }: Actor, draftId: string, isHidden: boolean): Promise<void> {
+      const row = { orgId, userId, draftId };
+      if (isHidden) await db('hiddenDrafts').insert(row).onConflict().ignore();
+      else await db('hiddenDrafts').where(row).delete();
+    },
+
     /** From the root to the head: a child is always younger than its parent. */
-    async listVersions(draft: Pick<Draft, 'orgId' | 'id'>): Promise<Version[]> {
+    async listVersions(draft: DraftKey): Promise<Version[]> {
       return db<Version>('draftVersions')
         .where({ orgId: draft.orgId, draftId: draft.id })
         .orderBy('versionNumber')
         .select('*');
     },
 
-    async listLinks(draft: Pick<Draft, 'orgId' | 'id'>): Promise<ChainLink[]> {
+    async listLinks(draft: DraftKey): Promise<ChainLink[]> {
       return db<Version>('draftVersions')
         .where({ orgId: draft.orgId, draftId: draft.id })
         .select('id', 'parentVersionId');
     },
 
-    async findVersion(draft: Pick<Draft, 'orgId' | 'id'>, versionId: string): Promise<Version | undefined> {
+    async findVersion(draft: DraftKey, versionId: string): Promise<Version | undefined> {
       return db<Version>('draftVersions').where({ orgId: draft.orgId, draftId: draft.id, id: versionId }).first();
     },
 
@@ -86,8 +120,22 @@ export function createDraftsRepository(db: Db) {
       return stored;
     },
 
-    async deleteVersions(draft: Pick<Draft, 'orgId' | 'id'>, ids: readonly string[]): Promise<void> {
+    async deleteVersions(draft: DraftKey, ids: readonly string[]): Promise<void> {
       await db('draftVersions').where({ orgId: draft.orgId, draftId: draft.id }).whereIn('id', ids).delete();
+    },
+
+    async renameVersion(draft: DraftKey, versionId: string, title: string): Promise<Version | undefined> {
+      const [renamed] = await db('draftVersions')
+        .where({ orgId: draft.orgId, draftId: draft.id, id: versionId })
+        .update({ title })
+        .returning<Version[]>('*');
+      return renamed;
+    },
+
+    async setParent(draft: DraftKey, versionId: string, parentVersionId: string | null): Promise<void> {
+      await db('draftVersions')
+        .where({ orgId: draft.orgId, draftId: draft.id, id: versionId })
+        .update({ parentVersionId });
     },
 
     /** What a fork copies from a version of a readable draft. */

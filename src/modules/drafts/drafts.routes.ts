@@ -1,18 +1,17 @@
 import { z } from 'zod';
-import { created, ok } from '#src/http/answers.ts';
+import { created, noContent, ok } from '#src/http/answers.ts';
 import { idParam } from '#src/http/params.ts';
 import { type Route, route } from '#src/http/route.ts';
 import {
-  committedVersionSchema,
-  commitVersionBody,
+  changeScopeBody,
   createDraftBody,
   draftDetailSchema,
   draftListSchema,
-  toCommitVersionInput,
+  hiddenDraftsSchema,
   toCreateDraftInput,
   toDraftDetailDto,
   toDraftSummaryDto,
-  toVersionDto,
+  toScopeInput,
 } from './drafts.schema.ts';
 import type { DraftsService } from './drafts.service.ts';
 
@@ -25,10 +24,20 @@ export function draftsRoutes(drafts: DraftsService): Route[] {
       path: '/agent-drafts',
       operationId: 'listDrafts',
       tag: 'agent-drafts',
-      summary: 'Your drafts, newest change first',
+      summary: 'Your drafts that you have not hidden, newest change first',
       access: 'user',
       responses: { 200: { description: 'Your drafts', schema: draftListSchema } },
       handle: async ({ actor }) => ok({ items: (await drafts.list(actor)).map(toDraftSummaryDto) }),
+    }),
+    route({
+      method: 'get',
+      path: '/agent-drafts/hidden',
+      operationId: 'listHiddenDrafts',
+      tag: 'agent-drafts',
+      summary: 'The drafts that you have hidden',
+      access: 'user',
+      responses: { 200: { description: 'Their ids', schema: hiddenDraftsSchema } },
+      handle: async ({ actor }) => ok({ ids: await drafts.listHidden(actor) }),
     }),
     route({
       method: 'post',
@@ -59,27 +68,63 @@ export function draftsRoutes(drafts: DraftsService): Route[] {
       handle: async ({ actor, params: { draft_id } }) => ok(toDraftDetailDto(await drafts.get(actor, draft_id))),
     }),
     route({
-      method: 'post',
-      path: '/agent-drafts/:draft_id/versions',
-      operationId: 'commitVersion',
+      method: 'patch',
+      path: '/agent-drafts/:draft_id/scope',
+      operationId: 'changeDraftScope',
       tag: 'agent-drafts',
-      summary: 'Commit a version: what is not sent is inherited from the parent',
+      summary: 'Change who sees a draft with all its versions',
+      access: 'draft:write',
+      stateAt: '/agent-drafts/:draft_id',
+      params,
+      body: changeScopeBody,
+      responses: { 200: { description: 'The draft', schema: draftDetailSchema } },
+      errors: ['forbidden', 'draft_not_found', 'team_not_found'],
+      handle: async ({ actor, params: { draft_id }, body, requireUnchanged }) =>
+        ok(toDraftDetailDto(await drafts.changeScope(actor, draft_id, toScopeInput(body), requireUnchanged))),
+    }),
+    route({
+      method: 'delete',
+      path: '/agent-drafts/:draft_id',
+      operationId: 'deleteDraft',
+      tag: 'agent-drafts',
+      summary: 'Delete a draft with all its versions; agents published from it stay',
       access: 'draft:write',
       params,
-      body: commitVersionBody,
-      idempotent: true,
-      responses: { 201: { description: 'The version', schema: committedVersionSchema } },
-      errors: [
-        'forbidden',
-        'draft_not_found',
-        'version_not_found',
-        'version_has_descendants',
-        'version_limit_reached',
-        'unknown_model',
-      ],
-      handle: async ({ actor, params: { draft_id }, body }) => {
-        const version = await drafts.commit(actor, draft_id, toCommitVersionInput(body));
-        return created({ version: toVersionDto(version) });
+      responses: { 204: { description: 'It is gone' } },
+      errors: ['forbidden', 'draft_not_found'],
+      handle: async ({ actor, params: { draft_id } }) => {
+        await drafts.remove(actor, draft_id);
+        return noContent();
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/agent-drafts/:draft_id/hide',
+      operationId: 'hideDraft',
+      tag: 'agent-drafts',
+      summary: 'Take a draft out of your list; nobody else sees a change',
+      access: 'draft:read',
+      params,
+      responses: { 204: { description: 'It is hidden' } },
+      errors: ['draft_not_found'],
+      handle: async ({ actor, params: { draft_id } }) => {
+        await drafts.setHidden(actor, draft_id, true);
+        return noContent();
+      },
+    }),
+    route({
+      method: 'delete',
+      path: '/agent-drafts/:draft_id/hide',
+      operationId: 'unhideDraft',
+      tag: 'agent-drafts',
+      summary: 'Take a draft back into your list',
+      access: 'draft:read',
+      params,
+      responses: { 204: { description: 'It is not hidden' } },
+      errors: ['draft_not_found'],
+      handle: async ({ actor, params: { draft_id } }) => {
+        await drafts.setHidden(actor, draft_id, false);
+        return noContent();
       },
     }),
   ];

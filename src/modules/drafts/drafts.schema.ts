@@ -4,8 +4,9 @@ import { draftName, type SentDraftFields } from '#src/domain/draft-fields.ts';
 import { isOneLine } from '#src/domain/plain-text.ts';
 import { unknownTools } from '#src/domain/tools.ts';
 import { idField, visibilityField } from '#src/http/fields.ts';
+import type { CommitVersionInput } from './draft-versions.service.ts';
 import type { DraftDetail, DraftView, Version } from './drafts.model.ts';
-import type { CommitVersionInput, CreateDraftInput } from './drafts.service.ts';
+import type { CreateDraftInput, ScopeInput } from './drafts.service.ts';
 
 const oneLine = (maxLength: number) =>
   z.string().max(maxLength).refine(isOneLine, 'must be one line without control characters');
@@ -38,7 +39,8 @@ const enabledTools = z.array(z.string()).superRefine((ids, context) => {
   for (const id of unknownTools(ids)) context.addIssue({ code: 'custom', message: `unknown tool ${id}` });
 });
 
-const fields = {
+/** What a request may say of an agent to be. */
+export const draftFields = {
   agent_name: oneLine(255).optional(),
   agent_prompt: z.string().max(100_000).optional(),
   tags: z.array(oneLine(64).trim().min(1)).max(50).optional(),
@@ -58,13 +60,15 @@ const fields = {
     .optional(),
 };
 
+const teamIds = z.array(idField).max(100).default([]).describe('Required for `team_level`.');
+
 export const createDraftBody = z
   .strictObject({
     visibility: visibilityField.default('personal'),
-    team_ids: z.array(idField).max(100).default([]).describe('Required for `team_level`.'),
+    team_ids: teamIds,
     source_agent_id: idField.optional().describe('Fork a published agent; the fields below are then ignored.'),
     source_version_id: idField.optional().describe('Fork a version of a draft; the fields below are then ignored.'),
-    ...fields,
+    ...draftFields,
   })
   .refine((body) => body.source_agent_id === undefined || body.source_version_id === undefined, {
     path: ['source_version_id'],
@@ -74,10 +78,14 @@ export const createDraftBody = z
 export const commitVersionBody = z.strictObject({
   parent_version_id: idField,
   title: oneLine(256).optional().describe('`v{n}` when omitted or blank.'),
-  ...fields,
-  eval_scores: z.record(z.string(), z.unknown()).optional(),
+  ...draftFields,
+  eval_scores: z.record(z.string(), z.unknown()).nullable().optional(),
   force: z.boolean().default(false).describe('Delete the descendants of the parent.'),
 });
+
+export const renameVersionBody = z.strictObject({ title: oneLine(256).trim().min(1) });
+
+export const changeScopeBody = z.strictObject({ visibility: visibilityField, team_ids: teamIds });
 
 export const versionSchema = z
   .strictObject({
@@ -121,10 +129,14 @@ export const draftSummarySchema = z
   .meta({ id: 'DraftSummary' });
 
 export const draftListSchema = z.strictObject({ items: z.array(draftSummarySchema) });
+export const hiddenDraftsSchema = z.strictObject({ ids: z.array(idField) });
 export const draftDetailSchema = z
   .strictObject({ ...draftSummarySchema.shape, versions: z.array(versionSchema) })
   .meta({ id: 'Draft' });
 export const committedVersionSchema = z.strictObject({ version: versionSchema });
+
+export type DraftDto = z.infer<typeof draftDetailSchema>;
+export type VersionDto = z.infer<typeof versionSchema>;
 
 type FieldsBody = Omit<z.infer<typeof commitVersionBody>, 'parent_version_id' | 'title' | 'eval_scores' | 'force'>;
 
@@ -149,12 +161,16 @@ function toSentFields(body: FieldsBody): SentDraftFields {
 }
 
 export function toCreateDraftInput(body: z.infer<typeof createDraftBody>): CreateDraftInput {
-  const scope = { visibility: body.visibility, teamIds: body.team_ids };
+  const scope = toScopeInput(body);
   if (body.source_agent_id !== undefined) return { ...scope, source: { kind: 'agent', agentId: body.source_agent_id } };
   if (body.source_version_id !== undefined) {
     return { ...scope, source: { kind: 'version', versionId: body.source_version_id } };
   }
   return { ...scope, source: { kind: 'fields', sent: toSentFields(body) } };
+}
+
+export function toScopeInput(body: z.infer<typeof changeScopeBody>): ScopeInput {
+  return { visibility: body.visibility, teamIds: body.team_ids };
 }
 
 export function toCommitVersionInput(body: z.infer<typeof commitVersionBody>): CommitVersionInput {
@@ -183,11 +199,11 @@ export function toDraftSummaryDto(draft: DraftView): z.infer<typeof draftSummary
   };
 }
 
-export function toDraftDetailDto(draft: DraftDetail): z.infer<typeof draftDetailSchema> {
+export function toDraftDetailDto(draft: DraftDetail): DraftDto {
   return { ...toDraftSummaryDto(draft), versions: draft.versions.map(toVersionDto) };
 }
 
-export function toVersionDto(version: Version): z.infer<typeof versionSchema> {
+export function toVersionDto(version: Version): VersionDto {
   return {
     id: version.id,
     draft_id: version.draftId,

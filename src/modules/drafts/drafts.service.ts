@@ -1,14 +1,14 @@
 import { v7 as uuidv7 } from 'uuid';
 import { blankDraftFields, type DraftFields, overlayFields, type SentDraftFields } from '#src/domain/draft-fields.ts';
 import { can } from '#src/domain/policy.ts';
-import { planCommit, versionTitle } from '#src/domain/version-chain.ts';
+import { versionTitle } from '#src/domain/version-chain.ts';
 import type { Actor, Visibility } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { Draft, DraftDetail, DraftView, Version } from './drafts.model.ts';
+import type { Draft, DraftDetail, DraftView } from './drafts.model.ts';
 import { createDraftsRepository } from './drafts.repository.ts';
 
 /** Where the fields of a new draft come from. */
@@ -17,15 +17,12 @@ export type DraftSource =
   | { kind: 'agent'; agentId: string }
   | { kind: 'version'; versionId: string };
 
-export type CreateDraftInput = { visibility: Visibility; teamIds: string[]; source: DraftSource };
+/** Who is to see a draft. */
+export type ScopeInput = { visibility: Visibility; teamIds: string[] };
 
-export type CommitVersionInput = {
-  parentVersionId: string;
-  title?: string | undefined;
-  sent: SentDraftFields;
-  evalScores?: Record<string, unknown> | undefined;
-  force: boolean;
-};
+export type CreateDraftInput = ScopeInput & { source: DraftSource };
+
+export type DraftsService = ReturnType<typeof createDraftsService>;
 
 export function createDraftsService(deps: {
   db: Db;
@@ -33,34 +30,37 @@ export function createDraftsService(deps: {
   teams: Pick<TeamsService, 'grantScope'>;
   models: Pick<ModelsService, 'requireChatModel'>;
 }) {
-  const drafts = createDraftsRepository(deps.db);
+  const { db, limits, teams, models } = deps;
+  const drafts = createDraftsRepository(db);
 
-  const requireOffered = async (chatModel: string | null | undefined): Promise<void> => {
-    if (chatModel !== null && chatModel !== undefined) await deps.models.requireChatModel(chatModel);
-  };
-
-  const getDetail = async (actor: Actor, draftId: string): Promise<DraftDetail> => {
+  async function get(actor: Actor, draftId: string): Promise<DraftDetail> {
     const draft = await drafts.findReadable(actor, draftId);
     if (draft === undefined) throw appError('draft_not_found');
     return { ...draft, versions: await drafts.listVersions(draft) };
-  };
+  }
 
-  /** Locks a draft that the caller owns. What he may only read is `forbidden`. */
-  const lockOwn = async (trx: Db, actor: Actor, draftId: string): Promise<Draft> => {
+  async function lockReadable(trx: Db, actor: Actor, draftId: string): Promise<Draft> {
     const draft = await createDraftsRepository(trx).lockReadable(actor, draftId);
     if (draft === undefined) throw appError('draft_not_found');
+    return draft;
+  }
+
+  async function lockOwn(trx: Db, actor: Actor, draftId: string): Promise<Draft> {
+    const draft = await lockReadable(trx, actor, draftId);
     if (!can(actor, 'draft:write', draft)) {
-      throw appError('forbidden', { detail: 'Only the owner of a draft may change or publish it.' });
+      throw appError('forbidden', { detail: 'Only the owner of a draft may change, publish or delete it.' });
     }
     return draft;
-  };
+  }
 
   /** A fork takes the fields of its source as they are: also a model that is no longer offered. */
-  const fieldsFrom = async (actor: Actor, source: DraftSource): Promise<DraftFields> => {
+  async function fieldsFrom(actor: Actor, source: DraftSource): Promise<DraftFields> {
     switch (source.kind) {
-      case 'fields':
-        await requireOffered(source.sent.chatModel);
+      case 'fields': {
+        const { chatModel } = source.sent;
+        if (chatModel !== null && chatModel !== undefined) await models.requireChatModel(chatModel);
         return overlayFields(blankDraftFields, source.sent);
+      }
       case 'agent': {
         const agent = await drafts.findForkableAgent(actor, source.agentId);
         if (agent === undefined) throw appError('agent_not_found');
@@ -72,25 +72,29 @@ export function createDraftsService(deps: {
         return overlayFields(blankDraftFields, version);
       }
     }
-  };
+  }
 
   return {
+    /** The caller's own, without those that he has hidden. */
     async list(actor: Actor): Promise<DraftView[]> {
       return drafts.listOwn(actor);
     },
 
-    get: getDetail,
+    get,
+
+    /** Locks a draft that the caller owns. What he may only read is `forbidden`. */
+    lockOwn,
 
     /** A new draft of the caller's, with its root version. */
     async create(actor: Actor, input: CreateDraftInput): Promise<DraftDetail> {
       const fields = await fieldsFrom(actor, input.source);
       const draftId = uuidv7();
       const versionId = uuidv7();
-      await deps.db.transaction(async (trx) => {
+      await db.transaction(async (trx) => {
         const repository = createDraftsRepository(trx);
-        const places = await deps.limits.lock(trx, actor.orgId);
+        const places = await limits.lock(trx, actor.orgId);
         places.take('draftsPerUser', await repository.countOwn(actor));
-        const scope = await deps.teams.grantScope(trx, actor, input);
+        const scope = await teams.grantScope(trx, actor, input);
         const owner = { orgId: actor.orgId, createdBy: actor.userId };
         await repository.insert({
           ...owner,
@@ -110,61 +114,42 @@ export function createDraftsService(deps: {
           evalScores: null,
         });
       });
-      return getDetail(actor, draftId);
+      return get(actor, draftId);
     },
 
-    /** Adds a version under its parent and makes it the head. See {@link planCommit} for what `force` deletes. */
-    async commit(actor: Actor, draftId: string, input: CommitVersionInput): Promise<Version> {
-      await requireOffered(input.sent.chatModel);
-      return deps.db.transaction(async (trx) => {
-        const repository = createDraftsRepository(trx);
-        const places = await deps.limits.lock(trx, actor.orgId);
+    /** Agents that were published before keep theirs. Throws `draft_not_found`, `forbidden`, `team_not_found`. */
+    async changeScope(
+      actor: Actor,
+      draftId: string,
+      input: ScopeInput,
+      requireUnchanged: (trx: Db) => Promise<void>,
+    ): Promise<DraftDetail> {
+      await db.transaction(async (trx) => {
         const draft = await lockOwn(trx, actor, draftId);
-        const chain = await repository.listLinks(draft);
-        const plan = planCommit(chain, input.parentVersionId, input.force);
-        if (plan.outcome === 'parent_has_descendants') {
-          throw appError('version_has_descendants', {
-            detail: 'The parent has descendants. Commit under the head, or send force to delete them.',
-          });
-        }
-        const parent = await repository.findVersion(draft, input.parentVersionId);
-        if (plan.outcome === 'parent_missing' || parent === undefined) throw appError('version_not_found');
-        places.take('versionsPerDraft', chain.length - plan.deletedIds.length);
+        await requireUnchanged(trx);
+        await createDraftsRepository(trx).setScope(draft, await teams.grantScope(trx, actor, input));
+      });
+      return get(actor, draftId);
+    },
 
-        await repository.deleteVersions(draft, plan.deletedIds);
-        const version = await repository.insertVersion({
-          ...overlayFields(parent, input.sent),
-          id: uuidv7(),
-          orgId: draft.orgId,
-          draftId: draft.id,
-          parentVersionId: parent.id,
-          versionNumber: draft.nextVersionNumber,
-          title: versionTitle(input.title, draft.nextVersionNumber),
-          evalScores: input.evalScores ?? null,
-          createdBy: actor.userId,
-        });
-        await repository.moveHead({
-          ...draft,
-          headVersionId: version.id,
-          nextVersionNumber: draft.nextVersionNumber + 1,
-        });
-        return version;
+    /** With all its versions; agents that were published from it stay. Throws `draft_not_found`, `forbidden`. */
+    async remove(actor: Actor, draftId: string): Promise<void> {
+      await db.transaction(async (trx) => {
+        await createDraftsRepository(trx).delete(await lockOwn(trx, actor, draftId));
       });
     },
 
-    /** The caller's own draft and one of its versions, held still until the end of `trx`. */
-    async lockForPublish(
-      trx: Db,
-      actor: Actor,
-      draftId: string,
-      versionId: string,
-    ): Promise<{ draft: Draft; version: Version }> {
-      const draft = await lockOwn(trx, actor, draftId);
-      const version = await createDraftsRepository(trx).findVersion(draft, versionId);
-      if (version === undefined) throw appError('version_not_found');
-      return { draft, version };
+    /** Of those that he may read. */
+    async listHidden(actor: Actor): Promise<string[]> {
+      return drafts.listHidden(actor);
+    },
+
+    /** For the caller alone, who may only read it. Throws `draft_not_found`. */
+    async setHidden(actor: Actor, draftId: string, isHidden: boolean): Promise<void> {
+      await db.transaction(async (trx) => {
+        const draft = await lockReadable(trx, actor, draftId);
+        await createDraftsRepository(trx).setHidden(actor, draft.id, isHidden);
+      });
     },
   };
 }
-
-export type DraftsService = ReturnType<typeof createDraftsService>;

@@ -112,6 +112,8 @@ export function createErasureRepository(db: Db) {
       await deleteSome(of, 'jobs', { condition: `${isOver} and ${isLeft(of, 'jobs')}` }),
       await deleteSome(of, 'idempotency_keys', { key: 'user_id, route, key', condition }),
       await deleteSome(of, 'refresh_token_families', { condition }),
+      await deleteSome(of, 'hidden_drafts', { key: 'user_id, draft_id', condition }),
+      await deleteSome(of, 'hidden_agents', { key: 'user_id, agent_id', condition }),
     ];
     if (of.userId === null) {
       const small = { limit: SMALL_ROWS_AT_ONCE };

@@ -1,8 +1,9 @@
 import { expect } from 'chai';
-import { agentListSchema, agentSchema } from '#src/modules/agents/agents.schema.ts';
-import { draftDetailSchema } from '#src/modules/drafts/drafts.schema.ts';
+import { agentListSchema } from '#src/modules/agents/agents.schema.ts';
+import { ask } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
 import { createTeam, signUpColleague } from '#test/support/colleague.ts';
+import { newDraft, publishDraft } from '#test/support/drafts.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('agents', () => {
@@ -13,12 +14,7 @@ describe('agents', () => {
     ada = await shared.signUp();
   });
 
-  const publish = async (scope: object, member = ada) => {
-    const fields = { agent_name: 'Clerk', agent_prompt: 'Answer briefly.', anchor_words: { tax: 5 } };
-    const draft = draftDetailSchema.parse((await member.post('/agent-drafts', fields, 201)).body);
-    const sent = { version_id: draft.head_version_id, ...scope };
-    return agentSchema.parse((await member.post(`/agent-drafts/${draft.id}/publish`, sent, 201)).body);
-  };
+  const publish = async (scope: object, member = ada) => publishDraft(member, await newDraft(member), scope);
   const list = async (member: Member) => agentListSchema.parse((await member.get('/agents', 200)).body).items;
 
   describe('GET /agents', () => {
@@ -51,6 +47,36 @@ describe('agents', () => {
       expect((await ada.get(`/agents/${id}`, 200)).body).to.include({ can_write: true, created_by: grace.userId });
     });
 
+    it('200: names its creator also when he has left', async () => {
+      const grace = await signUpColleague(shared, ada);
+      const { id } = await publish({ visibility: 'org_level' }, grace);
+      await ada.delete(`/entity/members/${grace.userId}`, 204);
+      const left = { created_by: grace.userId, created_by_name: 'Grace', can_write: true };
+      expect((await ada.get(`/agents/${id}`, 200)).body).to.include(left);
+    });
+
+    it('200: has chats once there is one that the caller may read', async () => {
+      const { id } = await publish({ visibility: 'org_level' });
+      const grace = await signUpColleague(shared, ada);
+      await ask(grace, { agent_id: id, message: 'Hello?', enable_rag: false }, 201);
+      expect((await grace.get(`/agents/${id}`, 200)).body).to.include({ has_chats: true });
+      expect((await ada.get(`/agents/${id}`, 200)).body).to.include({ has_chats: false });
+    });
+
+    it('200: is ready while its model and its tools are available', async () => {
+      const { id } = await publish({});
+      const { db } = shared.container;
+      for (const [gone, there] of [
+        [{ chatModel: 'unheard-of' }, { chatModel: shared.config.models.chatModel }],
+        [{ enabledTools: ['no.such.tool'] }, { enabledTools: [] }],
+      ]) {
+        await db('agents').where({ id }).update(gone);
+        expect((await ada.get(`/agents/${id}`, 200)).body).to.include({ ready: false });
+        await db('agents').where({ id }).update(there);
+        expect((await ada.get(`/agents/${id}`, 200)).body).to.include({ ready: true });
+      }
+    });
+
     it('401: without a token', async () => {
       await shared.anonymous.get(`/agents/${crypto.randomUUID()}`, 401);
     });
@@ -58,7 +84,7 @@ describe('agents', () => {
     it('404: once it is deleted, for another organization, and for an id that is none', async () => {
       const { id } = await publish({ visibility: 'org_level' });
       await (await shared.signUp('Eve')).get(`/agents/${id}`, 404);
-      await shared.container.db('agents').where({ id }).update({ deletedAt: new Date() });
+      await ada.delete(`/agents/${id}`, 204);
       await ada.get(`/agents/${id}`, 404);
       await ada.get('/agents/7', 404);
     });

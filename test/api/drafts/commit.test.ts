@@ -1,7 +1,7 @@
 import { expect } from 'chai';
-import { committedVersionSchema, draftDetailSchema } from '#src/modules/drafts/drafts.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
+import { commitVersion, newDraft, readDraft } from '#test/support/drafts.ts';
 import { type Stack, stack, startStack } from '#test/support/stack.ts';
 
 const fields = { agent_name: 'Clerk', agent_prompt: 'Answer briefly.', tags: ['tax'], anchor_words: { tax: 5 } };
@@ -14,56 +14,53 @@ describe('POST /agent-drafts/{draft_id}/versions', () => {
     ada = await shared.signUp();
   });
 
-  const newDraft = async (body: object = fields, member = ada) =>
-    draftDetailSchema.parse((await member.post('/agent-drafts', body, 201)).body);
-  const commit = async (draftId: string, body: object, member = ada) => {
-    const reply = await member.post(`/agent-drafts/${draftId}/versions`, body, 201);
-    return committedVersionSchema.parse(reply.body).version;
-  };
-  const read = async (draftId: string) =>
-    draftDetailSchema.parse((await ada.get(`/agent-drafts/${draftId}`, 200)).body);
-
   it('201: inherits what is not sent and overwrites with what is sent empty', async () => {
-    const draft = await newDraft();
-    const version = await commit(draft.id, { parent_version_id: draft.head_version_id, agent_name: '', tags: [] });
+    const draft = await newDraft(ada, fields);
+    const version = await commitVersion(ada, draft.id, {
+      parent_version_id: draft.head_version_id,
+      agent_name: '',
+      tags: [],
+    });
     expect(version).to.deep.include({ ...fields, agent_name: '', tags: [], title: 'v2', eval_scores: null });
     expect(version.parent_version_id).to.equal(draft.head_version_id);
-    const after = await read(draft.id);
+    const after = await readDraft(ada, draft.id);
     expect(after).to.include({ head_version_id: version.id, next_version_number: 3, name: 'Untitled Draft' });
   });
 
   it('201: keeps a title and preview scores', async () => {
-    const draft = await newDraft();
+    const draft = await newDraft(ada, fields);
     const sent = { title: ' Calm ', eval_scores: { clarity: { score: 4 } } };
-    const version = await commit(draft.id, { parent_version_id: draft.head_version_id, ...sent });
+    const version = await commitVersion(ada, draft.id, { parent_version_id: draft.head_version_id, ...sent });
     expect(version).to.deep.include({ title: 'Calm', eval_scores: sent.eval_scores });
   });
 
   it('201: by force replaces the descendants, and the number goes on', async () => {
-    const draft = await newDraft();
+    const draft = await newDraft(ada, fields);
     const root = draft.head_version_id;
-    const second = await commit(draft.id, { parent_version_id: root });
-    await commit(draft.id, { parent_version_id: second.id });
-    const forced = await commit(draft.id, { parent_version_id: root, force: true });
+    const second = await commitVersion(ada, draft.id, { parent_version_id: root });
+    await commitVersion(ada, draft.id, { parent_version_id: second.id });
+    const forced = await commitVersion(ada, draft.id, { parent_version_id: root, force: true });
     expect(forced.title).to.equal('v4');
-    const after = await read(draft.id);
+    const after = await readDraft(ada, draft.id);
     expect(after.versions.map(({ title }) => title)).to.deep.equal(['v1', 'v4']);
     expect(after).to.include({ head_version_id: forced.id, next_version_number: 5 });
   });
 
-  it('201: to one of many that commit under the same parent at once', async () => {
-    const draft = await newDraft();
-    const replies = await Promise.all(
-      Array.from({ length: 32 }, () =>
-        ada.raw(`/agent-drafts/${draft.id}/versions`, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json' },
-          body: JSON.stringify({ parent_version_id: draft.head_version_id }),
-        }),
-      ),
-    );
-    expect(replies.map(({ status }) => status).sort()).to.deep.equal([201, ...Array(31).fill(409)]);
-    expect((await read(draft.id)).next_version_number).to.equal(3);
+  it('201: takes fields that are sent empty or null for what they say', async () => {
+    const parent = { ...fields, color: '#00aaff', icon_name: 'scale', golden_cases: [{ id: 'a', prompt: 'x' }] };
+    const { id, head_version_id } = await newDraft(ada, parent);
+    const empty = { agent_prompt: '', tags: [], color: null, icon_name: '', chat_model: null, anchor_words: {} };
+    const sent = { ...empty, enabled_tools: [], golden_cases: [], temperature: 0, eval_scores: null, title: '  ' };
+    const version = await commitVersion(ada, id, { parent_version_id: head_version_id, ...sent });
+    expect(version).to.deep.include({ ...sent, icon_name: null, title: 'v2', agent_name: 'Clerk' });
+  });
+
+  it('201: the same one under the same key', async () => {
+    const { id, head_version_id } = await newDraft(ada, fields);
+    const sent = { parent_version_id: head_version_id };
+    const again = () => ada.post(`/agent-drafts/${id}/versions`, sent, 201, { 'Idempotency-Key': id });
+    expect((await again()).body).to.deep.equal((await again()).body);
+    expect((await readDraft(ada, id)).versions).to.have.length(2);
   });
 
   it('401: without a token', async () => {
@@ -71,14 +68,14 @@ describe('POST /agent-drafts/{draft_id}/versions', () => {
   });
 
   it('403: for somebody who may only read the draft', async () => {
-    const draft = await newDraft({ ...fields, visibility: 'org_level' });
+    const draft = await newDraft(ada, { ...fields, visibility: 'org_level' });
     const grace = await signUpColleague(shared, ada);
     await grace.get(`/agent-drafts/${draft.id}`, 200);
     await grace.post(`/agent-drafts/${draft.id}/versions`, { parent_version_id: draft.head_version_id }, 403);
   });
 
   it('404: for a draft or a parent that is not there', async () => {
-    const [one, two] = [await newDraft(), await newDraft()];
+    const [one, two] = [await newDraft(ada, fields), await newDraft(ada, fields)];
     const path = (draftId: string) => `/agent-drafts/${draftId}/versions`;
     const sent = { parent_version_id: one.head_version_id };
     expect((await ada.post(path(crypto.randomUUID()), sent, 404)).body).to.include({ code: 'draft_not_found' });
@@ -87,20 +84,20 @@ describe('POST /agent-drafts/{draft_id}/versions', () => {
   });
 
   it('409: under a parent with descendants', async () => {
-    const draft = await newDraft();
+    const draft = await newDraft(ada, fields);
     const sent = { parent_version_id: draft.head_version_id };
-    await commit(draft.id, sent);
+    await commitVersion(ada, draft.id, sent);
     const { body } = await ada.post(`/agent-drafts/${draft.id}/versions`, sent, 409);
     expect(body).to.include({ code: 'version_has_descendants' });
-    expect((await read(draft.id)).versions).to.have.length(2);
+    expect((await readDraft(ada, draft.id)).versions).to.have.length(2);
   });
 
   it('409: at the limit of versions', async () => {
     const limited = await startStack({ TIER_LIMITS: '{"free":{"versionsPerDraft":2}}' }, { workers: false });
     try {
       const member = await limited.signUp();
-      const draft = await newDraft({}, member);
-      const second = await commit(draft.id, { parent_version_id: draft.head_version_id }, member);
+      const draft = await newDraft(member, {});
+      const second = await commitVersion(member, draft.id, { parent_version_id: draft.head_version_id });
       const path = `/agent-drafts/${draft.id}/versions`;
       const { body } = await member.post(path, { parent_version_id: second.id }, 409);
       expect(body).to.include({ code: 'version_limit_reached' });
@@ -111,7 +108,7 @@ describe('POST /agent-drafts/{draft_id}/versions', () => {
   });
 
   it('422: without a parent, with a long title, or with a model that is not offered', async () => {
-    const draft = await newDraft();
+    const draft = await newDraft(ada, fields);
     const path = `/agent-drafts/${draft.id}/versions`;
     const parent = { parent_version_id: draft.head_version_id };
     for (const wrong of [{}, { ...parent, title: 'x'.repeat(257) }, { ...parent, chat_model: 'unheard-of' }]) {

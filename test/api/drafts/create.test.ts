@@ -75,6 +75,11 @@ describe('POST /agent-drafts', () => {
     expect(draft).to.deep.include({ visibility: 'team_level', team_ids: [team] });
   });
 
+  it('201: the same draft under the same key', async () => {
+    const again = () => ada.post('/agent-drafts', fields, 201, { 'Idempotency-Key': `create-${ada.userId}` });
+    expect((await again()).body).to.deep.equal((await again()).body);
+  });
+
   it('401: without a token', async () => {
     await shared.anonymous.post('/agent-drafts', {}, 401);
   });

@@ -1,12 +1,9 @@
 import { expect } from 'chai';
-import { agentSchema } from '#src/modules/agents/agents.schema.ts';
-import { draftDetailSchema } from '#src/modules/drafts/drafts.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import { createTeam, signUpColleague } from '#test/support/colleague.ts';
+import { clerk, commitVersion, newDraft, publishDraft } from '#test/support/drafts.ts';
 import { itHoldsTheLimit, post } from '#test/support/exact-limit.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
-
-const ready = { agent_name: 'Clerk', agent_prompt: 'Answer briefly.', anchor_words: { tax: 5 } };
 
 describe('POST /agent-drafts/{draft_id}/publish', () => {
   let shared: Stack;
@@ -16,16 +13,9 @@ describe('POST /agent-drafts/{draft_id}/publish', () => {
     ada = await shared.signUp();
   });
 
-  const newDraft = async (body: object = ready, member = ada) =>
-    draftDetailSchema.parse((await member.post('/agent-drafts', body, 201)).body);
-  const publish = async (draft: { id: string; head_version_id: string }, body: object = {}, member = ada) => {
-    const sent = { version_id: draft.head_version_id, ...body };
-    return agentSchema.parse((await member.post(`/agent-drafts/${draft.id}/publish`, sent, 201)).body);
-  };
-
   it('201: makes an agent of the version, with the defaults of the deployment', async () => {
-    const draft = await newDraft();
-    const agent = await publish(draft);
+    const draft = await newDraft(ada);
+    const agent = await publishDraft(ada, draft);
     expect(agent).to.include({
       agent_name: 'Clerk',
       agent_prompt: 'Answer briefly.',
@@ -41,9 +31,19 @@ describe('POST /agent-drafts/{draft_id}/publish', () => {
     expect(agent.anchor_word_candidates).to.deep.equal([]);
   });
 
+  it('201: makes an agent of any version, not only of the head', async () => {
+    const draft = await newDraft(ada);
+    await commitVersion(ada, draft.id, {
+      parent_version_id: draft.head_version_id,
+      agent_name: 'Notary',
+      tags: ['new'],
+    });
+    expect(await publishDraft(ada, draft)).to.deep.include({ agent_name: 'Clerk', tags: [] });
+  });
+
   it('201: makes another agent when it is done twice, and the same one under the same key', async () => {
-    const draft = await newDraft();
-    expect((await publish(draft)).id).not.to.equal((await publish(draft)).id);
+    const draft = await newDraft(ada);
+    expect((await publishDraft(ada, draft)).id).not.to.equal((await publishDraft(ada, draft)).id);
     const path = `/agent-drafts/${draft.id}/publish`;
     const again = () => ada.post(path, { version_id: draft.head_version_id }, 201, { 'Idempotency-Key': draft.id });
     expect((await again()).body).to.deep.equal((await again()).body);
@@ -51,9 +51,9 @@ describe('POST /agent-drafts/{draft_id}/publish', () => {
 
   it('201: takes the scope of the draft, or the one that is sent', async () => {
     const team = await createTeam(ada);
-    const draft = await newDraft({ ...ready, visibility: 'team_level', team_ids: [team] });
-    expect(await publish(draft)).to.deep.include({ visibility: 'team_level', team_ids: [team] });
-    expect(await publish(draft, { visibility: 'org_level' })).to.deep.include({
+    const draft = await newDraft(ada, { ...clerk, visibility: 'team_level', team_ids: [team] });
+    expect(await publishDraft(ada, draft)).to.deep.include({ visibility: 'team_level', team_ids: [team] });
+    expect(await publishDraft(ada, draft, { visibility: 'org_level' })).to.deep.include({
       visibility: 'org_level',
       team_ids: [],
     });
@@ -61,7 +61,7 @@ describe('POST /agent-drafts/{draft_id}/publish', () => {
 
   it('201: beside commits to the same draft', async () => {
     const barbara = await shared.signUp('Barbara');
-    const draft = await newDraft(ready, barbara);
+    const draft = await newDraft(barbara);
     const commit = { parent_version_id: draft.head_version_id, force: true };
     const replies = await Promise.all(
       Array.from({ length: 5 }, () => [
@@ -73,7 +73,7 @@ describe('POST /agent-drafts/{draft_id}/publish', () => {
   });
 
   itHoldsTheLimit('agent_limit_reached', async (member) => {
-    const { id, head_version_id } = await newDraft(ready, member);
+    const { id, head_version_id } = await newDraft(member);
     return () => post(member, `/agent-drafts/${id}/publish`, { version_id: head_version_id });
   });
 
@@ -82,13 +82,13 @@ describe('POST /agent-drafts/{draft_id}/publish', () => {
   });
 
   it('403: for somebody who may only read the draft', async () => {
-    const draft = await newDraft({ ...ready, visibility: 'org_level' });
+    const draft = await newDraft(ada, { ...clerk, visibility: 'org_level' });
     const grace = await signUpColleague(shared, ada);
     await grace.post(`/agent-drafts/${draft.id}/publish`, { version_id: draft.head_version_id }, 403);
   });
 
   it('404: for a draft, a version or a team that is not there', async () => {
-    const [one, two] = [await newDraft(), await newDraft()];
+    const [one, two] = [await newDraft(ada), await newDraft(ada)];
     const sent = { version_id: one.head_version_id };
     const codeAt = async (draftId: string, body: object) =>
       (await ada.post(`/agent-drafts/${draftId}/publish`, body, 404)).body;
@@ -99,7 +99,7 @@ describe('POST /agent-drafts/{draft_id}/publish', () => {
   });
 
   it('409: lists what a version lacks', async () => {
-    const draft = await newDraft({ agent_name: 'Clerk' });
+    const draft = await newDraft(ada, { agent_name: 'Clerk' });
     const { body } = await ada.post(`/agent-drafts/${draft.id}/publish`, { version_id: draft.head_version_id }, 409);
     expect(body).to.nested.include({
       code: 'not_ready',
@@ -109,7 +109,7 @@ describe('POST /agent-drafts/{draft_id}/publish', () => {
   });
 
   it('422: for teams without team_level, or the other way round', async () => {
-    const draft = await newDraft();
+    const draft = await newDraft(ada);
     for (const wrong of [
       { visibility: 'team_level' },
       { visibility: 'personal', team_ids: [crypto.randomUUID()] },

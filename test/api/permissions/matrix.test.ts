@@ -36,6 +36,7 @@ const expected: Record<Exclude<Access, 'public'>, Verdict[]> = {
   'document:write': verdicts('ok', 403, 404, 'ok', 'ok', 404),
   'agent:read': verdicts('ok', 'ok', 404, 'ok', 'ok', 404),
   'agent:write': verdicts('ok', 403, 404, 'ok', 'ok', 404),
+  'agent:delete': verdicts('ok', 403, 404, 403, 'ok', 404),
   'draft:read': verdicts('ok', 'ok', 404, 'ok', 'ok', 404),
   'draft:write': verdicts('ok', 403, 404, 403, 403, 404),
   'chat:read': verdicts('ok', 'ok', 404, 'ok', 'ok', 404),
@@ -125,6 +126,15 @@ describe('who may do what: every route, asked by everybody', function () {
     return { chat_id: (await ask(owner, { agent_id: shared.agent_id, message: 'How?', ...scope }, 201)).chat_id };
   }
 
+  /** With two versions, of which one may go. */
+  async function newDraft(): Promise<Ids> {
+    const { owner, redTeamId } = cast;
+    const fields = { visibility: 'team_level', team_ids: [redTeamId] };
+    const { id, head_version_id } = Object((await owner.post('/agent-drafts', fields, 201)).body);
+    await owner.post(`/agent-drafts/${id}/versions`, { parent_version_id: head_version_id }, 201);
+    return { draft_id: id, version_id: head_version_id };
+  }
+
   async function newFolder(): Promise<Ids> {
     const fields = { name: freshEmail(), parent_id: shared.folder_id };
     return { folder_id: Object((await cast.orgAdmin.post('/folders', fields, 201)).body).id };
@@ -147,6 +157,15 @@ describe('who may do what: every route, asked by everybody', function () {
     changeFolder: { fresh: newFolder },
     deleteFolder: { fresh: newFolder },
     deleteChat: { fresh: newChat },
+    deleteDraft: { fresh: newDraft },
+    deleteVersion: { fresh: newDraft },
+    changeDraftScope: { fresh: newDraft },
+    deleteAgent: {
+      fresh: async () => {
+        const scope = { visibility: 'team_level', team_ids: [cast.redTeamId] };
+        return { agent_id: await publishAgent(cast.owner, scope) };
+      },
+    },
     sendMessage: { names: 'agent:read' },
     streamMessage: { names: 'agent:read' },
     disableTeam: {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type ChainLink, descendantsOf, planCommit, versionTitle } from '#src/domain/version-chain.ts';
+import { type ChainLink, descendantsOf, planCommit, planRemoval, versionTitle } from '#src/domain/version-chain.ts';
 
 /** Applies commits the way the service does and returns the chain. */
 function applyCommits(commits: readonly { parent: number; force: boolean }[]): ChainLink[] {
@@ -39,6 +39,20 @@ describe('the chain of versions', () => {
 
   it('knows a parent of another draft from its own', () => {
     expect(planCommit(chain, 'x', true).outcome).to.equal('parent_missing');
+  });
+
+  it('closes the gap that a removed version leaves', () => {
+    expect(planRemoval(chain, 'b')).to.deep.equal({ outcome: 'remove', childId: 'c', parentId: 'a', headId: 'c' });
+    expect(planRemoval(chain, 'a')).to.deep.equal({ outcome: 'remove', childId: 'b', parentId: null, headId: 'c' });
+  });
+
+  it('ends at the parent of a removed head', () => {
+    expect(planRemoval(chain, 'c')).to.deep.equal({ outcome: 'remove', childId: null, parentId: 'b', headId: 'b' });
+  });
+
+  it('keeps its last version', () => {
+    expect(planRemoval([{ id: 'a', parentVersionId: null }], 'a').outcome).to.equal('last_version');
+    expect(planRemoval(chain, 'x').outcome).to.equal('version_missing');
   });
 
   it('stays one line from the root to the head, whatever is committed where', () => {

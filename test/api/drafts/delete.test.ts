@@ -1,0 +1,51 @@
+import { expect } from 'chai';
+import type { Member } from '#test/support/client.ts';
+import { signUpColleague } from '#test/support/colleague.ts';
+import { newChain, newDraft, publishDraft } from '#test/support/drafts.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
+
+describe('DELETE /agent-drafts/{draft_id}', () => {
+  let shared: Stack;
+  let ada: Member;
+  before(async () => {
+    shared = await stack();
+    ada = await shared.signUp();
+  });
+
+  it('204: takes the draft away with all its versions, also where somebody has hidden it', async () => {
+    const { id, versions } = await newChain(ada, 3, { visibility: 'org_level' });
+    const grace = await signUpColleague(shared, ada);
+    await grace.post(`/agent-drafts/${id}/hide`, undefined, 204);
+    await ada.delete(`/agent-drafts/${id}`, 204);
+    await ada.get(`/agent-drafts/${id}`, 404);
+    await ada.post('/agent-drafts', { source_version_id: versions[0]?.id }, 404);
+    expect((await grace.get('/agent-drafts/hidden', 200)).body).to.deep.equal({ ids: [] });
+  });
+
+  it('204: leaves agents and forks that were made of it', async () => {
+    const draft = await newDraft(ada);
+    const agent = await publishDraft(ada, draft);
+    const fork = await newDraft(ada, { source_version_id: draft.head_version_id });
+    await ada.delete(`/agent-drafts/${draft.id}`, 204);
+    expect((await ada.get(`/agents/${agent.id}`, 200)).body).to.deep.equal({ ...agent, source_draft_id: draft.id });
+    expect((await ada.get(`/agent-drafts/${fork.id}`, 200)).body).to.deep.equal(fork);
+  });
+
+  it('401: without a token', async () => {
+    await shared.anonymous.delete(`/agent-drafts/${crypto.randomUUID()}`, 401);
+  });
+
+  it('403: for somebody who may only read the draft, be he an org admin', async () => {
+    const grace = await signUpColleague(shared, ada);
+    const { id } = await newDraft(grace, { visibility: 'org_level' });
+    await ada.delete(`/agent-drafts/${id}`, 403);
+    await grace.get(`/agent-drafts/${id}`, 200);
+  });
+
+  it('404: for one that is gone, or of another organization', async () => {
+    const { id } = await newDraft(ada, { visibility: 'org_level' });
+    await (await shared.signUp('Eve')).delete(`/agent-drafts/${id}`, 404);
+    await ada.delete(`/agent-drafts/${id}`, 204);
+    expect((await ada.delete(`/agent-drafts/${id}`, 404)).body).to.include({ code: 'draft_not_found' });
+  });
+});
