@@ -212,7 +212,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const teamMembers = createTeamMembersService({ db, organizations, teams, members, accessChanges, audit });
   const profile = createProfileService({ db });
 
-  const originals = createOriginalsService({ db, blobs, logger });
+  const originals = createOriginalsService({ db, blobs, logger, inTurn: createGate(2) });
   const embeddings = createEmbeddingsService({ db, embedders });
   const generations = createGenerationsService({ jobs, orchestrator, logger });
   const deletion = createDeletionService({ db, originals, embeddings, vectors, jobs, orchestrator });

@@ -27,8 +27,8 @@ export type BlobStore = {
   /** Puts the object on the local disk for a parser and calls `use` with its path; cleans up after it where needed. */
   withLocalFile<T>(key: string, use: (path: string) => Promise<T>): Promise<T>;
   exists(key: string): Promise<boolean>;
-  /** Deleting what is not there is fine. */
-  delete(key: string): Promise<void>;
+  /** Deleting what is not there is fine. Once `signal` is aborted the store is not asked again. */
+  delete(key: string, signal?: AbortSignal): Promise<void>;
   /** All objects, a page at a time in the store's own order, which stays the same; `after` is the last key of the page before. */
   list(page: { after: string | null; limit: number }): Promise<StoredBlob[]>;
   /** Deletes what uploads left behind that were cut off by a crash more than a day ago. */

@@ -160,8 +160,8 @@ export function createS3BlobStore(settings: S3Settings & { tempDir: string; stra
       }
     },
 
-    async delete(key) {
-      await client.send(new DeleteObjectCommand(objectOf(key))).catch(failing);
+    async delete(key, signal) {
+      await client.send(new DeleteObjectCommand(objectOf(key)), signal && { abortSignal: signal }).catch(failing);
     },
 
     async list({ after, limit }) {

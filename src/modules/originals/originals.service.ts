@@ -1,9 +1,10 @@
 import type { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { v7 as uuidv7 } from 'uuid';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
 import { originalKey } from '#src/domain/original-key.ts';
-import { appError } from '#src/errors.ts';
+import { type AppError, appError } from '#src/errors.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Db } from '#src/ports/database.ts';
 import { createOriginalsRepository, type OriginalKey } from './originals.repository.ts';
@@ -11,6 +12,10 @@ import { createOriginalsRepository, type OriginalKey } from './originals.reposit
 /** For the rest of a form behind its file, and for the transaction that makes a document of it. */
 const CLAIM_SECONDS = 3_600;
 const KEYS_AT_ONCE = 100;
+/** Far below the minute after which Postgres ends a transaction that waits for us, and gives away its lock. */
+const DELETE_TIMEOUT_MS = 15_000;
+/** Of who has given an original up: the sweep makes up for what takes longer. */
+const PATIENCE_MS = 2_000;
 
 export type OriginalsService = ReturnType<typeof createOriginalsService>;
 
@@ -23,8 +28,11 @@ export function createOriginalsService(deps: {
   db: Db;
   blobs: Pick<BlobStore, 'stage' | 'promote' | 'unstage' | 'delete'>;
   logger: Pick<Logger, 'warn'>;
+  /** Bounds the connections that wait for the store. */
+  inTurn: <Result>(task: () => Promise<Result>) => Promise<Result>;
+  deleteTimeoutMs?: number;
 }) {
-  const { db, blobs, logger } = deps;
+  const { db, blobs, logger, inTurn, deleteTimeoutMs = DELETE_TIMEOUT_MS } = deps;
   const originals = createOriginalsRepository(db);
 
   async function claim(of: OriginalKey): Promise<string> {
@@ -37,22 +45,34 @@ export function createOriginalsService(deps: {
     return id;
   }
 
-  /** Deletes the object unless something needs it. Deleting what is not there is fine. */
-  async function release({ orgId, blobKey }: OriginalKey): Promise<void> {
-    await db.transaction(async (trx) => {
-      const claims = createOriginalsRepository(trx);
-      await claims.lock(blobKey);
-      await claims.deleteExpired({ orgId, blobKey });
-      // Before the commit: who claims the same content meanwhile waits, and then stores it anew.
-      if (!(await claims.isNeeded({ orgId, blobKey }))) await blobs.delete(blobKey);
-    });
+  /** Gives up in time, whether or not the store listens. */
+  async function deleteObject(blobKey: string): Promise<void> {
+    const signal = AbortSignal.timeout(deleteTimeoutMs);
+    const silence = Promise.withResolvers<never>();
+    signal.addEventListener('abort', () => silence.reject(storeIsSilent()));
+    await Promise.race([blobs.delete(blobKey, signal), silence.promise]);
   }
 
-  /** What does not succeed now does when its claim has expired. */
+  /** Deletes the object unless something needs it. Deleting what is not there is fine. */
+  const release = ({ orgId, blobKey }: OriginalKey): Promise<void> =>
+    inTurn(() =>
+      db.transaction(async (trx) => {
+        const claims = createOriginalsRepository(trx);
+        await claims.lock(blobKey);
+        await claims.deleteExpired({ orgId, blobKey });
+        // Before the commit: who claims the same content meanwhile waits, and then stores it anew.
+        if (!(await claims.isNeeded({ orgId, blobKey }))) await deleteObject(blobKey);
+      }),
+    );
+
+  /** Waits a moment at most. What does not succeed by then does when its claim has expired. */
   async function attempt(blobKey: string, work: () => Promise<void>): Promise<void> {
-    await work().catch((error: unknown) => {
+    const done = work().catch((error: unknown) => {
       logger.warn({ err: error, blobKey }, 'an original that may not be needed could not be looked at');
     });
+    const patience = new AbortController();
+    await Promise.race([done, delay(PATIENCE_MS, undefined, { signal: patience.signal }).catch(() => undefined)]);
+    patience.abort();
   }
 
   return {
@@ -92,10 +112,10 @@ export function createOriginalsService(deps: {
 
     release,
 
-    /** After `letGo`. Never throws: what does not succeed now is done by the sweep. */
+    /** After `letGo`. Never throws or takes long: what does not succeed now is done by the sweep. */
     releaseNow: (of: OriginalKey): Promise<void> => attempt(of.blobKey, () => release(of)),
 
-    /** Gives up what was stored, whatever has become of its transaction. Never throws. */
+    /** Gives up what was stored, whatever has become of its transaction. Never throws or takes long. */
     async discard({ claimId, blobKey }: Pick<StoredUpload, 'claimId' | 'blobKey'>): Promise<void> {
       await attempt(blobKey, async () => {
         const claimed = await originals.expireClaim(claimId);
@@ -103,9 +123,17 @@ export function createOriginalsService(deps: {
       });
     },
 
-    /** What was let go, given up or forgotten, and is still to be looked at. */
+    /** What was let go, given up or forgotten. Throws the first failure, after those beside it had their turn. */
     async sweepExpired(): Promise<void> {
-      for (const of of await originals.listExpired(KEYS_AT_ONCE)) await release(of);
+      const failures: unknown[] = [];
+      for (const of of await originals.listExpired(KEYS_AT_ONCE)) {
+        await release(of).catch((error: unknown) => failures.push(error));
+      }
+      if (failures.length > 0) throw failures[0];
     },
   };
+}
+
+function storeIsSilent(): AppError {
+  return appError('service_unavailable', { detail: 'The store of the files does not answer.', retryAfterSeconds: 5 });
 }

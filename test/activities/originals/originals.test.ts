@@ -1,12 +1,15 @@
 import { Readable } from 'node:stream';
 import { expect } from 'chai';
+import { createGate } from '#src/adapters/gate.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { createOriginalsService } from '#src/modules/originals/originals.service.ts';
-import type { BlobStore } from '#src/ports/blob-store.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
+import { until } from '#test/support/until.ts';
+
+type Blobs = Parameters<typeof createOriginalsService>[0]['blobs'];
 
 describe('the originals that documents share', function () {
   this.timeout(60_000);
@@ -40,6 +43,21 @@ describe('the originals that documents share', function () {
       mediaType: 'text/plain',
       content: Readable.from([Buffer.from(content)]),
     });
+  /** The service over a store of which something is different. */
+  function originalsOver(blobs: Partial<Blobs>, deleteTimeoutMs?: number) {
+    const { db, logger } = own.container;
+    return createOriginalsService({
+      ...{ db, logger, inTurn: createGate(2), blobs: { ...own.container.blobs, ...blobs } },
+      ...(deleteTimeoutMs !== undefined && { deleteTimeoutMs }),
+    });
+  }
+  const isLockAwaited = async () => {
+    const { rows } = await own.container.db.raw(
+      `select from pg_locks l join pg_database d on d.oid = l.database and d.datname = current_database()
+       where l.locktype = 'advisory' and not l.granted`,
+    );
+    return rows.length > 0;
+  };
   /** What the workflow of a deletion does to originals. */
   async function remove(id: string): Promise<void> {
     await ada.delete(`/documents/${id}`, 204);
@@ -52,8 +70,8 @@ describe('the originals that documents share', function () {
     for (const { id } of await own.container.db('documents').where({ orgId: ada.orgId, deletedAt: null })) {
       await remove(id);
     }
+    await until('no claim is left', async () => (await claims()).length === 0);
     expect(await keysOfStore()).deep.equal([]);
-    expect(await claims()).deep.equal([]);
   });
 
   it('are one object for the same content, until the last of their documents is gone', async () => {
@@ -92,23 +110,23 @@ describe('the originals that documents share', function () {
   });
 
   it('are stored anew by an upload that comes while the last of this content is being deleted', async () => {
-    const { db, blobs, logger } = own.container;
+    const { blobs } = own.container;
     const deleting = Promise.withResolvers<void>();
     const goOn = Promise.withResolvers<void>();
-    const slow: Pick<BlobStore, 'stage' | 'promote' | 'unstage' | 'delete'> = {
-      ...blobs,
+    const slow = originalsOver({
       delete: async (key) => {
         deleting.resolve();
         await goOn.promise;
         await blobs.delete(key);
       },
-    };
+    });
     const id = await upload('raced');
     const of = { orgId: ada.orgId, blobKey: await keyOf(id) };
     await ada.delete(`/documents/${id}`, 204);
-    const released = createOriginalsService({ db, blobs: slow, logger }).release(of);
+    const released = slow.release(of);
     await deleting.promise;
     const again = upload('raced');
+    await until('the upload waits for the deletion', isLockAwaited);
     goOn.resolve();
     await released;
     expect((await ada.get(`/documents/${await again}/file`, 200)).body).equal('raced');
@@ -152,16 +170,87 @@ describe('the originals that documents share', function () {
   });
 
   it('are deleted by the sweep when the store was away as they were let go', async () => {
-    const { db, blobs, logger } = own.container;
     const file = await store('stuck');
-    const away: Pick<BlobStore, 'stage' | 'promote' | 'unstage' | 'delete'> = {
-      ...blobs,
-      delete: async () => {
-        throw new Error('away');
-      },
-    };
-    await createOriginalsService({ db, blobs: away, logger }).discard(file);
+    const away = originalsOver({ delete: () => Promise.reject(new Error('away')) });
+    await away.discard(file);
     expect(await keysOfStore()).deep.equal([file.blobKey]);
     await own.container.originals.sweepExpired();
+  });
+
+  it('are deleted by the sweep though the store will not delete another one', async () => {
+    const files = [await store('kept by the store'), await store('not kept')];
+    const [stuck] = files;
+    const { blobs } = own.container;
+    const stubborn = originalsOver({
+      delete: async (key) => {
+        if (key === stuck?.blobKey) throw new Error('locked');
+        await blobs.delete(key);
+      },
+    });
+    for (const { claimId } of files) {
+      await own.container.db('blobClaims').where({ id: claimId }).update({ expiresAt: new Date() });
+    }
+    const failure = await stubborn.sweepExpired().catch((error: unknown) => error);
+    expect(failure).property('message', 'locked');
+    expect(await keysOfStore()).deep.equal([stuck?.blobKey]);
+    await own.container.originals.sweepExpired();
+  });
+
+  it('stay locked no longer than we wait for a store that does not answer', async () => {
+    const id = await upload('silent');
+    const of = { orgId: ada.orgId, blobKey: await keyOf(id) };
+    await ada.delete(`/documents/${id}`, 204);
+    const asked = Promise.withResolvers<AbortSignal | undefined>();
+    const silent = originalsOver(
+      {
+        delete: (_, signal) => {
+          asked.resolve(signal);
+          return new Promise(() => undefined);
+        },
+      },
+      200,
+    );
+    expect(await appErrorCode(silent.release(of))).equal('service_unavailable');
+    expect((await asked.promise)?.aborted).equal(true);
+    const again = await upload('silent');
+    expect((await ada.get(`/documents/${again}/file`, 200)).body).equal('silent');
+    await own.container.deletion.forgetDocument({ orgId: ada.orgId, documentId: id });
+  });
+
+  it('leave connections for all else while a store does not answer', async () => {
+    const { db } = own.container;
+    const answer = Promise.withResolvers<void>();
+    let asked = 0;
+    const silent = originalsOver({
+      delete: async () => {
+        asked += 1;
+        await answer.promise;
+      },
+    });
+    const connections = db.client.pool.max;
+    const released = Array.from({ length: 2 * connections }, (_, n) =>
+      silent.release({ orgId: ada.orgId, blobKey: `${ada.orgId}/${n}` }),
+    );
+    await until('the store is asked', async () => asked > 1);
+    expect((await db.raw('select 1 as one')).rows).deep.equal([{ one: 1 }]);
+    answer.resolve();
+    await Promise.all(released);
+    expect(asked).equal(2 * connections);
+  });
+
+  it('do not keep who gives them up waiting for a store that does not answer', async () => {
+    const file = await store('given up');
+    const answer = Promise.withResolvers<void>();
+    const { blobs } = own.container;
+    const silent = originalsOver({
+      delete: async (key) => {
+        await answer.promise;
+        await blobs.delete(key);
+      },
+    });
+    await silent.discard(file);
+    expect(await keysOfStore()).deep.equal([file.blobKey]);
+    answer.resolve();
+    await until('the store has answered', async () => (await claims()).length === 0);
   });
 });
