@@ -66,6 +66,29 @@ describe('the S3 blob store', () => {
     expect(await appErrorCode(putBlob(open({ secretAccessKey }), 'org/one', 'x'))).equal('blob_store_refused');
   });
 
+  it('is there for others while clients do not read what they asked for', async () => {
+    const store = open();
+    await putBlob(store, 'org/large', Buffer.alloc(1024 ** 2));
+    const unread = await Promise.all(Array.from({ length: 60 }, () => store.read('org/large')));
+    await putBlob(store, 'org/one', 'x');
+    expect(await store.exists('org/one')).equal(true);
+    for (const content of unread) content.destroy();
+  });
+
+  it('is not asked again once nobody waits for what is to be deleted', async () => {
+    const proxy = await startTcpProxy({ port: Number(new URL(bucket.settings.endpoint).port) });
+    try {
+      const store = open({ endpoint: `http://127.0.0.1:${proxy.port}` });
+      await putBlob(store, 'org/one', 'kept');
+      proxy.swallow();
+      expect(await appErrorCode(store.delete('org/one', AbortSignal.timeout(200)))).equal('service_unavailable');
+      proxy.heal();
+      expect(await store.exists('org/one')).equal(true);
+    } finally {
+      await proxy.close();
+    }
+  });
+
   it('is unavailable while it cannot be reached, and goes on afterwards', async () => {
     const proxy = await startTcpProxy({ port: Number(new URL(bucket.settings.endpoint).port) });
     try {

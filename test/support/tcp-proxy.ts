@@ -7,6 +7,8 @@ export type TcpProxy = {
   /** From now on, until it is healed: open connections are reset, new ones at once. */
   cut(): void;
   heal(): void;
+  /** From now on, until it is healed: connections are taken and kept, and whatever comes is never passed on. */
+  swallow(): void;
   /** Open connections only. @returns how many there were */
   reset(): number;
   /** Whatever comes from the service arrives later by this. */
@@ -24,6 +26,7 @@ export type TcpProxy = {
 export async function startTcpProxy(upstream: { port: number }): Promise<TcpProxy> {
   const clients = new Set<Socket>();
   let isCut = false;
+  let isSwallowing = false;
   let delayMs = 0;
   let drop: { text: string; after: string | undefined; happened: () => void } | null = null;
 
@@ -40,6 +43,7 @@ export async function startTcpProxy(upstream: { port: number }): Promise<TcpProx
     let armed: typeof drop = null;
 
     client.on('data', (request) => {
+      if (isSwallowing) return;
       if (drop !== null && (drop.after === undefined || request.includes(drop.after))) armed = drop;
       if (armed !== null && armed === drop && request.includes(armed.text)) {
         unanswered = armed.happened;
@@ -48,6 +52,7 @@ export async function startTcpProxy(upstream: { port: number }): Promise<TcpProx
       service.write(request);
     });
     service.on('data', (answer) => {
+      if (isSwallowing) return;
       if (unanswered !== null) {
         client.resetAndDestroy();
         unanswered();
@@ -78,6 +83,10 @@ export async function startTcpProxy(upstream: { port: number }): Promise<TcpProx
     },
     heal: () => {
       isCut = false;
+      isSwallowing = false;
+    },
+    swallow: () => {
+      isSwallowing = true;
     },
     reset,
     delay: (ms) => {

@@ -151,7 +151,9 @@ async function syncDirectories(from: string, upTo: string): Promise<void> {
 
 function missing(key: string): (error: unknown) => never {
   return (error) => {
-    throw hasCode(error, 'ENOENT') ? appError('blob_missing', { detail: `There is no object ${key}.` }) : error;
+    throw hasCode(error, 'ENOENT')
+      ? appError('blob_missing', { cause: new Error(`there is no object ${key}`) })
+      : error;
   };
 }
 

@@ -14,18 +14,15 @@ import {
   paginateListObjectsV2,
   S3Client,
 } from '@aws-sdk/client-s3';
-import { Upload } from '@aws-sdk/lib-storage';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { attachment } from '#src/domain/content-disposition.ts';
 import { appError } from '#src/errors.ts';
 import type { BlobStore, StoredBlob } from '#src/ports/blob-store.ts';
 import { requireBlobKey } from './blob-key.ts';
 import { isMissing, toAppError } from './s3-errors.ts';
+import { createS3Upload } from './s3-upload.ts';
 import { createUploadMeter } from './upload-meter.ts';
 
-/** Two of them are on their way at a time, whatever the size of a file. Stores take no smaller ones. */
-const PART_BYTES = 5 * 1024 ** 2;
-const PARTS_AT_ONCE = 2;
 const CONNECT_TIMEOUT_MS = 3_000;
 /** Without a byte in either direction. A copy within the store may take its time. */
 const SILENCE_TIMEOUT_MS = 30_000;
@@ -59,15 +56,24 @@ export function createS3BlobStore(settings: S3Settings & { tempDir: string; stra
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     maxAttempts: ATTEMPTS,
-    requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS, socketTimeout: SILENCE_TIMEOUT_MS },
+    requestHandler: {
+      connectionTimeout: CONNECT_TIMEOUT_MS,
+      socketTimeout: SILENCE_TIMEOUT_MS,
+      // A download keeps one for as long as its client likes; what has to wait for one counts as not connected.
+      httpAgent: { maxSockets: Number.POSITIVE_INFINITY },
+      httpsAgent: { maxSockets: Number.POSITIVE_INFINITY },
+    },
   });
+  const upload = createS3Upload({ client, tempDir });
   const incoming = `${prefix}incoming/`;
   const objects = `${prefix}objects/`;
   const objectOf = (key: string) => ({ Bucket, Key: objects + requireBlobKey(key) });
   const stagedOf = (stagingKey: string) => ({ Bucket, Key: incoming + requireBlobKey(stagingKey) });
 
   const missing = (key: string) => (error: unknown) => {
-    throw isMissing(error) ? appError('blob_missing', { detail: `There is no object ${key}.` }) : toAppError(error);
+    throw isMissing(error)
+      ? appError('blob_missing', { cause: new Error(`there is no object ${key}`) })
+      : toAppError(error);
   };
   const failing = (error: unknown) => {
     throw toAppError(error);
@@ -123,13 +129,7 @@ export function createS3BlobStore(settings: S3Settings & { tempDir: string; stra
           throw error;
         }
       }
-      const upload = new Upload({
-        client,
-        params: { ...stagedOf(stagingKey), Body: Readable.from(measured(), { objectMode: false }) },
-        partSize: PART_BYTES,
-        queueSize: PARTS_AT_ONCE,
-      });
-      await upload.done().catch((error: unknown) => {
+      await upload(stagedOf(stagingKey), measured()).catch((error: unknown) => {
         throw broken ?? toAppError(error);
       });
       return { stagingKey, ...meter.result() };
