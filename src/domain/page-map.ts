@@ -16,3 +16,8 @@ export function pageNumberAt(pageStarts: readonly number[] | null, contentOffset
   }
   return Math.max(1, low);
 }
+
+/** Of a body without pages of its own, by the same estimate: the page of its last character. */
+export function estimatedPageCount(charCount: number): number {
+  return charCount === 0 ? 0 : pageNumberAt(null, charCount - 1);
+}

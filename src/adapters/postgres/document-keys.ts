@@ -1,16 +1,21 @@
 import type { Db } from '#src/ports/database.ts';
 
+/** Folders of an organization. */
+export type FoldersOf = { orgId: string; folderIds: readonly string[] };
+
 /**
  * Holds the documents that are linked in these folders until the end of the transaction, in the order of their ids, as
- * everybody does who holds more than one. Those whose deletion has begun are left out.
+ * everybody does who holds more than one. Those whose deletion has begun are left out, and all beyond `limit`.
  */
-export async function lockDocumentsIn(trx: Db, folderIds: readonly string[]): Promise<string[]> {
+export async function lockDocumentsIn(trx: Db, { orgId, folderIds }: FoldersOf, limit: number): Promise<string[]> {
   const { rows } = await trx.raw<{ rows: { id: string }[] }>(
     `select d.id from documents d
      where d.deleted_at is null
-       and d.id in (select l.document_id from folder_links l where l.folder_id = any (:folderIds::uuid[]))
-     order by d.id for no key update`,
-    { folderIds: [...folderIds] },
+       and d.id in (
+         select l.document_id from folder_links l where l.org_id = :orgId and l.folder_id = any (:folderIds::uuid[])
+       )
+     order by d.id limit :limit for no key update`,
+    { orgId, folderIds: [...folderIds], limit },
   );
   return rows.map(({ id }) => id);
 }

@@ -20,7 +20,7 @@ export function createDocumentRemoval({ db, deletion, jobs }: RemovalDeps) {
       const { orgId, userId, requestId } = actor;
       const jobId = await db.transaction(async (trx) => {
         const { acl } = await lockWritable(trx, actor, documentId);
-        await createDocumentsRepository(trx).markDeleted({ id: documentId, updatedBy: userId });
+        await createDocumentsRepository(trx).markDeleted([documentId], userId);
         // Those who could read the document may see that it goes.
         return deletion.enqueue(trx, { orgId, documentId }, { createdBy: userId, acl, requestId });
       });
@@ -30,8 +30,7 @@ export function createDocumentRemoval({ db, deletion, jobs }: RemovalDeps) {
     /** The same with one that nobody may read any more, unless that has begun. */
     async discard(of: DeleteDocumentInput, request: DeletionRequest): Promise<void> {
       const jobId = await db.transaction(async (trx) => {
-        const document = { id: of.documentId, updatedBy: request.createdBy };
-        if (!(await createDocumentsRepository(trx).markDeleted(document))) return null;
+        if ((await createDocumentsRepository(trx).markDeleted([of.documentId], request.createdBy)) === 0) return null;
         return deletion.enqueue(trx, of, request);
       });
       if (jobId !== null) await jobs.dispatch(jobId);

@@ -179,13 +179,12 @@ export function createDocumentsRepository(db: Db) {
         .update({ ragConfig: db.raw(`jsonb_set(rag_config, '{embedding,model}', to_jsonb(?::text))`, [model]) });
     },
 
-    /** No key opens it from then on. False when somebody was first. */
-    async markDeleted({ id, updatedBy }: Pick<DocumentRow, 'id' | 'updatedBy'>): Promise<boolean> {
-      const marked = await db('documents')
-        .where({ id })
+    /** No key opens them from then on. @returns how many there were; of the others somebody was first */
+    async markDeleted(ids: readonly string[], updatedBy: string): Promise<number> {
+      return db('documents')
+        .whereIn('id', [...ids])
         .whereNull('deletedAt')
         .update({ deletedAt: db.fn.now(), acl: [], pointsOutdatedAt: null, updatedBy });
-      return marked > 0;
     },
   };
 }

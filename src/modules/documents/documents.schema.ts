@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { jobPartId } from '#src/contracts/workflow-ids.ts';
-import { pageNumberAt } from '#src/domain/page-map.ts';
+import { estimatedPageCount } from '#src/domain/page-map.ts';
 import { isOneLine } from '#src/domain/plain-text.ts';
 import { maxTargetTokens } from '#src/domain/rag-config.ts';
 import { type IngestionSource, staleness } from '#src/domain/staleness.ts';
@@ -159,9 +159,4 @@ export function toDocumentListDto(
 function madeOf({ activeContentSha256, activeRagConfig }: DocumentView): IngestionSource | null {
   if (activeContentSha256 === null || activeRagConfig === null) return null;
   return { contentSha256: activeContentSha256, ragConfig: activeRagConfig };
-}
-
-/** By the same estimate as the page numbers of chunks: the page of the last character. */
-function estimatedPageCount(charCount: number): number {
-  return charCount === 0 ? 0 : pageNumberAt(null, charCount - 1);
 }

@@ -1,4 +1,4 @@
-import { lockDocumentsIn, renewDocumentKeys } from '#src/adapters/postgres/document-keys.ts';
+import { type FoldersOf, lockDocumentsIn, renewDocumentKeys } from '#src/adapters/postgres/document-keys.ts';
 import type { Db } from '#src/ports/database.ts';
 
 export type Content = { id: string; acl: string[]; isElsewhere: boolean };
@@ -6,8 +6,16 @@ export type Content = { id: string; acl: string[]; isElsewhere: boolean };
 /** Documents by the folders that they are in, whoever may read them. */
 export function createFolderContentsRepository(db: Db) {
   return {
-    /** Holds them until the end of the transaction, but for those whose deletion has begun. @returns their ids */
-    lock: (folderIds: readonly string[]) => lockDocumentsIn(db, folderIds),
+    async isEmpty({ orgId, folderIds }: FoldersOf): Promise<boolean> {
+      const link = db('folderLinks')
+        .where({ orgId })
+        .whereIn('folderId', [...folderIds]);
+      // Of a document whose deletion has begun it is not listed any more.
+      return (await link.whereNotNull('listedAt').first('documentId')) === undefined;
+    },
+
+    /** Holds so many of them until the end of the transaction, but none whose deletion has begun. @returns their ids */
+    lock: (of: FoldersOf, limit: number) => lockDocumentsIn(db, of, limit),
 
     /** Each with its keys, and whether it is in a folder beside these. */
     async list(documentIds: readonly string[], folderIds: readonly string[]): Promise<Content[]> {
@@ -22,15 +30,9 @@ export function createFolderContentsRepository(db: Db) {
       return rows;
     },
 
-    /** No key opens them from then on. */
-    async markDeleted(documentIds: readonly string[], updatedBy: string): Promise<void> {
-      await db('documents')
-        .whereIn('id', [...documentIds])
-        .update({ deletedAt: db.fn.now(), acl: [], pointsOutdatedAt: null, updatedBy });
-    },
-
-    async removeLinks(folderIds: readonly string[]): Promise<void> {
+    async removeLinks({ orgId, folderIds }: FoldersOf): Promise<void> {
       await db('folderLinks')
+        .where({ orgId })
         .whereIn('folderId', [...folderIds])
         .delete();
     },

@@ -1,7 +1,9 @@
+import type { FoldersOf } from '#src/adapters/postgres/document-keys.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { DeletionService } from '#src/modules/deletion/deletion.service.ts';
 import type { Db } from '#src/ports/database.ts';
+import { createDocumentsRepository } from './documents.repository.ts';
 import { createFolderContentsRepository } from './folder-contents.repository.ts';
 
 /** Well below what the database does in the time that one of its statements may take. */
@@ -14,8 +16,8 @@ export type FolderContentsService = ReturnType<typeof createFolderContentsServic
  * folders against new links. Throws `folder_too_large`.
  */
 export function createFolderContentsService({ deletion }: { deletion: Pick<DeletionService, 'enqueueAll'> }) {
-  async function hold(trx: Db, folderIds: readonly string[]): Promise<string[]> {
-    const documentIds = await createFolderContentsRepository(trx).lock(folderIds);
+  async function hold(trx: Db, of: FoldersOf): Promise<string[]> {
+    const documentIds = await createFolderContentsRepository(trx).lock(of, DOCUMENTS_AT_ONCE + 1);
     if (documentIds.length > DOCUMENTS_AT_ONCE) {
       const detail = `It holds more than ${DOCUMENTS_AT_ONCE} documents: begin with its subfolders.`;
       throw appError('folder_too_large', { detail });
@@ -24,13 +26,11 @@ export function createFolderContentsService({ deletion }: { deletion: Pick<Delet
   }
 
   return {
-    async isEmpty(trx: Db, folderId: string): Promise<boolean> {
-      return (await createFolderContentsRepository(trx).lock([folderId])).length === 0;
-    },
+    isEmpty: (trx: Db, of: FoldersOf): Promise<boolean> => createFolderContentsRepository(trx).isEmpty(of),
 
     /** Those read the documents, and their jobs, who read their folders now. The vector store is told by the sweeper. */
-    async share(trx: Db, folderIds: readonly string[]): Promise<void> {
-      const documentIds = await hold(trx, folderIds);
+    async share(trx: Db, of: FoldersOf): Promise<void> {
+      const documentIds = await hold(trx, of);
       await createFolderContentsRepository(trx).renewKeys(documentIds);
     },
 
@@ -41,16 +41,14 @@ export function createFolderContentsService({ deletion }: { deletion: Pick<Delet
     async discard(trx: Db, actor: RequestActor, folderIds: readonly string[]): Promise<void> {
       const { orgId, userId, requestId } = actor;
       const contents = createFolderContentsRepository(trx);
-      const held = await contents.list(await hold(trx, folderIds), folderIds);
-      const [staying = [], going = []] = [
-        held.filter((one) => one.isElsewhere),
-        held.filter((one) => !one.isElsewhere),
-      ];
-      await contents.markDeleted(idsOf(going), userId);
+      const held = await contents.list(await hold(trx, { orgId, folderIds }), folderIds);
+      const staying = held.filter((one) => one.isElsewhere);
+      const going = held.filter((one) => !one.isElsewhere);
+      await createDocumentsRepository(trx).markDeleted(idsOf(going), userId);
       // Those who could read a document may see that it goes.
       const deleted = going.map(({ id, acl }) => ({ orgId, documentId: id, acl }));
       await deletion.enqueueAll(trx, deleted, { createdBy: userId, requestId });
-      await contents.removeLinks(folderIds);
+      await contents.removeLinks({ orgId, folderIds });
       await contents.renewKeys(idsOf(staying));
     },
   };

@@ -59,7 +59,7 @@ export function createFolderChangesService(deps: {
     const { ids } = await trees.subtree(folder.id);
     await trees.lock(ids);
     await trees.adopt(ids, parent);
-    await contents.share(trx, ids);
+    await contents.share(trx, { orgId: folder.orgId, folderIds: ids });
   }
 
   return {
@@ -119,7 +119,7 @@ export function createFolderChangesService(deps: {
         requireUserFolder(await lockWritable(trx, actor, folderId));
         const { ids } = await trees.subtree(folderId);
         await trees.lock(ids);
-        if (!cascade && (ids.length > 1 || !(await contents.isEmpty(trx, folderId)))) {
+        if (!cascade && (ids.length > 1 || !(await contents.isEmpty(trx, { orgId: actor.orgId, folderIds: ids })))) {
           throw appError('folder_not_empty', { detail: 'Empty it first, or delete what is in it by cascade=true.' });
         }
         await contents.discard(trx, actor, ids);

@@ -54,7 +54,7 @@ export function createFoldersRepository(db: Db) {
         .join('documents', 'documents.id', 'folderLinks.documentId')
         .orderByRaw('lower(documents.name), documents.id')
         .select<DocumentName[]>('folderLinks.folderId', 'documents.id', 'documents.name');
-      return folderId === undefined ? query : query.where('folderLinks.folderId', folderId);
+      return folderId === undefined ? query : query.where({ 'folderLinks.orgId': actor.orgId, folderId });
     },
   };
 }

@@ -12,8 +12,9 @@ export function createJobSummaryRepository(db: Db) {
         .whereRaw(
           `not exists (
              select from documents d
+             join document_generations newest on newest.document_id = d.id and newest.generation = d.generation
              where d.id = jobs.document_id and d.generation > 1
-               and jobs.kind = 'ingest' and jobs.id <> 'ingest-' || d.id || '-' || d.generation
+               and jobs.kind = 'ingest' and jobs.id <> newest.job_id
            )`,
         )
         .groupBy('jobs.status', 'jobs.progressUnit')

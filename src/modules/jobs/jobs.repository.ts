@@ -34,7 +34,9 @@ export function readableJobs(db: Db, actor: Actor, { folderId, ...columns }: Job
   );
   const query = readableBy(db<Job>('jobs'), actor, 'jobs').where(Object.fromEntries(given));
   if (folderId !== undefined) {
-    const links = db('folderLinks').join('folders', 'folders.id', 'folderLinks.folderId').where({ folderId });
+    const links = db('folderLinks')
+      .join('folders', 'folders.id', 'folderLinks.folderId')
+      .where({ 'folderLinks.orgId': actor.orgId, folderId });
     query.whereIn('jobs.documentId', readableBy(links, actor, 'folders').select('folderLinks.documentId'));
   }
   return query;

@@ -23,8 +23,8 @@ const ENQUEUED_AT_ONCE = 1_000;
 /** A run that was closed from outside shows in its job within a minute: this, a turn of the sweeper, and reserve. */
 const CHECK_AFTER_SECONDS = 30;
 const CHECK_BATCH = 20;
-/** Other sweeps wait for this one. */
-const CHECK_TURN_MS = 1_000;
+/** Of a sweep, for others wait for it. */
+const TURN_MS = 1_000;
 
 export type { EndedJob, Job } from './jobs.model.ts';
 
@@ -142,16 +142,17 @@ export function createJobsService(deps: {
 
     /** A step of the sweeper: starts what no request could start, and all that were asked for in bulk. */
     async dispatchPending(): Promise<void> {
+      const endMs = performance.now() + TURN_MS;
       for (;;) {
         const pending = await jobs.claimUndispatched(DISPATCH_BATCH, DISPATCH_LEASE_SECONDS);
         const failed = await settle(pending, start, 'jobs could not be started');
-        if (pending.length < DISPATCH_BATCH || failed > 0) return;
+        if (pending.length < DISPATCH_BATCH || failed > 0 || performance.now() > endMs) return;
       }
     },
 
     /** A step of the sweeper: looks after open jobs whose run may have been closed behind our back. */
     async reconcileOpen(): Promise<void> {
-      const endMs = performance.now() + CHECK_TURN_MS;
+      const endMs = performance.now() + TURN_MS;
       for (;;) {
         const open = await jobs.claimUnchecked(CHECK_BATCH, CHECK_AFTER_SECONDS);
         const failed = await settle(open, reconcile, 'runs could not be looked at');

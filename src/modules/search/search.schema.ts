@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { pageNumberAt } from '#src/domain/page-map.ts';
+import { estimatedPageCount } from '#src/domain/page-map.ts';
 import { maxRanked } from '#src/domain/search-ranking.ts';
 import { idField, integerField } from '#src/http/fields.ts';
 import type { SearchHit } from './search.model.ts';
@@ -60,7 +60,7 @@ function toSearchItemDto(hit: SearchHit): z.infer<typeof searchItemSchema> {
     source_format: hit.sourceFormat ?? 'unknown',
     content_preview: hit.preview,
     char_count: hit.charCount,
-    page_count: hit.pageCount ?? (hit.charCount === 0 ? 0 : pageNumberAt(null, hit.charCount - 1)),
+    page_count: hit.pageCount ?? estimatedPageCount(hit.charCount),
     rank: hit.rank,
     created_by: hit.createdBy,
     created_at: hit.createdAt.toISOString(),

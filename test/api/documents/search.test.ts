@@ -69,7 +69,7 @@ describe('GET /documents/search', function () {
     const phrase = 'the heron builds a quiet nest in the reeds';
     const { body } = await ada.upload('/documents', { name: 'long.pdf', content: await pdfWith(phrase, 37, 100) }, 201);
     const { id, embedding_job_id } = body as { id: string; embedding_job_id: string };
-    await untilRun(ada, embedding_job_id, 'succeeded');
+    await untilRun(ada, embedding_job_id, 'succeeded', 90_000);
     for (const q of [phrase, `"${phrase}"`]) {
       const { items } = await search(ada, q);
       expect(items[0]?.id).equal(id);
