@@ -27,6 +27,7 @@ const ROWS: Record<string, { file: string; seeds: number[] }> = {
   F8: { file: 'f8-lost-answers.test.ts', seeds: [1] },
   F10: { file: 'f10-broken-chat-model.test.ts', seeds: [1] },
   F11: { file: 'f11-duplicates.test.ts', seeds: [1] },
+  F12: { file: 'f12-one-parent.test.ts', seeds: [1] },
   F13: { file: 'f13-refresh-tokens.test.ts', seeds: [1] },
   F15: { file: 'f15-random-schedules.test.ts', seeds: [1, 2, 3] },
   F18: { file: 'f18-slow-readers.faults-test.ts', seeds: [1] },

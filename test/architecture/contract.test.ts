@@ -6,7 +6,7 @@ import type { Route } from '#src/http/route.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 /** The sections of the contract that are complete: every answer of theirs has a test through HTTP. */
-const completePaths = /^\/(auth|entity|folders|documents|chat)(\/|$)/;
+const completePaths = /^\/(auth|entity|folders|documents|chat|agents|agent-drafts)(\/|$)/;
 
 /** What is tested once for all routes. */
 const general = new Set([429, 500, 503]);
@@ -29,6 +29,21 @@ const rules: Record<string, string> = {
   '§7 403 for an admin-only operation by a non-admin': 'decides each of the others by what it names, of a team',
   '§7, §8 429 for sign-ins, by IP and email':
     'count each address and each email by itself, and one address over all emails',
+  '§2.2 what is immutable after publish': '422: says of what was published that it is immutable',
+  '§2.5 Untitled Draft': '201: starts a personal draft whose root version has the defaults',
+  '§2.5, §3.3 the counter is neither reset nor given back':
+    '204: of the head, makes its parent the head, with its name',
+  '§3.3 force deletes the descendants of the parent': '201: by force replaces the descendants, and the number goes on',
+  '§3.3 descendants are reparented': '204: puts what comes after it under its parent',
+  '§3.3 a rename leaves the counter': '200: changes the title, and neither counter nor order',
+  '§3.4 the scope of a draft, and that of its agents': '200: leaves agents that were published before as they are',
+  '§3.5 hiding is per user': '204: takes it out of the list of the caller alone, as often as he says so',
+  '§4.4 unsent fields inherit': '201: inherits what is not sent and overwrites with what is sent empty',
+  '§4.4 a fork ignores the fields beside it': '201: forks a version of a readable draft into a draft of the caller',
+  '§7 409 of a version that is not ready': '409: lists what a version lacks',
+  '§7 422 both sources of a fork': '422: with two sources, without teams',
+  '§8 title length': '422: with a title that is blank, too long, more than one line, or missing',
+  '§8 limits of drafts, versions and agents': '409: at the limit of versions',
   '§2.11 folder trees': '200: holds folders in folders, with their documents',
   '§2.12 chunk with context': '200: shows a chunk where it stands',
   '§4.9 cascade': '204: with cascade all that is below',

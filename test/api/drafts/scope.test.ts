@@ -50,7 +50,7 @@ describe('PATCH /agent-drafts/{draft_id}/scope', () => {
     await ada.patch(addressOf(id), { visibility: 'personal' }, 403);
   });
 
-  it("404: for a draft that is not there, or a team that is not the caller's", async () => {
+  it('404: for a draft that is not there, or a team of others', async () => {
     const { id } = await newDraft(grace);
     const personal = { visibility: 'personal' };
     expect((await ada.patch(addressOf(id), personal, 404)).body).to.include({ code: 'draft_not_found' });

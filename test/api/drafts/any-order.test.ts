@@ -1,0 +1,126 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import type { AgentDto } from '#src/modules/agents/agents.schema.ts';
+import type { DraftDto } from '#src/modules/drafts/drafts.schema.ts';
+import type { Member } from '#test/support/client.ts';
+import { commitVersion, newDraft, publishDraft, readDraft } from '#test/support/drafts.ts';
+import { runSeed } from '#test/support/seeded.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
+
+/** What is done to a draft and a version, by their places among those that there are. */
+type Step = { kind: (typeof kinds)[number]; draft: number; version: number; name: string };
+
+const kinds = ['commit', 'commit', 'force', 'delete', 'delete', 'rename', 'fork', 'publish', 'deleteDraft'] as const;
+
+const anyStep: fc.Arbitrary<Step> = fc.record({
+  kind: fc.constantFrom(...kinds),
+  draft: fc.nat(3),
+  // The head more often than the others.
+  version: fc.oneof(fc.nat(7), fc.constant(-1)),
+  name: fc.constantFrom('', 'Clerk', 'Notary', ' '),
+});
+
+/** What is known of a draft from its steps alone. */
+type Expected = { id: string; next: number; versions: { id: string; title: string; name: string }[] };
+
+describe('a draft, whatever is done to it in whatever order', function () {
+  this.timeout(120_000);
+  let shared: Stack;
+  let ada: Member;
+  before(async () => {
+    shared = await stack();
+    ada = await shared.signUp();
+    await shared.container.db('organizations').where({ id: ada.orgId }).update({ tier: 'max' });
+  });
+
+  const of = ({ id, next_version_number, versions }: DraftDto): Expected => ({
+    id,
+    next: next_version_number,
+    versions: versions.map((version) => ({ id: version.id, title: version.title, name: version.agent_name })),
+  });
+
+  const startDraft = async (agent_name: string) =>
+    of(await newDraft(ada, { agent_name, agent_prompt: 'Be brief.', anchor_words: { tax: 5 } }));
+
+  async function take(step: Step, drafts: Expected[], agents: AgentDto[]): Promise<void> {
+    const draft = drafts[step.draft % drafts.length];
+    const place = step.version < 0 ? (draft?.versions.length ?? 0) - 1 : step.version % (draft?.versions.length ?? 1);
+    const version = draft?.versions[place];
+    if (draft === undefined || version === undefined) throw new Error('a draft without versions');
+    const path = `/agent-drafts/${draft.id}/versions`;
+    const isHead = place === draft.versions.length - 1;
+
+    switch (step.kind) {
+      case 'commit':
+      case 'force': {
+        const sent = { parent_version_id: version.id, agent_name: step.name, force: step.kind === 'force' };
+        if (!isHead && step.kind === 'commit') {
+          await ada.post(path, sent, 409);
+          return;
+        }
+        const { id, title } = await commitVersion(ada, draft.id, sent);
+        expect(title).equal(`v${draft.next}`);
+        draft.versions.splice(place + 1, Number.POSITIVE_INFINITY, { id, title, name: step.name });
+        draft.next += 1;
+        return;
+      }
+      case 'delete': {
+        const isLast = draft.versions.length === 1;
+        await ada.delete(`${path}/${version.id}`, isLast ? 409 : 204);
+        if (!isLast) draft.versions.splice(place, 1);
+        return;
+      }
+      case 'rename':
+        version.title = `Renamed ${draft.next}`;
+        await ada.patch(`${path}/${version.id}`, { title: version.title }, 200);
+        return;
+      case 'fork': {
+        const fork = of(await newDraft(ada, { source_version_id: version.id }));
+        expect(fork).deep.include({
+          next: 2,
+          versions: [{ id: fork.versions[0]?.id, title: 'v1', name: version.name }],
+        });
+        drafts.push(fork);
+        return;
+      }
+      case 'publish': {
+        const agent = await publishDraft(ada, { id: draft.id, head_version_id: version.id });
+        expect(agent).include({ agent_name: version.name, source_draft_id: draft.id });
+        agents.push(agent);
+        return;
+      }
+      case 'deleteDraft':
+        if (drafts.length === 1) return;
+        await ada.delete(`/agent-drafts/${draft.id}`, 204);
+        drafts.splice(drafts.indexOf(draft), 1);
+    }
+  }
+
+  async function expectAsExpected(draft: Expected): Promise<void> {
+    const found = await readDraft(ada, draft.id);
+    expect(of(found)).deep.equal(draft);
+    const ids = draft.versions.map(({ id }) => id);
+    expect(found.versions.map(({ parent_version_id }) => parent_version_id)).deep.equal([null, ...ids.slice(0, -1)]);
+    expect(found).include({
+      head_version_id: ids.at(-1),
+      name: draft.versions.at(-1)?.name.trim() || 'Untitled Draft',
+    });
+  }
+
+  it('is one line up to its head, gives no number twice, and loses nothing that should stay', async () => {
+    const agents: AgentDto[] = [];
+    const property = fc.asyncProperty(fc.array(anyStep, { minLength: 20, maxLength: 40 }), async (steps) => {
+      const drafts = [await startDraft('Clerk')];
+      for (const step of steps) {
+        const changed = drafts[step.draft % drafts.length];
+        await take(step, drafts, agents);
+        if (changed !== undefined && drafts.includes(changed)) await expectAsExpected(changed);
+      }
+      // Also those that no step was about since.
+      for (const draft of drafts) await expectAsExpected(draft);
+    });
+    await fc.assert(property, { numRuns: 10, seed: runSeed, endOnFailure: true });
+
+    for (const agent of agents) expect((await ada.get(`/agents/${agent.id}`, 200)).body).deep.equal(agent);
+  });
+});
