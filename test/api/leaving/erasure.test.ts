@@ -68,6 +68,7 @@ describe('what somebody leaves behind, once it is time', function () {
     const ownAgent = await publishAgent(grace);
     const emptiedAgent = await publishAgent(grace);
     const sharedAgent = await publishAgent(grace, { visibility: 'org_level' });
+    await grace.post(`/agents/${sharedAgent}/hide`, undefined, 204);
     const { chat_id: ownChat } = await ask(grace, { agent_id: ownAgent, message: 'How quick is a fox?' }, 201);
     const visibility = 'org_level';
     const about = { agent_id: emptiedAgent, message: 'How lazy is a dog?', visibility };
@@ -90,7 +91,7 @@ describe('what somebody leaves behind, once it is time', function () {
     const drafts: { visibility: string }[] = await db('drafts').where({ createdBy: grace.userId });
     expect(drafts.map((draft) => draft.visibility)).deep.equal(['org_level']);
     expect(await countOf('folders', { ownerId: grace.userId })).equal(0);
-    for (const table of ['refreshTokenFamilies', 'idempotencyKeys', 'teamMemberships']) {
+    for (const table of ['refreshTokenFamilies', 'idempotencyKeys', 'teamMemberships', 'hiddenAgents']) {
       expect(await countOf(table, { userId: grace.userId }), table).equal(0);
     }
     expect(await db('users').where({ id: grace.userId }).first()).include({
