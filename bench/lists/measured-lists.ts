@@ -120,6 +120,8 @@ function startApi(at: { port: number; databaseUrl: string; dataDir: string }): C
     DATABASE_URL: at.databaseUrl,
     LOG_LEVEL: 'warn',
     TEMPORAL_ADDRESS: nowhere,
+    // On a busy machine it takes longer than a token lives.
+    ACCESS_TOKEN_SECONDS: '86400',
     OPENAI_BASE_URL: `http://${nowhere}/v1`,
     JWT_PRIVATE_KEY: signingKey(),
     URL_SIGNING_KEY: createHash('sha256').update(at.dataDir).digest('hex'),
