@@ -65,7 +65,7 @@ async function run(container: Container, stop: AbortSignal, onPolling: () => voi
       { name: 'forget old answers', run: everyMinute(idempotency.forgetExpired) },
       { name: 'forget windows of rate limits', run: everyMinute(rateLimiter.forgetExpired) },
       { name: 'release originals', run: aside(everyMinute(originals.sweepExpired)) },
-      { name: 'delete stray uploads', run: daily(blobs.deleteStrays) },
+      { name: 'delete stray uploads', run: aside(daily(blobs.deleteStrays)) },
       { name: 'forget unused embeddings', run: dailyInParts(embeddings.sweepUnused) },
       { name: 'forget unused situations', run: dailyInParts(situations.sweepUnused) },
       { name: 'forget unused conversions', run: dailyInParts(ingestion.sweepUnusedConversions) },

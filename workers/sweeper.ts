@@ -2,7 +2,8 @@ import type { Logger } from 'pino';
 
 const INTERVAL_MS = 1_000;
 const MINUTE_MS = 60_000;
-const DAY_MS = 24 * 60 * MINUTE_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
 
 export type Sweep = { name: string; run: () => Promise<void> };
 
@@ -37,7 +38,7 @@ export function startSweeper(sweeps: readonly Sweep[], logger: Logger): () => Pr
   };
 }
 
-/** At the start of the process, and once a day from then on. */
+/** At the start of the process, and once a day from then on; an hour after it has failed. */
 export function daily(run: Sweep['run']): Sweep['run'] {
   return inParts(DAY_MS, () => run().then(() => null));
 }
@@ -49,7 +50,7 @@ export function everyMinute(run: Sweep['run']): Sweep['run'] {
 
 /**
  * Once a day, for work that takes long: a part each round so that other sweeps have their turn. `run` gets what it gave
- * for the part before, and gives null after the last.
+ * for the part before, and gives null after the last. An hour after a part has failed it begins anew.
  */
 export function dailyInParts<Place>(run: (after: Place | null) => Promise<Place | null>): Sweep['run'] {
   return inParts(DAY_MS, run);
@@ -65,7 +66,12 @@ function inParts<Place>(pauseMs: number, run: (after: Place | null) => Promise<P
     }
     const after: Place | null = place;
     place = null;
-    place = await run(after);
+    try {
+      place = await run(after);
+    } catch (error) {
+      next = Math.min(next, Date.now() + HOUR_MS);
+      throw error;
+    }
   };
 }
 

@@ -1,3 +1,4 @@
+import { mock } from 'node:test';
 import { expect } from 'chai';
 import { aside, daily, dailyInParts } from '#workers/sweeper.ts';
 
@@ -21,7 +22,8 @@ describe('a daily sweep', () => {
     expect(begun).deep.equal([null, 1, 2]);
   });
 
-  it('whose part fails rests until the next day, and begins anew then', async () => {
+  it('whose part fails rests for an hour, and begins anew then', async () => {
+    mock.timers.enable({ apis: ['Date'] });
     const begun: (number | null)[] = [];
     const sweep = dailyInParts<number>(async (after) => {
       begun.push(after);
@@ -30,6 +32,10 @@ describe('a daily sweep', () => {
     });
     for (let turn = 0; turn < 4; turn++) await sweep().catch(() => undefined);
     expect(begun).deep.equal([null, 1]);
+    mock.timers.tick(60 * 60_000);
+    await sweep();
+    expect(begun).deep.equal([null, 1, null]);
+    mock.timers.reset();
   });
 });
 
