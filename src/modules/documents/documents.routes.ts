@@ -18,7 +18,8 @@ import type { DocumentsService } from './documents.service.ts';
 
 const params = z.strictObject({ document_id: idParam('document_not_found') });
 const storageErrors = ['storage_quota_exceeded', 'blob_store_refused'] as const;
-const creationErrors = ['folder_not_found', 'forbidden', 'document_limit_reached', ...storageErrors] as const;
+/** Of whatever makes a document. */
+export const creationErrors = ['folder_not_found', 'forbidden', 'document_limit_reached', ...storageErrors] as const;
 
 /** Escaping may triple a text on the wire; what is longer than a book is better uploaded as a file. */
 const pasteLimitBytes = 8 * 1024 ** 2;

@@ -1,6 +1,7 @@
 import { created } from '#src/http/answers.ts';
 import { type Route, route } from '#src/http/route.ts';
 import type { DocumentWebImport } from './document-web-import.ts';
+import { creationErrors } from './documents.routes.ts';
 import { fullDocumentSchema, toFullDocumentDto } from './documents.schema.ts';
 import { importFromUrlBody } from './web-import.schema.ts';
 
@@ -19,9 +20,9 @@ export function webImportRoutes(webImport: DocumentWebImport): Route[] {
       idempotent: true,
       responses: { 201: { description: 'The document, its ingestion queued', schema: fullDocumentSchema } },
       errors: [
-        ...['folder_not_found', 'forbidden', 'document_limit_reached', 'storage_quota_exceeded'],
-        ...['url_not_allowed', 'url_unreachable', 'empty_document', 'payload_too_large'],
-      ] as const,
+        ...creationErrors,
+        ...(['url_not_allowed', 'url_unreachable', 'empty_document', 'payload_too_large'] as const),
+      ],
       handle: async ({ actor, body }) => {
         const { url, name, target_folder_id: targetFolderId } = body;
         return created(toFullDocumentDto(await webImport.importFromUrl(actor, { url, name, targetFolderId })));
