@@ -18,6 +18,7 @@ export async function up(knex: Knex): Promise<void> {
   `);
 }
 
+/** Only before the first upload: code of before deletes a shared original with the first of its documents. */
 export async function down(knex: Knex): Promise<void> {
   await knex.raw(`
     drop index documents_blob_key_idx;
