@@ -92,8 +92,8 @@ export type NumberedEvent = RoundEvent & { seq: number };
 
 export const isLast = ({ event }: RoundEvent): boolean => event !== 'token';
 
-/** The number before the first one of an attempt: no answer has so many events. */
-export const seqBefore = (attempt: number): number => attempt * 1_000_000;
+/** The number before the first one of an attempt: no answer has as many events as there are between two of them. */
+export const seqBefore = (attempt: number): number => attempt * 10_000_000;
 
 export type CompletedAnswer = {
   assistantReply: string;

@@ -72,7 +72,7 @@ export function createChatRepository(db: Db) {
       await db.raw(
         `delete from idempotency_keys k using rounds r, chats c
          where c.org_id = :orgId and c.id = :id and r.chat_id = c.id
-           and k.user_id = c.created_by and k.key = r.idempotency_key`,
+           and k.user_id = c.created_by and k.key = r.idempotency_key and k.route in ('POST /chat', 'POST /chat/stream')`,
         { orgId, id },
       );
       await db('jobs').where({ orgId, chatId: id }).delete();

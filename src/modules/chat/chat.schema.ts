@@ -176,7 +176,7 @@ export function toStreamEvent(round: number, event: NumberedEvent): StoredEvent 
 /** Null without one. Throws `malformed_request` for what is no id of ours. */
 export function toEventPosition(lastEventId: string | null): EventPosition | null {
   if (lastEventId === null) return null;
-  const [, round, seq] = /^([1-9]\d{0,8}):(\d{1,9})$/.exec(lastEventId) ?? [];
+  const [, round, seq] = /^([1-9]\d{0,8}):(\d{1,15})$/.exec(lastEventId) ?? [];
   if (round === undefined || seq === undefined) {
     throw appError('malformed_request', { detail: 'Last-Event-ID is not the id of an event of this chat.' });
   }

@@ -60,7 +60,7 @@ export function createChatService(deps: {
   const rounds = createRoundsRepository(db);
   const changes = createChatChanges({ db });
   const roundEvents = createRoundEventsRepository(db);
-  const recorder = createRoundRecorder({ events: roundEvents, logger });
+  const recorder = createRoundRecorder({ events: roundEvents, isOutage, logger });
   const follower = createRoundFollower({
     events: roundEvents,
     rounds,
@@ -159,7 +159,8 @@ export function createChatService(deps: {
   }
 
   function write(actor: RequestActor, open: OpenRound): AnswerRun {
-    const stream = { orgId: open.chat.orgId, streamId: open.leaseOwner, chatId: open.chat.id };
+    const { chat, round, leaseOwner: streamId } = open;
+    const stream = { orgId: chat.orgId, chatId: chat.id, round, streamId };
     const readers = watchReaders({ ...stream, round: open.round }, rounds, logger);
     const log = createRoundLog(open.attempt, (event) => recorder.record(stream, event));
     const answer = answerRound(actor, open, log, readers.signal).finally(readers.stop);

@@ -1,9 +1,9 @@
 import type { Db } from '#src/ports/database.ts';
-import type { NumberedEvent } from './chat.model.ts';
+import type { NumberedEvent, RoundKey } from './chat.model.ts';
 
 export type StreamCursor = { streamId: string; afterSeq: number };
 
-export type EventBatch = { orgId: string; streamId: string; chatId: string; events: readonly NumberedEvent[] };
+export type EventBatch = RoundKey & { orgId: string; streamId: string; events: readonly NumberedEvent[] };
 
 /** Longer than any client takes to come back. */
 const KEPT_SECONDS = 60;
@@ -11,17 +11,24 @@ const KEPT_SECONDS = 60;
 /** The events of answers, in batches. */
 export function createRoundEventsRepository(db: Db) {
   return {
-    /** `events` of one stream each, in order and without a gap. What was stored before a lost answer is completed. */
-    async insert(batches: readonly EventBatch[]) {
+    /**
+     * `events` of one stream each, in order and without a gap. What was stored before a lost answer is completed, and
+     * nothing is stored of a round that is gone, or is answered anew.
+     */
+    async insert(batches: readonly EventBatch[]): Promise<void> {
       await db.raw(
         `insert into round_events (org_id, stream_id, chat_id, first_seq, last_seq, events)
-         select * from unnest(?::uuid[], ?::uuid[], ?::uuid[], ?::integer[], ?::integer[], ?::text[])
+         select b.org_id, stream_id, chat_id, b.first_seq, b.last_seq, b.events
+         from unnest(?::uuid[], ?::uuid[], ?::integer[], ?::uuid[], ?::bigint[], ?::bigint[], ?::text[])
+           as b (org_id, chat_id, round, stream_id, first_seq, last_seq, events)
+         join rounds using (chat_id, round, stream_id)
          on conflict (stream_id, first_seq) do update set last_seq = excluded.last_seq, events = excluded.events
          where round_events.last_seq < excluded.last_seq`,
         [
           batches.map(({ orgId }) => orgId),
-          batches.map(({ streamId }) => streamId),
           batches.map(({ chatId }) => chatId),
+          batches.map(({ round }) => round),
+          batches.map(({ streamId }) => streamId),
           batches.map(({ events }) => events[0]?.seq ?? 0),
           batches.map(({ events }) => events.at(-1)?.seq ?? 0),
           batches.map(({ events }) => JSON.stringify(events)),
@@ -33,14 +40,18 @@ export function createRoundEventsRepository(db: Db) {
     async listAfter(cursors: readonly StreamCursor[]): Promise<Map<string, NumberedEvent[]>> {
       const { rows } = await db.raw<{ rows: { streamId: string; events: string }[] }>(
         `select e.stream_id, e.events
-         from unnest(?::uuid[], ?::integer[]) as c (stream_id, after_seq)
-         join round_events e on e.stream_id = c.stream_id and e.last_seq > c.after_seq
+         from unnest(?::uuid[], ?::bigint[]) as c (stream_id, after_seq)
+         cross join lateral (
+           select * from round_events where stream_id = c.stream_id and last_seq > c.after_seq
+         ) e
          order by e.stream_id, e.first_seq`,
         [cursors.map(({ streamId }) => streamId), cursors.map(({ afterSeq }) => afterSeq)],
       );
       const found = new Map<string, NumberedEvent[]>();
       for (const { streamId, events } of rows) {
-        found.set(streamId, [...(found.get(streamId) ?? []), ...(JSON.parse(events) as NumberedEvent[])]);
+        const ofStream = found.get(streamId) ?? [];
+        ofStream.push(...(JSON.parse(events) as NumberedEvent[]));
+        found.set(streamId, ofStream);
       }
       return found;
     },

@@ -7,8 +7,9 @@ import type { RoundsRepository } from './rounds.repository.ts';
 const lookEveryMs = 100;
 /** Whether a silent answer has ended is asked less often, and so is said who reads. */
 const looksToSilence = 10;
-/** After its end, for the last batch of its events to arrive. */
+/** After its end, for the last batch of its events to arrive; longer where it is known that there is one. */
 const looksAfterEnd = 5;
+const looksForLast = 50;
 
 export type FollowedStream = RoundKey & { streamId: string };
 
@@ -19,6 +20,8 @@ type Follower = {
   looks: number;
   silentLooks: number;
   looksSinceEnd: number | null;
+  /** The number of the last event, as the round says; null when it does not. */
+  lastSeq: number | null;
   wake: () => void;
 };
 
@@ -30,7 +33,7 @@ export type RoundFollower = ReturnType<typeof createRoundFollower>;
  */
 export function createRoundFollower(deps: {
   events: Pick<RoundEventsRepository, 'listAfter'>;
-  rounds: Pick<RoundsRepository, 'listOpenStreams' | 'recordFollowers'>;
+  rounds: Pick<RoundsRepository, 'listLively' | 'recordFollowers'>;
   /** Answers end with their readers: the process that writes one has to know of those who read it here. */
   areCounted: boolean;
   logger: Pick<Logger, 'warn'>;
@@ -68,9 +71,17 @@ export function createRoundFollower(deps: {
   async function lookForEnds(silent: readonly Follower[]): Promise<void> {
     const unended = silent.filter(({ looksSinceEnd }) => looksSinceEnd === null);
     if (unended.length === 0) return;
-    const open = await rounds.listOpenStreams(unended.map(({ stream }) => stream));
-    for (const follower of unended) if (!open.has(follower.stream.streamId)) follower.looksSinceEnd = 0;
+    const lively = await rounds.listLively(unended.map(({ stream }) => stream));
+    for (const follower of unended) {
+      const stream = lively.get(follower.stream.streamId);
+      if (stream?.isOpen) continue;
+      follower.looksSinceEnd = 0;
+      follower.lastSeq = stream?.lastSeq ?? null;
+    }
   }
+
+  const isWaitOver = ({ afterSeq, lastSeq, looksSinceEnd }: Follower): boolean =>
+    (looksSinceEnd ?? 0) > (lastSeq !== null && lastSeq > afterSeq ? looksForLast : looksAfterEnd);
 
   async function lookOn(): Promise<void> {
     isLooking = true;
@@ -89,7 +100,7 @@ export function createRoundFollower(deps: {
     async *follow(stream: FollowedStream, afterSeq: number, signal: AbortSignal): AsyncGenerator<NumberedEvent> {
       let news = Promise.withResolvers<void>();
       const follower: Follower = {
-        ...{ stream, afterSeq, inbox: [], looks: 0, silentLooks: 0, looksSinceEnd: null },
+        ...{ stream, afterSeq, inbox: [], looks: 0, silentLooks: 0, looksSinceEnd: null, lastSeq: null },
         wake: () => news.resolve(),
       };
       followers.add(follower);
@@ -103,7 +114,8 @@ export function createRoundFollower(deps: {
             yield event;
             if (isLast(event)) return;
           }
-          if ((follower.looksSinceEnd ?? 0) > looksAfterEnd) return;
+          // A slow reader finds more each time that he is done with what there was.
+          if (follower.inbox.length === 0 && isWaitOver(follower)) return;
         }
       } finally {
         followers.delete(follower);

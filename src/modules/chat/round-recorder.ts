@@ -1,32 +1,46 @@
 import type { Logger } from 'pino';
-import type { NumberedEvent } from './chat.model.ts';
-import type { RoundEventsRepository } from './round-events.repository.ts';
+import type { NumberedEvent, RoundKey } from './chat.model.ts';
+import type { EventBatch, RoundEventsRepository } from './round-events.repository.ts';
 
 const flushEveryMs = 100;
 
 /** The stream of one answer. */
-export type RecordedStream = { orgId: string; streamId: string; chatId: string };
+export type RecordedStream = RoundKey & { orgId: string; streamId: string };
 
 /**
  * Stores what readers of answers are sent, for those who come back: of all answers of this process together, ten times
- * a second. Nobody waits for it; while the database is away events wait here, and then the answers fail, too.
+ * a second. Nobody waits for it; while the database is away events wait here, and then the answers fail, too. One whose
+ * events it refuses loses them, and no other.
  */
 export function createRoundRecorder(deps: {
   events: Pick<RoundEventsRepository, 'insert'>;
+  isOutage: (error: unknown) => boolean;
   logger: Pick<Logger, 'warn'>;
 }) {
-  const { events: repository, logger } = deps;
+  const { events: repository, isOutage, logger } = deps;
   const waiting = new Map<string, { stream: RecordedStream; events: NumberedEvent[] }>();
   let flushing: Promise<void> | undefined;
 
   async function flush(): Promise<void> {
     const batches = Array.from(waiting.values(), ({ stream, events }) => ({ ...stream, events: [...events] }));
+    await store(batches).catch((error: unknown) => {
+      logger.warn({ err: error }, 'events of answers are stored later');
+    });
+  }
+
+  /** Throws while the database cannot be reached. */
+  async function store(batches: readonly EventBatch[]): Promise<void> {
     try {
       await repository.insert(batches);
-      for (const { streamId, events } of batches) forget(streamId, events.length);
     } catch (error) {
-      logger.warn({ err: error }, 'events of answers are stored later');
+      if (isOutage(error)) throw error;
+      if (batches.length > 1) {
+        for (const batch of batches) await store([batch]);
+        return;
+      }
+      logger.warn({ err: error, streamId: batches[0]?.streamId }, 'events of an answer are lost');
     }
+    for (const { streamId, events } of batches) forget(streamId, events.length);
   }
 
   function forget(streamId: string, count: number): void {

@@ -21,16 +21,20 @@ export function createRoundReplay(deps: {
   const { db, follower, storedAnswer } = deps;
   const rounds = createRoundsRepository(db);
 
+  const unfinished = (seq: number, code = 'interrupted'): NumberedEvent => {
+    return { seq, event: 'error', code, detail: 'The answer was not finished.' };
+  };
+
   /** How a round ended whose events do not say so, or that is answered anew by now. */
-  async function endOf(chat: Chat, followed: Round, seq: number): Promise<NumberedEvent> {
-    const { chatId, round } = followed;
+  async function endOf(chat: Chat, { chatId, round, streamId }: Round, seq: number): Promise<NumberedEvent> {
     const now = await rounds.find({ chatId, round });
-    const isSame = now?.streamId === followed.streamId;
-    if (now?.status === 'complete' && isSame) {
+    if (now === undefined || streamId === null || now.streamId !== streamId) return unfinished(seq);
+    if (now.status === 'complete') {
       return { seq: now.lastSeq ?? seq, event: 'done', answer: await storedAnswer(chat, now) };
     }
-    const code = (isSame ? now?.errorCode : null) ?? 'interrupted';
-    return { seq: (isSame ? now?.lastSeq : null) ?? seq, event: 'error', code, detail: 'The answer was not finished.' };
+    // The same for all who come back, and known to be the last by then.
+    const lastSeq = await rounds.settleLastSeq({ chatId, round }, streamId, seq);
+    return unfinished(lastSeq, now.errorCode ?? undefined);
   }
 
   async function* eventsAfter(
@@ -39,17 +43,20 @@ export function createRoundReplay(deps: {
     afterSeq: number,
     signal: AbortSignal,
   ): AsyncGenerator<NumberedEvent> {
-    const { chatId, streamId } = round;
-    let last = afterSeq;
-    const isOfThisAttempt = afterSeq === 0 || afterSeq > seqBefore(round.attempt);
-    if (streamId !== null && isOfThisAttempt) {
+    const { chatId, streamId, attempt } = round;
+    if (afterSeq > 0 && afterSeq < seqBefore(attempt)) {
+      yield unfinished(seqBefore(attempt));
+      return;
+    }
+    let last = Math.max(afterSeq, seqBefore(attempt));
+    if (streamId !== null) {
       for await (const event of follower.follow({ chatId, round: round.round, streamId }, afterSeq, signal)) {
         yield event;
         last = event.seq;
         if (isLast(event)) return;
       }
     }
-    if (!signal.aborted) yield endOf(chat, isOfThisAttempt ? round : { ...round, streamId: null }, last + 1);
+    if (!signal.aborted) yield endOf(chat, round, last + 1);
   }
 
   /**
@@ -66,7 +73,9 @@ export function createRoundReplay(deps: {
       throw appError('malformed_request', { detail: 'Last-Event-ID names no message of this chat.' });
     }
     const afterSeq = position?.seq ?? 0;
-    if (round.status !== 'open' && round.lastSeq !== null && afterSeq === round.lastSeq) return null;
+    const isOver = round.status !== 'open' && round.lastSeq !== null && afterSeq >= round.lastSeq;
+    const isOfBefore = afterSeq > 0 && afterSeq === seqBefore(round.attempt);
+    if (isOver || isOfBefore) return null;
     return { round: round.round, events: (until) => eventsAfter(chat, round, afterSeq, until) };
   };
 }

@@ -10,6 +10,8 @@ type ScoredRound = Pick<
 
 type Lease = { owner: string; seconds: number };
 
+export type LivelyStream = { isOpen: boolean; lastSeq: number | null };
+
 /**
  * Rounds of chats. An open round is held by a lease: only its owner may complete it, and once the lease is over
  * anybody may end it as interrupted.
@@ -114,16 +116,33 @@ export function createRoundsRepository(db: Db) {
         .update(failed(errorCode));
     },
 
-    /** The streams of those rounds that are still being answered as they were. */
-    async listOpenStreams(of: readonly (RoundKey & { streamId: string })[]): Promise<Set<string>> {
-      const { rows } = await db.raw<{ rows: { streamId: string }[] }>(
-        `select r.stream_id
+    /**
+     * Those of the streams that may have more to say: their round is being answered, or has just been. `lastSeq` is the
+     * number of their last event, where that is known.
+     */
+    async listLively(of: readonly (RoundKey & { streamId: string })[]): Promise<Map<string, LivelyStream>> {
+      const { rows } = await db.raw<{ rows: (LivelyStream & { streamId: string })[] }>(
+        `select r.stream_id, r.status = 'open' as is_open, r.last_seq
          from unnest(?::uuid[], ?::integer[], ?::uuid[]) as s (chat_id, round, stream_id)
          join rounds r using (chat_id, round, stream_id)
-         where r.status = 'open'`,
+         where r.status = 'open' or r.finished_at > now() - interval '10 seconds'`,
         [of.map(({ chatId }) => chatId), of.map(({ round }) => round), of.map(({ streamId }) => streamId)],
       );
-      return new Set(rows.map(({ streamId }) => streamId));
+      return new Map(rows.map(({ streamId, ...stream }) => [streamId, stream]));
+    },
+
+    /** Of a round whose process died before it could say so. @returns what is stored by now */
+    async settleLastSeq(key: RoundKey, streamId: string, lastSeq: number): Promise<number> {
+      await rounds()
+        .where({ ...key, streamId, lastSeq: null, status: 'error' })
+        .update({ lastSeq });
+      return (
+        (
+          await rounds()
+            .where({ ...key, streamId })
+            .first('lastSeq')
+        )?.lastSeq ?? lastSeq
+      );
     },
 
     /** Somebody reads on in these answers now. */

@@ -4,6 +4,7 @@ import type { Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
 import { collect } from '#test/support/collect.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+import { until } from '#test/support/until.ts';
 
 describe('DELETE /chat/{chat_id}', function () {
   this.timeout(60_000);
@@ -35,6 +36,16 @@ describe('DELETE /chat/{chat_id}', function () {
     expect(await db('idempotency_keys').where({ key })).deep.equal([]);
   });
 
+  it('204, and a key that was also used elsewhere is still known there', async () => {
+    const headers = { 'idempotency-key': crypto.randomUUID() };
+    const note = { name: 'Note', content: 'Kept.', source_format: 'text' };
+    const { body } = await ada.post('/documents/paste', note, 201, headers);
+    const { chat_id } = await newChat({}, headers);
+    await ada.delete(`/chat/${chat_id}`, 204);
+    const again = await ada.post('/documents/paste', note, 201, headers);
+    expect(again.body).include({ id: (body as { id: string }).id });
+  });
+
   it('204 while an answer is written: its stream ends in an error, and no round comes back', async () => {
     const { chat_id } = await newChat();
     const finish = Promise.withResolvers<void>();
@@ -44,7 +55,13 @@ describe('DELETE /chat/{chat_id}', function () {
     await ada.delete(`/chat/${chat_id}`, 204);
     finish.resolve();
     expect((await collect(events)).at(-1)).property('event', 'error');
-    expect(await stack.container.db('rounds').where({ chatId: chat_id })).deep.equal([]);
+    const { db } = stack.container;
+    expect(await db('rounds').where({ chatId: chat_id })).deep.equal([]);
+    // Events of a process are stored together: with those of another answer goes what was left of this one.
+    stack.model.behave(() => ({ kind: 'answer', text: 'Month by month.' }));
+    const { chat_id: other } = await newChat();
+    await until('the other answer is stored', () => db('round_events').where({ chatId: other }).first());
+    expect(await db('round_events').where({ chatId: chat_id })).deep.equal([]);
   });
 
   it('401 without a token', async () => {

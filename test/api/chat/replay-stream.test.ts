@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { expect } from 'chai';
 import { ask, openChatStream, publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
@@ -125,6 +126,7 @@ describe('GET /chat/{chat_id}/stream', function () {
     const late = await collect(readEvents(await replay(chatId, first?.id)));
     expect(kinds(late)).deep.equal(['error']);
     expect(late[0]?.data).property('code', 'interrupted');
+    expect((await replay(chatId, late[0]?.id)).status).equal(204);
     expect(await collect(readEvents(await replay(chatId)))).deep.equal(again);
   });
 
@@ -147,8 +149,52 @@ describe('GET /chat/{chat_id}/stream', function () {
     expect(kinds(events)).deep.equal(['token', 'error']);
     expect(events.at(-1)).deep.include({ id: '2:2' });
     expect(events.at(-1)?.data).property('code', 'interrupted');
+    expect((await replay(chatId, '2:2')).status).equal(204);
+    expect((await replay(chatId, '2:7')).status, 'for who had got more than was stored').equal(204);
     finish.resolve();
     await collect(sent);
+  });
+
+  it('200 with all events, however slowly they are taken', async () => {
+    const chatId = await newChat();
+    const { container } = stack;
+    const actor = await container.auth.findActor(ada.userId);
+    if (actor === null) throw new Error('nobody');
+    const text = Array.from({ length: 8 }, (_, index) => `word${index} `);
+    stack.model.behave(() => ({ kind: 'answer', text }));
+    const all = await collect(await openChatStream(ada, { chat_id: chatId, message: 'And then?' }));
+    const { db } = container;
+    const last = Number(all.at(-1)?.id?.split(':')[1]);
+    await until('all is stored', () => db('round_events').where({ chatId, lastSeq: last }).first());
+
+    const replayed = await replica.container.chat.replay(actor, chatId, null);
+    const seqs: number[] = [];
+    let isOld = false;
+    for await (const { seq } of replayed?.events(new AbortController().signal) ?? []) {
+      seqs.push(seq);
+      if (isOld) continue;
+      // Longer ago than anybody waits for its last event.
+      await db('rounds')
+        .where({ chatId })
+        .update({ finishedAt: new Date(0) });
+      await setTimeout(2_000);
+      isOld = true;
+    }
+    expect(seqs).deep.equal(Array.from({ length: last }, (_, index) => index + 1));
+  });
+
+  it('200 for a message that was sent again thousands of times, which stands in nobody’s way', async () => {
+    const [chatId, other] = [await newChat(), await newChat()];
+    stack.model.behave(() => ({ kind: 'break_off', text: 'A loan is' }));
+    await collect(await openChatStream(ada, { chat_id: chatId, message: 'And then?' }));
+    await stack.container.db('rounds').where({ chatId, round: 2 }).update({ attempt: 5_000 });
+    stack.model.behave(() => ({ kind: 'answer', text: 'Another answer.' }));
+    const [again, beside] = await Promise.all([
+      openChatStream(ada, { chat_id: chatId, message: 'And then?' }).then(collect),
+      openChatStream(ada, { chat_id: other, message: 'And then?' }).then(collect),
+    ]);
+    expect(await collect(readEvents(await replay(chatId, again[0]?.id)))).deep.equal(again.slice(1));
+    expect(await collect(readEvents(await replay(other)))).deep.equal(beside);
   });
 
   for (const id of ['x', '1', '1:2:3', '0:1', '99:1', '-1:1']) {
