@@ -123,14 +123,22 @@ export function createAnswerWriter(deps: {
     const startedAt = performance.now();
     const { prompt, filter, level, degradations } = await prepare(actor, open, signal);
     const { messages, maxTokens } = prompt;
-    const citing = cite(actor, prompt.passages);
+    const citing = cite(actor, prompt.passages, signal);
     // The model does not wait while a citation is checked.
     const pieces = createReplayBuffer<string>();
-    // What leaves out markers comes first: no address may close up behind the eyes that look for it.
-    const [reply, text] = await Promise.all([
-      chatModel.stream({ model, messages, temperature, maxTokens, signal }, pieces.push).finally(pieces.close),
-      passOn(filter.rewrite(citing.rewrite(pieces.read())), log.token),
-    ]);
+    const failed = new AbortController();
+    const asked = { model, messages, temperature, maxTokens, signal: AbortSignal.any([signal, failed.signal]) };
+    const writing = [
+      chatModel.stream(asked, pieces.push).finally(pieces.close),
+      // What leaves out markers comes first: no address may close up behind the eyes that look for it.
+      passOn(filter.rewrite(citing.rewrite(pieces.read())), log.token, signal),
+    ] as const;
+    const [reply, text] = await Promise.all(writing).catch(async (error: unknown) => {
+      // What the model wrote before it failed still goes out; behind the end nothing does.
+      failed.abort(error);
+      await Promise.allSettled(writing);
+      throw error;
+    });
     if (filter.removedCount() > 0) {
       logger.warn({ chatId: chat.id, round, addresses: filter.removedCount() }, 'a reply lost addresses');
     }
@@ -158,10 +166,15 @@ export function createAnswerWriter(deps: {
   };
 }
 
-/** Gives each piece on as it comes; resolves with the whole. */
-async function passOn(pieces: AsyncIterable<string>, onToken: (text: string) => void): Promise<string> {
+/** Gives each piece on as it comes, until it is stopped; resolves with the whole. */
+async function passOn(
+  pieces: AsyncIterable<string>,
+  onToken: (text: string) => void,
+  stopped: AbortSignal,
+): Promise<string> {
   let whole = '';
   for await (const piece of pieces) {
+    stopped.throwIfAborted();
     whole += piece;
     onToken(piece);
   }

@@ -46,7 +46,7 @@ export function createCiter(deps: {
   const contentWords = (text: string) => contentStems(analyze(text));
 
   /** Compares statements of one reply with those of its chunks that one model has embedded. */
-  function createComparison(actor: Actor, model: string, chunks: readonly RetrievedChunk[]) {
+  function createComparison(actor: Actor, model: string, chunks: readonly RetrievedChunk[], stopped: AbortSignal) {
     const statementVectors = new Map<string, Float32Array>();
     let chunkVectors: ReadonlyMap<string, Float32Array> | undefined;
     let isDown = false;
@@ -59,8 +59,9 @@ export function createCiter(deps: {
         if (isDown || embedded.length === 0) return;
         try {
           const chunkIds = chunks.map((chunk) => chunk.chunkId);
+          const signal = AbortSignal.any([stopped, AbortSignal.timeout(embeddingTimeoutMs)]);
           const [vectorsOfStatements, vectorsOfChunks] = await Promise.all([
-            embedders.of(model).embed(embedded, { signal: AbortSignal.timeout(embeddingTimeoutMs) }),
+            embedders.of(model).embed(embedded, { signal }),
             chunkVectors ?? vectors.fetch({ orgId: actor.orgId, model, chunkIds }),
           ]);
           chunkVectors = vectorsOfChunks;
@@ -69,6 +70,7 @@ export function createCiter(deps: {
             if (vector) statementVectors.set(statement, vector);
           });
         } catch (error) {
+          stopped.throwIfAborted();
           isDown = true;
           logger.warn({ err: error, model }, 'citations are checked by words alone');
         }
@@ -84,10 +86,10 @@ export function createCiter(deps: {
   }
 
   /** A chunk's vector says something about statements of its own model only. */
-  function createComparisons(actor: Actor, chunks: readonly RetrievedChunk[]) {
+  function createComparisons(actor: Actor, chunks: readonly RetrievedChunk[], stopped: AbortSignal) {
     const byModel = Map.groupBy(chunks, ({ embeddingModel }) => embeddingModel);
     const comparisons = new Map(
-      Array.from(byModel, ([model, ofModel]) => [model, createComparison(actor, model, ofModel)]),
+      Array.from(byModel, ([model, ofModel]) => [model, createComparison(actor, model, ofModel, stopped)]),
     );
     return {
       async embed(statements: readonly string[], compared: readonly RetrievedChunk[]): Promise<void> {
@@ -99,8 +101,8 @@ export function createCiter(deps: {
     };
   }
 
-  function follow(actor: Actor, chunks: readonly RetrievedChunk[]): Citing {
-    const comparisons = createComparisons(actor, chunks);
+  function follow(actor: Actor, chunks: readonly RetrievedChunk[], stopped: AbortSignal): Citing {
+    const comparisons = createComparisons(actor, chunks, stopped);
     const readability = new Map<RetrievedChunk, boolean>();
 
     /**
@@ -111,6 +113,7 @@ export function createCiter(deps: {
     async function isReadable(chunk: RetrievedChunk): Promise<boolean> {
       const known = readability.get(chunk);
       if (known !== undefined) return known;
+      stopped.throwIfAborted();
       const readable = (await retrieval.stillReadable(actor, [chunk.chunkId])).has(chunk.chunkId);
       readability.set(chunk, readable);
       return readable;
@@ -132,6 +135,7 @@ export function createCiter(deps: {
       if (chunks.length === 0) return [];
       const statements = statementsOf(reply);
       const chunkIds = chunks.map((chunk) => chunk.chunkId);
+      stopped.throwIfAborted();
       const [readable] = await Promise.all([
         retrieval.stillReadable(actor, chunkIds),
         comparisons.embed(statements, chunks),
@@ -159,7 +163,10 @@ export function createCiter(deps: {
     };
   }
 
-  /** @param chunks passage n of the prompt is `chunks[n - 1]`; null when the chat does not use documents */
-  return (actor: Actor, chunks: readonly RetrievedChunk[] | null): Citing =>
-    chunks === null ? uncited : follow(actor, chunks);
+  /**
+   * @param chunks passage n of the prompt is `chunks[n - 1]`; null when the chat does not use documents
+   * @param stopped from then on nothing is read with the rights of the actor, who may be gone
+   */
+  return (actor: Actor, chunks: readonly RetrievedChunk[] | null, stopped: AbortSignal): Citing =>
+    chunks === null ? uncited : follow(actor, chunks, stopped);
 }

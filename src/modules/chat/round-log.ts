@@ -1,14 +1,20 @@
-import { type NumberedEvent, type RoundEvent, seqBefore } from './chat.model.ts';
+import { isLast, type NumberedEvent, type RoundEvent, seqBefore } from './chat.model.ts';
 import { createReplayBuffer } from './replay-buffer.ts';
 
 export type RoundLog = ReturnType<typeof createRoundLog>;
 
-/** Numbers the events of one attempt to answer, for those who listen and for those who come back. */
+/**
+ * Numbers the events of one attempt to answer, for those who listen and for those who come back. Behind the one that
+ * ends it there is none: what comes later is left out.
+ */
 export function createRoundLog(attempt: number, record: (event: NumberedEvent) => void) {
   const events = createReplayBuffer<NumberedEvent>();
   let seq = seqBefore(attempt);
+  let isOver = false;
 
   function add(event: RoundEvent): void {
+    if (isOver) return;
+    isOver = isLast(event);
     seq += 1;
     const numbered = { ...event, seq };
     events.push(numbered);
