@@ -68,6 +68,7 @@ export function createChatService(deps: {
     logger,
   });
   const shutdown = new AbortController();
+  let isDraining = false;
   const running = new Set<Promise<void>>();
 
   /** What a reader is told; of an error that is not ours nothing but that there was one. */
@@ -197,22 +198,28 @@ export function createChatService(deps: {
     }
   }
 
+  async function begin(actor: RequestActor, message: Message): Promise<RoundRun> {
+    await refuseUnreadable(actor, message);
+    const opened = await openRound(actor, message);
+    const { chat } = opened;
+    const isNewChat = message.chatId === null;
+    if (opened.outcome === 'answered') {
+      return { chatId: chat.id, round: opened.round.round, isNewChat, ...giveAgain(chat, opened.round) };
+    }
+    const run = write(actor, { ...opened, question: message.text });
+    return { chatId: chat.id, round: opened.round, isNewChat, ...run };
+  }
+
   return {
     /**
      * Stores the message and starts to answer it. Throws what the message is refused for; a fault after that ends the
      * run. Sending the message of a failed round again answers that round.
      */
     async send(actor: RequestActor, message: Message): Promise<RoundRun> {
-      if (shutdown.signal.aborted) throw shutdown.signal.reason;
-      await refuseUnreadable(actor, message);
-      const opened = await openRound(actor, message);
-      const { chat } = opened;
-      const isNewChat = message.chatId === null;
-      if (opened.outcome === 'answered') {
-        return { chatId: chat.id, round: opened.round.round, isNewChat, ...giveAgain(chat, opened.round) };
-      }
-      const run = write(actor, { ...opened, question: message.text });
-      return { chatId: chat.id, round: opened.round, isNewChat, ...run };
+      if (isDraining) throw restarting();
+      const begun = begin(actor, message);
+      untilDone(begun);
+      return begun;
     },
 
     /** The events of an answer again: see `createRoundReplay`. */
@@ -247,12 +254,17 @@ export function createChatService(deps: {
       if (closed > 0) logger.warn({ rounds: closed }, 'rounds of a process that is gone were ended');
     },
 
-    /** Lets running answers finish for a while, then interrupts them; resolves when none is left. */
+    /** Takes no message any more; lets running answers finish for a while, then interrupts them, until none is left. */
     async drain(graceMs: number): Promise<void> {
-      const grace = setTimeout(() => shutdown.abort(appError('interrupted', { detail: 'server restarting' })), graceMs);
+      isDraining = true;
+      const grace = setTimeout(() => shutdown.abort(restarting()), graceMs);
       while (running.size > 0) await Promise.all(running);
       await recorder.close();
       clearTimeout(grace);
     },
   };
+}
+
+function restarting(): AppError {
+  return appError('interrupted', { detail: 'server restarting' });
 }

@@ -90,6 +90,30 @@ describe('rounds that are interrupted', function () {
       finish.resolve();
       await stack.close();
     });
+
+    it('take no message from its beginning on, and lose none that was taken before', async () => {
+      const stack = await startStack({ OPENAI_BASE_URL: model.baseUrl }, { workers: false });
+      const ada = await stack.signUp('Ada');
+      const agentId = await publishAgent(ada);
+      const finish = Promise.withResolvers<void>();
+      model.behave(() => ({ kind: 'answer', text: 'Month by month.', until: finish.promise }));
+      const events = await openChatStream(ada, { agent_id: agentId, message: 'How is a loan repaid?' });
+      await events.next();
+
+      const drained = stack.container.chat.drain(60_000);
+      const refuse = async () => {
+        const refused = await ada.post('/chat', { agent_id: agentId, message: 'Is it too late?' }, 503);
+        expect(refused.body).include({ code: 'interrupted', detail: 'server restarting' });
+        expect(Number(refused.headers.get('retry-after'))).above(0);
+      };
+      await refuse();
+      finish.resolve();
+      expect(await lastEvent(events)).include({ event: 'done' });
+      await drained;
+      await refuse();
+      expect(await stack.container.db('rounds').where({ orgId: ada.orgId })).length(1);
+      await stack.close();
+    });
   });
 
   it('are none when the database fails after the answer is stored', async () => {
