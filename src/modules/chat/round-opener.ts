@@ -44,6 +44,7 @@ export function createRoundOpener(deps: {
 }) {
   const { db, teams, models, tokenCounter } = deps;
 
+  /** Asks a provider and counts at length: not for a transaction, whose locks and connection others wait for. */
   async function refuseTooLong(agent: ChatAgent, question: string): Promise<void> {
     const { agentPrompt: persona, chatModel, maxTokens } = agent;
     const window = await models.contextWindow(chatModel);
@@ -58,6 +59,7 @@ export function createRoundOpener(deps: {
       visibility: message.visibility ?? 'personal',
       teamIds: message.teamIds,
     });
+    await refuseTooLong(agent, message.text);
     return db.transaction(async (trx) => {
       const chats = createChatRepository(trx);
       const idOfKey = chatIdOf(actor, message);
@@ -85,19 +87,16 @@ export function createRoundOpener(deps: {
   }
 
   async function continueChat(actor: Actor, chatId: string, message: Message): Promise<OpenedRound> {
+    const { agentId } = requireWritable(actor, await createChatRepository(db).findReadable(actor, chatId));
+    if (message.agentId !== null && message.agentId !== agentId) {
+      throw fieldError('agent_id', 'is not the agent of this chat');
+    }
+    const agent = await createChatRepository(db).findAgent(actor.orgId, agentId);
+    if (agent === undefined || agent.deletedAt !== null) throw appError('agent_deleted');
+    if (!can(actor, 'agent:read', agent)) throw appError('agent_not_found');
+    await refuseTooLong(agent, message.text);
     return db.transaction(async (trx) => {
-      const chats = createChatRepository(trx);
-      const chat = await chats.lock(actor.orgId, chatId);
-      if (chat === undefined || !can(actor, 'chat:read', chat)) throw appError('chat_not_found');
-      if (!can(actor, 'chat:write', chat)) {
-        throw appError('forbidden', { detail: 'Only the one who started a chat can write to it.' });
-      }
-      if (message.agentId !== null && message.agentId !== chat.agentId) {
-        throw fieldError('agent_id', 'is not the agent of this chat');
-      }
-      const agent = await chats.findAgent(actor.orgId, chat.agentId);
-      if (agent === undefined || agent.deletedAt !== null) throw appError('agent_deleted');
-      if (!can(actor, 'agent:read', agent)) throw appError('agent_not_found');
+      const chat = requireWritable(actor, await createChatRepository(trx).lock(actor.orgId, chatId));
       return nextRound(trx, chat, agent, message);
     });
   }
@@ -133,7 +132,6 @@ export function createRoundOpener(deps: {
     message: Message,
     attempt = 0,
   ): Promise<OpenedRound> {
-    await refuseTooLong(agent, message.text);
     const rounds = createRoundsRepository(trx);
     const lease = { owner: uuidV7(), seconds: leaseSeconds };
     const { idempotencyKey } = message;
@@ -151,6 +149,12 @@ export function createRoundOpener(deps: {
 
   return (actor: Actor, message: Message): Promise<OpenedRound> =>
     message.chatId === null ? startChat(actor, message) : continueChat(actor, message.chatId, message);
+}
+
+function requireWritable(actor: Actor, chat: Chat | undefined): Chat {
+  if (chat === undefined || !can(actor, 'chat:read', chat)) throw appError('chat_not_found');
+  if (can(actor, 'chat:write', chat)) return chat;
+  throw appError('forbidden', { detail: 'Only the one who started a chat can write to it.' });
 }
 
 function chatIdOf(actor: Actor, { idempotencyKey }: Message): string | null {

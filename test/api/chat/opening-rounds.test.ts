@@ -1,0 +1,54 @@
+import { expect } from 'chai';
+import { createDatabase } from '#src/adapters/postgres/database.ts';
+import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
+import type { Actor } from '#src/domain/visibility.ts';
+import { createRoundOpener } from '#src/modules/chat/round-opener.ts';
+import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
+import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+
+const settings = {
+  ragEnabled: false,
+  ragReranking: null,
+  ragRerankingType: null,
+  ragIncludeDocumentIds: null,
+  ragExcludeDocumentIds: null,
+  visibility: null,
+  teamIds: [],
+  idempotencyKey: null,
+};
+
+describe('opening a round', function () {
+  this.timeout(60_000);
+  let stack: ScriptedStack;
+
+  before(async () => {
+    stack = await scriptedStack();
+  });
+
+  it('holds no connection and no chat while the provider is asked for the window of its model', async () => {
+    const { auth, teams, config } = stack.container;
+    const ada = await stack.signUp('Ada');
+    const agentId = await publishAgent(ada);
+    const { chat_id: chatId } = await ask(ada, { agent_id: agentId, message: 'A loan?', enable_rag: false }, 201);
+    const actor: Actor | null = await auth.findActor(ada.userId);
+    if (actor === null) throw new Error('Ada is not there.');
+
+    const { url } = config.database;
+    const db = createDatabase({ url, maxConnections: 1, applicationName: 'opening-rounds' });
+    let asked = 0;
+    const contextWindow = async () => {
+      // The only connection: in vain while a transaction has it.
+      await db('chats').where({ id: chatId }).forUpdate().noWait().first('id');
+      asked += 1;
+      return null;
+    };
+    const openRound = createRoundOpener({ db, teams, models: { contextWindow }, tokenCounter: createTokenCounter() });
+    try {
+      await openRound(actor, { ...settings, text: 'And a mortgage?', chatId, agentId: null });
+      await openRound(actor, { ...settings, text: 'What is a fee?', chatId: null, agentId });
+    } finally {
+      await db.destroy();
+    }
+    expect(asked).equal(2);
+  });
+});
