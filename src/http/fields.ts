@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { type PasswordFault, passwordFaults } from '#src/domain/password-rule.ts';
 import { isBlank, isOneLine } from '#src/domain/plain-text.ts';
+import { unknownTools } from '#src/domain/tools.ts';
 
 /** An id, in the spelling of the database: it is also compared with others as text. */
 export const idField = z.guid().toLowerCase();
@@ -41,12 +42,11 @@ export const newPasswordField = z
     maxLength: 128,
   });
 
+export const oneLineField = (maxLength: number) =>
+  z.string().max(maxLength).refine(isOneLine, 'must be one line without control characters');
+
 /** A name of a person, a team or an organization; empty when it is blank. */
-const nameText = z
-  .string()
-  .max(200)
-  .refine(isOneLine, 'must be one line without control characters')
-  .transform((text) => (isBlank(text) ? '' : text.trim().normalize('NFC')));
+const nameText = oneLineField(200).transform((text) => (isBlank(text) ? '' : text.trim().normalize('NFC')));
 
 /** A blank name counts as not given. */
 export const optionalNameField = nameText.transform((name) => name || undefined).optional();
@@ -68,3 +68,25 @@ export function integerField(range: { min: number; max: number }) {
   const whole = z.int({ error: ({ code }) => (code === 'invalid_type' ? 'must be a whole number' : undefined) });
   return z.preprocess(parse, whole.min(range.min).max(range.max));
 }
+
+/** An empty string unsets, like null. */
+export const unsettableField = <Word extends z.ZodType<string>>(word: Word) =>
+  z
+    .union([z.literal(''), word])
+    .nullable()
+    .transform((value) => value || null);
+
+const hexColor = z.string().regex(/^#([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$/i, 'must be a hex colour');
+
+const toolsField = z.array(z.string()).superRefine((ids, context) => {
+  for (const id of unknownTools(ids)) context.addIssue({ code: 'custom', message: `unknown tool ${id}` });
+});
+
+/** What versions of drafts and agents have in common: how they are shown, and their tools. Each may be left out. */
+export const agentFields = {
+  agent_name: oneLineField(255).optional(),
+  tags: z.array(oneLineField(64).trim().min(1)).max(50).optional(),
+  color: unsettableField(hexColor).optional(),
+  icon_name: unsettableField(oneLineField(100)).optional(),
+  enabled_tools: toolsField.optional(),
+};

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { can } from '#src/domain/policy.ts';
 import type { Actor } from '#src/domain/visibility.ts';
-import { idField, visibilityField } from '#src/http/fields.ts';
-import { draftFields } from '#src/modules/drafts/drafts.schema.ts';
+import { agentFields, idField, visibilityField } from '#src/http/fields.ts';
 import type { AgentChange, AgentView } from './agents.model.ts';
 
 export const publishBody = z.strictObject({
@@ -21,14 +20,8 @@ const immutable = z
   .optional()
   .meta({ not: {}, description: 'Immutable.' });
 
-const { agent_name, tags, color, icon_name, enabled_tools } = draftFields;
-
 export const changeAgentBody = z.strictObject({
-  agent_name,
-  tags,
-  color,
-  icon_name,
-  enabled_tools,
+  ...agentFields,
   agent_prompt: immutable,
   chat_model: immutable,
   temperature: immutable,

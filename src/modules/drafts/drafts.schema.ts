@@ -1,25 +1,13 @@
 import { z } from 'zod';
 import { anchorWordProblems, maxAnchorWords, spellAnchorWords } from '#src/domain/draft-anchor-words.ts';
 import { draftName, type SentDraftFields } from '#src/domain/draft-fields.ts';
-import { isOneLine } from '#src/domain/plain-text.ts';
-import { unknownTools } from '#src/domain/tools.ts';
-import { idField, visibilityField } from '#src/http/fields.ts';
+import { agentFields, idField, oneLineField, unsettableField, visibilityField } from '#src/http/fields.ts';
 import type { CommitVersionInput } from './draft-versions.service.ts';
 import type { DraftDetail, DraftView, Version } from './drafts.model.ts';
 import type { CreateDraftInput, ScopeInput } from './drafts.service.ts';
 
-const oneLine = (maxLength: number) =>
-  z.string().max(maxLength).refine(isOneLine, 'must be one line without control characters');
-
-/** An empty string unsets, like null. */
-const optionalWord = <Word extends z.ZodType<string>>(word: Word) =>
-  z
-    .union([z.literal(''), word])
-    .nullable()
-    .transform((value) => value || null);
-
 const goldenCase = z.strictObject({
-  id: oneLine(100).min(1),
+  id: oneLineField(100).min(1),
   prompt: z.string().min(1).max(20_000),
   reference_answer: z.string().max(20_000).default(''),
 });
@@ -35,24 +23,13 @@ const anchorWords = z
   .transform(spellAnchorWords)
   .describe('Word or phrase of up to three words → weight, 1 to 10.');
 
-const enabledTools = z.array(z.string()).superRefine((ids, context) => {
-  for (const id of unknownTools(ids)) context.addIssue({ code: 'custom', message: `unknown tool ${id}` });
-});
-
-/** What a request may say of an agent to be. */
-export const draftFields = {
-  agent_name: oneLine(255).optional(),
+const fields = {
+  ...agentFields,
   agent_prompt: z.string().max(100_000).optional(),
-  tags: z.array(oneLine(64).trim().min(1)).max(50).optional(),
-  color: optionalWord(
-    z.string().regex(/^#([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$/i, 'must be a hex colour'),
-  ).optional(),
-  icon_name: optionalWord(oneLine(100)).optional(),
-  chat_model: optionalWord(oneLine(200)).optional(),
+  chat_model: unsettableField(oneLineField(200)).optional(),
   temperature: z.number().min(0).max(2).optional(),
   max_tokens: z.int().min(1).max(1_000_000).optional(),
   anchor_words: anchorWords.optional(),
-  enabled_tools: enabledTools.optional(),
   golden_cases: z
     .array(goldenCase)
     .max(100)
@@ -68,7 +45,7 @@ export const createDraftBody = z
     team_ids: teamIds,
     source_agent_id: idField.optional().describe('Fork a published agent; the fields below are then ignored.'),
     source_version_id: idField.optional().describe('Fork a version of a draft; the fields below are then ignored.'),
-    ...draftFields,
+    ...fields,
   })
   .refine((body) => body.source_agent_id === undefined || body.source_version_id === undefined, {
     path: ['source_version_id'],
@@ -77,13 +54,13 @@ export const createDraftBody = z
 
 export const commitVersionBody = z.strictObject({
   parent_version_id: idField,
-  title: oneLine(256).optional().describe('`v{n}` when omitted or blank.'),
-  ...draftFields,
+  title: oneLineField(256).optional().describe('`v{n}` when omitted or blank.'),
+  ...fields,
   eval_scores: z.record(z.string(), z.unknown()).nullable().optional(),
   force: z.boolean().default(false).describe('Delete the descendants of the parent.'),
 });
 
-export const renameVersionBody = z.strictObject({ title: oneLine(256).trim().min(1) });
+export const renameVersionBody = z.strictObject({ title: oneLineField(256).trim().min(1) });
 
 export const changeScopeBody = z.strictObject({ visibility: visibilityField, team_ids: teamIds });
 

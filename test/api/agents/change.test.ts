@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Member } from '#test/support/client.ts';
 import { createTeam, signUpColleague } from '#test/support/colleague.ts';
-import { newDraft, publishDraft } from '#test/support/drafts.ts';
+import { clerk, newDraft, publishDraft } from '#test/support/drafts.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('PATCH /agents/{agent_id}', () => {
@@ -15,14 +15,7 @@ describe('PATCH /agents/{agent_id}', () => {
   });
 
   const newAgent = async (scope: object = {}, member = ada) =>
-    publishDraft(member, await newDraft(member, { ...clerkWithColor, ...scope }));
-  const clerkWithColor = {
-    agent_name: 'Clerk',
-    agent_prompt: 'Answer briefly.',
-    tags: ['law'],
-    color: '#00aaff',
-    anchor_words: { tax: 5 },
-  };
+    publishDraft(member, await newDraft(member, { ...clerk, tags: ['law'], color: '#00aaff', ...scope }));
 
   it('200: changes how it is shown and its tools; what is not sent stays', async () => {
     const agent = await newAgent();
