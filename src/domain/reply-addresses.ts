@@ -1,10 +1,4 @@
-/** The beginning of an address that clients make a link of by themselves. */
-const addressStart = String.raw`(?:https?|ftps?):\\?\/\\?\/|www\.(?=\S)|mailto:(?=\S)`;
-const addressBegin = new RegExp(String.raw`${addressStart}|:\\?\/\\?\/`, 'iy');
-/** The rest of it ends at a space, at what cannot stand in an address, and before `](`, where the text of a link ends. */
-const addressRest = /(?:[^\s<>[\]\u3000-\u303f\uff00-\uffef]|\](?!\())*/y;
-/** What closes a sentence, a bracket or an emphasis around an address. */
-const closing = /[.,;:!?)\]}'"’”»…*_~`|\\]+$/;
+import { addressEnd, addressRestEnd, addressStart, longestAddress, withoutClosing } from './addresses.ts';
 
 /** What is looked at in a text, in the order in which it is recognised. */
 const special = new RegExp(
@@ -27,28 +21,19 @@ const unfinished =
 const longestUnfinished = 11;
 
 /** A link's address in brackets, with its title: `](<address> "title")`. */
-const target = /\]\(\s{0,8}(?:<([^<>\s]*)>|((?:[^\s()<>]|\([^\s()<>]*\))*))(?:\s{1,8}"[^"]*")?\s{0,8}\)/y;
+const target = /^\]\(\s{0,8}(?:<([^<>\s]*)>|((?:[^\s()<>]|\([^\s()<>]*\))*))(?:\s{1,8}"[^"]{0,200}")?\s{0,8}\)/;
 /** The same as far as it goes, to the end of the text. */
 const unfinishedTarget =
-  /\]\(\s{0,8}(?:<[^<>\s]*>?|(?:[^\s()<>]|\([^\s()<>]*\))*(?:\([^\s()<>]*)?)(?:\s{1,8}(?:"[^"]*"?)?)?\s{0,8}$/y;
+  /^\]\(\s{0,8}(?:<[^<>\s]*>?|(?:[^\s()<>]|\([^\s()<>]*\))*(?:\([^\s()<>]*)?)(?:\s{1,8}(?:"[^"]{0,200}"?)?)?\s{0,8}$/;
+const longestTarget = longestAddress + 250;
 
 /** The beginning of a line, to what may be a fence of code; what containers it is in comes first. */
 const lineStart = /^([ \t>*+\-\d.):]*)(`{3,}|~{3,}|\$\$)?/;
 const unfinishedLineStart = /^[ \t>*+\-\d.):]*(?:`*|~*|\$)$/;
 const longestFenceLine = 200;
-
-/** A numbered source in the middle of a line, which no reader takes for the definition of a link. */
-const numberedSource = /[^\s>*+\-.)\d][^\r\n]*\[\d[\d, ]*$/;
 const rememberedLine = 200;
 
 const removed = '(link removed)';
-
-/** All addresses in a text, as a reply may say them again. */
-export function addressesIn(text: string): string[] {
-  return Array.from(text.matchAll(new RegExp(addressStart, 'gi')), ({ index }) => addressAt(text, index)).filter(
-    (address) => address !== '',
-  );
-}
 
 /** A text without addresses, images, links and tags, on as many lines as it had. */
 export function withoutAddresses(text: string): string {
@@ -66,7 +51,8 @@ export function withoutAddresses(text: string): string {
  * Blocks of code between fences at the beginning of a line stay as they are. Behind a fence that stands elsewhere, where
  * readers of Markdown differ on what is code, nothing counts as code any more.
  *
- * However the reply is cut into pieces, the text is the same; it holds back only what may become something of these.
+ * However the reply is cut into pieces, the text is the same; it holds back only what may become something of these,
+ * and no more than some 2,000 characters, as what is held back is read again with each piece.
  */
 export function createAddressRewriter(known: ReadonlySet<string>) {
   let held = '';
@@ -74,6 +60,8 @@ export function createAddressRewriter(known: ReadonlySet<string>) {
   /** The fence that the code ends at, as far as we are in code. */
   let fence: string | null = null;
   let isCodeCertain = true;
+  /** In an address that is too long to be one. */
+  let isInLongAddress = false;
   /** The line so far, as the model wrote it. */
   let line = '';
   let last = '\n';
@@ -104,6 +92,11 @@ export function createAddressRewriter(known: ReadonlySet<string>) {
   function* rewrite(text: string, isEnd: boolean): Generator<string> {
     let at = 0;
     while (at < text.length) {
+      if (isInLongAddress) {
+        at = passLongAddress(text, at, isEnd);
+        if (isInLongAddress) break;
+        continue;
+      }
       const rest = text.slice(at);
       if (isLineStart) {
         const lineEnd = rest.search(/[\r\n]/);
@@ -132,17 +125,32 @@ export function createAddressRewriter(known: ReadonlySet<string>) {
     held = text.slice(at);
   }
 
+  /** Goes over it without a word; returns where it stopped. */
+  function passLongAddress(text: string, from: number, isEnd: boolean): number {
+    const end = addressRestEnd(text, from);
+    isInLongAddress = end === text.length && !isEnd;
+    // More text may make a `](` of a bracket.
+    const stop = isInLongAddress && text.endsWith(']') ? end - 1 : end;
+    hear(text.slice(from, stop));
+    return stop;
+  }
+
   function mayBeFence(rest: string): boolean {
+    if (rest.length > longestFenceLine) return false;
     if (unfinishedLineStart.test(rest)) return true;
     const [, , mark] = lineStart.exec(rest) ?? [];
-    return mark !== undefined && rest.length <= longestFenceLine;
+    return mark !== undefined;
   }
 
   /** True for a line that opens or closes code, which goes out as it is. */
   function openOrCloseFence(said: string, isWhole: boolean): boolean {
     const start = said.slice(0, longestFenceLine + 1);
     const [, prefix = '', mark] = lineStart.exec(start) ?? [];
-    if (mark === undefined) return false;
+    if (mark === undefined) {
+      // A fence may stand behind what we look at.
+      if (fence === null && start.length > longestFenceLine && unfinishedLineStart.test(start)) isCodeCertain = false;
+      return false;
+    }
     const info = start.slice(prefix.length + mark.length);
     const isShort = isWhole && start.length <= longestFenceLine;
     if (fence !== null) {
@@ -179,9 +187,15 @@ export function createAddressRewriter(known: ReadonlySet<string>) {
     }
     if (groups.address !== undefined || groups.scheme !== undefined) {
       const end = addressEnd(text, index);
-      if (end === text.length && !isEnd) return index;
-      const whole = text.slice(index, end);
-      const address = whole.replace(closing, '');
+      // One more, as more text may make a `](` of a bracket.
+      if (end === text.length && !isEnd && end - index <= longestAddress + 1) return index;
+      if (end - index > longestAddress) {
+        isInLongAddress = true;
+        hear(match[0]);
+        yield remove();
+        return index + match[0].length;
+      }
+      const address = withoutClosing(text.slice(index, end));
       hear(address);
       if (!known.has(address)) yield remove();
       // Readers differ on where an address ends: only a space ends it for all.
@@ -189,8 +203,9 @@ export function createAddressRewriter(known: ReadonlySet<string>) {
       return index + Math.max(address.length, match[0].length);
     }
     if (groups.target !== undefined) {
-      const link = matchAt(target, text, index);
-      if (link === null && !isEnd && matchAt(unfinishedTarget, text, index) !== null) return index;
+      const ahead = text.slice(index, index + longestTarget);
+      const link = target.exec(ahead);
+      if (link === null && !isEnd && ahead.length < longestTarget && unfinishedTarget.test(ahead)) return index;
       const address = link?.[1] ?? link?.[2];
       if (link === null || address === undefined || !/[:/]/.test(address)) return yield* broken(index, '](', '] (');
       hear(link[0]);
@@ -200,7 +215,7 @@ export function createAddressRewriter(known: ReadonlySet<string>) {
     }
     if (groups.image !== undefined) return yield* broken(index, '![', '! [');
     if (groups.definition !== undefined) {
-      return yield* broken(index, ']:', numberedSource.test(line) ? ']:' : '] :');
+      return yield* broken(index, ']:', isNumberedSource(line) ? ']:' : '] :');
     }
     if (groups.tag !== undefined) return yield* broken(index, '<', '< ');
     if (groups.entity !== undefined) return yield* broken(index, '&', '& ');
@@ -216,8 +231,9 @@ export function createAddressRewriter(known: ReadonlySet<string>) {
   }
 
   function unfinishedLength(text: string, from: number): number {
-    const end = (line.slice(-1) + text.slice(from)).slice(-longestUnfinished);
-    return Math.min(unfinished.exec(end)?.[0].length ?? 0, text.length - from);
+    const end = text.slice(Math.max(from, text.length - longestUnfinished));
+    const before = line.slice(-1);
+    return Math.min(unfinished.exec((before + end).slice(-longestUnfinished))?.[0].length ?? 0, text.length - from);
   }
 
   function addMore(piece: string, isEnd: boolean): string {
@@ -234,16 +250,12 @@ export function createAddressRewriter(known: ReadonlySet<string>) {
   };
 }
 
-function addressEnd(text: string, index: number): number {
-  const start = matchAt(addressBegin, text, index)?.[0].length ?? 0;
-  return index + start + (matchAt(addressRest, text, index + start)?.[0].length ?? 0);
-}
-
-function addressAt(text: string, index: number): string {
-  return text.slice(index, addressEnd(text, index)).replace(closing, '');
-}
-
-function matchAt(pattern: RegExp, text: string, index: number): RegExpExecArray | null {
-  pattern.lastIndex = index;
-  return pattern.exec(text);
+/** A numbered source in the middle of a line, which no reader takes for the definition of a link. */
+function isNumberedSource(line: string): boolean {
+  const source = line.lastIndexOf('[');
+  if (source < 0 || !/^\[\d[\d, ]*$/.test(line.slice(source))) return false;
+  const before = line.slice(0, source);
+  // A link that is split over lines brings a break along.
+  const lineBreak = Math.max(before.lastIndexOf('\n'), before.lastIndexOf('\r'));
+  return /[^\s>*+\-.)\d]/.test(before.slice(lineBreak + 1));
 }

@@ -1,11 +1,16 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { marked } from 'marked';
-import { addressesIn, createAddressRewriter, withoutAddresses } from '#src/domain/reply-addresses.ts';
+import { addressesIn } from '#src/domain/addresses.ts';
+import { createAddressRewriter, withoutAddresses } from '#src/domain/reply-addresses.ts';
 
 const known = 'https://bank.example/rates?year=2026';
 
 function rewrite(...pieces: string[]): string {
+  return rewriteAll(pieces);
+}
+
+function rewriteAll(pieces: readonly string[]): string {
   const rewriter = createAddressRewriter(new Set([known]));
   return pieces.map(rewriter.add).join('') + rewriter.end();
 }
@@ -59,6 +64,8 @@ describe('addresses in a reply', () => {
       '> ```\n\n```\n',
       '```\n```\u00a0\n```\n',
       `\`\`\`\n\`\`\`${' '.repeat(201)}\n`,
+      `${'- '.repeat(101)}\`\`\`\n\`\`\`\n`,
+      `${'1'.repeat(199)}\`\`\`\n\`\`\`\n`,
     ]) {
       expect(rewrite(before + image), before).not.include('evil.example');
     }
@@ -108,11 +115,81 @@ describe('addresses in a reply', () => {
 });
 
 describe('addresses in long runs', () => {
-  for (const run of ['![', '](', '](a', ']((', 'https://', '```', '\n```\n', '    ', '<a', '&#', ':', '](x "', '1. ']) {
-    it(`cost what their length does: ${JSON.stringify(run)}`, () => {
-      expect(rewrite(run.repeat(10_000)).length).at.least(1);
+  const inPieces = (text: string, size: number) => text.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? [];
+
+  // What is looked at again from each sign on, or with each piece, does not end within the runner's time.
+  const length = 1_000_000;
+
+  for (const run of ['![', '](a', '](a "', ']:', '[1]:', 'www.', 'https://', '.', '`', '1234', '\n```\n']) {
+    it(`cost what their length does, in a reply and in what it may name: ${JSON.stringify(run)}`, () => {
+      const text = `https:// https://${run.repeat(length / run.length)}a`;
+      expect(rewrite(text.slice(9)).length).at.least(1);
+      expect(rewrite(text.slice(17)).length).at.least(1);
+      expect(addressesIn(text).length).at.least(1);
     });
   }
+
+  for (const [start, run] of [
+    ['https://', 'a'],
+    ['[a](b', 'c'],
+    ['[a](b "', 'c'],
+    ['', '1234'],
+    ['', '- '],
+    ['', '```'],
+    ['', '![](b "'],
+  ] as const) {
+    it(`cost what their length does, in small pieces: ${JSON.stringify(start + run)}`, () => {
+      expect(rewriteAll(inPieces(start + run.repeat(length / run.length), 4)).length).at.least(1);
+    });
+  }
+
+  for (const run of ['3.14159265358979 ', '2026-11-22 ', '-', '`', 'https://', '[a](b', '[a](b "c', ' ', '> ']) {
+    it(`are not held back for ever: ${JSON.stringify(run)}`, () => {
+      const rewriter = createAddressRewriter(new Set());
+      let said = 0;
+      let shown = 0;
+      while (shown === 0 && said < 2_500) {
+        shown += rewriter.add(run[said % run.length] ?? '').length;
+        said += 1;
+      }
+      expect(shown).above(0);
+    });
+  }
+
+  it('are gone as one where no reader would make a link of them', () => {
+    const long = `https://evil.example/${'a'.repeat(3_000)}`;
+    expect(rewrite(`See ${long}, [here](${long}) or [${long}](b).`)).equal(
+      'See (link removed) [here] ((link removed) or [ (link removed)] (b).',
+    );
+    expect(addressesIn(long)).deep.equal([]);
+  });
+
+  it('are found in texts that join some without a space', () => {
+    const joined = 'https://a.example/x;https://www.b.example/y,';
+    expect(addressesIn(`${joined} c`)).deep.equal([
+      'https://a.example/x;https://www.b.example/y',
+      'https://www.b.example/y',
+      'www.b.example/y',
+    ]);
+  });
+
+  it('are the same however the text is cut', () => {
+    const part = fc.oneof(
+      fc.constantFrom('https://', 'a', known, '](', ')', ']', '"', ' ', '\n', '```', '> ', '[1', ']:', '.', '<', '😀'),
+      fc
+        .record({ sign: fc.constantFrom('a', '1', '.', '-', ' ', '`', ']', '~'), more: fc.nat({ max: 12 }) })
+        .chain(({ sign, more }) => fc.constantFrom(190, 2_040, 2_290).map((length) => sign.repeat(length + more))),
+    );
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 8 }), fc.integer({ min: 1, max: 300 }), (parts, size) => {
+        const text = parts.join('');
+        const expected = rewrite(text);
+        expect(rewriteAll(inPieces(text, size))).equal(expected);
+        expect(rewriteAll(inPieces(text, 1))).equal(expected);
+      }),
+      { numRuns: 300 },
+    );
+  });
 });
 
 describe('addresses in any reply', () => {
