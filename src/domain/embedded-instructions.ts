@@ -11,7 +11,7 @@ const wordings = [
   /\byou (?:are|must act|will act) (?:now|as|from now on)\b|\bfrom now on,? you\b|\bnew instructions?\b\s*:|\bjailbreak|\bdo anything now\b/,
   /\b(?:reveal|repeat|print|output|disclose|leak)\b.{0,40}\b(?:prompt|instructions|secret|canary|api key|password|everything above)\b/,
   /\b(?:ai|assistant|language model|chatbot|llm)s?\b.{0,30}\b(?:must|shall|should|is to|are to|instructed to|has to)\b/,
-  /(?:^|\n)[\s>#*-]{0,8}(?:system|assistant|developer|instructions?|human)\s*:|#{2,}\s*(?:system|instructions?|response|assistant)\b/,
+  /(?:^|\n)[\s>#*-]{0,8}(?:system|assistant|developer|instructions?|human)\s*:|##\s*(?:system|instructions?|response|assistant)\b/,
   /<·?[|｜]|\[·?\/?inst\]|<·?<\/?sys>>|<·?\/?(?:system|start_of_turn|end_of_turn|tool_call)>/,
   /"(?:tool_calls?|function_call)"\s*:/,
   /\b(?:ignorier|vergiss|missacht)\w*\b.{0,50}\b(?:anweisung|regel|vorgabe|befehl)\w*/,
