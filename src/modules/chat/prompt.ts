@@ -50,20 +50,23 @@ const unsteered: PromptInput['steering'] = { note: null, afterHistory: null };
 /**
  * The messages of one model call, within the model's window. What stays the same from round to round comes first, so
  * that a provider's prompt cache can serve it; the passages stand right before the question that they belong to.
- * Persona and question are never cut; throws `context_too_long` when they alone are too much.
+ * Persona and question are never cut; throws `context_too_long` when they alone are too much, as `requireRoom` does:
+ * what steers is left out before, and then what is said of the documents.
  */
 export function buildPrompt<Passage extends PromptPassage>(
   input: PromptInput<Passage>,
   counter: TokenCounter,
 ): Prompt<Passage> {
   const { steering } = input;
+  const unsupported = { ...input, passages: null };
   const steered = planPrompt(input, steering, counter);
-  const plan = steered ?? planPrompt(input, unsteered, counter);
+  const supported = steered ?? planPrompt(input, unsteered, counter);
+  const plan = supported ?? planPrompt(unsupported, unsteered, counter);
   if (plan === null) throw tooLong();
   const applied = steered === null ? unsteered : steering;
 
   const question = withoutRoleTokens(input.question);
-  const found = fitPassages(input, plan.passages, counter);
+  const found = fitPassages(supported === null ? unsupported : input, plan.passages, counter);
   const history = historyMessages(input.history, plan.history(found.tokens), counter);
   return {
     messages: [
@@ -80,7 +83,7 @@ export function buildPrompt<Passage extends PromptPassage>(
   };
 }
 
-/** Throws `context_too_long` for a message that the model cannot read, whatever is left out beside it. */
+/** Throws `context_too_long` for a message that the model cannot read, whatever is left out beside it; for no other. */
 export function requireRoom(
   input: Pick<PromptInput, 'persona' | 'question' | 'window' | 'maxTokens'>,
   counter: TokenCounter,

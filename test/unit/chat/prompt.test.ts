@@ -121,6 +121,7 @@ describe('buildPrompt', () => {
             built = prompt(given);
           } catch (error) {
             expect(error).instanceOf(AppError).include({ code: 'context_too_long' });
+            expect(() => requireRoom(given, counter), 'it was stored').throw(AppError);
             return;
           }
           const { messages, maxTokens, passages } = built;
@@ -160,6 +161,16 @@ describe('buildPrompt', () => {
       const steering = { note: null, afterHistory: 'word '.repeat(900) };
       expect(prompt({ window: 1_000, steering })).include({ isSteered: false });
       expect(prompt({ window: 4_000, steering })).include({ isSteered: true });
+    });
+
+    it('leaves out the passages, and that there are none, before it refuses a question', () => {
+      const tight = { ...plain, window: 1_000, maxTokens: 100, question: 'word '.repeat(815).trim() };
+      requireRoom(tight, counter);
+      for (const passages of [[], [{ documentName: 'Terms', pageNumber: 1, content: 'The fee is 1 %.' }]]) {
+        const { messages, ...built } = prompt({ ...tight, passages });
+        expect(messages.map(({ role }) => role)).deep.equal(['system', 'user']);
+        expect(built).deep.include({ passages: [], suspicious: [] });
+      }
     });
 
     it('refuses a question that is longer', () => {
