@@ -14,7 +14,8 @@ const minSecretLength = 8;
  * - 401, 402, 403, 404 and a used-up quota: `model_not_configured`, somebody has to act.
  * - 408, 409, 429, 5xx, network, timeouts and an error within a stream: `model_unavailable`, with the service's
  *   Retry-After.
- * - 400 and 413 that say that the text is longer than the model reads: `context_too_long`.
+ * - what says that the text is longer than the model reads, by its code or as 400, 413 or 422 by its words:
+ *   `context_too_long`.
  * - other 4xx: `model_rejected`, the same request will not do better.
  * - an answer that is not what the protocol says: `model_response_invalid`.
  *
@@ -84,9 +85,9 @@ function wordsOf(error: unknown): string {
 /** What a call threw says that it held too much: in a smaller one the same texts may pass. */
 export function isTooLarge(error: unknown): boolean {
   if (!(error instanceof APIError)) return false;
-  const { status, code, message } = error;
-  if (status === 413 || code === 'context_length_exceeded') return true;
-  return [400, 422].includes(status ?? 0) && /too (many|long|large|big)|maximum|exceed|at most|limit/i.test(message);
+  const { status = 0, message } = error;
+  if (status === 413 || isContextTooLong(error, status)) return true;
+  return [400, 422].includes(status) && /too (?:many|long|large|big)|maximum|exceed|at most|limit/i.test(message);
 }
 
 /**

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { expect } from 'chai';
 import { APIConnectionError, APIError } from 'openai';
-import { createModelErrors } from '#src/adapters/models/openai-errors.ts';
+import { createModelErrors, isTooLarge } from '#src/adapters/models/openai-errors.ts';
 import { AppError } from '#src/errors.ts';
 
 describe('errors of the model service', () => {
@@ -52,10 +52,12 @@ describe('errors of the model service', () => {
     ['as it says', 'context_length_exceeded'],
     ["This model's maximum context length is 8192 tokens.", null],
     ['prompt is too long: 210000 tokens > 200000 maximum', null],
+    ['This is more than the context window of the model.', null],
   ] as const) {
     it(`tell a text that is too long from other refusals: ${message}`, () => {
-      const error = toModelError(APIError.generate(400, { error: { message, code } }, message, new Headers()));
-      expect(error).instanceOf(AppError).include({ code: 'context_too_long' });
+      const thrown = APIError.generate(400, { error: { message, code } }, message, new Headers());
+      expect(toModelError(thrown)).instanceOf(AppError).include({ code: 'context_too_long' });
+      expect(isTooLarge(thrown), 'fewer texts may pass').equal(true);
     });
   }
 });
