@@ -9,12 +9,13 @@ import { sendEmpty, sendFile, sendJson, sendProblem } from './send-answer.ts';
 import { eventStreamHeaders } from './sse.ts';
 
 /** A stream whose events are out. It stays open until `end`, so that its key can be kept first. */
-export type SentStream = { events: StoredEvent[]; end: () => void };
+export type SentStream = { end: () => void };
 
 export type Delivery = {
   send(req: Request, res: AppResponse, answer: Answer): Promise<void>;
   sendAgain(req: Request, res: AppResponse, stored: StoredResponse): Promise<void>;
-  stream(res: AppResponse, answer: EventsAnswer): Promise<SentStream>;
+  /** @param onEvent hears of each event when it is sent, to keep it */
+  stream(res: AppResponse, answer: EventsAnswer, onEvent?: (event: StoredEvent) => void): Promise<SentStream>;
 };
 
 /** Sends answers of every kind, fresh and kept ones. */
@@ -57,12 +58,11 @@ export function createDelivery(deps: {
       }
     },
 
-    async stream(res, { run, headers, isWatch }) {
-      const events: StoredEvent[] = [];
+    async stream(res, { run, headers, isWatch }, onEvent) {
       res.status(200).set({ ...eventStreamHeaders, ...headers });
       const open = streams.open(res, { isWatch, sessionId: res.locals.sessionId });
       const send = (event: StoredEvent) => {
-        events.push(event);
+        onEvent?.(event);
         return open.send(event);
       };
       try {
@@ -72,7 +72,7 @@ export function createDelivery(deps: {
         logger.error({ msg: 'stream failed', requestId: res.locals.requestId, code, err: thrown });
         await send({ event: 'error', data: { detail: message, code } });
       }
-      return { events, end: () => open.end() };
+      return { end: () => open.end() };
     },
   };
   return delivery;

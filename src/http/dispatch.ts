@@ -5,7 +5,7 @@ import { can } from '#src/domain/policy.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { IdempotencyKey, IdempotencyStore, StoredResponse } from '#src/ports/idempotency-store.ts';
+import type { IdempotencyKey, IdempotencyStore, StoredEvent, StoredResponse } from '#src/ports/idempotency-store.ts';
 import type { Answer, EventsAnswer } from './answers.ts';
 import type { Authenticate } from './authenticate.ts';
 import { entityTag, namesTag } from './conditional.ts';
@@ -158,9 +158,10 @@ export function createDispatcher(deps: DispatchDeps) {
         return keepRefusal(thrown, res);
       }
       if (answer.kind !== 'events') return toStored(answer);
-      const sent = await delivery.stream(res, answer);
+      const events: StoredEvent[] = [];
+      const sent = await delivery.stream(res, answer, (event) => events.push(event));
       endStream = sent.end;
-      return { status: answer.status, headers: answer.headers, body: { kind: 'events', events: sent.events } };
+      return { status: answer.status, headers: answer.headers, body: { kind: 'events', events } };
     };
     const onLost = (error: unknown) => {
       logger.warn({ msg: 'idempotency key not kept', requestId: res.locals.requestId, err: error });
