@@ -150,7 +150,7 @@ const catalogue = {
   },
 
   // Chat
-  interrupted: { status: 503, class: 'transient', title: 'The answer was interrupted by a restart' },
+  interrupted: { status: 503, class: 'transient', title: 'The answer was not finished' },
 } as const satisfies Record<string, { status: number; class: ErrorClass; title: string }>;
 
 export type ErrorCode = keyof typeof catalogue;
