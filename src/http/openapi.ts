@@ -129,7 +129,9 @@ function describeResponse(spec: ResponseSpec, route: Route, schemas: JsonSchemas
     const schema = schemas.convert(spec.schema, 'output', `${route.operationId}Answer`);
     return { description, content: { 'application/json': { schema } } };
   }
-  if ('contentType' in spec) return { description, content: { [spec.contentType]: {} } };
+  if ('contentType' in spec) {
+    return { description, content: Object.fromEntries([spec.contentType].flat().map((type) => [type, {}])) };
+  }
   return { description };
 }
 

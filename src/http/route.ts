@@ -15,10 +15,10 @@ import type { RateLimited } from './rate-limiting.ts';
 export type Access = 'public' | 'user' | Action;
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 
-/** A success answer: JSON by `schema`, something else by `contentType`, or nothing. */
+/** A success answer: JSON by `schema`, something else by `contentType` (any of several), or nothing. */
 export type ResponseSpec =
   | { description: string; schema: z.ZodType }
-  | { description: string; contentType: string }
+  | { description: string; contentType: string | readonly string[] }
   | { description: string };
 
 type Responses = Readonly<Record<number, ResponseSpec>>;
@@ -78,7 +78,7 @@ type OutputOf<Schema> = Schema extends z.ZodType ? z.output<Schema> : Record<nev
 type AnswerOf<Spec extends Responses> = {
   [Status in keyof Spec & number]: Spec[Status] extends { schema: infer Schema extends z.ZodType }
     ? JsonAnswer<Status, z.input<Schema>>
-    : Spec[Status] extends { contentType: string }
+    : Spec[Status] extends { contentType: string | readonly string[] }
       ? EventsAnswer | FileAnswer
       : EmptyAnswer<Status>;
 }[keyof Spec & number];

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { appError } from '#src/errors.ts';
-import { created, type EventSink, eventStream, file, noContent, ok } from '#src/http/answers.ts';
+import { created, eventStream, file, noContent, ok } from '#src/http/answers.ts';
 import { idField } from '#src/http/fields.ts';
 import { type Cursors, keysetQuery } from '#src/http/pagination.ts';
 import { idParam } from '#src/http/params.ts';
@@ -44,17 +44,13 @@ const sendErrors = [
 const modelErrors = ['model_unavailable', 'model_rejected', 'model_response_invalid', 'model_not_configured'] as const;
 
 export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { basePath: string }): Route[] {
-  // An event that many read is made once.
+  // A replayed event, which many may read, is made once.
   const made = new WeakMap<NumberedEvent, StoredEvent>();
   const toSharedEvent = (round: number, event: NumberedEvent): StoredEvent => {
     const known = made.get(event) ?? toStreamEvent(round, event);
     made.set(event, known);
     return known;
   };
-
-  async function sendEvents(round: number, events: AsyncIterable<NumberedEvent>, sink: EventSink): Promise<void> {
-    for await (const event of events) await sink.send(toSharedEvent(round, event));
-  }
 
   return [
     route({
@@ -95,10 +91,10 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
         run.answer.catch(() => undefined);
         const headers = { 'Content-Location': `${basePath}/chat/${run.chatId}/stream` };
         return eventStream(
-          (sink) => {
+          async (sink) => {
             run.readBy(sink.closed);
             // To the end, whoever leaves: what is kept under a key is the whole answer.
-            return sendEvents(run.round, run.events(), sink);
+            for await (const event of run.events()) await sink.send(toStreamEvent(run.round, event));
           },
           { headers },
         );
@@ -122,7 +118,12 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
         const replayed = await chat.replay(actor, chat_id, toEventPosition(lastEventId));
         if (replayed === null) return noContent();
         const { round, events } = replayed;
-        return eventStream((sink) => sendEvents(round, events(sink.closed), sink), { isWatch: true });
+        return eventStream(
+          async (sink) => {
+            for await (const event of events(sink.closed)) await sink.send(toSharedEvent(round, event));
+          },
+          { isWatch: true },
+        );
       },
     }),
     route({
@@ -170,8 +171,8 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
         format: z.string().default('markdown').describe('`markdown` or `json`; anything else is 400.'),
       }),
       responses: {
-        200: { description: 'The chat', contentType: 'text/markdown' },
-        206: { description: 'The part that was asked for', contentType: 'text/markdown' },
+        200: { description: 'The chat', contentType: ['text/markdown', 'application/json'] },
+        206: { description: 'The part that was asked for', contentType: ['text/markdown', 'application/json'] },
       },
       errors: ['chat_not_found', 'unsupported_export_format', 'range_not_satisfiable'],
       handle: async ({ actor, params: { chat_id }, query }) => {

@@ -86,6 +86,15 @@ describe('GET /chat/{chat_id}/export', function () {
     await ada.get(`/chat/${chatId}/export`, 416, { range: 'bytes=100000-' });
   });
 
+  it('is described with both of its types', async () => {
+    const { body } = await stack.anonymous.get('/openapi.json', 200);
+    const { paths } = body as { paths: Record<string, { get: { responses: Record<string, { content?: object }> } }> };
+    const { responses } = paths[`${stack.config.server.basePath}/chat/{chat_id}/export`]?.get ?? { responses: {} };
+    for (const status of ['200', '206']) {
+      expect(responses[status]?.content).have.all.keys('text/markdown', 'application/json');
+    }
+  });
+
   it('401 without a token', async () => {
     await stack.anonymous.get(`/chat/${chatId}/export`, 401);
   });
