@@ -8,8 +8,7 @@ import type { RoundsRepository } from './rounds.repository.ts';
 export type OnDisconnect = 'continue' | 'cancel';
 
 /** Clients of Server-Sent Events come back after three seconds. */
-const patienceSeconds = 5;
-const lookEveryMs = 1_000;
+const usualPatience = { seconds: 5, lookEveryMs: 1_000 };
 
 /**
  * Waits, once the first reader of an answer has left, for the moment at which nobody reads it in any process. `signal`
@@ -19,15 +18,16 @@ export function watchReaders(
   stream: FollowedStream,
   rounds: Pick<RoundsRepository, 'isFollowed'>,
   logger: Pick<Logger, 'warn'>,
+  { seconds, lookEveryMs } = usualPatience,
 ): { signal: AbortSignal; readBy(closed: AbortSignal): void; stop(): void } {
   const abandoned = new AbortController();
   const stopped = new AbortController();
 
   async function look(): Promise<void> {
-    await delay(patienceSeconds * 1_000, undefined, { signal: stopped.signal });
+    await delay(seconds * 1_000, undefined, { signal: stopped.signal });
     for (;;) {
       // While nobody can tell, nobody has left.
-      const isFollowed = await rounds.isFollowed(stream, patienceSeconds).catch((error: unknown) => {
+      const isFollowed = await rounds.isFollowed(stream, seconds).catch((error: unknown) => {
         logger.warn({ err: error }, 'whether an answer is read could not be looked up');
         return true;
       });
