@@ -105,45 +105,6 @@ describe('POST /chat', function () {
       });
       expect(events).include('retrieval_degraded').and.include('scoring_degraded');
     });
-
-    it('gives the first answer again for the same Idempotency-Key', async () => {
-      const headers = { 'idempotency-key': uuidv7() };
-      const body = { agent_id: agentId, message: 'What is a mortgage loan?' };
-      const first = await ask(ada, body, 201, headers);
-      const second = await ask(ada, body, 201, headers);
-      expect(second).deep.equal(first);
-      expect(stack.model.requests).length(1);
-    });
-
-    it('starts another chat for a key whose first answer is forgotten', async () => {
-      const headers = { 'idempotency-key': uuidv7() };
-      const first = await ask(ada, { agent_id: agentId, message: 'What is a mortgage loan?' }, 201, headers);
-      await stack.container.db('idempotencyKeys').where({ key: headers['idempotency-key'] }).delete();
-      const second = await ask(ada, { agent_id: agentId, message: 'Who gives a loan?' }, 201, headers);
-      expect(second.chat_id).not.equal(first.chat_id);
-    });
-
-    it('gives the stored answer when only the key of it was lost', async () => {
-      const headers = { 'idempotency-key': uuidv7() };
-      const body = { agent_id: agentId, message: 'What is a mortgage loan?' };
-      const first = await ask(ada, body, 201, headers);
-      await stack.container.db('idempotencyKeys').where({ key: headers['idempotency-key'] }).delete();
-      const second = await ask(ada, body, 201, headers);
-      expect(second).include({ chat_id: first.chat_id, postprocess_job_id: first.postprocess_job_id });
-      expect(stack.model.requests).length(1);
-    });
-
-    it('goes on with the chat of the first attempt when that one was not answered', async () => {
-      const member = await stack.signUp('Grace');
-      const headers = { 'idempotency-key': uuidv7() };
-      const body = { agent_id: await publishAgent(member), message: 'What is a mortgage loan?' };
-      stack.model.behave(() => ({ kind: 'status', status: 500 }));
-      await member.post('/chat', body, 503, headers);
-      stack.model.behave(() => ({ kind: 'answer', text: 'A loan on a house.' }));
-      await ask(member, body, 201, headers);
-      const chats = (await member.get('/chat', 200)).body;
-      expect(chats).include({ total: 1 }).and.nested.include({ 'items[0].round': 1 });
-    });
   });
 
   describe('200 in a chat that goes on', () => {

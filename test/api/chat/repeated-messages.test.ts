@@ -1,0 +1,60 @@
+import { expect } from 'chai';
+import { v7 as uuidv7 } from 'uuid';
+import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
+import type { Member } from '#test/support/client.ts';
+import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+
+describe('POST /chat with an Idempotency-Key', function () {
+  this.timeout(60_000);
+  let stack: ScriptedStack;
+  let ada: Member;
+  let agentId: string;
+
+  before(async () => {
+    stack = await scriptedStack();
+    ada = await stack.signUp('Ada');
+    agentId = await publishAgent(ada);
+  });
+  beforeEach(() => {
+    stack.model.behave(() => ({ kind: 'answer', text: 'A loan is repaid month by month.' }));
+  });
+
+  it('gives the first answer again for the same Idempotency-Key', async () => {
+    const headers = { 'idempotency-key': uuidv7() };
+    const body = { agent_id: agentId, message: 'What is a mortgage loan?' };
+    const first = await ask(ada, body, 201, headers);
+    const second = await ask(ada, body, 201, headers);
+    expect(second).deep.equal(first);
+    expect(stack.model.requests).length(1);
+  });
+
+  it('starts another chat for a key whose first answer is forgotten', async () => {
+    const headers = { 'idempotency-key': uuidv7() };
+    const first = await ask(ada, { agent_id: agentId, message: 'What is a mortgage loan?' }, 201, headers);
+    await stack.container.db('idempotencyKeys').where({ key: headers['idempotency-key'] }).delete();
+    const second = await ask(ada, { agent_id: agentId, message: 'Who gives a loan?' }, 201, headers);
+    expect(second.chat_id).not.equal(first.chat_id);
+  });
+
+  it('gives the stored answer when only the key of it was lost', async () => {
+    const headers = { 'idempotency-key': uuidv7() };
+    const body = { agent_id: agentId, message: 'What is a mortgage loan?' };
+    const first = await ask(ada, body, 201, headers);
+    await stack.container.db('idempotencyKeys').where({ key: headers['idempotency-key'] }).delete();
+    const second = await ask(ada, body, 201, headers);
+    expect(second).include({ chat_id: first.chat_id, postprocess_job_id: first.postprocess_job_id });
+    expect(stack.model.requests).length(1);
+  });
+
+  it('goes on with the chat of the first attempt when that one was not answered', async () => {
+    const member = await stack.signUp('Grace');
+    const headers = { 'idempotency-key': uuidv7() };
+    const body = { agent_id: await publishAgent(member), message: 'What is a mortgage loan?' };
+    stack.model.behave(() => ({ kind: 'status', status: 500 }));
+    await member.post('/chat', body, 503, headers);
+    stack.model.behave(() => ({ kind: 'answer', text: 'A loan on a house.' }));
+    await ask(member, body, 201, headers);
+    const chats = (await member.get('/chat', 200)).body;
+    expect(chats).include({ total: 1 }).and.nested.include({ 'items[0].round': 1 });
+  });
+});
