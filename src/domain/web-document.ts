@@ -6,7 +6,7 @@ const maxNameLength = 255;
 
 /** Names of parameters that let their bearer in: signatures, keys, sessions. */
 const secretParameter =
-  /(?:credential|key|password|secret|signature|token)s?$|^(?:auth|authorization|jwt|pass|pwd|session|session_?id|sid|sig)$|^x-(?:amz|goog)-/i;
+  /(?:credential|hmac|key|key_?id|password|secret|signature|ticket|token)s?$|^(?:auth|authorization|bearer|code|jwt|otp|pass|pwd|session|session_?id|sid|sig)$|^x-(?:amz|goog)-/i;
 
 /**
  * Where a document came from, as everybody who reads it may see it: without user, password and fragment, and without

@@ -21,6 +21,14 @@ export function fingerprintOf(request: unknown): string {
   return createHash('sha256').update(canonicalJson(request)).digest('hex');
 }
 
+/**
+ * Names a request by its key and all that it asks for, for a service that finds what a first, interrupted one has made.
+ * Null without a key.
+ */
+export function requestNameOf(key: string | null, body: unknown): string | null {
+  return key === null ? null : `${key} ${fingerprintOf(body)}`;
+}
+
 function isKept(response: StoredResponse): boolean {
   if (response.body.kind === 'events') return response.body.events.at(-1)?.event !== 'error';
   return response.status < 500 && !neverKept.has(response.status);

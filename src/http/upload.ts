@@ -47,6 +47,7 @@ async function readForm(req: IncomingMessage, target: FormTarget | null): Promis
   const fail = (error: unknown) => {
     failure ??= error;
   };
+  const refusal = Promise.withResolvers<void>();
 
   parser.on('field', (name, value, info) => {
     if (info.nameTruncated || info.valueTruncated) {
@@ -69,6 +70,7 @@ async function readForm(req: IncomingMessage, target: FormTarget | null): Promis
       part.unpipe();
       upload.content.destroy();
       part.resume();
+      if (!req.destroyed) refusal.resolve();
       return undefined;
     });
   });
@@ -77,10 +79,12 @@ async function readForm(req: IncomingMessage, target: FormTarget | null): Promis
     parser.on(limit, () => fail(appError('payload_too_large', { detail: 'The form has too many parts.' })));
   }
 
-  await pipeline(req, parser).catch((error: unknown) => {
+  const passed = pipeline(req, parser).catch((error: unknown) => {
     // Whatever else went wrong then follows from this.
     failure = appError('malformed_request', { detail: 'The form is damaged or broke off.', cause: error });
   });
+  // Who sends a file that is not taken hears of it at once.
+  await Promise.race([passed, refusal.promise]);
   const stored = await storing;
   if (stored === undefined && target !== null && !target.isFileOptional)
     fail(fieldError('file', 'A file is required', 'required'));

@@ -1,4 +1,4 @@
-import { v7 as uuidv7 } from 'uuid';
+import { v5 as uuidv5, v7 as uuidv7 } from 'uuid';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
 import { guessFormat } from '#src/domain/format-guess.ts';
 import { isOneLine } from '#src/domain/plain-text.ts';
@@ -14,7 +14,15 @@ import { createDocumentLinksRepository } from './document-links.repository.ts';
 import { createDocumentTotalsRepository } from './document-totals.repository.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 
+/** Makes ids of documents of named requests. */
+const requestNamespace = '0b6f5a0e-0c58-4f0c-9b1e-6a3f0f7c9d42';
+
 export type NewDocument = {
+  /**
+   * Names the request and all that it asks for, among those of its caller: repeated after a lost answer, it finds what
+   * it has made. Null or left out for one that nobody can repeat.
+   */
+  requestName?: string | null;
   file: StoredUpload;
   /** The file's when undefined. */
   name: string | undefined;
@@ -59,6 +67,17 @@ export function createDocumentIntake(deps: IntakeDeps) {
     return deps.folders.requireTarget(trx, actor, targetFolderId);
   };
 
+  /** The id that the document will have, and whether it has been made before: then there is nothing to do. */
+  const claimId = async (trx: Db, actor: RequestActor, { requestName = null }: NewDocument) => {
+    if (requestName === null) return { id: uuidv7(), isMade: false };
+    const id = uuidv5(`${actor.userId} ${requestName}`, requestNamespace);
+    // Two that are equal come here one after the other.
+    await deps.limits.lock(trx, actor.orgId);
+    const before = await createDocumentsRepository(trx).findDeletedAt(id);
+    if (before === undefined) return { id, isMade: false };
+    return before === null ? { id, isMade: true } : { id: uuidv7(), isMade: false };
+  };
+
   const insert = async (
     trx: Db,
     actor: RequestActor,
@@ -101,9 +120,13 @@ export function createDocumentIntake(deps: IntakeDeps) {
      * caller's to discard. Returns the new document's id.
      */
     async add(actor: RequestActor, input: NewDocument): Promise<string> {
-      const id = uuidv7();
       const ragConfig = await configOf(input);
-      const plan = await deps.db.transaction((trx) => insert(trx, actor, id, input, ragConfig));
+      const { id, plan } = await deps.db.transaction(async (trx) => {
+        const { id, isMade } = await claimId(trx, actor, input);
+        if (!isMade) return { id, plan: await insert(trx, actor, id, input, ragConfig) };
+        await deps.originals.settle(trx, input.file);
+        return { id, plan: undefined };
+      });
       if (plan !== undefined) await deps.generations.carryOut(plan);
       return id;
     },

@@ -4,6 +4,7 @@ import { sourceAddress, webDocumentNames } from '#src/domain/web-document.ts';
 import { appError } from '#src/errors.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { WebFetcher } from '#src/ports/web-fetcher.ts';
+import type { NewDocument } from './document-intake.ts';
 import type { FullDocument } from './documents.model.ts';
 import type { DocumentsService } from './documents.service.ts';
 
@@ -12,7 +13,7 @@ const accept = 'text/html,application/xhtml+xml,text/markdown;q=0.9,application/
 /** The title of a page stands in its head. */
 const headBytes = 64 * 1024;
 
-export type WebImportInput = {
+export type WebImportInput = Pick<NewDocument, 'requestName'> & {
   url: string;
   /** The server's, the page's or the address's when undefined. */
   name: string | undefined;
@@ -53,6 +54,7 @@ export function createDocumentWebImport(deps: {
         if (file.sizeBytes === 0) throw appError('empty_document', { detail: 'Nothing is at this address.' });
         return await documents.upload(actor, {
           file,
+          requestName: input.requestName ?? null,
           name: input.name ?? names(pageTitle(Buffer.concat(head), mediaType)).name,
           targetFolderId: input.targetFolderId,
           importSourceUrl: sourceAddress(input.url),

@@ -135,6 +135,11 @@ export function createDocumentsRepository(db: Db) {
         .first();
     },
 
+    /** Undefined when there is no such document, whoever may read it. */
+    async findDeletedAt(id: string): Promise<Date | null | undefined> {
+      return (await db<DocumentRow>('documents').where({ id }).first('deletedAt'))?.deletedAt;
+    },
+
     /** The same, held until the end of the transaction. */
     async lockRow(actor: Actor, id: string): Promise<DocumentRow | undefined> {
       const [row] = await readableBy(db<DocumentRow>('documents'), actor, 'documents')

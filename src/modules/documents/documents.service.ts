@@ -25,7 +25,7 @@ import type {
 } from './documents.model.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 
-export type PastedText = {
+export type PastedText = Pick<NewDocument, 'requestName'> & {
   name: string;
   content: string;
   sourceFormat: 'text' | 'markdown' | 'code';
@@ -97,8 +97,8 @@ export function createDocumentsService(deps: DocumentsDeps) {
         mediaType,
         content: Readable.from([Buffer.from(text.content)]),
       });
-      const { name, targetFolderId, sourceFormat: declaredFormat } = text;
-      const document = { file, name, targetFolderId, declaredFormat, chunking: {}, ingest: true };
+      const { name, targetFolderId, requestName = null, sourceFormat: declaredFormat } = text;
+      const document = { file, name, targetFolderId, requestName, declaredFormat, chunking: {}, ingest: true };
       const id = await intake.add(actor, document).catch(async (error: unknown) => {
         await discardFile(file);
         throw error;

@@ -1,4 +1,5 @@
 import { created } from '#src/http/answers.ts';
+import { requestNameOf } from '#src/http/idempotency.ts';
 import { type Route, route } from '#src/http/route.ts';
 import type { DocumentWebImport } from './document-web-import.ts';
 import { creationErrors } from './documents.routes.ts';
@@ -23,9 +24,11 @@ export function webImportRoutes(webImport: DocumentWebImport): Route[] {
         ...creationErrors,
         ...(['url_not_allowed', 'url_unreachable', 'empty_document', 'payload_too_large'] as const),
       ],
-      handle: async ({ actor, body }) => {
+      handle: async ({ actor, body, idempotencyKey }) => {
         const { url, name, target_folder_id: targetFolderId } = body;
-        return created(toFullDocumentDto(await webImport.importFromUrl(actor, { url, name, targetFolderId })));
+        const requestName = requestNameOf(idempotencyKey, body);
+        const asked = { url, name, targetFolderId, requestName };
+        return created(toFullDocumentDto(await webImport.importFromUrl(actor, asked)));
       },
     }),
   ];

@@ -8,6 +8,7 @@ describe('the source of a fetched document', () => {
     ['https://example.com/a?q=a+b%20c', 'https://example.com/a?q=a+b%20c'],
     ['https://example.com/a?page=2&access_token=x&apiKey=x', 'https://example.com/a?page=2'],
     ['https://s3.example.com/a?X-Amz-Signature=x&X-Amz-Credential=x&x-amz-date=1', 'https://s3.example.com/a'],
+    ['https://example.com/a?code=x&ticket=x&hmac=x&bearer=x&AWSAccessKeyId=x&v=2', 'https://example.com/a?v=2'],
     ['https://blob.example.com/a?sv=1&sig=x&PASSWORD=x&jwt=x', 'https://blob.example.com/a?sv=1'],
   ];
   for (const [asked, said] of cases) {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { connect } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { expect } from 'chai';
@@ -104,6 +105,17 @@ describe('uploads', () => {
     expect((await send('application/json')).status).to.equal(415);
     expect((await send('multipart/form-data; x=y')).status).to.equal(400);
     expect((await send('multipart/form-data; boundary=b')).status).to.equal(400);
+  });
+
+  it('says that a file is refused while it is still being sent', async () => {
+    const { hostname, port } = new URL(served.baseUrl);
+    const socket = connect(Number(port), hostname);
+    const head = '--b\r\nContent-Disposition: form-data; name="file"; filename="refused.txt"\r\n\r\nsome bytes';
+    socket.write('POST /uploads HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\n');
+    socket.write(`Content-Length: 10000000\r\n\r\n${head}`);
+    const [answer] = (await once(socket, 'data')) as [Buffer];
+    socket.destroy();
+    expect(answer.toString()).match(/^HTTP\/1\.1 413 /);
   });
 
   it('fails the store when the client goes in the middle of the file', async () => {

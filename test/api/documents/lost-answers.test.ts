@@ -1,0 +1,52 @@
+import { expect } from 'chai';
+import type { Member } from '#test/support/client.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
+
+describe('a document whose making was never answered', () => {
+  let shared: Stack;
+  let ada: Member;
+  before(async () => {
+    shared = await stack();
+    ada = await shared.signUp();
+  });
+
+  const note = { name: 'Note', content: 'Written once.', source_format: 'text' };
+  const file = { name: 'note.txt', content: 'Uploaded once.' };
+  const idOf = ({ body }: { body: unknown }) => (body as { id: string }).id;
+  const forget = (key: string) => shared.container.db('idempotency_keys').where({ key }).delete();
+
+  it('is found by the same request with the same Idempotency-Key', async () => {
+    const headers = { 'idempotency-key': crypto.randomUUID() };
+    for (const make of [
+      async () => idOf(await ada.post('/documents/paste', note, 201, headers)),
+      async () => idOf(await ada.upload('/documents', file, 201, { headers })),
+    ]) {
+      const first = await make();
+      // As when the process, or the database, was gone before the answer was kept.
+      await forget(headers['idempotency-key']);
+      expect(await make()).equal(first);
+      await forget(headers['idempotency-key']);
+    }
+    const { originals, db } = shared.container;
+    await originals.sweepExpired();
+    expect(await db('blob_claims').where({ orgId: ada.orgId })).deep.equal([]);
+  });
+
+  it('is not what another request, or another caller, has made', async () => {
+    const headers = { 'idempotency-key': crypto.randomUUID() };
+    const first = idOf(await ada.post('/documents/paste', note, 201, headers));
+    await forget(headers['idempotency-key']);
+    const other = idOf(await ada.post('/documents/paste', { ...note, name: 'Another' }, 201, headers));
+    const grace = await shared.signUp('Grace');
+    const hers = idOf(await grace.post('/documents/paste', note, 201, headers));
+    expect(new Set([first, other, hers]).size).equal(3);
+  });
+
+  it('is made anew once it was deleted', async () => {
+    const headers = { 'idempotency-key': crypto.randomUUID() };
+    const first = idOf(await ada.post('/documents/paste', note, 201, headers));
+    await ada.delete(`/documents/${first}`, 204);
+    await forget(headers['idempotency-key']);
+    expect(idOf(await ada.post('/documents/paste', note, 201, headers))).not.equal(first);
+  });
+});
