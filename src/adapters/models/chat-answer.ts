@@ -5,19 +5,26 @@ import { isRecord } from './openai-client.ts';
 const maxTokens = 1_000_000_000;
 
 /** What there is of an answer, or of a piece of one. */
-export type ChatAnswer = { text: string; isFinished: boolean; usage: ModelUsage | undefined };
+export type ChatAnswer = { text: string; end: 'none' | 'good' | 'broken'; usage: ModelUsage | undefined };
 
 /** Reads an answer of Chat Completions as it came, whole (`message`) or a piece of a stream (`delta`). */
 export function readChatAnswer(answer: unknown, part: 'message' | 'delta'): ChatAnswer {
-  if (!isRecord(answer)) return { text: '', isFinished: false, usage: undefined };
-  const choice: unknown = Array.isArray(answer.choices) ? answer.choices[0] : undefined;
-  if (!isRecord(choice)) return { text: '', isFinished: false, usage: usageOf(answer.usage) };
+  if (!isRecord(answer)) return { text: '', end: 'none', usage: undefined };
+  const choices: unknown[] = Array.isArray(answer.choices) ? answer.choices : [];
+  const choice = choices.filter(isRecord).find(({ index = 0 }) => index === 0);
+  if (choice === undefined) return { text: '', end: 'none', usage: usageOf(answer.usage) };
   const said = choice[part];
   return {
     text: isRecord(said) ? textOf(said.content) : '',
-    isFinished: Boolean(choice.finish_reason),
+    end: endOf(choice.finish_reason),
     usage: usageOf(answer.usage),
   };
+}
+
+/** A service that passes on what another one says tells so that the other one has failed. */
+function endOf(reason: unknown): ChatAnswer['end'] {
+  if (!reason) return 'none';
+  return reason === 'error' ? 'broken' : 'good';
 }
 
 /** Some services answer in parts, and the model's thoughts are parts of their own. */

@@ -53,7 +53,8 @@ export function createChatModel(endpoint: Endpoint, watch = () => watchSilence(s
       for await (const chunk of chunks) {
         const piece = readChatAnswer(chunk, 'delta');
         add(storable.next(piece.text));
-        isFinished ||= piece.isFinished;
+        if (piece.end === 'broken') throw invalid('the service says that it broke off');
+        isFinished ||= piece.end === 'good';
         usage = piece.usage ?? usage;
       }
       // An aborted stream ends without an error.
@@ -74,7 +75,8 @@ export function createChatModel(endpoint: Endpoint, watch = () => watchSilence(s
     const answer = await ask(request, call).catch((error: unknown) => {
       throw toModelError(error, signal);
     });
-    const { text, usage } = readChatAnswer(answer, 'message');
+    const { text, end, usage } = readChatAnswer(answer, 'message');
+    if (end === 'broken') throw invalid('the service says that it broke off');
     return replyOf(request, toStorable(text), usage);
   }
 

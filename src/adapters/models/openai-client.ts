@@ -12,6 +12,8 @@ export function createOpenAiClient({ baseUrl, apiKey }: Endpoint, timeoutMs: num
     maxRetries: 0,
     timeout: timeoutMs,
     logLevel: 'off',
+    // Whoever is named by an answer gets no prompt: it holds what people and documents say.
+    fetchOptions: { redirect: 'manual' },
   });
 }
 

@@ -21,8 +21,9 @@ export function createChatRepository(db: Db) {
     );
 
   return {
-    async insert(chat: NewChat): Promise<void> {
-      await db('chats').insert(chat);
+    /** False when there is one of this id, whose transaction was waited for. */
+    async insert(chat: NewChat): Promise<boolean> {
+      return (await db('chats').insert(chat).onConflict('id').ignore().returning('id')).length > 0;
     },
 
     /** Takes the row's lock: whoever changes a chat's rounds holds it, so that two writers cannot cross. */

@@ -70,7 +70,7 @@ export function createRoundOpener(deps: {
       }
       // A key that was used for another chat long ago, when the answers of that time are forgotten, names nothing.
       const chatId = idOfKey === null || existing !== undefined ? uuidV7() : idOfKey;
-      await chats.insert({
+      const isNew = await chats.insert({
         id: chatId,
         orgId: actor.orgId,
         agentId: agent.id,
@@ -82,6 +82,8 @@ export function createRoundOpener(deps: {
       });
       const chat = await chats.lock(actor.orgId, chatId);
       if (chat === undefined) throw appError('chat_not_found');
+      // The same key came to both addresses of messages at once, each of which knows of its own requests only.
+      if (!isNew) throw appError('idempotency_in_flight', { retryAfterSeconds: 1 });
       return openRound(trx, chat, agent, 1, message);
     });
   }

@@ -19,6 +19,18 @@ describe('POST /chat with an Idempotency-Key', function () {
     stack.model.behave(() => ({ kind: 'answer', text: 'A loan is repaid month by month.' }));
   });
 
+  it('409 for one of two that come with the same key to both addresses of messages at once', async () => {
+    const body = JSON.stringify({ agent_id: agentId, message: 'How?' });
+    const headers = { 'content-type': 'application/json', 'idempotency-key': crypto.randomUUID() };
+    const replies = await Promise.all(
+      ['/chat', '/chat/stream'].map((path) => ada.raw(path, { method: 'POST', body, headers })),
+    );
+    await Promise.all(replies.map((reply) => reply.text()));
+    expect(replies.map(({ status }) => status).filter((status) => status >= 400)).satisfy(
+      (refused: number[]) => refused.length === 0 || (refused.length === 1 && refused[0] === 409),
+    );
+  });
+
   it('gives the first answer again for the same Idempotency-Key', async () => {
     const headers = { 'idempotency-key': uuidv7() };
     const body = { agent_id: agentId, message: 'What is a mortgage loan?' };

@@ -54,6 +54,30 @@ describe('a chat model of a provider with ways of its own', () => {
     expect(pieces).deep.equal(['One two', ' three.']);
   });
 
+  it('follows nobody who sends it elsewhere with what people say', async () => {
+    const elsewhere = await startScriptedServer();
+    for (const status of [301, 302, 303, 307, 308]) {
+      server.answer((response) => response.writeHead(status, { location: `${elsewhere.baseUrl}/steal` }).end());
+      expect(await appErrorCode(complete()), String(status)).equal('model_rejected');
+      expect(await appErrorCode(stream()), String(status)).equal('model_rejected');
+    }
+    expect(elsewhere.calls).deep.equal([]);
+    await elsewhere.close();
+  });
+
+  it('takes no half for a whole, where the service says that its own has failed', async () => {
+    server.answer(events(piece('One two'), piece(null, 'error')));
+    expect(await appErrorCode(stream())).equal('model_response_invalid');
+    server.answer(answerJson(200, { choices: [{ message: { content: 'One' }, finish_reason: 'error' }] }));
+    expect(await appErrorCode(complete())).equal('model_response_invalid');
+  });
+
+  it('reads one answer, though it may get several', async () => {
+    const second = { choices: [{ index: 1, delta: { content: 'another' }, finish_reason: 'stop' }] };
+    server.answer(events(second, piece('One', 'stop')));
+    expect((await stream()).text).equal('One');
+  });
+
   for (const [what, body] of Object.entries({
     null: null,
     'a number': 7,
