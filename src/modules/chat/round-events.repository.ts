@@ -13,7 +13,7 @@ export function createRoundEventsRepository(db: Db) {
   return {
     /**
      * `events` of one stream each, in order and without a gap. What was stored before a lost answer is completed, and
-     * nothing is stored of a round that is gone, or is answered anew.
+     * nothing is stored of a round that is gone, is answered anew, or was ended without its writer, who slept.
      */
     async insert(batches: readonly EventBatch[]): Promise<void> {
       await db.raw(
@@ -22,6 +22,7 @@ export function createRoundEventsRepository(db: Db) {
          from unnest(?::uuid[], ?::uuid[], ?::integer[], ?::uuid[], ?::bigint[], ?::bigint[], ?::text[])
            as b (org_id, chat_id, round, stream_id, first_seq, last_seq, events)
          join rounds using (chat_id, round, stream_id)
+         where rounds.status = 'open' or b.last_seq <= rounds.last_seq
          on conflict (stream_id, first_seq) do update set last_seq = excluded.last_seq, events = excluded.events
          where round_events.last_seq < excluded.last_seq`,
         [

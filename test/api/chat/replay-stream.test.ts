@@ -153,6 +153,9 @@ describe('GET /chat/{chat_id}/stream', function () {
     expect((await replay(chatId, '2:7')).status, 'for who had got more than was stored').equal(204);
     finish.resolve();
     await collect(sent);
+    // Whoever wrote it has slept, and goes on with what nobody wants any more.
+    await ask(ada, { agent_id: agentId, message: 'How?' }, 201);
+    expect(await collect(readEvents(await replay(chatId)))).deep.equal(events);
   });
 
   it('200 with all events, however slowly they are taken', async () => {
