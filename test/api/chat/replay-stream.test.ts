@@ -91,7 +91,8 @@ describe('GET /chat/{chat_id}/stream', function () {
     const chatId = await newChat();
     const all = await collect(await openChatStream(ada, { chat_id: chatId, message: 'And then?' }));
     const { db, chat } = stack.container;
-    await until('its events are stored', () => db('round_events').where({ chatId, firstSeq: 1 }).first());
+    const { streamId, lastSeq } = await db('rounds').where({ chatId, round: 2 }).first();
+    await until('its events are stored', () => db('round_events').where({ streamId, lastSeq }).first());
     await db('round_events')
       .where({ chatId })
       .update({ createdAt: new Date(0) });
