@@ -33,6 +33,9 @@ const unfinishedLineStart = /^[ \t>*+\-\d.):]*(?:`*|~*|\$)$/;
 const longestFenceLine = 200;
 const rememberedLine = 200;
 
+/** Kinds of code that clients draw, with the images and links that it names, instead of showing it. */
+const drawnCode = /^[\s{.]*(?:mermaid|plantuml|puml|graphviz|dot|d2|svg|vega|excalidraw|bpmn|wavedrom)/i;
+
 const removed = '(link removed)';
 
 /** A text without addresses, images, links and tags, on as many lines as it had. */
@@ -49,7 +52,7 @@ export function withoutAddresses(text: string): string {
  * - what a link is defined by (`[text]: address`), a tag of HTML and an entity that could hide an address are broken up
  *   by a space.
  * Blocks of code between fences at the beginning of a line stay as they are. Behind a fence that stands elsewhere, where
- * readers of Markdown differ on what is code, nothing counts as code any more.
+ * readers of Markdown differ on what is code, or of a kind that they draw, nothing counts as code any more.
  *
  * However the reply is cut into pieces, the text is the same; it holds back only what may become something of these,
  * and no more than some 2,000 characters, as what is held back is read again with each piece.
@@ -162,7 +165,8 @@ export function createAddressRewriter(known: ReadonlySet<string>) {
       return isClosing;
     }
     if (!isCodeCertain) return false;
-    const isSure = prefix === '' && mark !== '$$' && isShort && !info.includes('`');
+    const isShown = mark !== '$$' && !info.includes('`') && !drawnCode.test(info);
+    const isSure = prefix === '' && isShort && isShown;
     if (isSure) fence = mark;
     else isCodeCertain = false;
     return isSure;

@@ -19,7 +19,7 @@ import { createChatRepository } from './chat.repository.ts';
 import type { Citer } from './citer.ts';
 import { buildPrompt } from './prompt.ts';
 import { createReplayBuffer } from './replay-buffer.ts';
-import { createReplyFilter } from './reply-filter.ts';
+import { createReplyFilter, textBeforeCode } from './reply-filter.ts';
 import type { RoundLog } from './round-log.ts';
 import { createRoundsRepository } from './rounds.repository.ts';
 
@@ -105,7 +105,7 @@ export function createAnswerWriter(deps: {
     const filter = createReplyFilter([
       persona,
       question,
-      ...history.flatMap(({ userContent, assistantReply }) => [userContent, assistantReply ?? '']),
+      ...history.flatMap(({ userContent, assistantReply }) => [userContent, textBeforeCode(assistantReply ?? '')]),
       ...(prompt.passages ?? []).map(({ content }) => visibleText(content)),
     ]);
     const level = prompt.isSteered ? steering.level : null;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { alignmentWorkflowId, jobPartId } from '#src/contracts/workflow-ids.ts';
-import { isStorable } from '#src/domain/plain-text.ts';
+import { isBlank, isStorable } from '#src/domain/plain-text.ts';
 import { appError } from '#src/errors.ts';
 import { idField, nameField, visibilityField } from '#src/http/fields.ts';
 import type { StoredEvent } from '#src/ports/idempotency-store.ts';
@@ -17,7 +17,7 @@ export const sendMessageBody = z
       .min(1)
       .max(100_000)
       .refine(isStorable, 'must not hold NUL characters')
-      .refine((text) => text.trim() !== '', 'must not be blank'),
+      .refine((text) => !isBlank(text), 'must not be blank'),
     chat_id: idField.optional().describe('Omit to start a chat.'),
     agent_id: idField.optional().describe('Required to start a chat.'),
     visibility: visibilityField.optional(),

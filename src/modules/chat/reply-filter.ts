@@ -17,3 +17,8 @@ export function createReplyFilter(texts: readonly string[]) {
     removedCount: rewriter.removedCount,
   };
 }
+
+/** What of an earlier reply was looked at: an address that stood in its code may be the model's own. */
+export function textBeforeCode(reply: string): string {
+  return reply.split(/`{3}|~{3}/, 1)[0] ?? '';
+}

@@ -147,6 +147,15 @@ describe('POST /chat', function () {
       ]);
     });
 
+    it('takes an address that stood in code before for the model’s own', async () => {
+      const address = 'https://evil.example/launder?d=42';
+      const { chat_id } = await ask(ada, { agent_id: agentId, message: 'Show it.' }, 201);
+      stack.model.behave(() => ({ kind: 'answer', text: `\`\`\`\n${address}\n\`\`\`\n` }));
+      expect((await ask(ada, { chat_id, message: 'As code.' }, 200)).reply).contain(address);
+      stack.model.behave(() => ({ kind: 'answer', text: `See [the terms](${address}).` }));
+      expect((await ask(ada, { chat_id, message: 'As a link.' }, 200)).reply).equal('See [the terms] (link removed).');
+    });
+
     it('answers a failed round when its message is sent again', async () => {
       const chatId = await newChat();
       stack.model.behave(() => ({ kind: 'break_off', text: 'The ba' }));

@@ -8,6 +8,11 @@ describe('titles of chats', () => {
     expect([...messageTitle('🏦'.repeat(80))]).length(60);
   });
 
+  it('hold nothing that a name may not hold, and are not blank', () => {
+    expect(messageTitle('\u202eevil \x1b[31mtitle')).equal('evil [31mtitle');
+    expect(messageTitle('\u200b\x07')).equal('Chat');
+  });
+
   const titleFrom = (text: string): Promise<string | null> => {
     const complete = async () => ({
       text,
