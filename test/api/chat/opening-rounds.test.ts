@@ -4,7 +4,8 @@ import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { createRoundOpener } from '#src/modules/chat/round-opener.ts';
 import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
-import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
 
 const settings = {
   ragEnabled: false,
@@ -19,10 +20,17 @@ const settings = {
 
 describe('opening a round', function () {
   this.timeout(60_000);
-  let stack: ScriptedStack;
+  let model: ScriptedModel;
+  let stack: Stack;
 
   before(async () => {
-    stack = await scriptedStack();
+    model = await startScriptedModel();
+    // Without workers, which would hold a chat while they score it.
+    stack = await startStack({ OPENAI_BASE_URL: model.baseUrl }, { workers: false });
+  });
+  after(async () => {
+    await stack.close();
+    await model.close();
   });
 
   it('holds no connection and no chat while the provider is asked for the window of its model', async () => {

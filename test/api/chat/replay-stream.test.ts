@@ -89,6 +89,8 @@ describe('GET /chat/{chat_id}/stream', function () {
 
   it('200 with the last event alone, once the others are forgotten', async () => {
     const chatId = await newChat();
+    // Its name is that of the moment.
+    await ada.patch(`/chat/${chatId}`, { title: 'Mine' }, 200);
     const all = await collect(await openChatStream(ada, { chat_id: chatId, message: 'And then?' }));
     const { db, chat } = stack.container;
     const { streamId, lastSeq } = await db('rounds').where({ chatId, round: 2 }).first();
