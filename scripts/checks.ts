@@ -2,7 +2,8 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { dieWithParent } from './supervisor/parent-death.ts';
 
-export type Tally = { passed: number; failed: number };
+/** `failed` names each that failed. */
+export type Tally = { passed: number; failed: string[] };
 
 const CODE = ['src', 'workflows', 'activities', 'workers', 'migrations', 'services', 'scripts', 'test', 'bench'];
 
@@ -22,8 +23,8 @@ const CHECKS = [
 /** Runs the checks of the code itself side by side and prints one line for each, with its output where it failed. */
 export async function runChecks(signal?: AbortSignal): Promise<Tally> {
   const results = await Promise.all(CHECKS.map(({ name, command }) => runCheck({ name, command, signal })));
-  const passed = results.filter(Boolean).length;
-  return { passed, failed: results.length - passed };
+  const failed = CHECKS.filter((_, index) => !results[index]).map(({ name }) => name);
+  return { passed: CHECKS.length - failed.length, failed };
 }
 
 function runCheck(check: { name: string; command: string[]; signal?: AbortSignal | undefined }): Promise<boolean> {

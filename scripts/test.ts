@@ -20,7 +20,7 @@ const OF_PROCESSES = [
 ];
 /** They begin when the S3 server is there, which may have to be built while the others run. */
 const OF_S3 = ['test/s3/**/*.test.ts'];
-const NOTHING: Tally = { passed: 0, failed: 0 };
+const NOTHING: Tally = { passed: 0, failed: [] };
 const END_PATIENCE_MS = 15_000;
 
 await exitAfter(async () => {
@@ -50,9 +50,11 @@ await exitAfter(async () => {
           : await runEveryTest({ start, startWithS3, logsDir: join(dataDir, 'logs') });
       const tallies = [checks, ...tests];
       const passed = tallies.reduce((sum, tally) => sum + tally.passed, 0);
-      const failed = tallies.reduce((sum, tally) => sum + tally.failed, 0);
-      console.log(`${passed} passed, ${failed} failed`);
-      return failed === 0 && passed > 0 ? 0 : 1;
+      const failed = tallies.flatMap((tally) => tally.failed);
+      // Again at the end: the reports of the runs are long, and one of them is far above.
+      for (const name of failed) console.log(`  ✖ ${name}`);
+      console.log(`${passed} passed, ${failed.length} failed`);
+      return failed.length === 0 && passed > 0 ? 0 : 1;
     },
   });
   if (code === 1) console.error(`The services' logs are in ${join(dataDir, 'logs')}.`);
@@ -107,12 +109,11 @@ async function runMocha(options: {
     exit.then(() => null),
   ]);
   if (tally === null) {
-    console.error('The tests ended before their end.');
-    return { passed: 0, failed: 1 };
+    return { passed: 0, failed: [`The tests ended before their end: ${args.join(' ')}`] };
   }
   if (await endsByItself(child, exit)) return tally;
-  console.error(`After the last test something stays open (${END_PATIENCE_MS / 1000} s): a test does not clean up.`);
-  return { ...tally, failed: tally.failed + 1 };
+  const leak = `After the last test something stays open (${END_PATIENCE_MS / 1000} s): a test does not clean up.`;
+  return { ...tally, failed: [...tally.failed, leak] };
 }
 
 async function endsByItself(child: ChildProcess, exit: Promise<unknown>): Promise<boolean> {
