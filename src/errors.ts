@@ -149,6 +149,18 @@ const catalogue = {
     title: 'The embedding model gives vectors of another size than those that are stored under its name',
   },
 
+  // Evaluation
+  judge_response_invalid: {
+    status: 502,
+    class: 'permanent',
+    title: 'The judge gave no verdict that could be used, also when it was asked again',
+  },
+  evaluator_unavailable: {
+    status: 503,
+    class: 'operator',
+    title: 'The deployment has no model that can judge',
+  },
+
   // Chat
   interrupted: { status: 503, class: 'transient', title: 'The answer was not finished' },
 } as const satisfies Record<string, { status: number; class: ErrorClass; title: string }>;
