@@ -1,3 +1,5 @@
+import { providerTools } from './tools/provider-tools.ts';
+
 /** What a tool does to the outside, as administrators grant it. `crudl`: create, read, update, delete, list. */
 export type ToolAction = {
   id: string;
@@ -24,7 +26,7 @@ export type Tool = {
 };
 
 /** The tools that agents of this deployment can be given. */
-export const tools: readonly Tool[] = [];
+export const tools: readonly Tool[] = [...providerTools];
 
 export function unknownTools(ids: readonly string[]): string[] {
   return ids.filter((id) => !tools.some((tool) => tool.id === id));
