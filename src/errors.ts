@@ -161,6 +161,36 @@ const catalogue = {
     title: 'The deployment has no model that can judge',
   },
 
+  // Tools and connections
+  consent_invalid: {
+    status: 400,
+    class: 'permanent',
+    title: 'The consent was begun elsewhere, was used before or has expired',
+  },
+  consent_denied: { status: 400, class: 'permanent', title: 'The consent was not given' },
+  provider_not_found: { status: 404, class: 'permanent', title: 'There is no such provider' },
+  wrong_auth_kind: { status: 409, class: 'permanent', title: 'The provider is connected in another way' },
+  not_connected: { status: 409, class: 'operator', title: 'The organization is not connected to the provider' },
+  not_granted: { status: 409, class: 'operator', title: 'The connection was not granted what this needs' },
+  needs_reauth: {
+    status: 409,
+    class: 'operator',
+    title: 'The provider does not accept the connection any more: it has to be made again',
+  },
+  connection_check_failed: { status: 422, class: 'permanent', title: 'The provider did not accept the credentials' },
+  provider_not_configured: {
+    status: 501,
+    class: 'operator',
+    title: 'The deployment has no client at the provider, or one that it refuses',
+  },
+  provider_rejected: { status: 502, class: 'permanent', title: 'The provider refused the request' },
+  provider_unavailable: { status: 503, class: 'transient', title: 'The provider is not reachable or overloaded' },
+  credentials_unreadable: {
+    status: 503,
+    class: 'operator',
+    title: 'Stored credentials cannot be opened with the encryption keys of the deployment',
+  },
+
   // Chat
   interrupted: { status: 503, class: 'transient', title: 'The answer was not finished' },
 } as const satisfies Record<string, { status: number; class: ErrorClass; title: string }>;
