@@ -191,6 +191,19 @@ const catalogue = {
     title: 'Stored credentials cannot be opened with the encryption keys of the deployment',
   },
 
+  // Calls of tools, told to the model and in the round
+  untrusted_argument: {
+    status: 403,
+    class: 'permanent',
+    title: 'An argument of a tool was written by nobody who may ask for it',
+  },
+  unknown_tool: { status: 404, class: 'permanent', title: 'There is no such tool here' },
+  tool_call_repeated: { status: 409, class: 'permanent', title: 'The tool was called before with these arguments' },
+  tool_limit_reached: { status: 409, class: 'permanent', title: 'No more calls of tools are made for this answer' },
+  tool_arguments_invalid: { status: 422, class: 'permanent', title: 'The tool does not take these arguments' },
+  tool_failed: { status: 502, class: 'transient', title: 'The tool did not work' },
+  tool_timeout: { status: 504, class: 'transient', title: 'The tool took too long' },
+
   // Chat
   interrupted: { status: 503, class: 'transient', title: 'The answer was not finished' },
 } as const satisfies Record<string, { status: number; class: ErrorClass; title: string }>;

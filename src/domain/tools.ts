@@ -1,3 +1,4 @@
+import { builtInTools } from './tools/built-in-tools.ts';
 import { providerTools } from './tools/provider-tools.ts';
 
 /** What a tool does to the outside, as administrators grant it. `crudl`: create, read, update, delete, list. */
@@ -26,7 +27,7 @@ export type Tool = {
 };
 
 /** The tools that agents of this deployment can be given. */
-export const tools: readonly Tool[] = [...providerTools];
+export const tools: readonly Tool[] = [...builtInTools, ...providerTools];
 
 export function unknownTools(ids: readonly string[]): string[] {
   return ids.filter((id) => !tools.some((tool) => tool.id === id));
