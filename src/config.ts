@@ -6,6 +6,7 @@ import { calibratedModels } from './domain/alignment-calibration.ts';
 import { listPrices, priceListVersion, settingsPriceVersion, type VersionedPrice } from './domain/prices.ts';
 import { defaultRateLimits, type RateLimit, type RateLimitName } from './domain/rate-limits.ts';
 import { defaultTierLimits, type Tier, type TierLimits } from './domain/tiers.ts';
+import { type EncryptionKey, encryptionKeys } from './encryption-keys.ts';
 import { type ErrorCode, isErrorCode } from './errors.ts';
 import { signingKeyPem, verifyKeyPems } from './jwt-keys.ts';
 
@@ -107,6 +108,15 @@ const limitsOfTier = z.strictObject({
   storageBytes: limit,
 } satisfies Record<keyof TierLimits, z.ZodType>);
 
+const keysOfSecrets = z.string('is required').transform((text, context) => {
+  try {
+    return encryptionKeys(text);
+  } catch (error) {
+    context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : 'is wrong' });
+    return z.NEVER;
+  }
+});
+
 /** Every setting of API and workers with its default. Ports and switches of the embedded services are in scripts/. */
 const settings = z.object({
   HOST: z.string().min(1).default('127.0.0.1'),
@@ -121,6 +131,7 @@ const settings = z.object({
   EGRESS_ALLOW: list.pipe(z.array(place)),
   TRUST_PROXY: trustedProxies,
   PUBLIC_URL: keylessUrl.optional(),
+  FRONTEND_URL: keylessUrl.optional(),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
 
   DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/, error: 'must be a postgres:// address' }),
@@ -162,6 +173,10 @@ const settings = z.object({
   RERANK_MODEL: z.string().min(1).optional(),
   RERANK_BASE_URL: keylessUrl.optional(),
   RERANK_API_KEY: apiKey.optional(),
+  BRAVE_SEARCH_BASE_URL: keylessUrl.default('https://api.search.brave.com'),
+  GOOGLE_CALENDAR_BASE_URL: keylessUrl.optional(),
+  GOOGLE_CALENDAR_CLIENT_ID: apiKey.optional(),
+  GOOGLE_CALENDAR_CLIENT_SECRET: apiKey.optional(),
   MODEL_PRICES: json
     .pipe(z.record(z.string(), z.strictObject({ input: price, cached_input: price, output: price })))
     .optional(),
@@ -176,6 +191,7 @@ const settings = z.object({
   JWT_VERIFY_KEYS_FILE: z.string().optional(),
   JWT_ISSUER: z.string().min(1).default('agent-conversation-service'),
   URL_SIGNING_KEY: z.string().min(32, 'must have at least 32 characters'),
+  ENCRYPTION_KEYS: keysOfSecrets,
   ACCESS_TOKEN_SECONDS: seconds.default(900),
   // A signature of S3 holds for a week at most.
   DOWNLOAD_URL_SECONDS: seconds.max(604_800).default(900),
@@ -209,6 +225,8 @@ export type Config = Readonly<{
     trustProxy: false | number | string[];
     /** Where clients find the API, with the base path; null: where their request went. */
     publicUrl: string | null;
+    /** Where people use the service in a browser; null: below the address of the API. */
+    frontendUrl: string | null;
     logLevel: string;
   };
   /** `host:port` of what may be fetched for users though it is not public. */
@@ -252,6 +270,14 @@ export type Config = Readonly<{
     accessTokenSeconds: number;
   };
   urlSigningKey: string;
+  /** Of stored credentials: the first seals, all open. */
+  encryptionKeys: readonly EncryptionKey[];
+  /** Whose services tools use, for organizations that connect themselves. */
+  providers: {
+    braveSearch: { baseUrl: string };
+    /** `baseUrl` is null for Google's own addresses, `client` where there is none to ask for consents with. */
+    googleCalendar: { baseUrl: string | null; client: { id: string; secret: string } | null };
+  };
   downloadUrlSeconds: number;
   /** How long what somebody leaves behind is kept. */
   eraseAfterDays: number;
@@ -294,7 +320,8 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
       basePath: s.BASE_PATH,
       corsOrigins: s.CORS_ORIGINS,
       trustProxy: s.TRUST_PROXY,
-      publicUrl: s.PUBLIC_URL?.replace(/\/+$/, '') ?? null,
+      publicUrl: withoutSlash(s.PUBLIC_URL),
+      frontendUrl: withoutSlash(s.FRONTEND_URL),
       logLevel: s.LOG_LEVEL,
     },
     egressAllow: s.EGRESS_ALLOW,
@@ -333,6 +360,11 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
       accessTokenSeconds: s.ACCESS_TOKEN_SECONDS,
     },
     urlSigningKey: s.URL_SIGNING_KEY,
+    encryptionKeys: s.ENCRYPTION_KEYS,
+    providers: {
+      braveSearch: { baseUrl: s.BRAVE_SEARCH_BASE_URL.replace(/\/+$/, '') },
+      googleCalendar: { baseUrl: withoutSlash(s.GOOGLE_CALENDAR_BASE_URL), client: oauthClient(s, 'GOOGLE_CALENDAR') },
+    },
     downloadUrlSeconds: s.DOWNLOAD_URL_SECONDS,
     eraseAfterDays: s.ERASE_AFTER_DAYS,
     echoWaitMs: s.ECHO_WAIT_MS,
@@ -386,6 +418,22 @@ function blobStore(s: z.infer<typeof settings>): Config['blobs'] {
   if (given.length === 0) return { store: 'filesystem', directory: join(s.DATA_DIR, 'blobs') };
   const missing = namesWhere(false, required);
   throw new ConfigError(`wrong setting ${missing.join(', ')}: required beside ${given.join(', ')}`);
+}
+
+function withoutSlash(address: string | undefined): string | null {
+  return address?.replace(/\/+$/, '') ?? null;
+}
+
+/** What the deployment is known as at a provider; null where it is not. */
+function oauthClient<Name extends 'GOOGLE_CALENDAR'>(
+  s: { [Setting in `${Name}_CLIENT_ID` | `${Name}_CLIENT_SECRET`]?: string | undefined },
+  name: Name,
+): { id: string; secret: string } | null {
+  const [id, secret] = [s[`${name}_CLIENT_ID`], s[`${name}_CLIENT_SECRET`]];
+  if (id === undefined && secret === undefined) return null;
+  if (id !== undefined && secret !== undefined) return { id, secret };
+  const [missing, given] = id === undefined ? ['ID', 'SECRET'] : ['SECRET', 'ID'];
+  throw new ConfigError(`wrong setting ${name}_CLIENT_${missing}: required beside ${name}_CLIENT_${given}`);
 }
 
 function modelPrices(

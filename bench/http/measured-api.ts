@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { createHash, generateKeyPairSync } from 'node:crypto';
+import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -57,6 +57,7 @@ export async function startMeasuredApi(): Promise<MeasuredApi> {
     OPENAI_BASE_URL: `http://${nowhere}/v1`,
     JWT_PRIVATE_KEY: signingKey(),
     URL_SIGNING_KEY: createHash('sha256').update(dataDir).digest('hex'),
+    ENCRYPTION_KEYS: `1:${randomBytes(32).toString('base64')}`,
   };
   const start = (entry: string, ownPort: number) => {
     const path = join(import.meta.dirname, entry);

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -125,6 +125,7 @@ function startApi(at: { port: number; databaseUrl: string; dataDir: string }): C
     OPENAI_BASE_URL: `http://${nowhere}/v1`,
     JWT_PRIVATE_KEY: signingKey(),
     URL_SIGNING_KEY: createHash('sha256').update(at.dataDir).digest('hex'),
+    ENCRYPTION_KEYS: `1:${randomBytes(32).toString('base64')}`,
   };
   const entry = join(import.meta.dirname, '..', '..', 'src', 'server.ts');
   const [program, ...args] = dieWithParent([process.execPath, entry], 'SIGTERM');

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -52,6 +53,7 @@ export async function startServers(): Promise<{ apis: Api[]; bare: Server; stop(
     OPENAI_BASE_URL: `http://${nowhere}/v1`,
     JWT_PRIVATE_KEY: signingKey(),
     URL_SIGNING_KEY: 'of this benchmark and of nothing else',
+    ENCRYPTION_KEYS: `1:${randomBytes(32).toString('base64')}`,
     TIER_LIMITS: JSON.stringify({ free: { fileSizeBytes: 1024 ** 3, storageBytes: 100 * 1024 ** 3 } }),
   };
   const stores = {

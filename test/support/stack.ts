@@ -1,4 +1,4 @@
-import { createHash, generateKeyPairSync } from 'node:crypto';
+import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -72,6 +72,9 @@ export async function startStack(
     ALIGNMENT_EMBEDDING_BASE_URL: services.modelBaseUrl,
     JWT_PRIVATE_KEY: signingKey,
     URL_SIGNING_KEY: createHash('sha256').update(dataDir).digest('hex'),
+    ENCRYPTION_KEYS: `1:${randomBytes(32).toString('base64')}`,
+    // Nothing leaves the machine: the guard refuses this address.
+    BRAVE_SEARCH_BASE_URL: 'http://127.0.0.1:1',
     LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
     ...noRateLimits,
     ...settings,

@@ -1,4 +1,4 @@
-import { createPublicKey, generateKeyPairSync } from 'node:crypto';
+import { createPublicKey, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,12 +18,15 @@ const ellipticKey = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKe
   format: 'pem',
 });
 
+const encryptionKey = randomBytes(32).toString('base64');
+
 const required = {
   DATABASE_URL: 'postgres://user:secret@localhost/db',
   TEMPORAL_ADDRESS: '127.0.0.1:7233',
   OPENAI_BASE_URL: 'http://127.0.0.1:3010/v1',
   JWT_PRIVATE_KEY: key,
   URL_SIGNING_KEY: 'x'.repeat(32),
+  ENCRYPTION_KEYS: `1:${encryptionKey}`,
 };
 
 const wrongLimits = ['10', '0/60', '10/0', '-1/60', '10/60s', 'none'];
@@ -45,6 +48,11 @@ const wrong: Record<string, string[]> = {
   QDRANT_API_KEY: ['two words', 'line\nbreak'],
   QDRANT_COLLECTION_PREFIX: ['with_another', 'Upper', '../up', 'x'.repeat(41)],
   PUBLIC_URL: ['api.example.com', 'ftp://host', ...addressesWithSecrets],
+  FRONTEND_URL: ['app.example.com', ...addressesWithSecrets],
+  BRAVE_SEARCH_BASE_URL: ['localhost', ...addressesWithSecrets],
+  GOOGLE_CALENDAR_BASE_URL: ['localhost', ...addressesWithSecrets],
+  GOOGLE_CALENDAR_CLIENT_ID: ['two words', 'line\nbreak'],
+  GOOGLE_CALENDAR_CLIENT_SECRET: ['two words', 'line\nbreak'],
   S3_ENDPOINT: ['localhost:9000', 's3://host', ...addressesWithSecrets],
   S3_BUCKET: ['Upper', 'a', 'with/slash', '-a-'],
   S3_REGION: ['the moon'],
@@ -64,6 +72,14 @@ const wrong: Record<string, string[]> = {
   JWT_VERIFY_KEYS: ['garbage', key.slice(0, 200), `${key}${rsaKey(1_024)}`, `${key}${ellipticKey}`],
   JWT_VERIFY_KEYS_FILE: ['/nowhere/at/all'],
   URL_SIGNING_KEY: ['short'],
+  ENCRYPTION_KEYS: [
+    encryptionKey,
+    `1:${encryptionKey.slice(4)}`,
+    `1:${randomBytes(33).toString('base64')}`,
+    `a key:${encryptionKey}`,
+    `1:${encryptionKey},`,
+    `1:${encryptionKey},1:${randomBytes(32).toString('base64')}`,
+  ],
   ACCESS_TOKEN_SECONDS: ['0', '-5', '1.5', 'long'],
   DOWNLOAD_URL_SECONDS: ['0', '604801', 'long'],
   ECHO_WAIT_MS: ['-1', '60000', 'x'],
