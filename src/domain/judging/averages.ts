@@ -8,12 +8,7 @@ export function meanScore(scores: readonly number[]): number | null {
   return Math.round(hundredths / scores.length) / 100;
 }
 
-/** How far samples lie apart: the standard deviation of a sample, to two decimals; 0 of one. */
-export function spread(scores: readonly number[]): number {
-  return Math.round(standardDeviation(scores) * 100) / 100;
-}
-
-/** Of a sample (n − 1); 0 of less than two values. */
+/** How far values lie apart, as a sample (n − 1); 0 of less than two. */
 export function standardDeviation(values: readonly number[]): number {
   if (values.length < 2) return 0;
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;

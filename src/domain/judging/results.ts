@@ -1,10 +1,10 @@
-import { axesOfReply, promptAxes, type Axis, rubricOf } from './axes.ts';
-import { meanScore, spread } from './averages.ts';
-import type { Judgement } from './judgement.ts';
-import type { Rubric, Severity } from './rubric.ts';
+import { meanScore, standardDeviation } from './averages.ts';
+import { type Axis, axesOfReply, promptAxes, rubricOf } from './axes.ts';
+import type { AnchoredScore, Judgement, PlainScore } from './judgement.ts';
+import type { Severity } from './rubric.ts';
 import { type Unit, unitName } from './units.ts';
 
-/** `severity` and `spread` (standard deviation of the samples) with the anchored rubric only. */
+/** `severity` and `sd` (standard deviation of the samples, two decimals) with the anchored rubric only. */
 export type AxisScore = {
   axis: Axis;
   label: string;
@@ -13,7 +13,7 @@ export type AxisScore = {
   rationale: string;
   weakness: string;
   severity?: Severity;
-  spread?: number;
+  sd?: number;
 };
 
 export type CaseResult = {
@@ -35,17 +35,74 @@ export type EvaluationResult = {
   overallAverage: number;
 };
 
-/** A unit without a verdict: which, and the code of the error that it ended with. */
+/** A unit without a verdict: its name (`unitName`), and the code of the error that it ended with. */
 export type FailedUnit = { unit: string; code: string };
 
 /** A unit as it ended: with what the judge found, or with the code of an error. */
-export type UnitOutcome = { unit: Unit; judgement: Judgement } | { unit: Unit; error: string };
+export type UnitOutcome = { unit: Unit; judgement: Judgement } | { unit: Unit; code: string };
 
-export type JudgedCaseOutcome = {
-  input: string;
-  hasReference: boolean;
-  /** Null where none could be generated: then `error` says why and there are no outcomes. */
-  generatedResponse: string | null;
-  error?: string;
-  outcomes: readonly UnitOutcome[];
-};
+/** What a prompt earned; an axis without a verdict is left out. */
+export function promptScores(outcomes: readonly UnitOutcome[]): AxisScore[] {
+  return axisScores(outcomes, promptAxes);
+}
+
+/** What a reply earned; null unless every axis has a verdict, as an average of some says nothing beside that of all. */
+export function caseResult(
+  answered: { input: string; generatedResponse: string; hasReference: boolean },
+  outcomes: readonly UnitOutcome[],
+): CaseResult | null {
+  const axes = axesOfReply(answered.hasReference);
+  const responseScores = axisScores(outcomes, axes);
+  if (responseScores.length < axes.length) return null;
+  return { ...answered, responseScores, responseAverage: averageOf(responseScores) };
+}
+
+export function evaluationResult(promptScores: AxisScore[], cases: CaseResult[]): EvaluationResult {
+  const promptAverage = averageOf(promptScores);
+  const responseAverage = meanScore(cases.map((each) => each.responseAverage));
+  return {
+    promptScores,
+    promptAverage,
+    cases,
+    responseAverage: responseAverage ?? 0,
+    overallAverage: meanScore(responseAverage === null ? [promptAverage] : [promptAverage, responseAverage]) ?? 0,
+  };
+}
+
+/** The mean of the axes as they are shown; 0 without any. */
+export function averageOf(scores: readonly AxisScore[]): number {
+  return meanScore(scores.map(({ score }) => score)) ?? 0;
+}
+
+export function failedUnits(outcomes: readonly UnitOutcome[]): FailedUnit[] {
+  return outcomes.flatMap((outcome) =>
+    'code' in outcome ? [{ unit: unitName(outcome.unit), code: outcome.code }] : [],
+  );
+}
+
+function axisScores(outcomes: readonly UnitOutcome[], axes: readonly Axis[]): AxisScore[] {
+  const verdicts = outcomes.flatMap((outcome) => ('judgement' in outcome ? verdictsIn(outcome.judgement) : []));
+  return axes.flatMap((axis) => {
+    const samples = verdicts.filter((verdict) => verdict.axis === axis);
+    const [first] = samples;
+    return first === undefined ? [] : [axisScore(axis, [first, ...samples.slice(1)])];
+  });
+}
+
+function verdictsIn(judgement: Judgement): (PlainScore | AnchoredScore)[] {
+  if (judgement.mode === 'pairwise') return [];
+  return judgement.mode === 'plain' ? judgement.scores : [judgement];
+}
+
+/** The words are those of the sample that comes nearest to the mean, the first of several. */
+function axisScore(axis: Axis, samples: [PlainScore | AnchoredScore, ...(PlainScore | AnchoredScore)[]]): AxisScore {
+  const scores = samples.map((sample) => sample.score);
+  const score = meanScore(scores) ?? 0;
+  const farOff = (sample: PlainScore) => Math.abs(sample.score - score);
+  const spokesman = samples.reduce((best, sample) => (farOff(sample) < farOff(best) ? sample : best));
+  const { rationale } = spokesman;
+  const shown = { axis, label: rubricOf(axis).label, score, rationale };
+  if (!('severity' in spokesman)) return { ...shown, weakness: '' };
+  const sd = Math.round(standardDeviation(scores) * 100) / 100;
+  return { ...shown, weakness: spokesman.weakness, severity: spokesman.severity, sd };
+}
