@@ -1,11 +1,24 @@
-export type ChatRole = 'system' | 'user' | 'assistant';
-export type ModelMessage = { role: ChatRole; content: string };
+/** A tool as a model sees it; `parameters` is the JSON schema of its arguments. */
+export type ModelTool = { name: string; description: string; parameters: Readonly<Record<string, unknown>> };
+
+/** What a model wants to be called. `arguments` is JSON as the model wrote it, or what was to become some. */
+export type ModelToolCall = { name: string; arguments: string };
+
+/** A tool's message answers the call of its id in the assistant's message before it. */
+export type ModelMessage =
+  | { role: 'system' | 'user'; content: string }
+  | { role: 'assistant'; content: string; toolCalls?: readonly (ModelToolCall & { id: string })[] }
+  | { role: 'tool'; toolCallId: string; content: string };
 
 export type ModelRequest = {
   model: string;
   messages: ModelMessage[];
   temperature: number;
   maxTokens: number;
+  /** What the model may call; a model that knows no tools is asked without them. */
+  tools?: readonly ModelTool[];
+  /** False: no more, now the model is to answer. */
+  mayCall?: boolean;
   /** The answer is to be JSON of this schema; whoever asks still checks it. */
   responseSchema?: { name: string; schema: Record<string, unknown> };
   signal: AbortSignal;
@@ -14,7 +27,8 @@ export type ModelRequest = {
 /** Token counts as the provider reports them; `cachedInputTokens` is a part of `inputTokens`. */
 export type ModelUsage = { inputTokens: number; cachedInputTokens: number; completionTokens: number };
 
-export type ModelReply = { text: string; model: string; usage: ModelUsage };
+/** `toolCalls` is there when there are some; then the text may be empty, and never else. */
+export type ModelReply = { text: string; model: string; usage: ModelUsage; toolCalls?: readonly ModelToolCall[] };
 
 /**
  * A chat model behind the Chat Completions protocol. Errors as in `Embedder`. What it says comes without that which no

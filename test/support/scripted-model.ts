@@ -6,9 +6,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { answerJson, type ScriptedAnswer } from './scripted-server.ts';
 import { testServices } from './services.ts';
 
+export type WireToolCall = { id: string; type: 'function'; function: { name: string; arguments: string } };
+
 export type ChatRequest = {
   model: string;
-  messages: { role: string; content: string }[];
+  messages: { role: string; content: string; tool_calls?: WireToolCall[]; tool_call_id?: string }[];
+  tools?: { type: 'function'; function: { name: string; description: string; parameters: object } }[];
+  tool_choice?: string;
   stream?: boolean;
   temperature?: number;
   max_tokens?: number;
@@ -23,11 +27,13 @@ export type RerankRequest = { model?: string; query: string; documents: string[]
 /**
  * What the model does with one request. A text is streamed word by word, a list piece by piece, `everyMs`; `until` holds
  * all but the first back. `raw` is sent as it is, as the body of a stream, and the stream stays open unless it `ends`.
+ * `call` says its text and then calls, arguments in pieces of a few characters.
  */
 export type Behaviour =
   | { kind: 'answer'; text: string | readonly string[]; until?: Promise<unknown>; everyMs?: number }
   | { kind: 'raw'; body: string; ends: boolean }
-  | { kind: 'status'; status: number; retryAfterSeconds?: number; code?: string }
+  | { kind: 'call'; calls: readonly { name: string; args: unknown }[]; text?: string | readonly string[] }
+  | { kind: 'status'; status: number; retryAfterSeconds?: number; code?: string; message?: string }
   | { kind: 'break_off'; text: string };
 
 export type ScriptedModel = {
@@ -92,7 +98,7 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
     response.once('close', () => open.delete(response));
     switch (behaviour.kind) {
       case 'status':
-        return fail(response, behaviour.status, behaviour.retryAfterSeconds, behaviour.code);
+        return fail(response, behaviour);
       case 'break_off':
         openStream(response);
         sendPiece(response, request.model, behaviour.text);
@@ -104,6 +110,8 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
         response.write(behaviour.body);
         if (behaviour.ends) response.end();
         return;
+      case 'call':
+        return callTools(response, request, behaviour);
       case 'answer':
         if (!request.stream) return answerWhole(response, request.model, [behaviour.text].flat().join(''));
         await answerInPieces(response, request.model, behaviour);
@@ -120,10 +128,11 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
       return rerankingScript(response, body as never);
     }
     if (request.url === '/v1/embeddings' && embeddingScript !== null) return embeddingScript(response, body as never);
-    if (request.url === '/v1/embeddings' && embeddingsFailWith !== null) return fail(response, embeddingsFailWith);
+    if (request.url === '/v1/embeddings' && embeddingsFailWith !== null)
+      return fail(response, { status: embeddingsFailWith });
     if (request.url === '/v1/embeddings') return forwardEmbeddings(body, response);
     if (request.url === '/v1/chat/completions') return chat(body as ChatRequest, response);
-    fail(response, 404);
+    fail(response, { status: 404 });
   }
 
   const server = createServer((request, response) => {
@@ -187,21 +196,61 @@ async function answerInPieces(
   response.end('data: [DONE]\n\n');
 }
 
+let calls = 0;
+
+function callTools(
+  response: ServerResponse,
+  { model, stream = false }: ChatRequest,
+  { calls: called, text = '' }: Extract<Behaviour, { kind: 'call' }>,
+): void {
+  const toolCalls = called.map(({ name, args }, index) => {
+    calls += 1;
+    const written = typeof args === 'string' ? args : JSON.stringify(args);
+    return { index, id: `call_${calls}`, type: 'function', function: { name, arguments: written } };
+  });
+  if (!stream) {
+    const message = { role: 'assistant', content: [text].flat().join(''), tool_calls: toolCalls };
+    sendWhole(response, model, { index: 0, message, finish_reason: 'tool_calls' });
+    return;
+  }
+  openStream(response);
+  for (const piece of [text].flat()) if (piece !== '') sendPiece(response, model, piece);
+  const delta = (piece: object) =>
+    send(response, { ...head(model), choices: [{ index: 0, delta: { tool_calls: [piece] }, finish_reason: null }] });
+  for (const call of toolCalls) {
+    delta({ ...call, function: { name: call.function.name, arguments: '' } });
+    for (const piece of call.function.arguments.match(/[\s\S]{1,7}/g) ?? []) {
+      delta({ index: call.index, function: { arguments: piece } });
+    }
+  }
+  send(response, { ...head(model), choices: [{ index: 0, delta: {}, finish_reason: 'tool_calls' }] });
+  send(response, { ...head(model), choices: [], usage });
+  response.end('data: [DONE]\n\n');
+}
+
 function answerWhole(response: ServerResponse, model: string, content: string): void {
-  const choice = { index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' };
+  sendWhole(response, model, { index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' });
+}
+
+function sendWhole(response: ServerResponse, model: string, choice: object): void {
   response
     .writeHead(200, { 'content-type': 'application/json' })
     .end(JSON.stringify({ ...head(model), object: 'chat.completion', choices: [choice], usage }));
 }
 
-function fail(response: ServerResponse, status: number, retryAfterSeconds?: number, code: string | null = null): void {
+function fail(
+  response: ServerResponse,
+  { status, retryAfterSeconds, code = null, message = 'as scripted' }: FailedAnswer,
+): void {
   response
     .writeHead(status, {
       'content-type': 'application/json',
       ...(retryAfterSeconds !== undefined && { 'retry-after': String(retryAfterSeconds) }),
     })
-    .end(JSON.stringify({ error: { message: 'as scripted', type: 'scripted', code, param: null } }));
+    .end(JSON.stringify({ error: { message, type: 'scripted', code, param: null } }));
 }
+
+type FailedAnswer = { status: number; retryAfterSeconds?: number; code?: string | null; message?: string };
 
 function openStream(response: ServerResponse): void {
   response.writeHead(200, { 'content-type': 'text/event-stream' });

@@ -5,17 +5,26 @@ import { isRecord } from './openai-client.ts';
 const maxTokens = 1_000_000_000;
 
 /** What there is of an answer, or of a piece of one. */
-export type ChatAnswer = { text: string; end: 'none' | 'good' | 'broken'; usage: ModelUsage | undefined };
+export type ChatAnswer = {
+  text: string;
+  /** As it stands there: see `createToolCallPieces`. */
+  toolCalls: unknown;
+  end: 'none' | 'good' | 'broken';
+  usage: ModelUsage | undefined;
+};
+
+const nothing = { text: '', toolCalls: undefined, end: 'none' } as const;
 
 /** Reads an answer of Chat Completions as it came, whole (`message`) or a piece of a stream (`delta`). */
 export function readChatAnswer(answer: unknown, part: 'message' | 'delta'): ChatAnswer {
-  if (!isRecord(answer)) return { text: '', end: 'none', usage: undefined };
+  if (!isRecord(answer)) return { ...nothing, usage: undefined };
   const choices: unknown[] = Array.isArray(answer.choices) ? answer.choices : [];
   const choice = choices.filter(isRecord).find(({ index = 0 }) => index === 0);
-  if (choice === undefined) return { text: '', end: 'none', usage: usageOf(answer.usage) };
+  if (choice === undefined) return { ...nothing, usage: usageOf(answer.usage) };
   const said = choice[part];
   return {
     text: isRecord(said) ? textOf(said.content) : '',
+    toolCalls: isRecord(said) ? said.tool_calls : undefined,
     end: endOf(choice.finish_reason),
     usage: usageOf(answer.usage),
   };

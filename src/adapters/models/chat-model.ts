@@ -1,12 +1,20 @@
 import { toStorable } from '#src/domain/plain-text.ts';
 import { type AppError, appError } from '#src/errors.ts';
-import type { ChatModel, ModelReply, ModelRequest, ModelUsage } from '#src/ports/chat-model.ts';
+import type {
+  ChatModel,
+  ModelMessage,
+  ModelReply,
+  ModelRequest,
+  ModelToolCall,
+  ModelUsage,
+} from '#src/ports/chat-model.ts';
 import { readChatAnswer } from './chat-answer.ts';
 import { createOpenAiClient, type Endpoint } from './openai-client.ts';
 import { createModelErrors } from './openai-errors.ts';
 import { createParameterHabits, type ParameterHabits } from './parameter-habits.ts';
 import { overhear, watchSilence } from './silence.ts';
 import { createStorablePieces } from './storable-pieces.ts';
+import { createToolCallPieces } from './tool-call-pieces.ts';
 
 /** A service that still works on an answer sends something within it, if only a comment. */
 const silenceTimeoutMs = 60_000;
@@ -37,6 +45,7 @@ export function createChatModel(endpoint: Endpoint, watch = () => watchSilence(s
     const signal = AbortSignal.any([request.signal, silence.signal]);
     const { completions } = client.withOptions({ fetch: overhear(silence.heard) }).chat;
     const storable = createStorablePieces();
+    const called = createToolCallPieces();
     let text = '';
     const add = (piece: string) => {
       if (piece === '') return;
@@ -53,6 +62,7 @@ export function createChatModel(endpoint: Endpoint, watch = () => watchSilence(s
       for await (const chunk of chunks) {
         const piece = readChatAnswer(chunk, 'delta');
         add(storable.next(piece.text));
+        called.add(piece.toolCalls);
         if (piece.end === 'broken') throw invalid('the service says that it broke off');
         isFinished ||= piece.end === 'good';
         usage = piece.usage ?? usage;
@@ -66,7 +76,7 @@ export function createChatModel(endpoint: Endpoint, watch = () => watchSilence(s
     }
     if (!isFinished) throw invalid('it broke off');
     add(storable.rest());
-    return replyOf(request, text, usage);
+    return replyOf(request, text, called.calls(), usage);
   }
 
   async function complete(request: ModelRequest): Promise<ModelReply> {
@@ -75,9 +85,11 @@ export function createChatModel(endpoint: Endpoint, watch = () => watchSilence(s
     const answer = await ask(request, call).catch((error: unknown) => {
       throw toModelError(error, signal);
     });
-    const { text, end, usage } = readChatAnswer(answer, 'message');
+    const { text, toolCalls, end, usage } = readChatAnswer(answer, 'message');
     if (end === 'broken') throw invalid('the service says that it broke off');
-    return replyOf(request, toStorable(text), usage);
+    const called = createToolCallPieces();
+    called.add(toolCalls);
+    return replyOf(request, toStorable(text), called.calls(), usage);
   }
 
   return { stream, complete };
@@ -85,11 +97,17 @@ export function createChatModel(endpoint: Endpoint, watch = () => watchSilence(s
 
 type ChatBody = ReturnType<typeof bodyOf>;
 
-function bodyOf(request: ModelRequest, { limit, takesTemperature }: ParameterHabits) {
-  const { model, messages, temperature, maxTokens, responseSchema } = request;
+function bodyOf(request: ModelRequest, { limit, takesTemperature, takesTools, keepsTools }: ParameterHabits) {
+  const { model, messages, temperature, maxTokens, tools = [], mayCall = true, responseSchema } = request;
   return {
     model,
-    messages,
+    messages: messages.map(toWireMessage),
+    ...(takesTools &&
+      tools.length > 0 &&
+      (mayCall || keepsTools) && {
+        tools: tools.map((tool) => ({ type: 'function' as const, function: { ...tool } })),
+        tool_choice: mayCall ? ('auto' as const) : ('none' as const),
+      }),
     ...(takesTemperature && { temperature }),
     [limit]: maxTokens,
     ...(responseSchema && {
@@ -98,13 +116,31 @@ function bodyOf(request: ModelRequest, { limit, takesTemperature }: ParameterHab
   };
 }
 
-function replyOf(request: ModelRequest, text: string, usage: ModelUsage | undefined): ModelReply {
-  if (text.trim() === '') throw invalid('it is empty');
+function toWireMessage(message: ModelMessage) {
+  if (message.role === 'tool') {
+    return { role: message.role, tool_call_id: message.toolCallId, content: message.content };
+  }
+  if (message.role !== 'assistant' || message.toolCalls === undefined) return { ...message };
+  const { role, content, toolCalls } = message;
   return {
-    text,
-    model: request.model,
-    usage: usage ?? { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 },
+    role,
+    content,
+    tool_calls: toolCalls.map(({ id, name, arguments: args }) => {
+      return { id, type: 'function' as const, function: { name, arguments: args } };
+    }),
   };
+}
+
+function replyOf(
+  { model, tools = [], mayCall = true }: ModelRequest,
+  text: string,
+  called: readonly ModelToolCall[],
+  usage: ModelUsage = { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 },
+): ModelReply {
+  // Nobody would answer calls that were not asked for.
+  const toolCalls = tools.length > 0 && mayCall ? called : [];
+  if (text.trim() === '' && toolCalls.length === 0) throw invalid('it is empty');
+  return { text, model, usage, ...(toolCalls.length > 0 && { toolCalls }) };
 }
 
 function invalid(reason: string): AppError {

@@ -1,12 +1,18 @@
 import { APIError } from 'openai';
 
-/** How a model wants to be asked. */
-export type ParameterHabits = { limit: 'max_tokens' | 'max_completion_tokens'; takesTemperature: boolean };
+/** How a model wants to be asked. `keepsTools`: also for an answer without calls, once there were some. */
+export type ParameterHabits = {
+  limit: 'max_tokens' | 'max_completion_tokens';
+  takesTemperature: boolean;
+  takesTools: boolean;
+  keepsTools: boolean;
+};
 
-const usual: ParameterHabits = { limit: 'max_tokens', takesTemperature: true };
+const usual: ParameterHabits = { limit: 'max_tokens', takesTemperature: true, takesTools: true, keepsTools: false };
 
 /**
  * Reasoning models of OpenAI refuse `max_tokens` and any temperature; most other servers know nothing but `max_tokens`.
+ * Many models cannot call tools; some services do not read what was called before unless they are told the tools again.
  * No list says which is which. A refusal does, and it is remembered for each model.
  */
 export function createParameterHabits() {
@@ -17,12 +23,35 @@ export function createParameterHabits() {
 
     /** @returns whether the refusal of what was `tried` taught something: then the same request may do better */
     learn(model: string, tried: ParameterHabits, error: unknown): boolean {
-      if (!(error instanceof APIError) || error.status !== 400) return false;
-      const wantsOtherLimit = tried.limit === 'max_tokens' && error.message.includes('max_completion_tokens');
-      const refusesTemperature = tried.takesTemperature && /unsupported.*temperature/i.test(error.message);
-      if (wantsOtherLimit) learned.set(model, { ...of(model), limit: 'max_completion_tokens' });
-      if (refusesTemperature) learned.set(model, { ...of(model), takesTemperature: false });
-      return wantsOtherLimit || refusesTemperature;
+      const lesson = error instanceof APIError ? lessonOf(error, tried) : {};
+      if (Object.keys(lesson).length === 0) return false;
+      learned.set(model, { ...of(model), ...lesson });
+      return true;
     },
   };
+}
+
+function lessonOf(error: APIError, tried: ParameterHabits): Partial<ParameterHabits> {
+  const { status, message } = error;
+  if (!tried.keepsTools && status === 400 && /\btools=/.test(message)) return { keepsTools: true };
+  if (tried.takesTools && refusesTools(error)) return { takesTools: false };
+  if (status !== 400) return {};
+  return {
+    ...(tried.limit === 'max_tokens' &&
+      message.includes('max_completion_tokens') && { limit: 'max_completion_tokens' as const }),
+    ...(tried.takesTemperature && /unsupported.*temperature/i.test(message) && { takesTemperature: false }),
+  };
+}
+
+const tools = String.raw`(?:tools?|functions?)(?:[\s_-]?(?:calling|calls?|use|choice))?`;
+const support = '(?:support(?:s|ed|ing)?|enabled|available|implemented)';
+const toolRefusals = [
+  String.raw`(?:\b(?:not|without|no endpoints found that) |n't )${support}\b[^.\n]{0,20}?\b${tools}\b`,
+  String.raw`\b${tools}\b[^.\n]{0,30}?\b(?:not ${support}|unsupported|requires? --)`,
+  String.raw`\bunsupported\b[^.\n]{0,40}?\b${tools}\b`,
+].map((wording) => new RegExp(wording, 'i'));
+
+/** As servers say it: with a 400 mostly, with a 404 where a router finds nobody who could, or with a 500. */
+function refusesTools({ status, message }: APIError): boolean {
+  return [400, 404, 422, 500, 501].includes(status ?? 0) && toolRefusals.some((wording) => wording.test(message));
 }
