@@ -1,0 +1,63 @@
+import { type Dispatcher, request } from 'undici';
+import { AppError, appError } from '#src/errors.ts';
+import type { ProviderCaller } from '#src/ports/provider-caller.ts';
+
+const maxAnswerBytes = 1_000_000;
+
+/** @param deps.agent a guarded one */
+export function createProviderCaller(deps: { agent: Dispatcher; deadlineMs?: number }): ProviderCaller {
+  const { agent, deadlineMs = 10_000 } = deps;
+
+  return async (url, { method = 'GET', headers = {}, body, signal } = {}) => {
+    const deadline = AbortSignal.timeout(deadlineMs);
+    const until = signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
+    try {
+      const answer = await request(url, {
+        dispatcher: agent,
+        method,
+        headers: { 'user-agent': 'AgentConversationService', ...headers },
+        ...(body !== undefined && { body }),
+        signal: until,
+      });
+      return {
+        status: answer.statusCode,
+        headers: headersOf(answer),
+        body: await textOf(answer),
+      };
+    } catch (error) {
+      if (signal?.aborted) throw signal.reason;
+      throw unavailable(deadline.aborted ? `It takes longer than ${deadlineMs / 1_000} seconds.` : reasonOf(error));
+    }
+  };
+}
+
+function headersOf({ headers }: Dispatcher.ResponseData): Headers {
+  const all = Object.entries(headers).flatMap(([name, value = []]) =>
+    [value].flat().map((one): [string, string] => [name, one]),
+  );
+  return new Headers(all);
+}
+
+async function textOf({ body }: Dispatcher.ResponseData): Promise<string> {
+  const pieces: Buffer[] = [];
+  let sizeBytes = 0;
+  for await (const piece of body) {
+    sizeBytes += piece.length;
+    // Leaving the loop hangs up.
+    if (sizeBytes > maxAnswerBytes) throw unavailable('Its answer is too large.');
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString('utf8');
+}
+
+/** What the agent refuses is a setting of ours and no address of a user. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof AppError)) return 'It does not answer, or breaks off.';
+  return error.code === 'url_not_allowed'
+    ? 'Its address is not public, and EGRESS_ALLOW does not name it.'
+    : error.message;
+}
+
+function unavailable(detail: string): AppError {
+  return appError('provider_unavailable', { detail });
+}

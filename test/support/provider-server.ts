@@ -1,0 +1,53 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+
+export type ProviderCall = { method: string; url: URL; headers: IncomingMessage['headers']; body: string };
+export type ProviderReply = { status: number; json?: unknown; text?: string; headers?: Record<string, string> };
+
+/** A server of somebody else, and the way to it through the guard. */
+export type ProviderServer = {
+  baseUrl: string;
+  /** What `EGRESS_ALLOW` has to name. */
+  place: string;
+  /** Every request so far, oldest first. */
+  calls: ProviderCall[];
+  /** The next so many requests get this in place of an answer: a status, or silence. */
+  failNext(times: number, how: ProviderReply | 'silence'): void;
+  close(): Promise<void>;
+};
+
+export async function startProviderServer(
+  answer: (call: ProviderCall) => ProviderReply | Promise<ProviderReply>,
+): Promise<ProviderServer> {
+  const calls: ProviderCall[] = [];
+  const failures: (ProviderReply | 'silence')[] = [];
+  const server = createServer(async (request, response) => {
+    const url = new URL(request.url ?? '', 'http://provider');
+    const call = { method: request.method ?? '', url, headers: request.headers, body: await text(request) };
+    calls.push(call);
+    const reply = failures.shift() ?? (await answer(call));
+    if (reply === 'silence') return;
+    const { status, json, headers = {} } = reply;
+    const body = json === undefined ? (reply.text ?? '') : JSON.stringify(json);
+    response.writeHead(status, { ...(json !== undefined && { 'content-type': 'application/json' }), ...headers });
+    response.end(body);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const place = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    baseUrl: `http://${place}`,
+    place,
+    calls,
+    failNext: (times, how) => {
+      for (let time = 0; time < times; time += 1) failures.push(how);
+    },
+    close: async () => {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
