@@ -14,6 +14,8 @@ export type ModelRequest = {
   model: string;
   messages: ModelMessage[];
   temperature: number;
+  /** The same request with the same seed gets the same answer, where the provider can do that. */
+  seed?: number;
   maxTokens: number;
   /** What the model may call; a model that knows no tools is asked without them. */
   tools?: readonly ModelTool[];

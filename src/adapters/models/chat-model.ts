@@ -97,8 +97,9 @@ export function createChatModel(endpoint: Endpoint, watch = () => watchSilence(s
 
 type ChatBody = ReturnType<typeof bodyOf>;
 
-function bodyOf(request: ModelRequest, { limit, takesTemperature, takesTools, keepsTools }: ParameterHabits) {
-  const { model, messages, temperature, maxTokens, tools = [], mayCall = true, responseSchema } = request;
+function bodyOf(request: ModelRequest, habits: ParameterHabits) {
+  const { limit, takesTemperature, takesSeed, takesTools, keepsTools, format } = habits;
+  const { model, messages, temperature, seed, maxTokens, tools = [], mayCall = true, responseSchema } = request;
   return {
     model,
     messages: messages.map(toWireMessage),
@@ -109,10 +110,13 @@ function bodyOf(request: ModelRequest, { limit, takesTemperature, takesTools, ke
         tool_choice: mayCall ? ('auto' as const) : ('none' as const),
       }),
     ...(takesTemperature && { temperature }),
+    ...(takesSeed && seed !== undefined && { seed }),
     [limit]: maxTokens,
-    ...(responseSchema && {
-      response_format: { type: 'json_schema' as const, json_schema: { ...responseSchema, strict: true } },
-    }),
+    ...(responseSchema &&
+      format === 'json_schema' && {
+        response_format: { type: format, json_schema: { ...responseSchema, strict: true } },
+      }),
+    ...(responseSchema && format === 'json_object' && { response_format: { type: format } }),
   };
 }
 

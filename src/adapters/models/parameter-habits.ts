@@ -4,15 +4,25 @@ import { APIError } from 'openai';
 export type ParameterHabits = {
   limit: 'max_tokens' | 'max_completion_tokens';
   takesTemperature: boolean;
+  takesSeed: boolean;
+  /** How an answer is held to JSON; whoever wants one says so in words, too. */
+  format: 'json_schema' | 'json_object' | 'none';
   takesTools: boolean;
   keepsTools: boolean;
 };
 
-const usual: ParameterHabits = { limit: 'max_tokens', takesTemperature: true, takesTools: true, keepsTools: false };
+const usual: ParameterHabits = {
+  limit: 'max_tokens',
+  takesTemperature: true,
+  takesSeed: true,
+  format: 'json_schema',
+  takesTools: true,
+  keepsTools: false,
+};
 
 /**
  * Reasoning models of OpenAI refuse `max_tokens` and any temperature; most other servers know nothing but `max_tokens`.
- * Many models cannot call tools; some services do not read what was called before unless they are told the tools again.
+ * Some services know no seed, no JSON schema, or no JSON at all. Many models cannot call tools; some services do not read what was called before unless they are told the tools again.
  * No list says which is which. A refusal does, and it is remembered for each model.
  */
 export function createParameterHabits() {
@@ -35,6 +45,10 @@ function lessonOf(error: APIError, tried: ParameterHabits): Partial<ParameterHab
   const { status, message } = error;
   if (!tried.keepsTools && status === 400 && /\btools=/.test(message)) return { keepsTools: true };
   if (tried.takesTools && refusesTools(error)) return { takesTools: false };
+  if (tried.format !== 'none' && refusesFormat(error)) {
+    return { format: tried.format === 'json_schema' ? 'json_object' : 'none' };
+  }
+  if (tried.takesSeed && [400, 422].includes(status ?? 0) && /\bseed\b/.test(message)) return { takesSeed: false };
   if (status !== 400) return {};
   return {
     ...(tried.limit === 'max_tokens' &&
@@ -54,4 +68,12 @@ const toolRefusals = [
 /** As servers say it: with a 400 mostly, with a 404 where a router finds nobody who could, or with a 500. */
 function refusesTools({ status, message }: APIError): boolean {
   return [400, 404, 422, 500, 501].includes(status ?? 0) && toolRefusals.some((wording) => wording.test(message));
+}
+
+/** Our own server says for good that it cannot: a score without a model behind it would be made up. */
+function refusesFormat({ status, message, code }: APIError): boolean {
+  if (code === 'unsupported_response_format') return false;
+  return (
+    [400, 422].includes(status ?? 0) && /response_?format|json_?(?:schema|object)|structured.?output/i.test(message)
+  );
 }

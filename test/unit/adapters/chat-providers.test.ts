@@ -147,6 +147,36 @@ describe('a chat model of a provider with ways of its own', () => {
     expect([one.text, other.text], 'of two at once, the second learns nothing new').deep.equal(['One', 'One']);
   });
 
+  it('learns from refusals that a service knows no seed and no schema, and then no JSON', async () => {
+    const schema = { type: 'object', properties: {} };
+    const asked: ModelRequest = { ...request, seed: 7, responseSchema: { name: 'verdict', schema } };
+    const refuse = (message: string) => answerJson(400, { error: { message, type: 'invalid_request_error' } });
+    server.answer((response, body: { response_format?: { type: string } }) => {
+      const refusal = () => {
+        if ('seed' in body) return refuse('seed: Extra inputs are not permitted');
+        if (body.response_format) return refuse('This response_format type is unavailable now');
+        return whole('{}');
+      };
+      refusal()(response, body as never);
+    });
+    const own = chatModel();
+    expect((await own.complete(asked)).text).equal('{}');
+    const types = server.calls.map(
+      ({ body }) => (body as { response_format?: { type: string } }).response_format?.type,
+    );
+    expect(types).deep.equal(['json_schema', 'json_schema', 'json_object', undefined]);
+    await own.complete(asked);
+    expect(server.calls).length(5);
+  });
+
+  it('takes the word of a service that never writes JSON', async () => {
+    const error = { message: 'response_format is not supported', code: 'unsupported_response_format' };
+    server.answer(answerJson(400, { error }));
+    const asked = chatModel().complete({ ...request, responseSchema: { name: 'verdict', schema: {} } });
+    expect(await appErrorCode(asked)).equal('model_rejected');
+    expect(server.calls).length(1);
+  });
+
   it('does not ask again when nothing is to be learned', async () => {
     const error = {
       message: 'max_tokens is too large: 50',
