@@ -1,0 +1,107 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import type { Judgement, JudgeTask } from '#src/domain/judging/judgement.ts';
+import { type Exhibit, exhibitsOf, fitExhibits } from '#src/domain/judging/material.ts';
+import { type JudgeMessage, judgeMessages, repairMessages } from '#src/domain/judging/prompts.ts';
+import { readVerdict } from '#src/domain/judging/read-verdict.ts';
+import { sampling } from '#src/domain/judging/rubric.ts';
+import { settledByRule } from '#src/domain/judging/settled-by-rule.ts';
+import { answerTokens, verdictSchema } from '#src/domain/judging/verdict-schema.ts';
+import type { TokenCounter } from '#src/domain/tokens.ts';
+import { AppError, appError } from '#src/errors.ts';
+import type { ModelsService } from '#src/modules/models/models.service.ts';
+import type { ChatModel, ModelUsage } from '#src/ports/chat-model.ts';
+
+/** `usage` is that of all calls, of which there are at most three, and none for what a rule settles. */
+export type JudgeAnswer = { judgement: Judgement; usage: ModelUsage; calls: number };
+
+/**
+ * Has one unit judged. Throws `judge_response_invalid` when the judge gives no verdict, also when it is told what was
+ * wrong and when it is asked anew: that is never a score. Errors of the call itself are those of `ChatModel`.
+ */
+export type Judge = (task: JudgeTask, options: { model: string; signal: AbortSignal }) => Promise<JudgeAnswer>;
+
+/** Beyond what an answer needs: models that think first are stopped by the same limit. */
+const thinkingTokens = 2_000;
+/** The provider's tokenizer counts otherwise than ours. */
+const sureShare = 0.95;
+/** The question, the request for a repair, and the question anew: with a seed of its own, or the answer is the same. */
+const maxCalls = 3;
+
+export function createJudge(deps: {
+  chatModel: Pick<ChatModel, 'complete'>;
+  models: Pick<ModelsService, 'contextWindow' | 'contextBudget'>;
+  counter: TokenCounter;
+  /** Of this process: with it nobody outside can compute the marks around a text. */
+  nonceKey?: Buffer;
+}): Judge {
+  const { chatModel, models, counter, nonceKey = randomBytes(32) } = deps;
+
+  /** The same for the same texts, so that a provider's prompt cache serves the samples after the first. */
+  function nonceOf(exhibits: readonly Exhibit[]): string {
+    return createHmac('sha256', nonceKey).update(JSON.stringify(exhibits)).digest('hex').slice(0, 16);
+  }
+
+  /**
+   * The question, within the window of the model. A model that reads slowly has a budget for what it is to read: it
+   * counts once for each text that is graded.
+   */
+  async function questionFor(task: JudgeTask, model: string): Promise<JudgeMessage[]> {
+    const [window, budget] = await Promise.all([models.contextWindow(model), models.contextBudget(model)]);
+    const exhibits = exhibitsOf(task);
+    const withoutTexts = exhibits.map(({ title }) => ({ title, text: '' }));
+    const frame = judgeMessages(task, withoutTexts, nonceOf(exhibits)).map(({ content }) => content);
+    const fixed = counter.count(frame.join('\n')) + answerTokens(task);
+    const readable = Math.min(
+      window === null ? Number.POSITIVE_INFINITY : Math.floor(window * sureShare) - fixed,
+      budget === null ? Number.POSITIVE_INFINITY : budget * (task.mode === 'pairwise' ? 2 : 1),
+    );
+    const shown = readable === Number.POSITIVE_INFINITY ? exhibits : fitExhibits(exhibits, readable, counter);
+    return judgeMessages(task, shown, nonceOf(exhibits));
+  }
+
+  return async (task, { model, signal }) => {
+    const usage: ModelUsage = { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 };
+    const settled = settledByRule(task);
+    if (settled !== null) return { judgement: settled, usage, calls: 0 };
+
+    /** What the judge says; null for an answer that cannot even be read. */
+    async function ask(messages: JudgeMessage[], seed: number): Promise<string | null> {
+      try {
+        const reply = await chatModel.complete({
+          model,
+          messages,
+          temperature: sampling[task.mode].temperature,
+          seed,
+          maxTokens: answerTokens(task) + thinkingTokens,
+          responseSchema: verdictSchema(task),
+          signal,
+        });
+        usage.inputTokens += reply.usage.inputTokens;
+        usage.cachedInputTokens += reply.usage.cachedInputTokens;
+        usage.completionTokens += reply.usage.completionTokens;
+        return reply.text;
+      } catch (error) {
+        if (error instanceof AppError && error.code === 'model_response_invalid') return null;
+        throw error;
+      }
+    }
+
+    const question = await questionFor(task, model);
+    let messages = question;
+    let problem = '';
+    for (let calls = 1; calls <= maxCalls; calls++) {
+      const answer = await ask(messages, firstSeed(task) + calls);
+      const reading = answer === null ? { problem: 'it is empty' } : readVerdict(task, answer);
+      if ('judgement' in reading) return { judgement: reading.judgement, usage, calls };
+      problem = reading.problem;
+      const isWorthRepair = calls === 1 && answer !== null;
+      messages = isWorthRepair ? repairMessages(question, answer, problem) : question;
+    }
+    throw appError('judge_response_invalid', { detail: `The judge ${model} gave no verdict: ${problem}.` });
+  };
+}
+
+/** Samples differ by it. */
+function firstSeed(task: JudgeTask): number {
+  return task.mode === 'anchored' ? task.sample * 10 : 0;
+}
