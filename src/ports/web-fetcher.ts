@@ -18,5 +18,14 @@ export type WebFetcher = {
    * time. Throws `url_not_allowed`, which never tells what is at a refused address, `url_unreachable`, and
    * `payload_too_large` for more than `limitBytes`. Errors quote no address.
    */
-  fetch(url: string, options: { limitBytes: number; accept?: string; signal?: AbortSignal }): Promise<WebContent>;
+  fetch(
+    url: string,
+    options: {
+      limitBytes: number;
+      accept?: string;
+      signal?: AbortSignal;
+      /** Asked of each address before it is: those that redirects lead to, too. All may be without it. */
+      permits?: (url: URL) => boolean;
+    },
+  ): Promise<WebContent>;
 };

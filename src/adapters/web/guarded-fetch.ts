@@ -25,9 +25,13 @@ export function createGuardedFetch(deps: { agent: Dispatcher; deadlineMs?: numbe
     return request(url, { dispatcher: agent, headers, signal, reset: true });
   }
 
-  async function follow(asked: string, accept: string, signal: AbortSignal): Promise<{ url: URL; response: Response }> {
+  async function follow(
+    asked: string,
+    { accept, permits, signal }: { accept: string; permits: (url: URL) => boolean; signal: AbortSignal },
+  ): Promise<{ url: URL; response: Response }> {
     let url = permitted(asked);
     for (let redirects = 0; ; redirects += 1) {
+      if (!permits(url)) throw urlNotAllowed('Only what this deployment allows is asked.');
       const response = await ask(url, accept, signal);
       if (response.statusCode < 300 || response.statusCode >= 400) return { url, response };
       drop(response.body);
@@ -42,7 +46,7 @@ export function createGuardedFetch(deps: { agent: Dispatcher; deadlineMs?: numbe
   }
 
   return {
-    async fetch(asked, { limitBytes, accept = '*/*', signal }) {
+    async fetch(asked, { limitBytes, accept = '*/*', signal, permits = () => true }) {
       const deadline = AbortSignal.timeout(deadlineMs);
       const failed = (error: unknown): unknown => {
         if (error instanceof AppError) return error;
@@ -52,7 +56,7 @@ export function createGuardedFetch(deps: { agent: Dispatcher; deadlineMs?: numbe
       };
       try {
         const until = signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
-        const { url, response } = await follow(asked, accept, until);
+        const { url, response } = await follow(asked, { accept, permits, signal: until });
         return { finalUrl: url.href, ...read(response, limitBytes, failed) };
       } catch (error) {
         throw failed(error);

@@ -1,0 +1,60 @@
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { z } from 'zod';
+import { appError } from '#src/errors.ts';
+import type { ToolExecutor } from '#src/ports/tool-executor.ts';
+import { createGate } from '../gate.ts';
+
+const script = join(import.meta.dirname, 'math-process.ts');
+const projectFolder = join(import.meta.dirname, '../../..');
+const readable = [script, join(projectFolder, 'node_modules'), join(projectFolder, 'package.json')];
+/** A sum takes a millisecond, the start of its process a third of a second where nothing else runs. */
+const timeoutMs = 5_000;
+const heapMiB = 64;
+
+const argumentsOf = z.object({ expression: z.string() });
+const answer = z.union([z.strictObject({ result: z.string() }), z.strictObject({ error: z.string() })]);
+
+/**
+ * `math.evaluate`, in a process of its own, which may read its own code and nothing else, knows nothing of our
+ * environment, and is killed at its limits: no expression can hold up, fill or take over another process.
+ */
+export function createMathTool(): ToolExecutor {
+  // Each may take a core for as long as it is let.
+  const inTurn = createGate(2);
+
+  return (args, { signal }) =>
+    inTurn(async () => {
+      const { expression } = argumentsOf.parse(args);
+      const output = await workOut(expression, AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]));
+      if (output === null) {
+        signal.throwIfAborted();
+        throw appError('tool_arguments_invalid', { detail: 'This takes too much time or memory to work out.' });
+      }
+      const said = answer.parse(JSON.parse(output));
+      if ('error' in said) throw appError('tool_arguments_invalid', { detail: said.error });
+      return said.result;
+    });
+}
+
+/** What the process says; null when it was killed, or broke down under its task. */
+async function workOut(expression: string, signal: AbortSignal): Promise<string | null> {
+  signal.throwIfAborted();
+  const flags = [
+    '--permission',
+    ...readable.map((path) => `--allow-fs-read=${path}`),
+    `--max-old-space-size=${heapMiB}`,
+  ];
+  const child = spawn(process.execPath, [...flags, script], { env: {}, cwd: '/', stdio: ['pipe', 'pipe', 'ignore'] });
+  const kill = () => child.kill('SIGKILL');
+  signal.addEventListener('abort', kill);
+  child.stdin.on('error', () => undefined).end(expression);
+  try {
+    const ended = new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve));
+    const [code, output] = await Promise.all([ended, text(child.stdout)]);
+    return code === 0 ? output : null;
+  } finally {
+    signal.removeEventListener('abort', kill);
+  }
+}

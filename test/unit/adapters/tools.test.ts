@@ -1,0 +1,93 @@
+import { expect } from 'chai';
+import { createMathTool } from '#src/adapters/tools/math-evaluate.ts';
+import { createTimeTool } from '#src/adapters/tools/time-now.ts';
+import { AppError } from '#src/errors.ts';
+import type { ToolCallContext, ToolExecutor } from '#src/ports/tool-executor.ts';
+
+const member = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
+const context: ToolCallContext = {
+  actor: { userId: 'ada', orgId: 'org', requestId: 'request', ...member },
+  documents: { include: undefined, exclude: undefined },
+  trustedTexts: [],
+  signal: new AbortController().signal,
+};
+
+async function refusal(execute: ToolExecutor, args: Record<string, unknown>): Promise<string> {
+  const outcome = await execute(args, context).catch((error: unknown) => error);
+  if (!(outcome instanceof AppError)) throw new Error(`not refused: ${outcome}`);
+  expect(outcome.code).equal('tool_arguments_invalid');
+  return outcome.message;
+}
+
+describe('math.evaluate', function () {
+  this.timeout(30_000);
+  const evaluate = createMathTool();
+  const worth = (expression: string) => evaluate({ expression }, context);
+
+  it('works out what people ask for', async () => {
+    const asked = ['(1200 * 0.035) / 12', '5 inch to cm', 'mean([1, 2, 4])', '0.1 + 0.2', 'f(x) = x^2; f(12)'];
+    expect(await Promise.all(asked.map(worth))).deep.equal(['3.5', '12.7 cm', '2.3333333333333', '0.3', '[144]']);
+  });
+
+  it('says what is wrong with an expression', async () => {
+    expect(await refusal(evaluate, { expression: '2 +' })).match(/Unexpected end/);
+    expect(await refusal(evaluate, { expression: '9^9^9^9' })).match(/no finite number/);
+    expect(await refusal(evaluate, { expression: 'factorial(1e9)' })).match(/finite|large|memory/);
+  });
+
+  it('gives no way to code, files or the environment', async () => {
+    const attacks = [
+      'evaluate("1")',
+      'parse("1")',
+      'import({a: 1})',
+      'createUnit("x")',
+      'cos.constructor("return process")()',
+      '"".constructor',
+      '[].constructor',
+      '{}.__proto__',
+      'process.env',
+      'f(x) = x; f.constructor("return 1")()',
+    ];
+    for (const expression of attacks) expect(await refusal(evaluate, { expression }), expression).not.equal('');
+  });
+
+  it('ends what would take all time or all memory, while others go on', async () => {
+    const greedy = [
+      'sum(zeros(30000, 30000))',
+      'f(n) = f(n - 1) + f(n - 2) + f(n - 3) + 1; f(0)',
+      '1:1e9',
+      'inv(random([900, 900]))^99',
+    ];
+    let ticks = 0;
+    const ticking = setInterval(() => (ticks += 1), 20);
+    const outcomes = await Promise.all(greedy.map((expression) => refusal(evaluate, { expression }).catch(String)));
+    clearInterval(ticking);
+    expect(
+      outcomes.filter((detail) => /time or memory|call stack|ndex|large/i.test(detail)).length,
+      outcomes.join('\n'),
+    ).at.least(3);
+    expect(ticks).above(10);
+  });
+
+  it('stops when nobody waits any more', async () => {
+    const stop = new AbortController();
+    const outcome = evaluate({ expression: 'f(n) = f(n)+f(n); 1' }, { ...context, signal: stop.signal });
+    stop.abort(new Error('gone'));
+    expect(String(await outcome.catch((error: unknown) => error))).equal('Error: gone');
+  });
+});
+
+describe('time.now', () => {
+  const now = createTimeTool(() => new Date('2026-11-22T14:04:05Z'));
+
+  it('tells day, time and zone', async () => {
+    expect(await now({}, context)).equal('Sunday, 2026-11-22 14:04:05 GMT+00:00 (UTC)');
+    expect(await now({ time_zone: 'Asia/Kolkata' }, context)).equal(
+      'Sunday, 2026-11-22 19:34:05 GMT+05:30 (Asia/Kolkata)',
+    );
+  });
+
+  it('knows no zone that there is not', async () => {
+    expect(await refusal(now, { time_zone: 'Mars/Olympus' })).match(/no IANA zone/);
+  });
+});
