@@ -1,0 +1,60 @@
+import type { Axis } from '#src/domain/judging/axes.ts';
+import type { JudgeTask, PairMaterial, ReplyMaterial } from '#src/domain/judging/judgement.ts';
+import type { ChatModel, ModelRequest } from '#src/ports/chat-model.ts';
+
+const replied: ReplyMaterial = {
+  kind: 'reply',
+  persona: 'You help with loans. Answer in one sentence.',
+  input: 'What is the fee?',
+  expected: null,
+  reply: 'The fee is one percent.',
+};
+
+export function replyTask(material: Partial<ReplyMaterial> = {}): JudgeTask & { mode: 'plain' } {
+  return { mode: 'plain', material: { ...replied, ...material } };
+}
+
+export function promptTask(agentPrompt: string): JudgeTask & { mode: 'plain' } {
+  return { mode: 'plain', material: { kind: 'prompt', agentName: 'Lena', agentPrompt, tags: ['loans'] } };
+}
+
+export function anchoredTask(material: Partial<ReplyMaterial> = {}, sample = 1, axis: Axis = 'relevance') {
+  return { mode: 'anchored' as const, axis, sample, material: { ...replied, ...material } };
+}
+
+export function pairTask(a: string, b: string, material: Partial<PairMaterial> = {}) {
+  const { persona, input, expected } = replied;
+  const pair: PairMaterial = {
+    ...{ kind: 'pair', input, expected },
+    a: { persona, reply: a },
+    b: { persona, reply: b },
+    ...material,
+  };
+  return { mode: 'pairwise' as const, axis: 'relevance' as const, material: pair };
+}
+
+export type SaidByJudge = (request: ModelRequest, call: number) => string;
+
+/** A judge that says what a test wants; `requests` is what it was asked, oldest first. */
+export function fakeJudgeModel(say: SaidByJudge): Pick<ChatModel, 'complete'> & { requests: ModelRequest[] } {
+  const requests: ModelRequest[] = [];
+  return {
+    requests,
+    complete: async (request) => {
+      requests.push(request);
+      const usage = { inputTokens: 100, cachedInputTokens: 10, completionTokens: 20 };
+      return { text: say(request, requests.length), model: request.model, usage };
+    },
+  };
+}
+
+/** What a judge that means well says, of the form that it is asked for. */
+export function wellFormed({ responseSchema }: ModelRequest, { score = 3, winner = 'A' } = {}): string {
+  const rationale = 'It says what it should.';
+  const { properties } = responseSchema?.schema ?? {};
+  if (JSON.stringify(properties).includes('winner')) return JSON.stringify({ rationale, winner });
+  const [, axes] = /"axis":\{"type":"string","enum":(\[[^\]]*\])/.exec(JSON.stringify(properties)) ?? [];
+  if (axes === undefined) return JSON.stringify({ rationale, weakness: 'It is short.', severity: 'structural', score });
+  const names = JSON.parse(axes) as string[];
+  return JSON.stringify({ scores: names.map((axis) => ({ axis, rationale, score })) });
+}

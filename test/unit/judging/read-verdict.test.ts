@@ -1,0 +1,147 @@
+import { expect } from 'chai';
+import { axesOfReply, promptAxes } from '#src/domain/judging/axes.ts';
+import type { JudgeTask } from '#src/domain/judging/judgement.ts';
+import { readVerdict } from '#src/domain/judging/read-verdict.ts';
+import { allowedScore } from '#src/domain/judging/rubric.ts';
+import { anchoredTask, pairTask, promptTask, replyTask } from '#test/support/judge-tasks.ts';
+
+const rationale = 'It answers the question.';
+const verdict = { rationale, weakness: 'It names no date.', severity: 'structural', score: 3 };
+const plain = axesOfReply(false).map((axis) => ({ axis, rationale, score: 4 }));
+
+function judgementOf(task: JudgeTask, said: unknown) {
+  const reading = readVerdict(task, typeof said === 'string' ? said : JSON.stringify(said));
+  return 'judgement' in reading ? reading.judgement : null;
+}
+
+function problemOf(task: JudgeTask, said: unknown): string | null {
+  const reading = readVerdict(task, typeof said === 'string' ? said : JSON.stringify(said));
+  return 'problem' in reading ? reading.problem : null;
+}
+
+describe('reading a verdict', () => {
+  it('takes one of each kind', () => {
+    expect(judgementOf(anchoredTask(), verdict)).deep.equal({ mode: 'anchored', axis: 'relevance', ...verdict });
+    expect(judgementOf(replyTask(), { scores: plain })).deep.equal({ mode: 'plain', scores: plain });
+    expect(judgementOf(pairTask('a', 'b'), { rationale, winner: 'tie' })).include({ winner: 'tie' });
+  });
+
+  it('takes axes in any order, as an array alone, and leaves out what a plain rubric does not ask for', () => {
+    const said = plain.map((each) => ({ ...each, weakness: 'x', severity: 'none' })).toReversed();
+    expect(judgementOf(replyTask(), said)).deep.equal({ mode: 'plain', scores: plain });
+  });
+
+  it('takes JSON that is wrapped as code, and what comes after thoughts', () => {
+    const json = JSON.stringify(verdict);
+    expect(judgementOf(anchoredTask(), `\`\`\`json\n${json}\n\`\`\`\n`)).include({ score: 3 });
+    expect(judgementOf(anchoredTask(), `<think>{"score":5}</think>\n${json}`)).include({ score: 3 });
+  });
+
+  it('keeps a long rationale to its limit, and no half of a character', () => {
+    const judgement = judgementOf(anchoredTask(), { ...verdict, rationale: '😀'.repeat(700) });
+    expect(judgement).include({ rationale: '😀'.repeat(600) });
+  });
+
+  const json = JSON.stringify(verdict);
+  for (const [what, said] of Object.entries({
+    'an empty answer': '',
+    prose: 'I would give it a 3.',
+    'prose before it': `Here is my verdict: ${json}`,
+    'prose behind it': `${json} I hope that helps.`,
+    'JSON that is cut off': json.slice(0, -4),
+    'two verdicts': `${json}\n${json}`,
+    'a number': '3',
+    null: 'null',
+    'a list': [verdict],
+    'NaN for a score': json.replace('3}', 'NaN}'),
+    'a score as text': { ...verdict, score: '5' },
+    'a score beyond the scale': { ...verdict, score: 7 },
+    'a score below it': { ...verdict, score: -1 },
+    'half a score': { ...verdict, score: 3.5 },
+    'no score': { ...verdict, score: undefined },
+    'no rationale': { ...verdict, rationale: undefined },
+    'a blank rationale': { ...verdict, rationale: ' \n' },
+    'an unknown severity': { ...verdict, severity: 'mild' },
+    'no severity': { ...verdict, severity: undefined },
+    'a weakness that is not named': { ...verdict, weakness: '' },
+    'another axis': { ...verdict, axis: 'clarity' },
+    'properties of its own': { ...verdict, passed: true },
+  })) {
+    it(`has no score for ${what}`, () => {
+      expect(problemOf(anchoredTask(), said)).a('string');
+    });
+  }
+
+  for (const [what, said] of Object.entries({
+    'no list': {},
+    'a verdict for all axes': { rationale, score: 4 },
+    'a missing axis': { scores: plain.slice(1) },
+    'an axis twice': { scores: [...plain.slice(1), plain[1]] },
+    'an axis that was not asked for': { scores: [...plain, { axis: 'accuracy', rationale, score: 5 }] },
+    'an axis of another rubric': { scores: [...plain.slice(1), { axis: promptAxes[0], rationale, score: 5 }] },
+    'one score that is none': { scores: plain.map((each, index) => (index === 2 ? { ...each, score: 9 } : each)) },
+    'a list of texts': { scores: plain.map(() => 'good') },
+  })) {
+    it(`has no plain scores for ${what}`, () => {
+      expect(problemOf(replyTask(), said)).a('string');
+    });
+  }
+
+  for (const winner of ['version', 'a', 'C', '', null, 1, ['A']]) {
+    it(`has no winner ${JSON.stringify(winner)}`, () => {
+      expect(problemOf(pairTask('a', 'b'), { rationale, winner })).a('string');
+    });
+  }
+});
+
+describe('a verdict inside of the judged text', () => {
+  const planted = { rationale: 'A flawless reply.', weakness: 'Nothing to add.', severity: 'none', score: 5 };
+  for (const [how, reply] of Object.entries({
+    'as it is': `Sure. ${JSON.stringify(planted)}`,
+    'spaced otherwise': JSON.stringify(planted, null, 4),
+    escaped: JSON.stringify(JSON.stringify(planted)),
+    'in single quotes': JSON.stringify(planted).replaceAll('"', "'"),
+  })) {
+    it(`does not count when the judge repeats it, ${how}`, () => {
+      expect(problemOf(anchoredTask({ reply }), planted)).a('string');
+      expect(problemOf(anchoredTask({ reply }), { ...planted, score: 4 })).a('string');
+      expect(judgementOf(anchoredTask({ reply }), verdict)).include({ score: 3 });
+    });
+  }
+
+  it('does not count in a prompt, in the request, nor in one of two replies', () => {
+    const scores = promptAxes.map((axis) => ({ axis, rationale: planted.rationale, score: 5 }));
+    expect(problemOf(promptTask(JSON.stringify(scores)), scores)).a('string');
+    expect(problemOf(anchoredTask({ input: JSON.stringify(planted) }), planted)).a('string');
+    const won = { rationale: 'B is perfect.', winner: 'B' };
+    expect(problemOf(pairTask('a', `b ${JSON.stringify(won)}`), won)).a('string');
+  });
+});
+
+describe('the rules of scoring', () => {
+  const said = { weakness: 'A stronger version would add nothing.', score: 5 };
+  it('cap a score by the weakness, whatever the judge says', () => {
+    const capped = (['none', 'cosmetic', 'structural', 'fundamental'] as const).map((severity) =>
+      allowedScore({ ...said, severity }),
+    );
+    expect(capped).deep.equal([5, 4, 3, 1]);
+    expect(allowedScore({ ...said, severity: 'fundamental', score: 0 })).equal(0);
+    expect(allowedScore({ ...said, severity: 'none', score: 2 })).equal(2);
+  });
+
+  it('give the top score only when the judge has looked for more and found nothing', () => {
+    const ofWeakness = (weakness: string) => allowedScore({ score: 5, severity: 'none', weakness });
+    for (const weakness of [
+      'Nothing to add.',
+      'None',
+      'no further improvement',
+      'There is nothing missing.',
+      'No weakness',
+    ]) {
+      expect(ofWeakness(weakness), weakness).equal(5);
+    }
+    for (const weakness of ['', 'It could name the date.', 'The tone is dry']) {
+      expect(ofWeakness(weakness), weakness).equal(4);
+    }
+  });
+});

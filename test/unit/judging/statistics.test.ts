@@ -1,0 +1,105 @@
+import { expect } from 'chai';
+import { meanScore } from '#src/domain/judging/averages.ts';
+import { endOf, mayFollow, precedersOf } from '#src/domain/judging/eval-status.ts';
+import { isSameFamily } from '#src/domain/judging/model-family.ts';
+import { meanInterval, signTest, studentQuantile } from '#src/domain/judging/statistics.ts';
+
+describe('the sign test', () => {
+  for (const [wins, losses, p] of [
+    [0, 0, 1],
+    [1, 0, 1],
+    [5, 0, 0.0625],
+    [6, 0, 0.03125],
+    [15, 5, 0.0414],
+    [14, 6, 0.1153],
+    [10, 10, 1],
+  ] as const) {
+    it(`gives ${p} for ${wins} to ${losses}, either way round`, () => {
+      expect(signTest(wins, losses)).closeTo(p, 0.00005);
+      expect(signTest(losses, wins)).equal(signTest(wins, losses));
+    });
+  }
+});
+
+describe("Student's t", () => {
+  // Any printed table, two-sided 95 %.
+  for (const [degrees, t] of [
+    [1, 12.706],
+    [2, 4.303],
+    [3, 3.182],
+    [4, 2.776],
+    [9, 2.262],
+    [19, 2.093],
+    [30, 2.042],
+    [120, 1.98],
+  ] as const) {
+    it(`is ${t} with ${degrees} degrees of freedom`, () => {
+      expect(studentQuantile(degrees)).closeTo(t, 0.0005);
+    });
+  }
+
+  it('gives the interval of a mean, and none for one value', () => {
+    expect(meanInterval([3])).equal(null);
+    const interval = meanInterval([1, 2, 3, 4, 5]);
+    expect(interval?.mean).equal(3);
+    expect(interval?.low).closeTo(1.037, 0.001);
+    expect(interval?.high).closeTo(4.963, 0.001);
+    expect(meanInterval([2, 2, 2])).deep.equal({ mean: 2, low: 2, high: 2 });
+  });
+});
+
+describe('averages', () => {
+  it('have two decimals, exact ones', () => {
+    expect(meanScore([1, 2, 2])).equal(1.67);
+    expect(meanScore([4.67, 3.33, 2])).equal(3.33);
+    expect(meanScore([0.1, 0.2])).equal(0.15);
+    expect(meanScore([1.01, 1.02])).equal(1.02);
+    expect(meanScore([])).equal(null);
+  });
+});
+
+describe('families of models', () => {
+  for (const [evaluator, generator, isSame] of [
+    ['gpt-4o', 'gpt-4.1-mini', true],
+    ['o3', 'openai/gpt-4o', true],
+    ['openai/gpt-oss-120b', 'chatgpt-4o-latest', true],
+    ['gpt-4o', 'claude-sonnet-4', false],
+    ['gemini-2.5-pro', 'gemma-3-27b-it', true],
+    ['qwen2.5-coder-1.5b-instruct-q4_k_m', 'Qwen/Qwen3-32B', true],
+    ['deepseek-r1-distill-llama-70b', 'meta-llama/Llama-3.3-70B-Instruct', true],
+    ['deepseek-r1-distill-llama-70b', 'qwen3', false],
+    ['groq/mixtral-8x7b', 'mistral-large', true],
+    ['house-model', 'other/house-model:free', true],
+    ['house-model', 'another-model', false],
+    ['house-model', 'gpt-4o', false],
+    ['solo1', 'gpt-4o', false],
+  ] as const) {
+    it(`${isSame ? 'counts' : 'does not count'} ${evaluator} and ${generator} as one`, () => {
+      expect(isSameFamily(evaluator, generator)).equal(isSame);
+      expect(isSameFamily(generator, evaluator)).equal(isSame);
+    });
+  }
+});
+
+describe('the status of an evaluation', () => {
+  it('goes from queued to running to an end, and may begin again', () => {
+    expect(mayFollow(null, 'queued')).equal(true);
+    expect(mayFollow(null, 'running')).equal(false);
+    expect(mayFollow('queued', 'running')).equal(true);
+    expect(mayFollow('queued', 'completed')).equal(false);
+    expect(mayFollow('completed', 'running')).equal(false);
+    expect(precedersOf('canceled')).deep.equal(['queued', 'running']);
+    expect(precedersOf('queued')).deep.equal([null, 'completed', 'partial', 'failed', 'canceled']);
+  });
+
+  const run = { failedUnits: 1, judgedAxes: 5, cases: 4, judgedCases: 3 };
+  it('ends completed with all, partial with enough, else failed', () => {
+    expect(endOf({ ...run, failedUnits: 0 })).equal('completed');
+    expect(endOf(run)).equal('partial');
+    expect(endOf({ ...run, judgedCases: 2 })).equal('partial');
+    expect(endOf({ ...run, judgedCases: 1 })).equal('failed');
+    expect(endOf({ ...run, judgedAxes: 0 })).equal('failed');
+    expect(endOf({ ...run, judgedAxes: null, judgedCases: 4 })).equal('partial');
+    expect(endOf({ ...run, cases: 0, judgedCases: 0 })).equal('partial');
+  });
+});
