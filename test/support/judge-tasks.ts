@@ -49,12 +49,20 @@ export function fakeJudgeModel(say: SaidByJudge): Pick<ChatModel, 'complete'> & 
 }
 
 /** What a judge that means well says, of the form that it is asked for. */
-export function wellFormed({ responseSchema }: ModelRequest, { score = 3, winner = 'A' } = {}): string {
+export function wellFormed(request: ModelRequest): string {
+  return verdictFor(request);
+}
+
+export function verdictFor({ responseSchema }: ModelRequest, { score = 3, winner = 'A' } = {}): string {
   const rationale = 'It says what it should.';
   const { properties } = responseSchema?.schema ?? {};
   if (JSON.stringify(properties).includes('winner')) return JSON.stringify({ rationale, winner });
   const [, axes] = /"axis":\{"type":"string","enum":(\[[^\]]*\])/.exec(JSON.stringify(properties)) ?? [];
-  if (axes === undefined) return JSON.stringify({ rationale, weakness: 'It is short.', severity: 'structural', score });
+  if (axes === undefined) {
+    const flaw =
+      score === 5 ? { weakness: 'Nothing to add.', severity: 'none' } : { weakness: 'Short.', severity: 'structural' };
+    return JSON.stringify({ rationale, ...flaw, score });
+  }
   const names = JSON.parse(axes) as string[];
   return JSON.stringify({ scores: names.map((axis) => ({ axis, rationale, score })) });
 }

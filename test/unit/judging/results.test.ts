@@ -1,0 +1,213 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { promptAxes, responseAxes } from '#src/domain/judging/axes.ts';
+import {
+  axisComparisons,
+  type ComparedCase,
+  comparisonStatistics,
+  isLengthConfounded,
+  type PairedWinner,
+  resolvePair,
+  summarize,
+} from '#src/domain/judging/comparison.ts';
+import { evalScores, pairCases } from '#src/domain/judging/eval-scores.ts';
+import type { PairWinner } from '#src/domain/judging/judgement.ts';
+import {
+  caseResult,
+  evaluationResult,
+  failedUnits,
+  promptScores,
+  type UnitOutcome,
+} from '#src/domain/judging/results.ts';
+import { unitsOfPair, unitsOfPrompt, unitsOfReply } from '#src/domain/judging/units.ts';
+
+const rationale = 'So it is.';
+const answered = { input: 'q', generatedResponse: 'r', hasReference: false };
+
+function anchored(scores: readonly number[], caseIndex = 0): UnitOutcome[] {
+  return unitsOfReply('anchored', { caseIndex, hasReference: false }).map((unit) => {
+    if (unit.mode !== 'anchored') throw new Error(unit.mode);
+    const { axis, sample } = unit;
+    const score = scores[sample - 1] ?? 0;
+    const severity = 'structural' as const;
+    return {
+      unit,
+      judgement: { mode: 'anchored', axis, score, rationale: `#${sample}`, weakness: `w${sample}`, severity },
+    };
+  });
+}
+
+describe('results of an evaluation', () => {
+  it('are the mean of the samples, in the words of the one that comes nearest', () => {
+    const result = caseResult(answered, anchored([1, 3, 3]));
+    expect(result?.responseScores).length(4);
+    expect(result?.responseScores[0]).deep.equal({
+      ...{ axis: 'adherence', label: 'Follows persona & constraints', score: 2.33, sd: 1.15 },
+      ...{ rationale: '#2', weakness: 'w2', severity: 'structural' },
+    });
+    expect(result?.responseAverage).equal(2.33);
+  });
+
+  it('have no weakness and no severity by the plain rubric', () => {
+    const scores = promptAxes.map((axis, index) => ({ axis, rationale, score: index % 6 }));
+    const [unit] = unitsOfPrompt('plain');
+    if (unit === undefined) throw new Error('no unit');
+    const shown = promptScores([{ unit, judgement: { mode: 'plain', scores } }]);
+    expect(shown.map(({ axis, score }) => [axis, score])).deep.equal(promptAxes.map((axis, index) => [axis, index]));
+    expect(shown[1]).deep.equal({
+      ...{ axis: 'instruction_specificity', label: 'Specific instructions', score: 1, rationale, weakness: '' },
+    });
+  });
+
+  it('go on with the samples that there are, and leave out a case of which an axis is missing', () => {
+    const outcomes = anchored([4, 2, 2]);
+    const without = (count: number): UnitOutcome[] =>
+      outcomes.map((outcome, index) =>
+        index < count ? { unit: outcome.unit, code: 'judge_response_invalid' } : outcome,
+      );
+    expect(caseResult(answered, without(1))?.responseScores[0]?.score).equal(2);
+    expect(caseResult(answered, without(3))).equal(null);
+    expect(failedUnits(without(1))).deep.equal([{ unit: 'case 1/adherence#1', code: 'judge_response_invalid' }]);
+  });
+
+  it('average prompt and replies with equal weight, and know no replies without cases', () => {
+    const prompt = promptScores([]);
+    expect(evaluationResult(prompt, [])).include({ promptAverage: 0, responseAverage: 0, overallAverage: 0 });
+    const one = { axis: 'role_clarity' as const, label: 'l', score: 5, rationale, weakness: '' };
+    expect(evaluationResult([one], [])).include({ promptAverage: 5, responseAverage: 0, overallAverage: 5 });
+    const cases = [
+      [1, 1, 1],
+      [2, 2, 3],
+    ].flatMap((scores) => caseResult(answered, anchored(scores)) ?? []);
+    expect(evaluationResult([one], cases)).include({ responseAverage: 1.67, overallAverage: 3.34 });
+  });
+
+  it('can be averaged again from what is shown, exactly', () => {
+    const score = fc.integer({ min: 0, max: 5 });
+    fc.assert(
+      fc.property(fc.array(fc.tuple(score, score, score), { minLength: 1, maxLength: 20 }), (samples) => {
+        const cases = samples.flatMap((scores) => caseResult(answered, anchored(scores)) ?? []);
+        const result = evaluationResult([], cases);
+        const again = evaluationResult(result.promptScores, result.cases);
+        expect(again).deep.equal(result);
+        expect(result.responseAverage).within(0, 5);
+      }),
+      { numRuns: 50 },
+    );
+  });
+});
+
+describe('a pair in both orders', () => {
+  const said = (winner: PairWinner) => ({ winner, rationale });
+  const all: PairWinner[] = ['A', 'B', 'tie'];
+
+  it('is won only by who wins in both', () => {
+    expect(resolvePair(said('A'), said('B'))).include({ winner: 'version', isFlipped: false });
+    expect(resolvePair(said('B'), said('A'))).include({ winner: 'baseline', isFlipped: false });
+    expect(resolvePair(said('tie'), said('tie'))).include({ winner: 'tie', isFlipped: false });
+    expect(resolvePair(said('A'), said('tie'))).include({ winner: 'tie', isFlipped: true });
+  });
+
+  it('is a tie for a judge that always takes the first, or always the second', () => {
+    for (const winner of ['A', 'B'] as const) {
+      expect(resolvePair(said(winner), said(winner))).include({ winner: 'tie', isFlipped: true });
+    }
+  });
+
+  it('is mirrored exactly when the sides are swapped', () => {
+    const mirror = { version: 'baseline', baseline: 'version', tie: 'tie' } as const;
+    for (const ab of all) {
+      for (const ba of all) {
+        const [one, other] = [resolvePair(said(ab), said(ba)), resolvePair(said(ba), said(ab))];
+        expect(other.winner, `${ab} ${ba}`).equal(mirror[one.winner]);
+        expect(other.isFlipped).equal(one.isFlipped);
+      }
+    }
+  });
+
+  it('has no winner while an order is missing', () => {
+    const outcomes = unitsOfPair({ caseIndex: 0, hasReference: false }).map(
+      (unit, index): UnitOutcome =>
+        index === 1 ? { unit, code: 'x' } : { unit, judgement: { mode: 'pairwise', rationale, winner: 'tie' } },
+    );
+    const axes = axisComparisons(outcomes, responseAxes).map(({ axis }) => axis);
+    expect(axes).deep.equal(['relevance', 'completeness', 'clarity']);
+  });
+});
+
+function compared(winners: readonly PairedWinner[], lengths = [10, 10], isFlipped = false): ComparedCase {
+  const [ofVersion = 0, ofBaseline = 0] = lengths;
+  return {
+    input: 'q',
+    versionResponse: 'v'.repeat(ofVersion),
+    baselineResponse: 'b'.repeat(ofBaseline),
+    comparisons: winners.map((winner) => ({ axis: 'clarity', label: 'Clarity', winner, rationale, isFlipped })),
+  };
+}
+
+describe('a comparison', () => {
+  it('counts over cases and axes', () => {
+    const cases = [compared(['version', 'version', 'tie', 'baseline']), compared(['tie', 'tie', 'tie', 'baseline'])];
+    expect(summarize(cases)).deep.equal({ versionWins: 2, baselineWins: 2, ties: 4 });
+    expect(comparisonStatistics(cases)).deep.include({ caseWins: { versionWins: 1, baselineWins: 1, ties: 0 } });
+  });
+
+  it('says what cannot be concluded', () => {
+    const conclusion = (count: number, losses = 0) =>
+      comparisonStatistics([
+        ...Array.from({ length: count }, () => compared(['version'])),
+        ...Array.from({ length: losses }, () => compared(['baseline'])),
+      ]).conclusion;
+    expect(conclusion(5)).match(/^Not significant: 5 decided cases cannot be/);
+    expect(conclusion(6)).match(/^Significant: .* better \(p = 0\.031\)/);
+    expect(conclusion(14, 6)).match(/^Not significant: the version wins 14 of 20/);
+    expect(conclusion(15, 5)).match(/^Significant: the version wins 15 of 20/);
+    expect(conclusion(5, 15)).match(/worse/);
+  });
+
+  it('tells how often a verdict changed with the order, and how much longer one side is', () => {
+    const cases = [compared(['tie', 'tie'], [30, 20], true), compared(['version', 'tie'], [30, 20])];
+    expect(comparisonStatistics(cases)).include({ flipRate: 0.5, lengthRatio: 1.5 });
+    expect(comparisonStatistics([])).include({ flipRate: 0, lengthRatio: null, pValue: 1, lengthConfounded: false });
+  });
+
+  it('warns where the longer side wins', () => {
+    const longer = { version: 130, baseline: 100, winner: 'version' as const };
+    const shorter = { version: 100, baseline: 130, winner: 'version' as const };
+    expect(isLengthConfounded([longer, longer, longer, longer, shorter])).equal(true);
+    expect(isLengthConfounded([longer, longer, longer, shorter])).equal(false);
+    expect(isLengthConfounded([{ ...longer, version: 120 }])).equal(false);
+    expect(isLengthConfounded([{ ...longer, winner: 'tie' }])).equal(false);
+    expect(isLengthConfounded([{ ...shorter, winner: 'baseline' }])).equal(true);
+  });
+});
+
+describe('stored scores', () => {
+  const evaluation = {
+    ...{ rubric: 'anchored' as const, evaluatorModel: 'gpt-4o', generationModel: 'gpt-4.1' },
+    ...{ failedUnits: [], finishedAt: new Date('2026-11-22T10:00:00Z'), parent: null },
+  };
+  const resultOf = (...averages: number[]) =>
+    evaluationResult(
+      [],
+      averages.map((responseAverage, index) => ({
+        ...{ ...answered, input: `q${index}`, generatedResponse: 'r'.repeat(10 * responseAverage) },
+        ...{ responseScores: [], responseAverage },
+      })),
+    );
+
+  it('say how sure they are, and who judged whom', () => {
+    const scores = evalScores({ ...evaluation, result: resultOf(1, 2, 3, 4, 5) });
+    expect(scores).deep.include({ ci95: [1.04, 4.96], samples: 3, same_family: true, rubric_version: 'r1' });
+    expect(evalScores({ ...evaluation, result: resultOf(0, 5) }).ci95).deep.equal([0, 5]);
+    expect(evalScores({ ...evaluation, result: resultOf(3) }).ci95).equal(null);
+  });
+
+  it('are held against those of the parent, case by case', () => {
+    const parent = evalScores({ ...evaluation, result: resultOf(1, 1, 1) });
+    const scores = evalScores({ ...evaluation, parent, result: resultOf(2, 3, 4) });
+    expect(scores.length_confounded).equal(true);
+    expect(pairCases(scores.cases, parent.cases).map(({ version }) => version.input)).deep.equal(['q0', 'q1', 'q2']);
+    expect(pairCases(scores.cases, parent.cases.slice(1))).length(2);
+  });
+});
