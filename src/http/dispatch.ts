@@ -13,6 +13,7 @@ import { createDelivery } from './delivery.ts';
 import { fingerprintOf, readIdempotencyKey, withIdempotency } from './idempotency.ts';
 import type { OpenStreams } from './open-streams.ts';
 import { parseParams } from './params.ts';
+import { preferredWaitSeconds, wantsFresh } from './preferences.ts';
 import { problemHeaders, toAppError, toProblem } from './problem.ts';
 import type { RateLimited, RateLimiting } from './rate-limiting.ts';
 import { type ReceivedBody, receiveBody } from './receive-body.ts';
@@ -73,6 +74,8 @@ export function createDispatcher(deps: DispatchDeps) {
         publicUrl: deps.publicUrl ?? `${req.protocol}://${req.host}${req.baseUrl}`,
         idempotencyKey: key ?? null,
         lastEventId: req.get('last-event-id') ?? null,
+        waitSeconds: preferredWaitSeconds(req.get('prefer')),
+        wantsFresh: wantsFresh(req.get('cache-control')),
         signal: leaving.signal,
       };
       const isChange = route.method === 'patch' || route.method === 'put';

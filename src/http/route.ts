@@ -97,6 +97,10 @@ export type RouteContext<WhoMayCall extends Access, Params, Query, Body> = {
   idempotencyKey: string | null;
   /** Where a reader of Server-Sent Events was who comes back: the id of the last event that he got. */
   lastEventId: string | null;
+  /** How long the client wants to wait for work that goes on elsewhere (`Prefer: wait=N`); null when it does not say. */
+  waitSeconds: number | null;
+  /** The client does not want what was kept (`Cache-Control: no-cache`). */
+  wantsFresh: boolean;
   /** Aborts when the client leaves before the answer is complete. */
   signal: AbortSignal;
   /**

@@ -1,0 +1,29 @@
+import { expect } from 'chai';
+import { preferredWaitSeconds, wantsFresh } from '#src/http/preferences.ts';
+
+describe('what a client prefers', () => {
+  const waits: [header: string | undefined, seconds: number | null][] = [
+    [undefined, null],
+    ['', null],
+    ['wait=0', 0],
+    ['wait=30', 30],
+    ['respond-async, wait=10', 10],
+    ['respond-async; Wait = "7"', 7],
+    ['wait=999999', 3_600],
+    ['wait=-1', null],
+    ['wait=soon', null],
+    ['await=5', null],
+  ];
+  for (const [header, seconds] of waits) {
+    it(`waits ${seconds} s for Prefer: ${header}`, () => {
+      expect(preferredWaitSeconds(header)).equal(seconds);
+    });
+  }
+
+  it('is fresh for no-cache alone', () => {
+    const fresh = ['no-cache', 'No-Cache', 'max-age=0, no-cache'];
+    const kept = [undefined, '', 'max-age=0', 'no-cache="field"', 'x-no-cache'];
+    expect(fresh.map(wantsFresh)).deep.equal([true, true, true]);
+    expect(kept.map(wantsFresh)).deep.equal(kept.map(() => false));
+  });
+});
