@@ -1,0 +1,146 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { v7 as uuidv7 } from 'uuid';
+import { AppError, appError } from '#src/errors.ts';
+import type { CallLimiter } from '#src/ports/call-limiter.ts';
+import type { Db } from '#src/ports/database.ts';
+import { createGate } from '../gate.ts';
+
+/** Of one organization and model. */
+const CALLS_AT_ONCE = 8;
+/** What a process that dies holds is free again before its steps run elsewhere. */
+const LEASE_SECONDS = 9;
+const RENEW_INTERVAL_MS = 3_000;
+const POLL_INTERVAL_MS = 200;
+/** As long as a call waits in all before its caller waits for it instead. */
+const PATIENCE_MS = 120_000;
+
+type Of = { orgId: string; model: string };
+/** `waitMs` is null for a call that may be made; `isTried` says that its service has just asked for a pause. */
+type Entry = { waitMs: number | null; isTried: boolean };
+
+/** A row for each call that is under way. Within a process, calls wait for each other before they ask the database. */
+export function createPgCallLimiter(db: Db): CallLimiter {
+  const gates = new Map<string, ReturnType<typeof createGate>>();
+
+  function gateOf({ orgId, model }: Of): ReturnType<typeof createGate> {
+    const key = `${orgId} ${model}`;
+    const gate = gates.get(key) ?? createGate(CALLS_AT_ONCE);
+    gates.set(key, gate);
+    return gate;
+  }
+
+  async function tryToEnter(id: string, { orgId, model }: Of): Promise<Entry> {
+    return db.transaction(async (trx) => {
+      await trx.raw(`select pg_advisory_xact_lock(hashtextextended('model_calls ' || ?, 0))`, [model]);
+      await trx('modelCalls').where({ model }).whereRaw('expires_at < clock_timestamp()').delete();
+      const { rows } = await trx.raw<{
+        rows: [{ own: number; all: number; width: number | null; pauseMs: number | null }];
+      }>(
+        `select count(*) filter (where c.org_id = :orgId) as own, count(c.id) as all, p.width,
+                (extract(epoch from p.not_before - clock_timestamp()) * 1000)::float as pause_ms
+         from (values (:model)) as asked (model)
+         left join model_pauses p on p.model = asked.model
+         left join model_calls c on c.model = asked.model
+         group by p.width, p.not_before`,
+        { orgId, model },
+      );
+      const [{ own, all, width, pauseMs }] = rows;
+      if (pauseMs !== null && pauseMs > 0) return { waitMs: pauseMs, isTried: true };
+      if (own >= CALLS_AT_ONCE || (width !== null && all >= width)) return { waitMs: POLL_INTERVAL_MS, isTried: false };
+      const expiresAt = trx.raw('clock_timestamp() + make_interval(secs => ?)', [LEASE_SECONDS]);
+      await trx('modelCalls').insert({ id, orgId, model, expiresAt });
+      return { waitMs: null, isTried: width !== null };
+    });
+  }
+
+  async function renew(id: string): Promise<void> {
+    const expiresAt = db.raw('clock_timestamp() + make_interval(secs => ?)', [LEASE_SECONDS]);
+    await db('modelCalls').where({ id }).update({ expiresAt });
+  }
+
+  async function notePause(model: string, seconds: number): Promise<void> {
+    await db.raw(
+      `insert into model_pauses as p (model, not_before, width)
+       values (:model, clock_timestamp() + make_interval(secs => :seconds), 1)
+       on conflict (model) do update set not_before = greatest(p.not_before, excluded.not_before), width = 1`,
+      { model, seconds },
+    );
+  }
+
+  /** One call more at a time, so that a service that is still busy is not asked by all at once. */
+  async function noteSuccess(model: string): Promise<void> {
+    await db('modelPauses').where({ model }).increment('width', 1);
+    await db('modelPauses').where({ model }).where('width', '>', CALLS_AT_ONCE).delete();
+  }
+
+  async function enter(id: string, of: Of, untilMs: number, signal: AbortSignal): Promise<Entry> {
+    for (;;) {
+      signal.throwIfAborted();
+      const entry = await tryToEnter(id, of);
+      const { waitMs, isTried } = entry;
+      if (waitMs === null) return entry;
+      if (isTried && Date.now() + waitMs > untilMs) throw paused(waitMs);
+      // Those who wait for the same moment do not ask in the same one.
+      await delay(waitMs + Math.random() * POLL_INTERVAL_MS, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  async function attempt<T>(of: Of, call: () => Promise<T>, untilMs: number, signal: AbortSignal): Promise<T> {
+    const id = uuidv7();
+    const { isTried } = await enter(id, of, untilMs, signal);
+    // A database that is away takes no news; the lease ends by itself.
+    const renewal = setInterval(() => void renew(id).catch(() => undefined), RENEW_INTERVAL_MS);
+    try {
+      const result = await call();
+      if (isTried) await noteSuccess(of.model).catch(() => undefined);
+      return result;
+    } catch (error) {
+      const seconds = pauseOf(error);
+      if (seconds !== undefined) await notePause(of.model, seconds).catch(() => undefined);
+      throw error;
+    } finally {
+      clearInterval(renewal);
+      await db('modelCalls')
+        .where({ id })
+        .delete()
+        .catch(() => undefined);
+    }
+  }
+
+  async function patiently<T>(of: Of, call: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    const untilMs = Date.now() + PATIENCE_MS;
+    for (;;) {
+      try {
+        return await attempt(of, call, untilMs, signal);
+      } catch (error) {
+        const seconds = pauseOf(error);
+        if (seconds === undefined || Date.now() + seconds * 1_000 > untilMs) throw error;
+      }
+    }
+  }
+
+  return {
+    async run(of, call, signal) {
+      signal.throwIfAborted();
+      const aborted = Promise.withResolvers<never>();
+      const leave = () => aborted.reject(signal.reason);
+      signal.addEventListener('abort', leave, { once: true });
+      try {
+        return await Promise.race([gateOf(of)(() => patiently(of, call, signal)), aborted.promise]);
+      } finally {
+        signal.removeEventListener('abort', leave);
+      }
+    },
+  };
+}
+
+function pauseOf(error: unknown): number | undefined {
+  return error instanceof AppError ? error.retryAfterSeconds : undefined;
+}
+
+function paused(waitMs: number): AppError {
+  return appError('model_unavailable', {
+    detail: 'The model service asked for a pause.',
+    retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)),
+  });
+}
