@@ -69,6 +69,13 @@ export const modelSlice: ActivityOptions = {
   startToCloseTimeout: '30 minutes',
 };
 
+/** One question to a model that judges or is judged. How often a model may fail is counted by the step itself. */
+export const question: ActivityOptions = {
+  ...untilHealed,
+  // Three calls of a minute each; the rest is for waiting until it is its turn, or until a busy service may be asked.
+  startToCloseTimeout: '30 minutes',
+};
+
 /** Something nice to have, such as a chat's title: a few attempts, and the run goes on without it. */
 export const optional: ActivityOptions = {
   heartbeatTimeout: untilHealed.heartbeatTimeout,

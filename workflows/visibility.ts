@@ -1,4 +1,4 @@
-import { defineSearchAttributeKey } from '@temporalio/common';
+import { defineSearchAttributeKey, type SearchAttributePair } from '@temporalio/common';
 import { getCurrentDetails, setCurrentDetails, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
 import type { SearchAttributeName } from '#src/contracts/jobs.ts';
 
@@ -8,6 +8,20 @@ const keyword = (name: SearchAttributeName) => defineSearchAttributeKey(name, 'K
 export function showStage(stage: string, details: string): void {
   upsertSearchAttributes([{ key: keyword('Stage'), value: stage }]);
   show(details);
+}
+
+/** How far the run is, within its stage. */
+export function showProgress(details: string): void {
+  show(details);
+}
+
+/** Of a run that is a part of this one. */
+export function attributesOfPart(): SearchAttributePair[] {
+  const { typedSearchAttributes } = workflowInfo();
+  return (['OrgId', 'JobKind'] as const).flatMap((name) => {
+    const value = typedSearchAttributes.get(keyword(name));
+    return value === undefined ? [] : [{ key: keyword(name), value }];
+  });
 }
 
 export function showFailure(failure: { code: string; message: string }): void {

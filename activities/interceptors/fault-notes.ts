@@ -1,6 +1,7 @@
 import type { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { ActivityInterceptors } from '@temporalio/worker';
+import { parseJobId } from '#src/contracts/workflow-ids.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 
 /**
@@ -14,10 +15,12 @@ export function noteFaults(jobs: Pick<JobsService, 'noteFault'>) {
         try {
           return await next(input);
         } catch (error) {
-          const jobId = info.workflowExecution?.workflowId;
-          if (jobId !== undefined && error instanceof ApplicationFailure && error.nonRetryable !== true) {
+          const workflowId = info.workflowExecution?.workflowId;
+          if (workflowId !== undefined && error instanceof ApplicationFailure && error.nonRetryable !== true) {
             const { type, message } = error;
             // A database that is down cannot be told so.
+            // That of a case is a part of its evaluation's.
+            const { workflowId: jobId } = parseJobId(workflowId);
             await jobs.noteFault(jobId, { code: type ?? 'internal_error', message }).catch(() => undefined);
           }
           throw error;

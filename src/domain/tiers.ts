@@ -9,6 +9,8 @@ export type TierLimits = {
   documents: number;
   fileSizeBytes: number;
   storageBytes: number;
+  /** From midnight to midnight, UTC. */
+  evaluationCasesPerDay: number;
 };
 
 const MB = 1024 ** 2;
@@ -23,6 +25,7 @@ export const defaultTierLimits: Readonly<Record<Tier, TierLimits>> = {
     documents: 1_000,
     fileSizeBytes: 100 * MB,
     storageBytes: 2 * GB,
+    evaluationCasesPerDay: 500,
   },
   pro: {
     members: 100,
@@ -32,6 +35,7 @@ export const defaultTierLimits: Readonly<Record<Tier, TierLimits>> = {
     documents: 50_000,
     fileSizeBytes: 512 * MB,
     storageBytes: 100 * GB,
+    evaluationCasesPerDay: 10_000,
   },
   max: {
     members: 1_000,
@@ -41,5 +45,6 @@ export const defaultTierLimits: Readonly<Record<Tier, TierLimits>> = {
     documents: 1_000_000,
     fileSizeBytes: 2 * GB,
     storageBytes: 1024 * GB,
+    evaluationCasesPerDay: 100_000,
   },
 };

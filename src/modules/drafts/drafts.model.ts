@@ -1,4 +1,5 @@
 import type { DraftFields } from '#src/domain/draft-fields.ts';
+import type { EvalStatus } from '#src/domain/judging/eval-status.ts';
 import type { Visibility } from '#src/domain/visibility.ts';
 
 /** A draft has no fields of its own but who may see it: what it says stands in its versions. */
@@ -26,7 +27,9 @@ export type Version = DraftFields & {
   versionNumber: number;
   title: string;
   evalScores: Record<string, unknown> | null;
-  evalStatus: string | null;
+  evalStatus: EvalStatus | null;
+  /** Of its last evaluation: the id of its job. */
+  evalRunId: string | null;
   createdBy: string;
   createdAt: Date;
 };

@@ -5,7 +5,7 @@ import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Draft, DraftView, Version } from './drafts.model.ts';
 
-type NewVersion = Omit<Version, 'createdAt' | 'evalStatus'>;
+type NewVersion = Omit<Version, 'createdAt' | 'evalStatus' | 'evalRunId'>;
 
 type DraftKey = Pick<Draft, 'orgId' | 'id'>;
 

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { anchorWordProblems, maxAnchorWords, spellAnchorWords } from '#src/domain/draft-anchor-words.ts';
-import { draftName, type SentDraftFields } from '#src/domain/draft-fields.ts';
+import { draftName, type GoldenCase, type SentDraftFields } from '#src/domain/draft-fields.ts';
+import { evalStatuses } from '#src/domain/judging/eval-status.ts';
 import { agentFields, idField, oneLineField, unsettableField, visibilityField } from '#src/http/fields.ts';
 import type { CommitVersionInput } from './draft-versions.service.ts';
 import type { DraftDetail, DraftView, Version } from './drafts.model.ts';
@@ -11,6 +12,11 @@ const goldenCase = z.strictObject({
   prompt: z.string().min(1).max(20_000),
   reference_answer: z.string().max(20_000).default(''),
 });
+
+const goldenCases = z
+  .array(goldenCase)
+  .max(100)
+  .refine((cases) => new Set(cases.map(({ id }) => id)).size === cases.length, 'ids must differ');
 
 const anchorWords = z
   .record(z.string(), z.number())
@@ -30,11 +36,7 @@ const fields = {
   temperature: z.number().min(0).max(2).optional(),
   max_tokens: z.int().min(1).max(1_000_000).optional(),
   anchor_words: anchorWords.optional(),
-  golden_cases: z
-    .array(goldenCase)
-    .max(100)
-    .refine((cases) => new Set(cases.map(({ id }) => id)).size === cases.length, 'ids must differ')
-    .optional(),
+  golden_cases: goldenCases.optional(),
 };
 
 const teamIds = z.array(idField).max(100).default([]).describe('Required for `team_level`.');
@@ -60,6 +62,15 @@ export const commitVersionBody = z.strictObject({
   force: z.boolean().default(false).describe('Delete the descendants of the parent.'),
 });
 
+export const startEvaluationBody = z.strictObject({
+  run_golden: z
+    .boolean()
+    .optional()
+    .describe('Have the golden cases answered and judged, too; false when not given, unless some are named.'),
+  golden_cases: goldenCases.optional().describe('Become those of the version.'),
+  golden_case_ids: z.array(oneLineField(100).min(1)).max(100).optional().describe('Those to run; all when not given.'),
+});
+
 export const renameVersionBody = z.strictObject({ title: oneLineField(256).trim().min(1) });
 
 export const changeScopeBody = z.strictObject({ visibility: visibilityField, team_ids: teamIds });
@@ -82,7 +93,7 @@ export const versionSchema = z
     anchor_word_count: z.int(),
     enabled_tools: z.array(z.string()),
     eval_scores: z.record(z.string(), z.unknown()).nullable(),
-    eval_status: z.string().nullable(),
+    eval_status: z.enum(evalStatuses).nullable(),
     golden_cases: z.array(z.strictObject({ id: z.string(), prompt: z.string(), reference_answer: z.string() })),
     created_by: idField,
     created_at: z.iso.datetime(),
@@ -129,11 +140,19 @@ function toSentFields(body: FieldsBody): SentDraftFields {
     maxTokens: body.max_tokens,
     anchorWords: body.anchor_words,
     enabledTools: body.enabled_tools,
-    goldenCases: body.golden_cases?.map(({ id, prompt, reference_answer }) => ({
-      id,
-      prompt,
-      referenceAnswer: reference_answer,
-    })),
+    goldenCases: body.golden_cases?.map(toGoldenCase),
+  };
+}
+
+function toGoldenCase({ id, prompt, reference_answer }: z.output<typeof goldenCase>): GoldenCase {
+  return { id, prompt, referenceAnswer: reference_answer };
+}
+
+export function toStartEvaluationFields(body: z.output<typeof startEvaluationBody>) {
+  return {
+    runGolden: body.run_golden,
+    goldenCases: body.golden_cases?.map(toGoldenCase),
+    goldenCaseIds: body.golden_case_ids,
   };
 }
 

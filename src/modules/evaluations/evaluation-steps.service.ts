@@ -1,0 +1,204 @@
+import type {
+  AnswerCaseInput,
+  EvaluationInput,
+  EvaluationPlan,
+  JudgeUnitInput,
+  RecordEvaluationEndInput,
+  RecordEvaluationFailureInput,
+  ScoreEvaluationInput,
+  StepsResult,
+} from '#src/contracts/evaluation.ts';
+import type { AttemptOfJob } from '#src/contracts/jobs.ts';
+import { isReference } from '#src/domain/judging/axes.ts';
+import { nothingSpent } from '#src/domain/judging/spending.ts';
+import { unitName } from '#src/domain/judging/units.ts';
+import { costUsd } from '#src/domain/prices.ts';
+import { AppError, appError } from '#src/errors.ts';
+import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { ModelsService } from '#src/modules/models/models.service.ts';
+import type { CallLimiter } from '#src/ports/call-limiter.ts';
+import type { ChatModel, ModelUsage } from '#src/ports/chat-model.ts';
+import type { Db } from '#src/ports/database.ts';
+import { type Answerer, answerKey } from './answerer.ts';
+import { evalScoresOfRun } from './eval-scores-of-run.ts';
+import { outcomeOf } from './evaluation-outcome.ts';
+import { createEvaluationUnitsRepository } from './evaluation-units.repository.ts';
+import type { EvaluationRun } from './evaluations.model.ts';
+import type { Judge } from './judge.ts';
+import { judgementKey } from './judgement-key.ts';
+import { answerName, createRunTexts, questionOf, taskOf } from './run-texts.ts';
+
+/** A model that has failed so often on a unit is not asked for it again; a pause that it asks for is no failure. */
+const MAX_FAILURES = 5;
+
+export type EvaluationStepsService = ReturnType<typeof createEvaluationStepsService>;
+
+/** The work of runs, one method a step. Each finds what was done before, and asks no model for it again. */
+export function createEvaluationStepsService(deps: {
+  db: Db;
+  chatModel: Pick<ChatModel, 'complete'>;
+  limiter: CallLimiter;
+  createAnswerer: (chatModel: Pick<ChatModel, 'complete'>) => Answerer;
+  createJudge: (chatModel: Pick<ChatModel, 'complete'>) => Judge;
+  models: Pick<ModelsService, 'priceOf'>;
+  jobs: Pick<JobsService, 'advance' | 'advanceWithin'>;
+}) {
+  const { db, limiter, models, jobs } = deps;
+  const repository = createEvaluationUnitsRepository(db);
+
+  async function requireRun(of: EvaluationInput): Promise<EvaluationRun> {
+    const run = await repository.findRun(of);
+    if (run === undefined) throw gone();
+    return run;
+  }
+
+  /** The calls of an organization wait for each other, in whatever process they are made. */
+  const modelOf = (orgId: string): Pick<ChatModel, 'complete'> => ({
+    complete: (request) =>
+      limiter.run({ orgId, model: request.model }, () => deps.chatModel.complete(request), request.signal),
+  });
+
+  async function spent(model: string, usage: ModelUsage | null): Promise<StepsResult> {
+    if (usage === null) return { spent: { ...nothingSpent, calls: 1, cached: 1 }, failed: [] };
+    const { inputTokens, completionTokens } = usage;
+    const price = await models.priceOf(model);
+    const cost = price === null ? 0 : costUsd(price, usage);
+    return { spent: { calls: 1, cached: 0, inputTokens, completionTokens, costUsd: cost }, failed: [] };
+  }
+
+  /** Stores what a unit came to, unless it is there, and says where the run finds it. */
+  async function settle(
+    of: EvaluationInput,
+    unit: string,
+    cacheKey: Buffer,
+    store?: (units: ReturnType<typeof createEvaluationUnitsRepository>) => Promise<unknown>,
+  ): Promise<void> {
+    await db.transaction(async (trx) => {
+      const units = createEvaluationUnitsRepository(trx);
+      const run = await units.lockRun(of);
+      if (run === undefined) throw gone();
+      await store?.(units);
+      const done = await units.settle(of, unit, cacheKey);
+      const total = run.estimatedCalls;
+      await jobs.advanceWithin(trx, of.runId, { progress: { done, total, unit: 'answers' } });
+    });
+  }
+
+  /** What a model failed with for good ends its unit and not the run; what may pass is thrown, to be tried again. */
+  async function orFailed(
+    of: EvaluationInput,
+    unit: string,
+    signal: AbortSignal,
+    work: () => Promise<StepsResult>,
+  ): Promise<StepsResult> {
+    try {
+      return await work();
+    } catch (error) {
+      if (signal.aborted || !(error instanceof AppError) || error.code === 'version_not_found') throw error;
+      if (error.errorClass === 'transient') {
+        if (error.retryAfterSeconds !== undefined) throw error;
+        const failures = await repository.countFailure(of, unit);
+        if (failures === undefined || failures < MAX_FAILURES) throw error;
+      }
+      return { spent: nothingSpent, failed: [{ unit, code: error.code }] };
+    }
+  }
+
+  return {
+    /** Begins an attempt. Throws `version_not_found` when what it is about is gone, as every step does. */
+    async plan(of: EvaluationInput): Promise<EvaluationPlan> {
+      const { specification, estimatedCalls } = await requireRun(of);
+      await jobs.advance(of.runId, {
+        status: 'running',
+        stage: 'plan',
+        progress: { done: 0, total: estimatedCalls, unit: 'answers' },
+      });
+      await repository.forgetFailures(of);
+      await jobs.advance(of.runId, { stage: 'judge' });
+      return {
+        rubric: specification.kind === 'evaluate' ? specification.rubric : 'plain',
+        judgesPrompt: specification.kind === 'compare' || specification.judgesPrompt,
+        cases: specification.cases.map(({ expected }) => isReference(expected)),
+        calls: estimatedCalls,
+      };
+    },
+
+    /** Has a case answered by a version, unless it was before. */
+    async answer({ caseIndex, side, ...of }: AnswerCaseInput, signal: AbortSignal): Promise<StepsResult> {
+      const { specification } = await requireRun(of);
+      const texts = createRunTexts(repository, of, specification);
+      const question = await questionOf(specification, texts, { caseIndex, side });
+      const unit = answerName(caseIndex, side);
+      const cacheKey = answerKey(question);
+      if ((await repository.findAnswer(of.orgId, cacheKey)) !== undefined) {
+        await settle(of, unit, cacheKey);
+        return spent(question.model, null);
+      }
+      return orFailed(of, unit, signal, async () => {
+        const { text, usage } = await deps.createAnswerer(modelOf(of.orgId))(question, signal);
+        const answer = { cacheKey, model: question.model, answer: text, ...usage };
+        await settle(of, unit, cacheKey, (units) => units.insertAnswer(of.orgId, answer));
+        return spent(question.model, usage);
+      });
+    },
+
+    /** Has a unit judged, unless it was before. */
+    async judge({ unit, ...of }: JudgeUnitInput, signal: AbortSignal): Promise<StepsResult> {
+      const { specification } = await requireRun(of);
+      const task = await taskOf(specification, createRunTexts(repository, of, specification), unit);
+      const name = unitName(unit);
+      const model = specification.evaluatorModel;
+      const cacheKey = judgementKey(task, model);
+      if ((await repository.findJudgement(of.orgId, cacheKey)) !== undefined) {
+        await settle(of, name, cacheKey);
+        return spent(model, null);
+      }
+      return orFailed(of, name, signal, async () => {
+        const { judgement, usage } = await deps.createJudge(modelOf(of.orgId))(task, { model, signal });
+        const stored = { cacheKey, model, verdict: judgement, ...usage };
+        await settle(of, name, cacheKey, (units) => units.insertJudgement(of.orgId, stored));
+        return spent(model, usage);
+      });
+    },
+
+    /** Adds up what was judged. Throws `eval_incomplete` after that when something is missing. */
+    async score({ failed, attempt, startId, ...of }: ScoreEvaluationInput): Promise<void> {
+      await jobs.advance(of.runId, { status: 'running', stage: 'score' });
+      const run = await requireRun(of);
+      const verdicts = await repository.listVerdicts(of);
+      const answers = await repository.listAnswers(of);
+      const outcome = outcomeOf(run.specification, { verdicts, answers, failed });
+      const { status, failedUnits } = outcome;
+      await db.transaction(async (trx) => {
+        const units = createEvaluationUnitsRepository(trx);
+        if (run.draftId !== null) await units.holdDraft(of.orgId, run.draftId);
+        if ((await units.lockRun(of)) === undefined) throw gone();
+        const scored = await units.storeResults(of, outcome);
+        if (status === 'completed') {
+          await jobs.advanceWithin(trx, of.runId, { status: 'succeeded' }, { attempt, startId });
+        }
+        if (run.versionId === null) return;
+        const parent = await units.findParentScores(of.orgId, run.versionId);
+        await units.showEnd(of, status, status === 'failed' ? null : evalScoresOfRun(scored, parent));
+      });
+      if (status === 'completed') return;
+      const codes = [...new Set(failedUnits.map(({ code }) => code))].join(', ');
+      const detail = `${failedUnits.length} of ${run.estimatedCalls} answers of models are missing: ${codes}.`;
+      throw appError('eval_incomplete', { detail });
+    },
+
+    async recordFailure({ runId, error, ...of }: RecordEvaluationFailureInput): Promise<void> {
+      await jobs.advance(runId, { status: 'failed', error }, attemptOf(of));
+    },
+
+    async recordCancellation({ runId, ...of }: RecordEvaluationEndInput): Promise<void> {
+      await jobs.advance(runId, { status: 'cancelled' }, attemptOf(of));
+    },
+  };
+}
+
+const attemptOf = ({ attempt, startId }: AttemptOfJob): AttemptOfJob => ({ attempt, startId });
+
+function gone(): AppError {
+  return appError('version_not_found', { detail: 'What is evaluated was deleted meanwhile.' });
+}

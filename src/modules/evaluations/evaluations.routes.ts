@@ -1,0 +1,131 @@
+import { ok } from '#src/http/answers.ts';
+import { type Route, type RouteContext, route } from '#src/http/route.ts';
+import {
+  caseResultSchema,
+  compareBody,
+  comparisonResultSchema,
+  evaluateBody,
+  evaluateCaseBody,
+  evaluatePromptAdhocBody,
+  evaluatePromptBody,
+  evaluationResultSchema,
+  toCaseResultDto,
+  toCaseText,
+  toComparisonResultDto,
+  toEvaluationResultDto,
+} from './evaluations.schema.ts';
+import type { EvaluationsService, JudgingWishes } from './evaluations.service.ts';
+
+const waitErrors = [
+  'unknown_model',
+  'model_unavailable',
+  'evaluation_case_limit_reached',
+  'eval_incomplete',
+  'eval_timeout',
+] as const;
+const versionErrors = ['forbidden', 'draft_not_found', 'version_not_found', ...waitErrors] as const;
+
+/** Twenty cases with references. */
+const bodyLimitBytes = 10_000_000;
+
+export function evaluationsRoutes(
+  evaluations: EvaluationsService,
+  { evalWaitSeconds }: { evalWaitSeconds: number },
+): Route[] {
+  type Wishes = Pick<RouteContext<'user', never, never, never>, 'waitSeconds' | 'wantsFresh' | 'signal'>;
+  const wishesOf = (
+    { waitSeconds, wantsFresh, signal }: Wishes,
+    { evaluator_model }: { evaluator_model?: string | undefined },
+  ): JudgingWishes => ({
+    evaluatorModel: evaluator_model,
+    isFresh: wantsFresh,
+    waitSeconds: waitSeconds ?? evalWaitSeconds,
+    left: signal,
+  });
+
+  return [
+    route({
+      method: 'post',
+      path: '/agent-eval/evaluate',
+      operationId: 'evaluate',
+      tag: 'agent-eval',
+      summary: 'Have the prompt of a version judged, and what it answers to cases',
+      access: 'user',
+      body: evaluateBody,
+      bodyLimitBytes,
+      responses: { 200: { description: 'The scores', schema: evaluationResultSchema } },
+      errors: versionErrors,
+      handle: async ({ actor, body, ...context }) => {
+        const { draft_id: draftId, version_id: versionId, rubric } = body;
+        const of = { draftId, versionId, rubric, judgesPrompt: true, cases: body.cases.map(toCaseText) };
+        return ok(toEvaluationResultDto(await evaluations.evaluateVersion(actor, of, wishesOf(context, body))));
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/agent-eval/evaluate-prompt',
+      operationId: 'evaluatePrompt',
+      tag: 'agent-eval',
+      summary: 'Have the prompt of a version judged',
+      access: 'user',
+      body: evaluatePromptBody,
+      responses: { 200: { description: 'The scores', schema: evaluationResultSchema } },
+      errors: versionErrors,
+      handle: async ({ actor, body, ...context }) => {
+        const { draft_id: draftId, version_id: versionId, rubric } = body;
+        const of = { draftId, versionId, rubric, judgesPrompt: true, cases: [] };
+        return ok(toEvaluationResultDto(await evaluations.evaluateVersion(actor, of, wishesOf(context, body))));
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/agent-eval/evaluate-prompt-adhoc',
+      operationId: 'evaluatePromptAdhoc',
+      tag: 'agent-eval',
+      summary: 'Have a prompt judged that is in no draft',
+      access: 'user',
+      body: evaluatePromptAdhocBody,
+      responses: { 200: { description: 'The scores', schema: evaluationResultSchema } },
+      errors: waitErrors,
+      handle: async ({ actor, body, ...context }) => {
+        const { agent_prompt: agentPrompt, agent_name: agentName, tags, rubric } = body;
+        const prompt = { agentName, agentPrompt, tags, rubric };
+        return ok(toEvaluationResultDto(await evaluations.evaluatePrompt(actor, prompt, wishesOf(context, body))));
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/agent-eval/evaluate-case',
+      operationId: 'evaluateCase',
+      tag: 'agent-eval',
+      summary: 'Have judged what a version answers to one case',
+      access: 'user',
+      body: evaluateCaseBody,
+      bodyLimitBytes,
+      responses: { 200: { description: 'The scores of the answer', schema: caseResultSchema } },
+      errors: versionErrors,
+      handle: async ({ actor, body, ...context }) => {
+        const { draft_id: draftId, version_id: versionId, rubric } = body;
+        const of = { draftId, versionId, rubric, evaluated: toCaseText(body.case) };
+        return ok(toCaseResultDto(await evaluations.evaluateCase(actor, of, wishesOf(context, body))));
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/agent-eval/compare',
+      operationId: 'compareVersions',
+      tag: 'agent-eval',
+      summary: 'Have a version compared with another of its draft, its parent when not said',
+      access: 'user',
+      body: compareBody,
+      bodyLimitBytes,
+      responses: { 200: { description: 'Who wins where', schema: comparisonResultSchema } },
+      errors: [...versionErrors, 'no_baseline'],
+      handle: async ({ actor, body, ...context }) => {
+        const { draft_id: draftId, version_id: versionId, baseline_version_id: baselineVersionId } = body;
+        const of = { draftId, versionId, baselineVersionId, cases: body.cases.map(toCaseText) };
+        return ok(toComparisonResultDto(await evaluations.compare(actor, of, wishesOf(context, body))));
+      },
+    }),
+  ];
+}

@@ -1,0 +1,160 @@
+import { meanScore } from '#src/domain/judging/averages.ts';
+import { pairCases } from '#src/domain/judging/eval-scores.ts';
+import { meanInterval, signTest } from '#src/domain/judging/statistics.ts';
+import { type ReportedAxis, type ReportedCase, type ReportedScores, readScores } from './reported-scores.ts';
+
+/** A version of a draft as a report names it; `evalScores` as they are stored. */
+export type ReportedVersion = {
+  versionNumber: number;
+  title: string;
+  agentName: string;
+  evalScores: unknown;
+};
+
+type VersionName = { number: number; title: string };
+
+/** `parent` and `change` are null where the parent has no such score. */
+type Change = { score: number; parent: number | null; change: number | null };
+
+export type ReportedAxisChange = Change & {
+  subject: 'prompt' | 'response';
+  axis: string;
+  label: string;
+  /** Of the prompt; those of replies stand with their cases. */
+  rationale: string;
+  weakness: string;
+};
+
+export type ReportedCaseChange = Change & { number: number } & Omit<ReportedCase, 'response_average'>;
+
+/** What a report says, in the form of its JSON. */
+export type EvaluationReport = {
+  agent_name: string;
+  version: VersionName;
+  parent: VersionName | null;
+  judged: Pick<
+    ReportedScores,
+    'rubric' | 'evaluator_model' | 'generation_model' | 'rubric_version' | 'samples' | 'finished_at'
+  >;
+  averages: Record<'prompt' | 'response' | 'overall', Change>;
+  ci95: ReportedScores['ci95'];
+  axes: ReportedAxisChange[];
+  /** The weakest first. `number` is the place of the case in the run. */
+  cases: ReportedCaseChange[];
+  /** Over the cases that both versions have answered; null without any. */
+  paired: { cases: number; mean_change: number; ci95: [number, number] | null; p_value: number } | null;
+  /** What a reader should know before he believes the figures. */
+  notes: string[];
+  failed_units: ReportedScores['failed_units'];
+};
+
+/** Null for a version without scores that could be read. */
+export function evaluationReport(version: ReportedVersion, parent: ReportedVersion | null): EvaluationReport | null {
+  const scores = readScores(version.evalScores);
+  if (scores === null) return null;
+  const before = parent === null ? null : readScores(parent.evalScores);
+  const hasReplies = scores.cases.length > 0;
+  const pairs = pairCases(scores.cases, before?.cases ?? []);
+  return {
+    agent_name: version.agentName.trim() || 'Untitled Draft',
+    version: nameOf(version),
+    parent: parent !== null && before !== null ? nameOf(parent) : null,
+    judged: {
+      rubric: scores.rubric,
+      evaluator_model: scores.evaluator_model,
+      generation_model: scores.generation_model,
+      rubric_version: scores.rubric_version,
+      samples: scores.samples,
+      finished_at: scores.finished_at,
+    },
+    averages: {
+      prompt: change(scores.prompt_average, before?.prompt_average),
+      response: change(scores.response_average, before?.cases.length ? before.response_average : undefined),
+      overall: change(scores.overall_average, before?.overall_average),
+    },
+    ci95: scores.ci95,
+    axes: [
+      ...scores.prompt_scores.map((axis) => promptAxis(axis, before?.prompt_scores ?? [])),
+      ...(hasReplies ? responseAxes(scores.cases, before?.cases ?? []) : []),
+    ],
+    cases: weakestFirst(scores.cases, pairs),
+    paired: pairedChange(pairs),
+    notes: notesOn(scores, before),
+    failed_units: scores.failed_units,
+  };
+}
+
+const nameOf = ({ versionNumber, title }: ReportedVersion): VersionName => ({ number: versionNumber, title });
+
+function change(score: number, parent: number | null | undefined): Change {
+  if (parent === null || parent === undefined) return { score, parent: null, change: null };
+  return { score, parent, change: Math.round((score - parent) * 100) / 100 };
+}
+
+function promptAxis(axis: ReportedAxis, parents: readonly ReportedAxis[]): ReportedAxisChange {
+  const parent = parents.find((each) => each.axis === axis.axis)?.score;
+  const { rationale, weakness } = axis;
+  return { subject: 'prompt', axis: axis.axis, label: axis.label, ...change(axis.score, parent), rationale, weakness };
+}
+
+/** The mean of each axis over the cases that have it. */
+function responseAxes(cases: readonly ReportedCase[], parents: readonly ReportedCase[]): ReportedAxisChange[] {
+  const labels = new Map(cases.flatMap((each) => each.response_scores.map(({ axis, label }) => [axis, label])));
+  const meanOf = (all: readonly ReportedCase[], axis: string) =>
+    meanScore(all.flatMap((each) => each.response_scores.filter((of) => of.axis === axis).map(({ score }) => score)));
+  return [...labels].map(([axis, label]) => {
+    const compared = change(meanOf(cases, axis) ?? 0, meanOf(parents, axis));
+    return { subject: 'response', axis, label, ...compared, rationale: '', weakness: '' };
+  });
+}
+
+function weakestFirst(
+  cases: readonly ReportedCase[],
+  pairs: readonly { version: ReportedCase; parent: ReportedCase }[],
+): ReportedCaseChange[] {
+  return cases
+    .map((each, index) => {
+      const { response_average, ...rest } = each;
+      const parent = pairs.find(({ version }) => version === each)?.parent.response_average;
+      return { number: index + 1, ...change(response_average, parent), ...rest };
+    })
+    .toSorted((a, b) => a.score - b.score || a.number - b.number);
+}
+
+function pairedChange(
+  pairs: readonly { version: ReportedCase; parent: ReportedCase }[],
+): EvaluationReport['paired'] {
+  const changes = pairs.map(({ version, parent }) => change(version.response_average, parent.response_average).change ?? 0);
+  if (changes.length === 0) return null;
+  const interval = meanInterval(changes);
+  const wins = changes.filter((each) => each > 0).length;
+  const losses = changes.filter((each) => each < 0).length;
+  const round = (value: number) => Math.round(value * 100) / 100;
+  return {
+    cases: changes.length,
+    mean_change: round(changes.reduce((sum, each) => sum + each, 0) / changes.length),
+    ci95: interval && [round(interval.low), round(interval.high)],
+    p_value: Math.round(signTest(wins, losses) * 10_000) / 10_000,
+  };
+}
+
+function notesOn(scores: ReportedScores, before: ReportedScores | null): string[] {
+  const notes: string[] = [];
+  if (scores.failed_units.length > 0) {
+    notes.push(`${scores.failed_units.length} verdicts are missing; no average counts them.`);
+  }
+  if (scores.same_family) {
+    notes.push('The judge is of the family of the model that it judges, and may favour its own kind.');
+  }
+  if (scores.length_confounded) {
+    notes.push('The longer replies are the better ones, and much longer: length alone could explain the change.');
+  }
+  if (before !== null && isJudgedOtherwise(scores, before)) {
+    notes.push('The parent was judged by another rubric or another model: do not read the changes as better or worse.');
+  }
+  return notes;
+}
+
+function isJudgedOtherwise(one: ReportedScores, other: ReportedScores): boolean {
+  return (['rubric', 'rubric_version', 'evaluator_model'] as const).some((name) => one[name] !== other[name]);
+}

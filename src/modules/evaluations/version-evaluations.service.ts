@@ -1,0 +1,139 @@
+import type { GoldenCase } from '#src/domain/draft-fields.ts';
+import type { CaseText } from '#src/domain/judging/judgement.ts';
+import { maxCases, rubricFor, rubricVersion } from '#src/domain/judging/rubric.ts';
+import type { Actor, RequestActor } from '#src/domain/visibility.ts';
+import { appError } from '#src/errors.ts';
+import type { DraftVersionsService } from '#src/modules/drafts/draft-versions.service.ts';
+import type { DraftsService } from '#src/modules/drafts/drafts.service.ts';
+import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { ModelsService } from '#src/modules/models/models.service.ts';
+import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
+import type { Db } from '#src/ports/database.ts';
+import { evalScoresOfRun } from './eval-scores-of-run.ts';
+import type { OpenRun } from './evaluation-opener.ts';
+import { createEvaluationUnitsRepository } from './evaluation-units.repository.ts';
+import type { EvaluationWaiter } from './evaluation-waiter.ts';
+import type { EvaluationSpecification } from './evaluations.model.ts';
+import { createEvaluationsRepository } from './evaluations.repository.ts';
+import type { OfVersion } from './evaluations.service.ts';
+
+type DraftVersion = Awaited<ReturnType<DraftsService['get']>>['versions'][number];
+
+export type StartEvaluationInput = OfVersion & {
+  /** Where it is not said, naming cases means that they are wanted. */
+  runGolden?: boolean | undefined;
+  /** Become those of the version. */
+  goldenCases?: GoldenCase[] | undefined;
+  /** All when not given. */
+  goldenCaseIds?: string[] | undefined;
+};
+
+export type VersionEvaluationsService = ReturnType<typeof createVersionEvaluationsService>;
+
+/** Evaluations whose scores stay with a version. All throw `draft_not_found`, `version_not_found` and `forbidden`. */
+export function createVersionEvaluationsService(deps: {
+  db: Db;
+  drafts: Pick<DraftsService, 'get'>;
+  versions: Pick<DraftVersionsService, 'lockForPublish'>;
+  limits: TierLimitsService;
+  models: Pick<ModelsService, 'chatModels'>;
+  jobs: Pick<JobsService, 'dispatch' | 'isOpen'>;
+  openRun: OpenRun;
+  waiter: Pick<EvaluationWaiter, 'untilOver'>;
+  evaluatorModel: string;
+}) {
+  const { db, drafts, versions, limits, models, jobs, openRun, waiter, evaluatorModel } = deps;
+
+  async function read(actor: Actor, { draftId, versionId }: OfVersion): Promise<DraftVersion> {
+    const { versions: all } = await drafts.get(actor, draftId);
+    const version = all.find(({ id }) => id === versionId);
+    if (version === undefined) throw appError('version_not_found');
+    return version;
+  }
+
+  /** @returns the id of the job that is to be waited for; null when the scores are there */
+  async function open(trx: Db, actor: RequestActor, input: StartEvaluationInput): Promise<string | null> {
+    const { draftId, versionId } = input;
+    const places = await limits.lock(trx, actor.orgId);
+    const { version } = await versions.lockForPublish(trx, actor, draftId, versionId);
+    // Whatever was asked for differently: one evaluation of a version at a time.
+    if (version.evalRunId !== null && (await jobs.isOpen(trx, version.evalRunId))) return version.evalRunId;
+
+    const repository = createEvaluationsRepository(trx);
+    const { goldenCases = version.goldenCases } = input;
+    const cases = chosenCases(goldenCases, input);
+    if (input.goldenCases !== undefined) await repository.setGoldenCases(version, goldenCases);
+    const specification: EvaluationSpecification = {
+      kind: 'evaluate',
+      evaluatorModel,
+      rubricVersion,
+      draw: null,
+      generationModel: version.chatModel ?? (await models.chatModels()).default,
+      subject: { kind: 'version', draftId, versionId },
+      rubric: rubricFor({ hasParent: version.parentVersionId !== null }),
+      judgesPrompt: true,
+      cases,
+    };
+    const { run, state } = await openRun(trx, actor, places, specification);
+    const evalRunId = run.id;
+    if (state === 'open') {
+      await repository.showRun(version, { evalRunId, evalStatus: 'queued' });
+      return evalRunId;
+    }
+    const parent = await createEvaluationUnitsRepository(trx).findParentScores(actor.orgId, versionId);
+    const evalScores = evalScoresOfRun(run, parent);
+    await repository.showRun(version, { evalRunId, evalStatus: 'completed', ...(evalScores && { evalScores }) });
+    return null;
+  }
+
+  return {
+    /**
+     * Evaluates a version, with or without its golden cases, and waits for the scores; after that time, or while
+     * another request's evaluation of it is under way, the version is as it is. Throws `unknown_golden_case`,
+     * `validation_failed` for too many cases, and `evaluation_case_limit_reached`.
+     */
+    async start(
+      actor: RequestActor,
+      input: StartEvaluationInput,
+      wait: { seconds: number; left: AbortSignal },
+    ): Promise<DraftVersion> {
+      const jobId = await db.transaction((trx) => open(trx, actor, input));
+      if (jobId !== null) {
+        await jobs.dispatch(jobId);
+        await waiter.untilOver(jobId, wait.seconds, wait.left);
+      }
+      return read(actor, input);
+    },
+
+    /** A version with scores, and the one before it. Throws `evaluation_not_found`. */
+    async scored(actor: Actor, of: OfVersion): Promise<{ version: DraftVersion; parent: DraftVersion | null }> {
+      const { versions: all } = await drafts.get(actor, of.draftId);
+      const version = all.find(({ id }) => id === of.versionId);
+      if (version === undefined) throw appError('version_not_found');
+      if (version.evalScores === null) throw appError('evaluation_not_found');
+      return { version, parent: all.find(({ id }) => id === version.parentVersionId) ?? null };
+    },
+  };
+}
+
+function chosenCases(golden: readonly GoldenCase[], input: StartEvaluationInput): CaseText[] {
+  const { goldenCaseIds, runGolden = goldenCaseIds !== undefined } = input;
+  const unknown = (goldenCaseIds ?? []).filter((id) => !golden.some((each) => each.id === id));
+  if (unknown.length > 0) {
+    const message = `The version has no golden case ${unknown.slice(0, 10).join(', ')}.`;
+    throw appError('unknown_golden_case', {
+      detail: message,
+      errors: [{ path: 'golden_case_ids', message, code: 'unknown_golden_case' }],
+    });
+  }
+  if (!runGolden) return [];
+  const chosen = golden.filter(({ id }) => goldenCaseIds?.includes(id) ?? true);
+  if (chosen.length > maxCases) {
+    const message = `An evaluation takes ${maxCases} cases at most, and these are ${chosen.length}: choose some.`;
+    throw appError('validation_failed', {
+      detail: message,
+      errors: [{ path: 'golden_case_ids', message, code: 'too_big' }],
+    });
+  }
+  return chosen.map(({ prompt, referenceAnswer }) => ({ input: prompt, expected: referenceAnswer || null }));
+}
