@@ -42,6 +42,7 @@ import { profileRoutes } from './modules/profile/profile.routes.ts';
 import { ragRoutes } from './modules/rag/rag.routes.ts';
 import { searchRoutes } from './modules/search/search.routes.ts';
 import { teamsRoutes } from './modules/teams/teams.routes.ts';
+import { toolsRoutes } from './modules/tools/tools.routes.ts';
 
 const title = 'Agent Conversation Service';
 
@@ -88,6 +89,7 @@ export function createApp(container: Container): App {
     ...draftsRoutes(container.drafts),
     ...draftVersionsRoutes(container.draftVersions),
     ...agentsRoutes(container.agents),
+    ...toolsRoutes(container.toolCatalog, container.toolConnections),
     ...chatRoutes(container.chat, cursors, { basePath }),
     ...jobsRoutes(container.jobs, container.jobMoves, container.jobWatch, cursors),
     ...healthRoutes({

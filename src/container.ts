@@ -11,19 +11,24 @@ import { createChatModel } from './adapters/models/chat-model.ts';
 import { createEmbedder, createEmbedders } from './adapters/models/embedder.ts';
 import { createModelCatalog } from './adapters/models/model-catalog.ts';
 import { createReranker } from './adapters/models/reranker.ts';
+import { createOAuthClient } from './adapters/oauth/oauth-client.ts';
 import { createArgon2Hasher } from './adapters/passwords/argon2-hasher.ts';
 import { createDatabase } from './adapters/postgres/database.ts';
 import { createIdempotencyStore } from './adapters/postgres/idempotency-keys.ts';
 import { isOutage } from './adapters/postgres/outage.ts';
 import { createPgRateLimiter } from './adapters/postgres/rate-limiter.ts';
+import { createSecretBox } from './adapters/secrets/secret-box.ts';
 import { createChunker } from './adapters/text/chunker.ts';
 import { createTextAnalyzer } from './adapters/text/text-analyzer.ts';
 import { createTokenCounter } from './adapters/text/token-counter.ts';
 import { createRs256AccessTokens } from './adapters/tokens/rs256-access-tokens.ts';
+import { createBraveKeyCheck, createWebSearch } from './adapters/tools/brave-search.ts';
+import { createCreateEvent, createListEvents, googleOAuth } from './adapters/tools/google-calendar.ts';
 import { createPgVectorStore } from './adapters/vectors/pgvector.ts';
 import { createQdrantVectorStore } from './adapters/vectors/qdrant.ts';
 import { createGuardedAgent } from './adapters/web/guarded-agent.ts';
 import { createGuardedFetch } from './adapters/web/guarded-fetch.ts';
+import { createProviderCaller } from './adapters/web/provider-caller.ts';
 import type { Config } from './config.ts';
 import { derivedKey } from './derived-key.ts';
 import { embeddingSpace } from './domain/embedding-space.ts';
@@ -40,6 +45,7 @@ import { createAnswerWriter } from './modules/chat/answer-writer.ts';
 import { type ChatService, createChatService } from './modules/chat/chat.service.ts';
 import { createCiter } from './modules/chat/citer.ts';
 import { createRoundOpener } from './modules/chat/round-opener.ts';
+import { type ConsentsService, createConsentsService } from './modules/consents/consents.service.ts';
 import { createDeletionService, type DeletionService } from './modules/deletion/deletion.service.ts';
 import { createDocumentFilesService, type DocumentFilesService } from './modules/documents/document-files.service.ts';
 import { createDocumentLinksService, type DocumentLinksService } from './modules/documents/document-links.service.ts';
@@ -83,12 +89,17 @@ import { createInvariantChecks, type InvariantChecks } from './modules/store-aud
 import { createStoreAuditService, type StoreAuditService } from './modules/store-audit/store-audit.service.ts';
 import { createTeamMembersService, type TeamMembersService } from './modules/teams/team-members.service.ts';
 import { createTeamsService, type TeamsService } from './modules/teams/teams.service.ts';
+import { type ConnectionSecrets, createConnectionSecrets } from './modules/tools/connection-secrets.ts';
+import { createToolCatalogService, type ToolCatalogService } from './modules/tools/tool-catalog.service.ts';
+import { createToolConnectionsService, type ToolConnectionsService } from './modules/tools/tool-connections.service.ts';
+import { createToolCredentials } from './modules/tools/tool-credentials.service.ts';
 import type { AccessTokens } from './ports/access-tokens.ts';
 import type { BlobStore } from './ports/blob-store.ts';
 import type { Db } from './ports/database.ts';
 import type { IdempotencyStore } from './ports/idempotency-store.ts';
 import type { Orchestrator } from './ports/orchestrator.ts';
 import type { RateLimiter } from './ports/rate-limiter.ts';
+import type { ToolExecutor } from './ports/tool-executor.ts';
 import type { VectorStore } from './ports/vector-store.ts';
 import { createTemporalConnection, type TemporalConnection } from './temporal/connection.ts';
 import { createOrchestrator } from './temporal/gateway.ts';
@@ -132,6 +143,12 @@ export type Container = {
   drafts: DraftsService;
   draftVersions: DraftVersionsService;
   agents: AgentsService;
+  consents: ConsentsService;
+  connectionSecrets: ConnectionSecrets;
+  toolCatalog: ToolCatalogService;
+  toolConnections: ToolConnectionsService;
+  /** By the ids of the tools. */
+  providerTools: Readonly<Record<string, ToolExecutor>>;
   embeddings: EmbeddingsService;
   situations: SituationsService;
   ingestion: IngestionService;
@@ -242,7 +259,8 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     tokens: createFileTokens(derivedKey(config.urlSigningKey, 'file-addresses')),
     downloadUrlSeconds: config.downloadUrlSeconds,
   });
-  const web = createGuardedFetch({ agent: createGuardedAgent({ allow: config.egressAllow }) });
+  const guardedAgent = createGuardedAgent({ allow: config.egressAllow });
+  const web = createGuardedFetch({ agent: guardedAgent });
   const webImport = createDocumentWebImport({ web, documents, limits, pageTitle });
   const erasure = createErasureService({ db, documents, deletion, jobs, orchestrator, audit });
   const leaving = createLeavingService({
@@ -257,6 +275,38 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   });
   const drafts = createDraftsService({ db, limits, teams, models });
   const draftVersions = createDraftVersionsService({ db, drafts, limits, models });
+  const call = createProviderCaller({ agent: guardedAgent });
+  const oauth = createOAuthClient({ call });
+  const secrets = createSecretBox(config.encryptionKeys);
+  const { braveSearch, googleCalendar } = config.providers;
+  const access = {
+    brave_search: { kind: 'api_key', check: createBraveKeyCheck({ call, ...braveSearch }) },
+    google_calendar: {
+      kind: 'oauth',
+      settings: googleCalendar.client && googleOAuth(googleCalendar.baseUrl, googleCalendar.client),
+    },
+  } as const;
+  const frontend = { frontendUrl: config.server.frontendUrl, origins: config.server.corsOrigins };
+  const consents = createConsentsService({ db, oauth, secrets, frontend });
+  const connectionSecrets = createConnectionSecrets({ db, secrets });
+  const toolCatalog = createToolCatalogService({ db, access, switchedOff: [] });
+  const toolConnections = createToolConnectionsService({
+    db,
+    access,
+    secrets: connectionSecrets,
+    oauth,
+    consents,
+    accessChanges,
+    audit,
+    logger,
+  });
+  const credentials = createToolCredentials({ db, secrets: connectionSecrets, oauth, access, audit });
+  const calendar = { call, credentials, baseUrl: googleCalendar.baseUrl };
+  const providerTools = {
+    'web.search': createWebSearch({ call, credentials, ...braveSearch }),
+    'calendar.list_events': createListEvents(calendar),
+    'calendar.create_event': createCreateEvent(calendar),
+  };
   const agents = createAgentsService({ db, versions: draftVersions, limits, teams, models });
   const chatModel = createChatModel(config.models);
   const situations = createSituationsService({
@@ -378,6 +428,11 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     drafts,
     draftVersions,
     agents,
+    consents,
+    connectionSecrets,
+    toolCatalog,
+    toolConnections,
+    providerTools,
     embeddings,
     situations,
     ingestion,

@@ -51,7 +51,7 @@ export function startWorkers(container: Container): RunningWorkers {
 
 async function run(container: Container, stop: AbortSignal, onPolling: () => void): Promise<void> {
   const { jobs, chat, alignment, sessions, documents, embeddings, situations, ingestion, erasure, vectors } = container;
-  const { blobs, originals, idempotency, rateLimiter, temporal, logger } = container;
+  const { blobs, originals, idempotency, rateLimiter, consents, temporal, logger } = container;
   const stopSweeper = startSweeper(
     [
       { name: 'close expired rounds', run: chat.closeExpiredRounds },
@@ -63,6 +63,7 @@ async function run(container: Container, stop: AbortSignal, onPolling: () => voi
       { name: 'publish changed documents', run: aside(documents.publishOutdated) },
       { name: 'forget expired sessions', run: daily(sessions.deleteExpired) },
       { name: 'forget old answers', run: everyMinute(idempotency.forgetExpired) },
+      { name: 'forget consents that never came', run: everyMinute(consents.deleteExpired) },
       { name: 'forget windows of rate limits', run: everyMinute(rateLimiter.forgetExpired) },
       { name: 'release originals', run: aside(everyMinute(originals.sweepExpired)) },
       { name: 'delete stray uploads', run: aside(daily(blobs.deleteStrays)) },

@@ -58,6 +58,11 @@ export function noContent(): EmptyAnswer<204> {
   return { kind: 'empty', status: 204, headers: {} };
 }
 
+/** Sends a browser on to another page. */
+export function seeOther(location: string): EmptyAnswer<303> {
+  return { kind: 'empty', status: 303, headers: { Location: location } };
+}
+
 /** Server-Sent Events. The stream ends when `run` does; an unexpected throw ends it with an `error` event. */
 export function eventStream(
   run: (events: EventSink) => Promise<void>,

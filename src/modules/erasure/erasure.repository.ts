@@ -124,6 +124,8 @@ export function createErasureRepository(db: Db) {
         await deleteSome(of, 'embeddings', { key: 'org_id, model, text_sha256', ...small }),
         await deleteSome(of, 'term_statistics', { key: 'org_id, term', ...small }),
         await deleteSome(of, 'chunk_statistics', { key: 'org_id' }),
+        await deleteSome(of, 'tool_connections'),
+        await deleteSome(of, 'oauth_states', { key: 'state_hash' }),
       );
     }
     return counts.reduce((sum, count) => sum + count);

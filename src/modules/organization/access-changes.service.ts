@@ -5,6 +5,8 @@ import type { AccountsService } from '#src/modules/auth/accounts.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Places, TierLimitsService } from './tier-limits.service.ts';
 
+/** Whom a change is made for. */
+type Whose = Pick<RequestActor, 'orgId' | 'userId' | 'requestId'>;
 /** `caller` is who asks for the change, as he is while nobody else can change it. */
 type Work<Result> = (trx: Db, caller: RequestActor, places: Places) => Promise<Result>;
 
@@ -21,7 +23,7 @@ export function createAccessChangesService(deps: {
    * remembers of who may do what; other processes do so within seconds by themselves. Throws `invalid_token` for a
    * caller who has lost his account while he waited.
    */
-  async function change<Result>({ orgId, userId, requestId }: RequestActor, work: Work<Result>): Promise<Result> {
+  async function change<Result>({ orgId, userId, requestId }: Whose, work: Work<Result>): Promise<Result> {
     const result = await deps.db.transaction(async (trx) => {
       const places = await deps.limits.lock(trx, orgId);
       const caller = await deps.accounts.findActor(trx, userId);
@@ -36,8 +38,8 @@ export function createAccessChangesService(deps: {
     change,
 
     /** The same for a caller who administers the organization. Throws `forbidden` for one who does not any more. */
-    administer<Result>(actor: RequestActor, work: Work<Result>): Promise<Result> {
-      return change(actor, (trx, caller, places) => {
+    administer<Result>(whose: Whose, work: Work<Result>): Promise<Result> {
+      return change(whose, (trx, caller, places) => {
         if (can(caller, 'organization:administer', caller)) return work(trx, caller, places);
         throw appError('forbidden', { detail: 'Only an admin of the organization may do this.' });
       });

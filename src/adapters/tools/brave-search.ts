@@ -1,0 +1,66 @@
+import { decodeHTML } from 'entities';
+import { AppError, appError } from '#src/errors.ts';
+import type { ProviderAnswer, ProviderCaller } from '#src/ports/provider-caller.ts';
+import type { ToolCredentials } from '#src/ports/tool-credentials.ts';
+import type { ToolExecutor } from '#src/ports/tool-executor.ts';
+import { asArray, asRecord, asText, parseJson, statusError } from './provider-answers.ts';
+
+const name = 'Brave Search';
+const defaultCount = 8;
+
+type Deps = { call: ProviderCaller; baseUrl: string };
+type Search = { query: string; count: number; page: number };
+
+function createSearch({ call, baseUrl }: Deps) {
+  return async (apiKey: string, { query, count, page }: Search, signal?: AbortSignal): Promise<unknown[]> => {
+    const url = new URL(`${baseUrl}/res/v1/web/search`);
+    url.search = new URLSearchParams({ q: query, count: String(count), offset: String(page - 1) }).toString();
+    const headers = { accept: 'application/json', 'x-subscription-token': apiKey };
+    const answer = await call(url.href, { headers, ...(signal && { signal }) });
+    if (answer.status !== 200) throw errorOf(answer);
+    return asArray(asRecord(asRecord(parseJson(name, answer)).web).results);
+  };
+}
+
+/** A key that is not known is, to Brave, a request with a wrong field. */
+function errorOf(answer: ProviderAnswer): AppError {
+  const code = /"SUBSCRIPTION_TOKEN_INVALID"/.test(answer.body) ? 401 : answer.status;
+  return statusError(name, { ...answer, status: code });
+}
+
+/** Asks for one result. Throws `connection_check_failed` when the key is not accepted, `provider_unavailable`. */
+export function createBraveKeyCheck(deps: Deps): (apiKey: string) => Promise<void> {
+  const search = createSearch(deps);
+  return async (apiKey) => {
+    try {
+      await search(apiKey, { query: 'weather', count: 1, page: 1 });
+    } catch (error) {
+      if (!(error instanceof AppError) || error.code === 'provider_unavailable') throw error;
+      throw appError('connection_check_failed', { detail: `${name} does not accept this key.` });
+    }
+  };
+}
+
+/** `web.search`. */
+export function createWebSearch(deps: Deps & { credentials: ToolCredentials }): ToolExecutor {
+  const search = createSearch(deps);
+  return async ({ query, count = defaultCount, page = 1 }, { actor, signal }) => {
+    const wanted = { query: String(query), count: Number(count), page: Number(page) };
+    const results = await deps.credentials.use(actor, 'web.search', (key) => search(key, wanted, signal));
+    if (results.length === 0) return 'Nothing was found.';
+    return results.map((result, index) => entryOf((wanted.page - 1) * wanted.count + index + 1, result)).join('\n\n');
+  };
+}
+
+function entryOf(number: number, result: unknown): string {
+  const { title, url, description, age } = asRecord(result);
+  const lines = [`${number}. ${plain(title, 300)}`, asText(url).slice(0, 2_000), plain(description, 1_000)];
+  const when = plain(age, 60);
+  return [...lines, when && `(${when})`].filter(Boolean).join('\n');
+}
+
+/** Extracts come with marks of HTML around the words that were looked for. */
+function plain(value: unknown, maxLength: number): string {
+  const text = decodeHTML(asText(value).replace(/<\/?\w[^>]{0,100}>/g, ''));
+  return text.replace(/\s+/g, ' ').trim().slice(0, maxLength);
+}

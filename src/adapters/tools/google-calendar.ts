@@ -1,0 +1,152 @@
+import { type AppError, fieldError } from '#src/errors.ts';
+import type { OAuthProvider } from '#src/ports/oauth-client.ts';
+import type { ProviderAnswer, ProviderCaller } from '#src/ports/provider-caller.ts';
+import type { ToolCredentials } from '#src/ports/tool-credentials.ts';
+import type { ToolExecutor } from '#src/ports/tool-executor.ts';
+import { asArray, asRecord, asText, parseJson, statusError } from './provider-answers.ts';
+
+const name = 'Google Calendar';
+const defaultLimit = 20;
+const defaultSpanMs = 30 * 24 * 3_600_000;
+/** Google may give less than it is asked for, and still have more. */
+const maxPages = 10;
+
+type Deps = { call: ProviderCaller; credentials: ToolCredentials; baseUrl: string | null };
+
+/** `baseUrl` is null for Google itself, whose parts have hosts of their own. */
+export function googleOAuth(baseUrl: string | null, client: OAuthProvider['client']): OAuthProvider {
+  return {
+    issuer: baseUrl ?? 'https://accounts.google.com',
+    authorizeUrl: `${baseUrl ?? 'https://accounts.google.com'}/o/oauth2/v2/auth`,
+    tokenUrl: `${baseUrl ?? 'https://oauth2.googleapis.com'}/token`,
+    revokeUrl: `${baseUrl ?? 'https://oauth2.googleapis.com'}/revoke`,
+    client,
+    // Only so does Google give a refresh token, and give it again to who has consented before.
+    authorizeParameters: { access_type: 'offline', prompt: 'consent' },
+  };
+}
+
+function createEvents({ call, baseUrl }: Pick<Deps, 'call' | 'baseUrl'>) {
+  const root = `${baseUrl ?? 'https://www.googleapis.com'}/calendar/v3/calendars`;
+
+  return async (token: string, request: Parameters<ProviderCaller>[1] & { calendarId: string; query?: object }) => {
+    const { calendarId, query = {}, headers, ...rest } = request;
+    const url = new URL(`${root}/${encodeURIComponent(calendarId)}/events`);
+    url.search = new URLSearchParams({ ...query }).toString();
+    const answer = await call(url.href, {
+      ...rest,
+      headers: { ...headers, accept: 'application/json', authorization: `Bearer ${token}` },
+    });
+    if (answer.status !== 200) throw errorOf(answer);
+    return asRecord(parseJson(name, answer));
+  };
+}
+
+/** Of a 403, only the reason tells a missing right from too many requests. */
+function errorOf(answer: ProviderAnswer): AppError {
+  const isLimit = answer.status === 403 && /"(?:\w*[rR]ateLimitExceeded|quotaExceeded)"/.test(answer.body);
+  return statusError(name, isLimit ? { ...answer, status: 429 } : answer);
+}
+
+/** `calendar.list_events`. */
+export function createListEvents(deps: Deps): ToolExecutor {
+  const events = createEvents(deps);
+  return async ({ from, to, query, limit = defaultLimit, calendar_id = 'primary' }, { actor, signal }) => {
+    const begin = from === undefined ? new Date() : momentOf('from', from);
+    const end = to === undefined ? new Date(begin.getTime() + defaultSpanMs) : momentOf('to', to);
+    const wanted = Number(limit);
+    const found = await deps.credentials.use(actor, 'calendar.list_events', async (token) => {
+      const items: unknown[] = [];
+      let pageToken = '';
+      for (let page = 0; page < maxPages && items.length < wanted; page += 1) {
+        const answer = await events(token, {
+          calendarId: String(calendar_id),
+          query: {
+            timeMin: begin.toISOString(),
+            timeMax: end.toISOString(),
+            singleEvents: 'true',
+            orderBy: 'startTime',
+            maxResults: String(wanted - items.length),
+            ...(query !== undefined && { q: String(query) }),
+            ...(pageToken !== '' && { pageToken }),
+          },
+          signal,
+        });
+        items.push(...asArray(answer.items));
+        pageToken = asText(answer.nextPageToken);
+        if (pageToken === '') break;
+      }
+      return items.slice(0, wanted);
+    });
+    if (found.length === 0) return 'There are no events in this span.';
+    return found.map(lineOf).join('\n');
+  };
+}
+
+/** `calendar.create_event`. */
+export function createCreateEvent(deps: Deps): ToolExecutor {
+  const events = createEvents(deps);
+  return async (args, { actor, signal }) => {
+    const { title, start, end, time_zone, description, location, calendar_id = 'primary' } = args;
+    const event = {
+      summary: title,
+      start: placeInTime('start', start, time_zone),
+      end: placeInTime('end', end, time_zone),
+      ...(description !== undefined && { description }),
+      ...(location !== undefined && { location }),
+    };
+    const made = await deps.credentials.use(actor, 'calendar.create_event', (token) =>
+      events(token, {
+        method: 'POST',
+        calendarId: String(calendar_id),
+        query: { sendUpdates: 'none' },
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(event),
+        signal,
+      }),
+    );
+    return `The event is in the calendar.\n${lineOf(made)}`;
+  };
+}
+
+/** `2026-03-01T09:00:00+01:00 to 2026-03-01T10:00:00+01:00: Title (place) [id]` */
+function lineOf(value: unknown): string {
+  const event = asRecord(value);
+  const title = short(event.summary, 300) || '(no title)';
+  const place = short(event.location, 200);
+  const text = short(event.description, 500);
+  return [
+    `${timeOf(event.start)} to ${timeOf(event.end)}: ${title}`,
+    place && ` (${place})`,
+    ` [${short(event.id, 100)}]`,
+    text && `\n  ${text}`,
+  ].join('');
+}
+
+function timeOf(value: unknown): string {
+  const { dateTime, date } = asRecord(value);
+  return short(dateTime, 40) || short(date, 40) || 'an unknown time';
+}
+
+function short(value: unknown, maxLength: number): string {
+  return asText(value).replace(/\s+/g, ' ').trim().slice(0, maxLength);
+}
+
+function momentOf(field: string, value: unknown): Date {
+  const moment = new Date(String(value));
+  if (Number.isNaN(moment.getTime())) throw wrongTime(field);
+  return moment;
+}
+
+/** A whole day or a time, as Google tells them apart. */
+function placeInTime(field: string, value: unknown, timeZone: unknown): object {
+  const text = String(value);
+  momentOf(field, text);
+  if (/^\d{4}-\d\d-\d\d$/.test(text)) return { date: text };
+  if (!/(?:Z|[+-]\d\d:?\d\d)$/i.test(text) && timeZone === undefined) throw wrongTime(field);
+  return { dateTime: text, ...(timeZone !== undefined && { timeZone }) };
+}
+
+function wrongTime(field: string): AppError {
+  return fieldError(field, 'must be a time like 2026-03-01T09:00:00+01:00, or one without offset beside a time_zone');
+}

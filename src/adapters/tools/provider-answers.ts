@@ -1,0 +1,43 @@
+import { type AppError, appError } from '#src/errors.ts';
+import type { ProviderAnswer } from '#src/ports/provider-caller.ts';
+
+const maxRetryAfterSeconds = 3_600;
+
+/** What a status says, in our own words: those of a provider may quote the key that it was sent. */
+export function statusError(provider: string, { status, headers }: ProviderAnswer): AppError {
+  if (status === 401) return appError('needs_reauth');
+  if (status === 403) return appError('not_granted', { detail: `${provider} does not allow this to the connection.` });
+  if (status === 404) return appError('provider_rejected', { detail: `${provider} knows nothing of this name.` });
+  if (status === 429) {
+    const seconds = Number(headers.get('retry-after'));
+    const isSound = Number.isInteger(seconds) && seconds > 0 && seconds <= maxRetryAfterSeconds;
+    const detail = `${provider} takes no more requests for now.`;
+    return appError('provider_unavailable', { detail, ...(isSound && { retryAfterSeconds: seconds }) });
+  }
+  if (status >= 400 && status < 500) {
+    return appError('provider_rejected', { detail: `${provider} does not take what it is asked for.` });
+  }
+  return appError('provider_unavailable', { detail: `${provider} answers ${status}.` });
+}
+
+/** Throws `provider_unavailable` for what is no JSON. */
+export function parseJson(provider: string, { body }: ProviderAnswer): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    throw appError('provider_unavailable', { detail: `${provider} answers with something else than it should.` });
+  }
+}
+
+/** What came is what came, whatever a provider's documentation promises. */
+export function asRecord(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? { ...value } : {};
+}
+
+export function asArray(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+export function asText(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}

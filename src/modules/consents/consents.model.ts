@@ -1,0 +1,18 @@
+/** What somebody wants a provider's consent for; the callback of one takes no state of another. */
+export type ConsentPurpose = 'tools';
+
+/** A consent that is under way at a provider. `codeVerifier` is sealed for the row. */
+export type ConsentRow = {
+  stateHash: Buffer;
+  orgId: string;
+  userId: string;
+  purpose: ConsentPurpose;
+  provider: string;
+  codeVerifier: string;
+  redirectUri: string;
+  scopes: string[];
+  returnTo: string | null;
+};
+
+/** The same, once its state has come back; it exists nowhere else any more. */
+export type Consent = Omit<ConsentRow, 'stateHash'>;

@@ -1,0 +1,197 @@
+import type { Logger } from 'pino';
+import { v7 as uuidv7 } from 'uuid';
+import type { ToolProvider } from '#src/domain/tool-providers.ts';
+import type { RequestActor } from '#src/domain/visibility.ts';
+import { AppError, appError, fieldError } from '#src/errors.ts';
+import type { AuditService } from '#src/modules/audit/audit.service.ts';
+import type { ConsentsService } from '#src/modules/consents/consents.service.ts';
+import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { OAuthClient, OAuthProvider } from '#src/ports/oauth-client.ts';
+import type { ConnectionSecrets } from './connection-secrets.ts';
+import type { ProviderAccesses } from './provider-access.ts';
+import { providerOf } from './tool-catalog.service.ts';
+import type { Credentials, ToolConnection } from './tool-connections.model.ts';
+import { createToolConnectionsRepository } from './tool-connections.repository.ts';
+
+const purpose = 'tools';
+
+export type ConsentInput = {
+  provider: string;
+  /** All that the provider has for us where none are named. */
+  scopes: readonly string[] | undefined;
+  returnTo: string | undefined;
+  publicUrl: string;
+};
+
+/** What the browser brings back from a provider. */
+export type ConsentAnswer = {
+  provider: string;
+  state: string;
+  code: string | undefined;
+  error: string | undefined;
+  issuer: string | undefined;
+  requestId: string;
+};
+
+/** `location` is where the browser goes next; null where it stays. */
+export type ConsentResult = { location: string } | { location: null; orgId: string };
+
+type Whose = Pick<RequestActor, 'orgId' | 'userId' | 'requestId'>;
+type Granted = { credentials: Credentials; scopes: string[]; expiresAt: Date | null };
+
+/** How organizations connect themselves to the providers of tools: one connection for each provider. */
+export function createToolConnectionsService(deps: {
+  db: Db;
+  access: ProviderAccesses;
+  secrets: ConnectionSecrets;
+  oauth: Pick<OAuthClient, 'exchange' | 'revoke'>;
+  consents: Pick<ConsentsService, 'begin' | 'take'>;
+  accessChanges: Pick<AccessChangesService, 'administer'>;
+  audit: AuditService;
+  logger: Logger;
+}) {
+  const { access, secrets, oauth, consents, accessChanges, audit, logger } = deps;
+
+  /** Throws `provider_not_found`, `wrong_auth_kind`, `provider_not_configured`. */
+  function grantSettings(id: string): { provider: ToolProvider; settings: OAuthProvider } {
+    const provider = providerOf(id);
+    const how = access[id];
+    if (how?.kind !== 'oauth') throw appError('wrong_auth_kind', { detail: `${provider.name} is connected by a key.` });
+    if (how.settings === null) throw appError('provider_not_configured');
+    return { provider, settings: how.settings };
+  }
+
+  /** Puts credentials in the place of whatever was there. */
+  async function store(whose: Whose, provider: string, granted: Granted): Promise<string> {
+    const { orgId, userId, requestId } = whose;
+    return accessChanges.administer(whose, async (trx) => {
+      const repository = createToolConnectionsRepository(trx);
+      const old = await repository.find(orgId, provider);
+      const id = old?.id ?? uuidv7();
+      const credentials = secrets.seal({ orgId, id }, granted.credentials);
+      const fresh = { credentials, scopes: granted.scopes, expiresAt: granted.expiresAt };
+      if (old === undefined) await repository.insert({ id, orgId, provider, ...fresh });
+      else await repository.replace(old, fresh);
+      const action = old === undefined ? 'tool.connected' : 'tool.reconnected';
+      const detail = { provider, scopes: granted.scopes.join(' ') };
+      await audit.record(trx, { orgId, actorId: userId, action, target: id, detail, requestId });
+      return id;
+    });
+  }
+
+  /** The grant is not worth a request that fails: it ends by itself, or its owner ends it at the provider. */
+  async function revoke(provider: string, credentials: Credentials): Promise<void> {
+    const how = access[provider];
+    if (credentials.kind !== 'oauth' || how?.kind !== 'oauth' || how.settings === null) return;
+    try {
+      await oauth.revoke(how.settings, credentials.refreshToken ?? credentials.accessToken);
+    } catch (error) {
+      logger.warn({ msg: 'a grant could not be revoked', provider, code: error instanceof AppError && error.code });
+    }
+  }
+
+  /** The id of the connection that a consent has led to. */
+  async function complete(whose: Whose, answer: ConsentAnswer, consent: Awaited<ReturnType<typeof consents.take>>) {
+    if (answer.error !== undefined) throw appError('consent_denied');
+    if (answer.code === undefined) throw appError('consent_invalid');
+    const { settings } = grantSettings(answer.provider);
+    const { code, issuer } = answer;
+    const { codeVerifier, redirectUri } = consent;
+    const tokens = await oauth.exchange(settings, { code, issuer, codeVerifier, redirectUri });
+    const { accessToken, refreshToken, expiresAt } = tokens;
+    const credentials = { kind: 'oauth', accessToken, refreshToken } as const;
+    try {
+      return await store(whose, answer.provider, { credentials, scopes: tokens.scopes ?? consent.scopes, expiresAt });
+    } catch (error) {
+      await revoke(answer.provider, credentials);
+      // Of an account, an organization or a role that has ended meanwhile; nobody is signed in here.
+      if (!(error instanceof AppError)) throw error;
+      throw appError('consent_invalid', { detail: 'Who has begun it is no admin of the organization any more.' });
+    }
+  }
+
+  return {
+    /** Throws `provider_not_found`, `wrong_auth_kind`, `connection_check_failed`, `provider_unavailable`. */
+    async connectByKey(actor: RequestActor, providerId: string, apiKey: string): Promise<void> {
+      const provider = providerOf(providerId);
+      const how = access[providerId];
+      if (how?.kind !== 'api_key') {
+        throw appError('wrong_auth_kind', { detail: `${provider.name} is connected by a consent.` });
+      }
+      await how.check(apiKey);
+      await store(actor, providerId, { credentials: { kind: 'api_key', apiKey }, scopes: [], expiresAt: null });
+    },
+
+    /**
+     * Where an administrator consents. Throws `provider_not_found`, `wrong_auth_kind`, `provider_not_configured`,
+     * `validation_failed`.
+     */
+    async beginConsent(actor: RequestActor, input: ConsentInput): Promise<string> {
+      const { provider, settings } = grantSettings(input.provider);
+      const offered = provider.auth.kind === 'oauth' ? provider.auth.scopes.map(({ id }) => id) : [];
+      const unknown = input.scopes?.find((scope) => !offered.includes(scope));
+      if (unknown !== undefined) throw fieldError('scopes', 'must be among the scope options of the provider', 'scope');
+      const { returnTo, publicUrl } = input;
+      const redirectUri = `${publicUrl}/agents/tools/${provider.id}/callback`;
+      const scopes = input.scopes ?? offered;
+      return consents.begin(actor, {
+        purpose,
+        provider: provider.id,
+        settings,
+        redirectUri,
+        scopes,
+        returnTo,
+        publicUrl,
+      });
+    },
+
+    /**
+     * Takes what the provider has sent the browser back with. Once the state is known, what goes wrong is told where
+     * the browser goes; throws what nobody else can tell: `provider_not_found`, `consent_invalid`, `consent_denied`,
+     * `provider_not_configured`, `provider_rejected`, `provider_unavailable`.
+     */
+    async finishConsent(answer: ConsentAnswer): Promise<ConsentResult> {
+      providerOf(answer.provider);
+      const consent = await consents.take(answer.state, { purpose, provider: answer.provider });
+      const { orgId, userId, returnTo } = consent;
+      try {
+        const id = await complete({ orgId, userId, requestId: answer.requestId }, answer, consent);
+        return returnTo === null
+          ? { location: null, orgId }
+          : { location: withParameter(returnTo, 'connection_id', id) };
+      } catch (error) {
+        if (returnTo === null || !(error instanceof AppError)) throw error;
+        return { location: withParameter(returnTo, 'error', error.code) };
+      }
+    },
+
+    /** Nothing happens to who is not connected. Throws `provider_not_found`. */
+    async disconnect(actor: RequestActor, providerId: string): Promise<void> {
+      const { orgId, userId, requestId } = actor;
+      const { id: provider } = providerOf(providerId);
+      const removed = await accessChanges.administer(actor, async (trx) => {
+        const connection = await createToolConnectionsRepository(trx).remove(orgId, provider);
+        if (connection === undefined) return undefined;
+        const entry = { orgId, actorId: userId, action: 'tool.disconnected', target: connection.id, requestId };
+        await audit.record(trx, { ...entry, detail: { provider } });
+        return connection;
+      });
+      if (removed !== undefined) await revokeStored(removed);
+    },
+  };
+
+  async function revokeStored(connection: ToolConnection): Promise<void> {
+    // Without the key that has sealed them there is nothing to revoke them with.
+    const credentials = await secrets.open(connection).catch(() => null);
+    if (credentials !== null) await revoke(connection.provider, credentials);
+  }
+}
+
+export type ToolConnectionsService = ReturnType<typeof createToolConnectionsService>;
+
+function withParameter(address: string, name: string, value: string): string {
+  const url = new URL(address);
+  url.searchParams.set(name, value);
+  return url.href;
+}

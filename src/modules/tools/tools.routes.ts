@@ -1,0 +1,125 @@
+import { noContent, ok, seeOther } from '#src/http/answers.ts';
+import { type Route, route } from '#src/http/route.ts';
+import type { ToolCatalogService } from './tool-catalog.service.ts';
+import type { ToolConnectionsService } from './tool-connections.service.ts';
+import {
+  authorizeQuery,
+  authorizeSchema,
+  callbackQuery,
+  connectedSchema,
+  connectToolBody,
+  mayAdminister,
+  providerConnectionListSchema,
+  providerParams,
+  toolListSchema,
+  toProviderConnectionDto,
+  toToolDto,
+} from './tools.schema.ts';
+
+const tag = 'tools';
+
+export function toolsRoutes(catalog: ToolCatalogService, connections: ToolConnectionsService): Route[] {
+  return [
+    route({
+      method: 'get',
+      path: '/agents/tools',
+      operationId: 'listTools',
+      tag,
+      summary: 'The tools that agents can be given, and what your organization has of them',
+      access: 'user',
+      responses: { 200: { description: 'The tools', schema: toolListSchema } },
+      handle: async ({ actor }) => ok({ items: (await catalog.list(actor.orgId)).map(toToolDto) }),
+    }),
+    route({
+      method: 'get',
+      path: '/agents/tools/connections',
+      operationId: 'listToolConnections',
+      tag,
+      summary: 'The providers of tools, and how your organization is connected to them',
+      access: 'user',
+      responses: { 200: { description: 'The providers', schema: providerConnectionListSchema } },
+      handle: async ({ actor }) => {
+        const isAdmin = mayAdminister(actor);
+        const views = await catalog.listProviders(actor.orgId);
+        return ok({ items: views.map((view) => toProviderConnectionDto(isAdmin, view)), is_org_admin: isAdmin });
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/agents/tools/:provider/authorize',
+      operationId: 'authorizeTool',
+      tag,
+      summary: 'Begin a consent at a provider, in the name of your organization',
+      access: 'organization:administer',
+      params: providerParams,
+      query: authorizeQuery,
+      responses: { 200: { description: 'Where to send the browser', schema: authorizeSchema } },
+      errors: ['provider_not_found', 'wrong_auth_kind', 'provider_not_configured'],
+      handle: async ({ actor, params: { provider }, query: { scopes, return_to }, publicUrl }) => {
+        const consent = { provider, scopes, returnTo: return_to, publicUrl };
+        const url = await connections.beginConsent(actor, consent);
+        return ok({ authorize_url: url }, { 'Cache-Control': 'no-store' });
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/agents/tools/:provider/callback',
+      operationId: 'finishToolConsent',
+      tag,
+      summary: 'Where a provider sends the browser after a consent; its state says whose it is',
+      access: 'public',
+      params: providerParams,
+      query: callbackQuery,
+      responses: {
+        200: { description: 'The connection, when no `return_to` was given', schema: connectedSchema },
+        303: { description: 'On to `return_to`, with `connection_id` or `error`' },
+      },
+      errors: [
+        'provider_not_found',
+        'consent_invalid',
+        'consent_denied',
+        'provider_not_configured',
+        'provider_rejected',
+        'provider_unavailable',
+      ],
+      handle: async ({ params: { provider }, query: { state, code, error, iss }, requestId }) => {
+        const answer = { provider, state, code, error, issuer: iss, requestId };
+        const result = await connections.finishConsent(answer);
+        if (result.location !== null) return seeOther(result.location);
+        const view = await catalog.getProvider(result.orgId, provider);
+        return ok({ connection: toProviderConnectionDto(true, view) }, { 'Cache-Control': 'no-store' });
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/agents/tools/:provider/connection',
+      operationId: 'connectTool',
+      tag,
+      summary: 'Connect your organization to a provider by a key, or by another key',
+      access: 'organization:administer',
+      params: providerParams,
+      body: connectToolBody,
+      responses: { 204: { description: 'It is connected' } },
+      errors: ['provider_not_found', 'wrong_auth_kind', 'connection_check_failed', 'provider_unavailable'],
+      handle: async ({ actor, params: { provider }, body }) => {
+        await connections.connectByKey(actor, provider, body.api_key);
+        return noContent();
+      },
+    }),
+    route({
+      method: 'delete',
+      path: '/agents/tools/:provider/connection',
+      operationId: 'disconnectTool',
+      tag,
+      summary: 'Take the connection to a provider away, and its grant back where that is possible',
+      access: 'organization:administer',
+      params: providerParams,
+      responses: { 204: { description: 'There is none' } },
+      errors: ['provider_not_found'],
+      handle: async ({ actor, params: { provider } }) => {
+        await connections.disconnect(actor, provider);
+        return noContent();
+      },
+    }),
+  ];
+}

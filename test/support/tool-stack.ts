@@ -1,0 +1,87 @@
+import { createContainer } from '#src/container.ts';
+import type { Member } from './client.ts';
+import { type FakeBrave, startFakeBrave } from './fake-brave.ts';
+import { type FakeGoogle, startFakeGoogle } from './fake-google.ts';
+import { type Stack, startStack } from './stack.ts';
+
+/** An API whose providers of tools are on this machine. */
+export type ToolStack = Stack & { brave: FakeBrave; google: FakeGoogle };
+
+export const frontendUrl = 'https://app.example.com';
+
+let shared: Promise<ToolStack> | undefined;
+
+/** The one that all tests of a run share. */
+export function toolStack(): Promise<ToolStack> {
+  shared ??= startToolStack();
+  return shared;
+}
+
+after(async function closeToolStack() {
+  this.timeout(60_000);
+  await (await shared)?.close();
+});
+
+async function startToolStack(): Promise<ToolStack> {
+  const [brave, google] = await Promise.all([startFakeBrave(), startFakeGoogle()]);
+  const settings = {
+    BRAVE_SEARCH_BASE_URL: brave.baseUrl,
+    GOOGLE_CALENDAR_BASE_URL: google.baseUrl,
+    GOOGLE_CALENDAR_CLIENT_ID: google.client.id,
+    GOOGLE_CALENDAR_CLIENT_SECRET: google.client.secret,
+    EGRESS_ALLOW: `${brave.place},${google.place}`,
+    FRONTEND_URL: frontendUrl,
+    CORS_ORIGINS: 'https://other.example.com',
+  };
+  const stack = await startStack(settings, { workers: false });
+  return {
+    ...stack,
+    brave,
+    google,
+    close: async () => {
+      await stack.close();
+      await Promise.all([brave.close(), google.close()]);
+    },
+  };
+}
+
+const calendar = '/agents/tools/google_calendar';
+
+/** Where a consent begins; the query goes behind it. */
+export async function beginConsent(admin: Member, query = ''): Promise<string> {
+  const { body } = await admin.get(`${calendar}/authorize${query}`, 200);
+  return String(Object(body).authorize_url);
+}
+
+/** The address that the browser of an administrator comes back to, without the origin. */
+export async function consentTo(
+  { google }: ToolStack,
+  admin: Member,
+  { query = '', ...choice }: { query?: string; scopes?: string[]; isDenied?: boolean } = {},
+): Promise<string> {
+  const back = await google.consent(await beginConsent(admin, query), choice);
+  return `${back.pathname}${back.search}`;
+}
+
+/** The organization of the administrator has a calendar. */
+export async function connectCalendar(stack: ToolStack, admin: Member, choice = {}): Promise<void> {
+  await stack.anonymous.get(await consentTo(stack, admin, choice), 200);
+}
+
+/** Its search works. @returns the key */
+export async function connectSearch({ brave }: ToolStack, admin: Member): Promise<string> {
+  const key = brave.newKey();
+  await admin.post('/agents/tools/brave_search/connection', { api_key: key }, 204);
+  return key;
+}
+
+/** The entry of a provider in the caller's list of connections. */
+export async function connectionOf(member: Member, provider: string) {
+  const { body } = await member.get('/agents/tools/connections', 200);
+  return Object(body).items.find((item: { provider: string }) => item.provider === provider);
+}
+
+/** Another process of the same service, with other settings. */
+export function anotherProcess({ config }: Stack, changes: Partial<Stack['config']>) {
+  return createContainer({ ...config, ...changes }, 'test');
+}

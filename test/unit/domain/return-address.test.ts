@@ -1,0 +1,39 @@
+import { expect } from 'chai';
+import { returnAddress } from '#src/domain/return-address.ts';
+
+describe('returnAddress', () => {
+  const known = { home: 'https://app.example.com/console', origins: ['https://other.example.com:8443'] };
+
+  for (const [text, address] of Object.entries({
+    '/settings/tools?tab=1#list': 'https://app.example.com/console/settings/tools?tab=1#list',
+    '/': 'https://app.example.com/console/',
+    'https://app.example.com/elsewhere': 'https://app.example.com/elsewhere',
+    'https://OTHER.example.com:8443/x': 'https://other.example.com:8443/x',
+    '/@evil.example': 'https://app.example.com/console/@evil.example',
+    '/../..//evil.example': 'https://app.example.com//evil.example',
+  })) {
+    it(`takes ${text}`, () => expect(returnAddress(text, known)).equal(address));
+  }
+
+  for (const text of [
+    '',
+    'settings',
+    '//evil.example',
+    '/\\evil.example',
+    '\\\\evil.example',
+    '/\t/evil.example',
+    '/\n/evil.example',
+    'https://evil.example',
+    'https://app.example.com.evil.example',
+    'https://app.example.com@evil.example',
+    'https://user:word@app.example.com/',
+    'http://app.example.com/',
+    'https://other.example.com/',
+    'javascript:alert(1)',
+    'data:text/html,x',
+    'https://',
+    '/a\u202eb',
+  ]) {
+    it(`refuses ${JSON.stringify(text)}`, () => expect(returnAddress(text, known)).equal(null));
+  }
+});
