@@ -45,6 +45,12 @@ const place = z
   .regex(/^(?:[\w.-]+|\[[\da-f:.]+\]):\d{1,5}$/i, 'must be host:port, with commas between several')
   .refine((text) => URL.canParse(`http://${text}`), 'must be host:port, with commas between several');
 
+// The same as `URL.host` gives it: the usual ports are left out.
+const host = z
+  .string()
+  .regex(/^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i, 'must be host or host:port, with commas between several')
+  .transform((text) => text.toLowerCase().replace(/:(?:80|443)$/, ''));
+
 // activity:position:fault[:nth]; a delay is `delay:ms`, and what is thrown can be chosen: `throw:code`.
 const faultPattern =
   /^(?<activity>\w+):(?<position>\w+):(?:(?<plain>kill|hang)|(?<throw>throw)(?::(?<code>[a-z]\w*))?|(?<delay>delay):(?<delayMs>\d+))(?::(?<nth>\d+))?$/;
@@ -130,6 +136,7 @@ const settings = z.object({
   CORS_ORIGINS: list,
   EGRESS_ALLOW: list.pipe(z.array(place)),
   TRUST_PROXY: trustedProxies,
+  HTTP_REQUEST_ALLOW: list.pipe(z.array(host)),
   PUBLIC_URL: keylessUrl.optional(),
   FRONTEND_URL: keylessUrl.optional(),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
@@ -234,6 +241,8 @@ export type Config = Readonly<{
   dataDir: string;
   toolsDir: string | null;
   database: { url: string; poolSize: number };
+  /** Hosts that the tool `http.request` asks; without any there is no such tool. */
+  httpRequestAllow: readonly string[];
   temporal: { address: string; namespace: string; uiUrl: string | null };
   vectors: { store: 'pgvector' } | { store: 'qdrant'; url: string; apiKey: string | null; collectionPrefix: string };
   blobs:
@@ -332,6 +341,7 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
     vectors: vectorStore(s),
     blobs: blobStore(s),
     models: {
+    httpRequestAllow: s.HTTP_REQUEST_ALLOW,
       baseUrl: s.OPENAI_BASE_URL,
       apiKey: s.OPENAI_API_KEY,
       chatModel: s.CHAT_MODEL,
