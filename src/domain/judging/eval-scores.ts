@@ -84,10 +84,13 @@ function interval(averages: readonly number[]): [number, number] | null {
   return [withinScale(found.low), withinScale(found.high)];
 }
 
-export type CasePair = { version: ScoredCase; parent: ScoredCase };
+export type CasePair<Case> = { version: Case; parent: Case };
 
 /** Cases that both versions have answered, by what was asked; of equal questions, the first with the first. */
-export function pairCases(cases: readonly ScoredCase[], parents: readonly ScoredCase[]): CasePair[] {
+export function pairCases<Case extends { input: string }>(
+  cases: readonly Case[],
+  parents: readonly Case[],
+): CasePair<Case>[] {
   const left = [...parents];
   return cases.flatMap((version) => {
     const place = left.findIndex((parent) => parent.input === version.input);
@@ -96,7 +99,7 @@ export function pairCases(cases: readonly ScoredCase[], parents: readonly Scored
   });
 }
 
-function lengthVerdict({ version, parent }: CasePair) {
+function lengthVerdict({ version, parent }: CasePair<ScoredCase>) {
   const difference = version.response_average - parent.response_average;
   const better = difference > 0 ? ('version' as const) : ('baseline' as const);
   return {

@@ -57,6 +57,11 @@ export function unitName(unit: Unit): string {
   return unit.mode === 'plain' ? text : `${text}/${unit.axis}#${unit.sample}`;
 }
 
+/** The answer to a case, in the same manner: `case 3 answer`, `case 3 baseline answer`. */
+export function answerName(caseIndex: number, side: Side): string {
+  return `case ${caseIndex + 1} ${side === 'version' ? '' : 'baseline '}answer`;
+}
+
 function textName(text: TextRef): string {
   if (text.kind === 'reply') return `case ${text.caseIndex + 1}`;
   return text.side === 'version' ? 'prompt' : 'baseline prompt';

@@ -1,5 +1,5 @@
-import { visibleText } from '#src/domain/context-blocks.ts';
 import type { EvaluationReport, ReportedCaseChange } from './report.ts';
+import { codeBlock, inline } from './report-escaping.ts';
 import { judgedBy, pairedSentence, reportTitle, signed, twoDecimals } from './report-words.ts';
 
 /** The report as Markdown. What models and people wrote stands in it as text: as code, or with its signs escaped. */
@@ -72,22 +72,4 @@ function parentColumns({ parent }: EvaluationReport, cells: string[]): string[] 
 function table([head = [], ...rows]: string[][]): string {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
   return [line(head), line(head.map((_, index) => (index === 0 ? '---' : '---:'))), ...rows.map(line)].join('\n');
-}
-
-/** On one line, in which nothing is formatted, linked, embedded or cut into cells. */
-function inline(text: string): string {
-  return visibleText(text)
-    .replace(/\s+/g, ' ')
-    .trim()
-    .replace(/[\\`*_{}[\]<>|~&#!$@]/g, '\\$&')
-    .replace(/:(?=\/\/)/g, '\\:')
-    .replace(/\bwww\./gi, (prefix) => `${prefix.slice(0, -1)}\\.`);
-}
-
-/** As it is, in a fence that no run of backticks in it can close. */
-function codeBlock(text: string): string {
-  const shown = visibleText(text).replace(/\r\n?/g, '\n');
-  const longest = Math.max(2, ...Array.from(shown.matchAll(/`+/g), ([run]) => run.length));
-  const fence = '`'.repeat(longest + 1);
-  return `${fence}text\n${shown}\n${fence}`;
 }

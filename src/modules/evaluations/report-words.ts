@@ -24,9 +24,7 @@ export function pairedSentence({ cases, mean_change, ci95, p_value }: NonNullabl
   const interval = ci95 === null ? '' : `, with 95 % between ${signed(ci95[0])} and ${signed(ci95[1])}`;
   const count = cases === 1 ? 'one case' : `${cases} cases`;
   const verdict =
-    p_value > 0.05
-      ? 'no significant change'
-      : `a significant change for the ${mean_change > 0 ? 'better' : 'worse'}`;
+    p_value > 0.05 ? 'no significant change' : `a significant change for the ${mean_change > 0 ? 'better' : 'worse'}`;
   return `Over the ${count} that both versions have answered the mean changes by ${signed(mean_change)}${interval}: ${verdict} (sign test, p = ${p_value.toFixed(3)}).`;
 }
 

@@ -1,5 +1,5 @@
 import { meanScore } from '#src/domain/judging/averages.ts';
-import { pairCases } from '#src/domain/judging/eval-scores.ts';
+import { type CasePair, pairCases } from '#src/domain/judging/eval-scores.ts';
 import { meanInterval, signTest } from '#src/domain/judging/statistics.ts';
 import { type ReportedAxis, type ReportedCase, type ReportedScores, readScores } from './reported-scores.ts';
 
@@ -108,10 +108,7 @@ function responseAxes(cases: readonly ReportedCase[], parents: readonly Reported
   });
 }
 
-function weakestFirst(
-  cases: readonly ReportedCase[],
-  pairs: readonly { version: ReportedCase; parent: ReportedCase }[],
-): ReportedCaseChange[] {
+function weakestFirst(cases: readonly ReportedCase[], pairs: readonly CasePair<ReportedCase>[]): ReportedCaseChange[] {
   return cases
     .map((each, index) => {
       const { response_average, ...rest } = each;
@@ -121,10 +118,10 @@ function weakestFirst(
     .toSorted((a, b) => a.score - b.score || a.number - b.number);
 }
 
-function pairedChange(
-  pairs: readonly { version: ReportedCase; parent: ReportedCase }[],
-): EvaluationReport['paired'] {
-  const changes = pairs.map(({ version, parent }) => change(version.response_average, parent.response_average).change ?? 0);
+function pairedChange(pairs: readonly CasePair<ReportedCase>[]): EvaluationReport['paired'] {
+  const changes = pairs.map(
+    ({ version, parent }) => change(version.response_average, parent.response_average).change ?? 0,
+  );
   if (changes.length === 0) return null;
   const interval = meanInterval(changes);
   const wins = changes.filter((each) => each > 0).length;

@@ -1,0 +1,159 @@
+import { expect } from 'chai';
+import { parseHTML } from 'linkedom';
+import { marked } from 'marked';
+import { promptAxes, responseAxes, rubricOf } from '#src/domain/judging/axes.ts';
+import { evalScores } from '#src/domain/judging/eval-scores.ts';
+import { evaluationResult } from '#src/domain/judging/results.ts';
+import { type EvaluationReport, evaluationReport } from '#src/modules/evaluations/report.ts';
+import { reportFile } from '#src/modules/evaluations/report-file.ts';
+
+function scoresOf(averages: readonly number[], { words = 'So it is.', evaluatorModel = 'gpt-4o' } = {}) {
+  const axis = (axis: (typeof promptAxes | typeof responseAxes)[number], score: number) => {
+    return {
+      axis,
+      label: rubricOf(axis).label,
+      score,
+      rationale: words,
+      weakness: words,
+      severity: 'cosmetic' as const,
+    };
+  };
+  const cases = averages.map((responseAverage, index) => ({
+    input: `Question ${index + 1}: ${words}`,
+    generatedResponse: words,
+    hasReference: false,
+    responseScores: responseAxes.slice(0, 4).map((each) => axis(each, responseAverage)),
+    responseAverage,
+  }));
+  const result = evaluationResult(
+    promptAxes.map((each) => axis(each, 3)),
+    cases,
+  );
+  return evalScores({
+    ...{
+      result,
+      rubric: 'anchored',
+      evaluatorModel,
+      generationModel: 'claude-sonnet-4',
+      failedUnits: [],
+      parent: null,
+    },
+    finishedAt: new Date('2026-11-22T10:00:00Z'),
+  });
+}
+
+const version = (versionNumber: number, evalScores: unknown, agentName = 'Lena') => {
+  return { versionNumber, title: 'Shorter', agentName, evalScores };
+};
+
+function reportOf(evalScores: unknown, parentScores?: unknown, agentName?: string): EvaluationReport {
+  const parent = parentScores === undefined ? null : version(1, parentScores);
+  const report = evaluationReport(version(2, evalScores, agentName), parent);
+  if (report === null) throw new Error('no report');
+  return report;
+}
+
+describe('the report on an evaluation', () => {
+  it('has the weakest cases first, with their place in the run', () => {
+    const { cases } = reportOf(scoresOf([4, 1, 3, 1]));
+    expect(cases.map(({ number, score }) => [number, score])).deep.equal([
+      [2, 1],
+      [4, 1],
+      [3, 3],
+      [1, 4],
+    ]);
+  });
+
+  it('holds every axis and case against those of the parent', () => {
+    const report = reportOf(scoresOf([4, 3, 2]), scoresOf([2, 2, 2]));
+    expect(report.averages.response).deep.equal({ score: 3, parent: 2, change: 1 });
+    expect(report.axes.map(({ axis }) => axis)).deep.equal([...promptAxes, ...responseAxes.slice(0, 4)]);
+    expect(report.axes.find(({ axis }) => axis === 'clarity')).include({ score: 3, parent: 2, change: 1 });
+    expect(report.cases.map(({ change }) => change)).deep.equal([0, 1, 2]);
+    expect(report.paired).deep.equal({ cases: 3, mean_change: 1, ci95: [-1.48, 3.48], p_value: 0.5 });
+  });
+
+  it('has no parent where the parent has no scores, and no replies where there are none', () => {
+    expect(reportOf(scoresOf([]))).deep.include({ parent: null, paired: null });
+    expect(reportOf(scoresOf([3]), { of: 'another kind' })).include({ parent: null, paired: null });
+    const promptOnly = reportOf(scoresOf([]), scoresOf([2]));
+    expect(promptOnly.axes).length(6);
+    expect(promptOnly.averages.overall.score).equal(3);
+  });
+
+  it('says what speaks against its figures', () => {
+    const report = reportOf(
+      { ...scoresOf([3]), same_family: true, length_confounded: true, failed_units: [{ unit: 'case 2', code: 'x' }] },
+      scoresOf([3], { evaluatorModel: 'another' }),
+    );
+    expect(report.notes).length(4);
+    expect(reportOf(scoresOf([3]), scoresOf([2])).notes).deep.equal([]);
+  });
+
+  it('reads what a client has committed of a preview, and nothing that is no evaluation', () => {
+    const { prompt_scores, prompt_average, overall_average } = scoresOf([]);
+    const preview = { prompt_scores, prompt_average, overall_average, mine: true };
+    expect(reportOf(preview).judged.evaluator_model).equal(null);
+    for (const none of [null, 'x', {}, { prompt_scores: 'x' }, { ...preview, prompt_average: 17 }]) {
+      expect(evaluationReport(version(1, none), null), JSON.stringify(none)).equal(null);
+    }
+  });
+});
+
+describe('the files of a report', () => {
+  const hostile = [
+    '<script>alert(1)</script><img src=x onerror=alert(1)>',
+    '](javascript:alert(1)) [x](http://evil.example/?q=1) ![p](https://evil.example/p.png)',
+    '| cell | ` code ` ```` fence',
+    '\n```\n# heading\n<iframe src="https://evil.example">\n',
+    '</pre></svg></title></style>"\' onload="x" &lt;b&gt; \u202e\u200b',
+    'www.evil.example a@evil.example',
+  ].join('\n');
+
+  it('are named and typed after their format', () => {
+    const report = reportOf(scoresOf([3]), undefined, 'Lena/../<x>');
+    expect(reportFile(report, 'markdown').fileName).equal('Lena .. x v2 evaluation.md');
+    expect(reportFile(report, 'html').mediaType).equal('text/html; charset=utf-8');
+    expect(JSON.parse(reportFile(report, 'json').text)).deep.equal(report);
+  });
+
+  it('show the figures beside those of the parent', () => {
+    const report = reportOf(scoresOf([4, 3]), scoresOf([2, 2]));
+    const markdown = reportFile(report, 'markdown').text;
+    expect(markdown)
+      .include('| response: Clarity | 3.50 | 2.00 | +1.50 |')
+      .and.include('### Case 2: 3.00 (parent 2.00, +1.00)');
+    const { document } = parseHTML(reportFile(report, 'html').text);
+    expect(document.querySelectorAll('svg rect')).length(10);
+    expect(document.querySelector('table')?.textContent).include('+1.50');
+  });
+
+  it('hold in HTML what a model or a person wrote as text alone', () => {
+    const { text } = reportFile(reportOf(scoresOf([1], { words: hostile }), undefined, hostile), 'html');
+    const { document } = parseHTML(text);
+    for (const forbidden of ['script', 'img', 'iframe', 'a', 'b', 'link']) {
+      expect(document.querySelectorAll(forbidden), forbidden).length(0);
+    }
+    const attributes = [...document.querySelectorAll('*')].flatMap((node) =>
+      [...node.attributes].map(({ name }) => name),
+    );
+    expect(attributes.filter((name) => name.startsWith('on') || name === 'src' || name === 'href')).deep.equal([]);
+    expect(document.querySelectorAll('pre')[1]?.textContent)
+      .include('<script>alert(1)</script>')
+      .and.include('"\' onload');
+    expect(text).not.match(/[\u202e\u200b]/);
+  });
+
+  it('hold in Markdown what a model or a person wrote as text alone', () => {
+    const { text } = reportFile(reportOf(scoresOf([1], { words: hostile }), undefined, hostile), 'markdown');
+    const { document } = parseHTML(`<html><body>${marked.parse(text, { async: false })}</body></html>`);
+    for (const forbidden of ['script', 'img', 'iframe', 'a', 'b', 'p code']) {
+      expect(document.querySelectorAll(forbidden), forbidden).length(0);
+    }
+    expect(document.querySelectorAll('h1')).length(1);
+    expect(document.querySelectorAll('pre')).length(2);
+    expect(document.querySelectorAll('pre')[1]?.textContent).include('<iframe src="https://evil.example">');
+    for (const row of document.querySelectorAll('tr')) expect(row.querySelectorAll('th, td')).length(2);
+    expect(document.body.textContent).include('<script>alert(1)</script>');
+  });
+});
