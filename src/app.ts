@@ -22,6 +22,7 @@ import { createRequestLog } from './http/request-log.ts';
 import type { Route } from './http/route.ts';
 import { createRouteTable } from './http/route-table.ts';
 import { agentsRoutes } from './modules/agents/agents.routes.ts';
+import { anchorWordsRoutes } from './modules/anchor-words/anchor-words.routes.ts';
 import { authRoutes } from './modules/auth/auth.routes.ts';
 import { chatRoutes } from './modules/chat/chat.routes.ts';
 import { chunksRoutes } from './modules/documents/chunks.routes.ts';
@@ -90,6 +91,7 @@ export function createApp(container: Container): App {
     ...draftVersionsRoutes(container.draftVersions),
     ...agentsRoutes(container.agents),
     ...toolsRoutes(container.toolCatalog, container.toolConnections),
+    ...anchorWordsRoutes(container.anchorWords),
     ...chatRoutes(container.chat, cursors, { basePath }),
     ...jobsRoutes(container.jobs, container.jobMoves, container.jobWatch, cursors),
     ...healthRoutes({

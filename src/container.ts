@@ -21,6 +21,7 @@ import { createSecretBox } from './adapters/secrets/secret-box.ts';
 import { createChunker } from './adapters/text/chunker.ts';
 import { createTextAnalyzer } from './adapters/text/text-analyzer.ts';
 import { createTokenCounter } from './adapters/text/token-counter.ts';
+import { createTopicWords } from './adapters/text/topic-words.ts';
 import { createRs256AccessTokens } from './adapters/tokens/rs256-access-tokens.ts';
 import { createBraveKeyCheck, createWebSearch } from './adapters/tools/brave-search.ts';
 import { createCreateEvent, createListEvents, googleOAuth } from './adapters/tools/google-calendar.ts';
@@ -36,6 +37,10 @@ import { defaultRagConfig } from './domain/rag-config.ts';
 import { type AgentsService, createAgentsService } from './modules/agents/agents.service.ts';
 import { type AlignmentService, createAlignmentService } from './modules/alignment/alignment.service.ts';
 import { createRoundScorer } from './modules/alignment/round-scorer.ts';
+import { type AnchorWordsService, createAnchorWordsService } from './modules/anchor-words/anchor-words.service.ts';
+import { type AnchoringService, createAnchoringService } from './modules/anchor-words/anchoring.service.ts';
+import { createCandidateFinder } from './modules/anchor-words/candidate-finder.ts';
+import { createWordProposer } from './modules/anchor-words/word-proposer.ts';
 import { createAuditService } from './modules/audit/audit.service.ts';
 import { createAccountsService } from './modules/auth/accounts.service.ts';
 import { type AuthService, createAuthService } from './modules/auth/auth.service.ts';
@@ -143,6 +148,8 @@ export type Container = {
   drafts: DraftsService;
   draftVersions: DraftVersionsService;
   agents: AgentsService;
+  anchoring: AnchoringService;
+  anchorWords: AnchorWordsService;
   consents: ConsentsService;
   connectionSecrets: ConnectionSecrets;
   toolCatalog: ToolCatalogService;
@@ -307,8 +314,18 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     'calendar.list_events': createListEvents(calendar),
     'calendar.create_event': createCreateEvent(calendar),
   };
-  const agents = createAgentsService({ db, versions: draftVersions, limits, teams, models });
   const chatModel = createChatModel(config.models);
+  const alignmentEmbedder = createEmbedder({ ...config.models.alignment, estimateTokens });
+  const anchorCandidates = {
+    propose: createWordProposer({ chatModel }),
+    find: createCandidateFinder({
+      embedder: alignmentEmbedder,
+      topicWords: createTopicWords(config.models.alignment),
+      analyze,
+    }),
+  };
+  const anchoring = createAnchoringService({ db, jobs, ...anchorCandidates, logger });
+  const agents = createAgentsService({ db, versions: draftVersions, limits, teams, models, anchoring, jobs });
   const situations = createSituationsService({
     db,
     chatModel,
@@ -345,7 +362,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const alignment = createAlignmentService({
     db,
     scoreRound: createRoundScorer({
-      embedder: createEmbedder({ ...config.models.alignment, estimateTokens }),
+      embedder: alignmentEmbedder,
       analyze,
       logger,
     }),
@@ -361,6 +378,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const searchesAtOnce = Math.max(1, Math.floor(config.database.poolSize * 0.4));
   const inTurn = { words: createGate(searchesAtOnce), vectors: createGate(searchesAtOnce) };
   const retrieval = createRetrievalService({ db, vectors, embedders, analyze, rank, models, logger, inTurn });
+  const anchorWords = createAnchorWordsService({ agents, models, retrieval, ...anchorCandidates, logger });
   const search = createSearchService({ db, retrieval, analyze, inTurn: inTurn.words });
   const chat = createChatService({
     db,
@@ -428,6 +446,8 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     drafts,
     draftVersions,
     agents,
+    anchoring,
+    anchorWords,
     consents,
     connectionSecrets,
     toolCatalog,

@@ -33,6 +33,7 @@ const catalogue = {
   draft_not_found: { status: 404, class: 'permanent', title: 'The draft does not exist or is not readable' },
   version_not_found: { status: 404, class: 'permanent', title: 'The version does not exist' },
   agent_not_found: { status: 404, class: 'permanent', title: 'The agent does not exist or is not readable' },
+  anchor_words_not_initialized: { status: 404, class: 'permanent', title: 'The agent has no anchor words' },
   member_not_found: { status: 404, class: 'permanent', title: 'The member does not exist' },
   user_not_found: { status: 404, class: 'permanent', title: 'The user does not exist' },
   team_not_found: { status: 404, class: 'permanent', title: 'The team does not exist or is not yours' },

@@ -8,6 +8,7 @@ import type { TemporalConnection } from '#src/temporal/connection.ts';
 import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
 import { scheduleStoreAudits } from '#src/temporal/store-audits.ts';
 import { alignmentWorker } from './alignment.ts';
+import { anchoringWorker } from './anchoring.ts';
 import { workflowBundle } from './bundle.ts';
 import { deletionWorker } from './deletion.ts';
 import { erasureWorker } from './erasure.ts';
@@ -124,6 +125,7 @@ async function createWorkers(container: Container, connection: NativeConnection)
     [
       ingestionWorker(container),
       alignmentWorker(container),
+      anchoringWorker(container),
       deletionWorker(container),
       reembeddingWorker(container),
       erasureWorker(container),

@@ -1,10 +1,11 @@
 import type { ScoreAlignmentInput } from './alignment.ts';
+import type { ProposeAnchorWordsInput } from './anchoring.ts';
 import type { DeleteDocumentInput } from './deletion.ts';
 import type { EraseContentInput } from './erasure.ts';
 import type { IngestDocumentRun } from './ingestion.ts';
 import type { ReembedOrganizationInput } from './reembedding.ts';
 
-export type JobKind = 'ingest' | 'alignment' | 'delete' | 'reembed' | 'erase';
+export type JobKind = 'ingest' | 'alignment' | 'delete' | 'reembed' | 'erase' | 'anchors';
 export type JobStatus = 'queued' | 'running' | 'parked' | 'succeeded' | 'failed' | 'cancelled';
 
 /**
@@ -17,6 +18,7 @@ export type WorkflowStart = { summary: string; bulk?: boolean } & (
   | { workflow: 'deleteDocument'; input: DeleteDocumentInput }
   | { workflow: 'reembedOrganization'; input: ReembedOrganizationInput }
   | { workflow: 'eraseContent'; input: EraseContentInput }
+  | { workflow: 'proposeAnchorWords'; input: ProposeAnchorWordsInput }
 );
 
 /** What was begun is done: their runs go on whatever they are asked. */

@@ -2,6 +2,7 @@
 export const taskQueues = {
   ingestion: 'ingestion',
   alignment: 'alignment',
+  anchoring: 'anchoring',
   deletion: 'deletion',
   reembedding: 'reembedding',
   erasure: 'erasure',

@@ -5,6 +5,9 @@
 export const ingestWorkflowId = (documentId: string, generation: number): string =>
   `ingest-${documentId}-${generation}`;
 
+/** Of the words that are proposed for an agent. */
+export const anchoringWorkflowId = (agentId: string): string => `anchors-${agentId}`;
+
 export const alignmentWorkflowId = (chatId: string): string => `alignment-${chatId}`;
 
 export const deletionWorkflowId = (documentId: string): string => `delete-${documentId}`;

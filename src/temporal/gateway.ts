@@ -34,6 +34,7 @@ const places: Record<WorkflowStart['workflow'], { taskQueue: TaskQueue; kind: Jo
   scoreAlignment: { taskQueue: taskQueues.alignment, kind: 'alignment' },
   deleteDocument: { taskQueue: taskQueues.deletion, kind: 'delete' },
   reembedOrganization: { taskQueue: taskQueues.reembedding, kind: 'reembed' },
+  proposeAnchorWords: { taskQueue: taskQueues.anchoring, kind: 'anchors' },
   eraseContent: { taskQueue: taskQueues.erasure, kind: 'erase' },
 };
 

@@ -11,6 +11,7 @@ import { pauseUpdateName, resumeUpdateName } from '#src/contracts/reembedding.ts
 import { appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/search-attributes.ts';
 import { stubAlignment } from '#test/support/stub-alignment.ts';
+import { stubAnchoring } from '#test/support/stub-anchoring.ts';
 import { stubDeletion } from '#test/support/stub-deletion.ts';
 import { stubErasure } from '#test/support/stub-erasure.ts';
 import { stubIngestion } from '#test/support/stub-ingestion.ts';
@@ -48,6 +49,11 @@ const alignment = {
   workflow: 'scoreAlignment',
   args: [{ orgId: 'org', chatId: 'chat' }],
   typedSearchAttributes: searchAttributes({ OrgId: 'org', ChatId: 'chat', JobKind: 'alignment' }),
+};
+const anchoring = {
+  workflow: 'proposeAnchorWords',
+  args: [{ orgId: 'org', agentId: 'agent' }],
+  typedSearchAttributes: searchAttributes({ OrgId: 'org', AgentId: 'agent', JobKind: 'anchors' }),
 };
 const deletion = {
   workflow: 'deleteDocument',
@@ -126,6 +132,21 @@ function parkedDeletion(): typeof deletion & Pick<Recording, 'activities' | 'mea
     await run.executeUpdate(retryUpdateName);
   };
   return { ...deletion, activities: stubDeletion({ deleteVectors }).activities, meanwhile };
+}
+
+/** Fails once with what a person has to mend. */
+function parkedAnchoring(): typeof anchoring & Pick<Recording, 'activities' | 'meanwhile'> {
+  let calls = 0;
+  const proposeWords = async () => {
+    calls += 1;
+    if (calls === 1) throw appError('model_not_configured');
+    return { count: 40 };
+  };
+  const meanwhile = async (run: WorkflowHandle) => {
+    await untilParked(run);
+    await run.executeUpdate(retryUpdateName);
+  };
+  return { ...anchoring, activities: stubAnchoring({ proposeWords }).activities, meanwhile };
 }
 
 /** Fails once with what a person has to mend. */
@@ -241,6 +262,21 @@ const recordings: Record<string, Recording> = {
       activateGeneration: async () => {
         timesMissed += 1;
         if (timesMissed <= 2) throw appError('vectors_missing');
+      },
+    }).activities,
+  },
+  'propose-anchor-words-succeeded': { ...anchoring, activities: stubAnchoring().activities },
+  'propose-anchor-words-parked-retried': parkedAnchoring(),
+  'propose-anchor-words-cancelled': {
+    ...anchoring,
+    activities: stubAnchoring({ proposeWords: untilCancelled }).activities,
+    meanwhile: cancelDuring('proposeWords'),
+  },
+  'propose-anchor-words-failed': {
+    ...anchoring,
+    activities: stubAnchoring({
+      proposeWords: async () => {
+        throw appError('model_rejected');
       },
     }).activities,
   },

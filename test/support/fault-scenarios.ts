@@ -1,9 +1,11 @@
 import { expect } from 'chai';
+import { createAnchoringActivities } from '#activities/anchoring.ts';
 import { createDeletionActivities } from '#activities/deletion.ts';
 import { createErasureActivities } from '#activities/erasure.ts';
 import { createIngestionActivities } from '#activities/ingestion.ts';
 import type { taskQueues } from '#src/contracts/task-queues.ts';
-import { deletionWorkflowId, erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { anchoringWorkflowId, deletionWorkflowId, erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { publishAgent } from './chat-fixtures.ts';
 import { signUpColleague } from './colleague.ts';
 import { type FaultCase, uploadText } from './fault-case.ts';
 import { isFullRun, wantedSteps } from './fault-run.ts';
@@ -228,7 +230,53 @@ const failErasure: Scenario = {
   },
 };
 
+/** Words for the anchors of an agent that is published; the first ones stay. */
+const anchor: Scenario = {
+  drive: async (own) => {
+    const agentId = await publishAgent(own.member);
+    await untilEnd(own, anchoringWorkflowId(agentId), 'succeeded');
+    expect(await candidatesOf(own, agentId)).length.within(24, 40);
+    return { documentId: null, jobId: anchoringWorkflowId(agentId) };
+  },
+};
+
+async function candidatesOf({ stack }: FaultCase, agentId: string): Promise<string[]> {
+  const agent = await stack.container.db('agents').where({ id: agentId }).first('anchorWordCandidates');
+  return agent.anchorWordCandidates;
+}
+
+const parkAnchoring: Scenario = {
+  faults: 'proposeWords:before:throw:model_not_configured:1',
+  drive: async (own) => {
+    const jobId = anchoringWorkflowId(await publishAgent(own.member));
+    await retryUntilDone(own, jobId);
+    return { documentId: null, jobId };
+  },
+};
+
+const failAnchoring: Scenario = {
+  faults: 'proposeWords:before:throw:blob_missing',
+  drive: async (own) => {
+    const jobId = anchoringWorkflowId(await publishAgent(own.member));
+    await untilEnd(own, jobId, 'failed');
+    await retryUntilDone(own, jobId);
+    return { documentId: null, jobId };
+  },
+};
+
+const cancelAnchoring: Scenario = {
+  faults: 'proposeWords:after_effect:hang',
+  drive: async (own) => {
+    const jobId = anchoringWorkflowId(await publishAgent(own.member));
+    await until('it proposes', async () => (await jobOf(own, jobId)).stage === 'propose', CASE_TIMEOUT_MS);
+    await own.stack.container.orchestrator.cancel(jobId);
+    await untilEnd(own, jobId, 'cancelled');
+    return { documentId: null, jobId };
+  },
+};
+
 const noDeps = null as never;
+const anchoring = Object.keys(createAnchoringActivities({ anchoring: noDeps }));
 const ingestion = Object.keys(createIngestionActivities({ ingestion: noDeps }));
 const reembedding = ['countReembeddings', 'openReembeddings', 'awaitReembeddings', 'recordReembedding'];
 const deletion = Object.keys(createDeletionActivities({ deletion: noDeps }));
@@ -246,6 +294,10 @@ const detours: Record<string, Scenario> = {
   recordParkedDeletion: parkDeletion,
   recordResumedDeletion: parkDeletion,
   recordDeletionFailure: failDeletion,
+  recordParkedAnchoring: parkAnchoring,
+  recordResumedAnchoring: parkAnchoring,
+  recordAnchoringFailure: failAnchoring,
+  recordAnchoringCancellation: cancelAnchoring,
   recordParkedErasure: parkErasure,
   recordResumedErasure: parkErasure,
   recordErasureFailure: failErasure,
@@ -257,6 +309,7 @@ type Case = { step: string; scenario: Scenario };
 const pipelines: Record<keyof typeof taskQueues, Case[]> = {
   ingestion: ingestion.map((step) => ({ step, scenario: detours[step] ?? ingest })),
   reembedding: reembedding.map((step) => ({ step, scenario: reembed })),
+  anchoring: anchoring.map((step) => ({ step, scenario: detours[step] ?? anchor })),
   deletion: deletion.map((step) => ({ step, scenario: detours[step] ?? remove })),
   erasure: erasure.map((step) => ({ step, scenario: detours[step] ?? erase })),
   // Not in F1: a round that has no score, and what was not mended, is found again by the next run.

@@ -36,6 +36,7 @@ export function bodiesOfRoutes(word: string, config: object): Record<string, (id
     changeDraftScope: () => ({ visibility: 'org_level' }),
     changeAgent: () => ({ agent_name: word }),
     publishVersion: ({ version_id }) => ({ version_id }),
+    expandAnchorWords: ({ agent_id }) => ({ agent_id }),
     sendMessage: ({ agent_id }) => ({ agent_id, message: word }),
     streamMessage: ({ agent_id }) => ({ agent_id, message: word }),
     renameChat: () => ({ title: word }),

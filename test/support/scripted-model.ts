@@ -41,12 +41,16 @@ export type ScriptedModel = {
   baseUrl: string;
   /** Everything that was asked of it, oldest first. */
   calls: ProviderCall[];
-  /** Questions and not titles, oldest first. */
+  /** Questions, and not what is asked for titles and anchor words, oldest first. */
   requests: ChatRequest[];
   /** Answers to questions that are under way: nobody has stopped them yet. */
   openStreams(): number;
   /** From now on. Requests for a title are not asked for: they get "A scripted title". */
   behave(script: (request: ChatRequest) => Behaviour): void;
+  /** From now on, where words for anchors are asked for; null proposes none. */
+  behaveAnchoring(script: ((request: ChatRequest) => Behaviour) | null): void;
+  /** Such requests, oldest first. */
+  anchorRequests: ChatRequest[];
   /** From now on, embeddings fail: as if the server were overloaded, unless another status says why. */
   failEmbeddings(fails: boolean, status?: number): void;
   /** From now on; null forwards embeddings to the real model server again. */
@@ -85,6 +89,8 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
   let embeddingsFailWith: number | null = null;
   let embeddingScript: ScriptedAnswer | null = null;
   let rerankingScript: ScriptedAnswer | null = null;
+  let anchorScript: ((request: ChatRequest) => Behaviour) | null = null;
+  const anchorRequests: ChatRequest[] = [];
   let models: readonly object[] = [];
   const rerankRequests: RerankRequest[] = [];
 
@@ -92,8 +98,12 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
     if (request.messages[0]?.content.startsWith('Write a title')) {
       return answerWhole(response, request.model, 'A scripted title');
     }
-    requests.push(request);
-    const behaviour = script(request);
+    const isForAnchors = request.messages[0]?.content.startsWith('You propose words');
+    if (isForAnchors) {
+      anchorRequests.push(request);
+      if (anchorScript === null) return answerWhole(response, request.model, '{"words": []}');
+    } else requests.push(request);
+    const behaviour = isForAnchors && anchorScript !== null ? anchorScript(request) : script(request);
     open.add(response);
     response.once('close', () => open.delete(response));
     switch (behaviour.kind) {
@@ -148,6 +158,11 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
     behave: (next) => {
       script = next;
       requests.length = 0;
+    },
+    anchorRequests,
+    behaveAnchoring: (next) => {
+      anchorScript = next;
+      anchorRequests.length = 0;
     },
     failEmbeddings: (fails, status = 503) => {
       embeddingsFailWith = fails ? status : null;

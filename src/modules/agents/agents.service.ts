@@ -2,9 +2,11 @@ import { v7 as uuidv7 } from 'uuid';
 import { missingForPublish } from '#src/domain/draft-readiness.ts';
 import { can } from '#src/domain/policy.ts';
 import { unknownTools } from '#src/domain/tools.ts';
-import type { Actor, Visibility } from '#src/domain/visibility.ts';
+import type { Actor, RequestActor, Visibility } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
+import type { AnchoringService } from '#src/modules/anchor-words/anchoring.service.ts';
 import type { DraftVersionsService } from '#src/modules/drafts/draft-versions.service.ts';
+import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
@@ -28,6 +30,8 @@ export function createAgentsService(deps: {
   limits: TierLimitsService;
   teams: Pick<TeamsService, 'grantScope'>;
   models: Pick<ModelsService, 'chatModels'>;
+  anchoring: Pick<AnchoringService, 'enqueue'>;
+  jobs: Pick<JobsService, 'dispatch'>;
 }) {
   const agents = createAgentsRepository(deps.db);
 
@@ -100,11 +104,11 @@ export function createAgentsService(deps: {
         offered.all.includes(chatModel) && unknownTools(enabledTools).length === 0;
     },
 
-    /** Makes a live agent of a version; publishing again makes another one. */
-    async publish(actor: Actor, draftId: string, input: PublishInput): Promise<AgentView> {
+    /** Makes a live agent of a version; publishing again makes another one. Words for its anchors come later. */
+    async publish(actor: RequestActor, draftId: string, input: PublishInput): Promise<AgentView> {
       const agentId = uuidv7();
       const offered = await deps.models.chatModels();
-      await deps.db.transaction(async (trx) => {
+      const jobId = await deps.db.transaction(async (trx) => {
         const places = await deps.limits.lock(trx, actor.orgId);
         const { draft, version } = await deps.versions.lockForPublish(trx, actor, draftId, input.versionId);
         const missing = missingForPublish(version, offered.all);
@@ -140,7 +144,11 @@ export function createAgentsService(deps: {
           sourceVersionId: version.id,
           createdBy: actor.userId,
         });
+        const { acl } = scope;
+        const { orgId, userId: createdBy, requestId } = actor;
+        return deps.anchoring.enqueue(trx, { orgId, agentId, acl, createdBy }, requestId);
       });
+      await deps.jobs.dispatch(jobId);
       return get(actor, agentId);
     },
   };

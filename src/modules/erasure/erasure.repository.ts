@@ -56,7 +56,8 @@ export function createErasureRepository(db: Db) {
     const deleted = await deleteSome(of, 'agents', { condition });
     // A chat that others read goes on to show that there was one.
     const emptied = await change(
-      `update agents t set deleted_at = coalesce(t.deleted_at, now()), agent_prompt = '', updated_at = now()
+      `update agents t set deleted_at = coalesce(t.deleted_at, now()), agent_prompt = '', anchor_word_candidates = '{}',
+         updated_at = now()
        where ${isLeft(of, 'agents')} and (t.deleted_at is null or t.agent_prompt <> '')`,
       of,
     );
@@ -147,7 +148,7 @@ export function createErasureRepository(db: Db) {
     async listOpenRuns(of: Legacy): Promise<string[]> {
       const { rows } = await db.raw<{ rows: { id: string }[] }>(
         `select t.id from jobs t
-         where t.finished_at is null and t.kind in ('ingest', 'alignment', 'reembed') and ${isLeft(of, 'jobs')}
+         where t.finished_at is null and t.kind in ('ingest', 'alignment', 'reembed', 'anchors') and ${isLeft(of, 'jobs')}
          order by t.id`,
         of,
       );

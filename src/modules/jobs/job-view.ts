@@ -1,3 +1,4 @@
+import { anchoringStages } from '#src/contracts/anchoring.ts';
 import { deletionStages } from '#src/contracts/deletion.ts';
 import { erasureStages } from '#src/contracts/erasure.ts';
 import { ingestionStages } from '#src/contracts/ingestion.ts';
@@ -32,6 +33,7 @@ const stagesOf: { readonly [kind in JobKind]: readonly string[] | null } = {
   ingest: ingestionStages,
   delete: deletionStages,
   erase: erasureStages,
+  anchors: anchoringStages,
   reembed: [],
   alignment: null,
 };

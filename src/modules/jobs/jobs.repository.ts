@@ -23,6 +23,10 @@ const doneWhen: { readonly [kind in JobKind]: string } = {
   alignment: 'true',
   // Readers find the old vectors, and an operator begins again.
   reembed: 'true',
+  anchors: `not exists (
+    select from agents a
+    where a.org_id = j.org_id and a.id = j.agent_id and a.deleted_at is null and a.anchor_word_candidates = '{}'
+  )`,
   // That of an organization goes with it.
   erase: `exists (select from users u where u.id = substr(j.id, length('erase-') + 1)::uuid and u.email = '')`,
 };

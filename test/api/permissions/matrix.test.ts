@@ -166,6 +166,7 @@ describe('who may do what: every route, asked by everybody', function () {
         return { agent_id: await publishAgent(cast.owner, scope) };
       },
     },
+    expandAnchorWords: { names: 'agent:read' },
     sendMessage: { names: 'agent:read' },
     streamMessage: { names: 'agent:read' },
     disableTeam: {

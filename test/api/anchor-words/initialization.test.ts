@@ -1,0 +1,51 @@
+import { expect } from 'chai';
+import { anchoringWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { agentSchema } from '#src/modules/agents/agents.schema.ts';
+import { ingestText, loanAnchors, publishAgent } from '#test/support/chat-fixtures.ts';
+import type { Member } from '#test/support/client.ts';
+import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+import { untilJob } from '#test/support/until-job.ts';
+
+describe('the candidates of a published agent', function () {
+  this.timeout(30_000);
+  let stack: ScriptedStack;
+  let ada: Member;
+  before(async () => {
+    stack = await scriptedStack();
+    ada = await stack.signUp();
+  });
+  afterEach(() => stack.model.behaveAnchoring(null));
+
+  const candidatesOf = async (agentId: string) =>
+    agentSchema.parse((await ada.get(`/agents/${agentId}`, 200)).body).anchor_word_candidates;
+
+  it('are there soon after, and none of them is chosen', async () => {
+    stack.model.behaveAnchoring(() => ({ kind: 'answer', text: '{"words": ["down payment", "mortgages"]}' }));
+    const agentId = await publishAgent(ada);
+    await untilJob(ada, anchoringWorkflowId(agentId), 'succeeded');
+    const words = await candidatesOf(agentId);
+    expect(words).include('down payment').and.not.include.members(['mortgages']);
+    for (const word of Object.keys(loanAnchors)) expect(words).not.include(word);
+    expect(words).length.within(24, 40);
+  });
+
+  it('are shown to operators by the agent that they are for', async () => {
+    const agentId = await publishAgent(ada);
+    await untilJob(ada, anchoringWorkflowId(agentId), 'succeeded');
+    const run = stack.container.temporal.client.workflow.getHandle(anchoringWorkflowId(agentId));
+    await run.result();
+    const attributes = (await run.describe()).typedSearchAttributes.getAll().map(({ key, value }) => [key.name, value]);
+    expect(Object.fromEntries(attributes)).include({ AgentId: agentId, JobKind: 'anchors', Stage: 'done' });
+  });
+
+  it('hold no word of a document, which not everybody may read who may use the agent', async () => {
+    stack.model.behaveAnchoring(() => ({ kind: 'answer', text: '{"words": []}' }));
+    await ingestText(ada, 'Loans', 'A flumbrium loan. The flumbrium loan of a bank is repaid late.');
+    const agentId = await publishAgent(ada);
+    await untilJob(ada, anchoringWorkflowId(agentId), 'succeeded');
+    expect((await candidatesOf(agentId)).join()).not.include('flumbrium');
+    for (const { messages } of stack.model.anchorRequests) {
+      expect(JSON.stringify(messages)).not.include('flumbrium');
+    }
+  });
+});
