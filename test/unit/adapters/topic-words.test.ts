@@ -1,0 +1,36 @@
+import { expect } from 'chai';
+import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
+import { createTopicWords } from '#src/adapters/text/topic-words.ts';
+import { calibratedModels } from '#src/domain/alignment-calibration.ts';
+import { cosine } from '#src/domain/alignment-score.ts';
+import { contentStems } from '#src/domain/text-analysis.ts';
+
+describe('the list of words that an agent may be about', () => {
+  for (const model of calibratedModels) {
+    it(`has vectors of ${model}, with which conversations are scored`, async () => {
+      const words = createTopicWords({ model });
+      const [planet] = (await words.nearest(() => 0, 20_000)).filter(({ word }) => word === 'planet');
+      if (planet === undefined) throw new Error('it has no planet');
+      const near = await words.nearest((vector) => cosine(vector, planet.vector), 20);
+      expect(near[0]?.word).equal('planet');
+      expect(near.map(({ word }) => word)).include.members(['exoplanet', 'solar system']);
+    });
+
+    it('has thousands of words, each once and with content', async () => {
+      const analyze = createTextAnalyzer();
+      const words = (await createTopicWords({ model }).nearest(() => 0, 20_000)).map(({ word }) => word);
+      expect(words).length.above(10_000);
+      expect(new Set(words).size).equal(words.length);
+      expect(words.filter((word) => contentStems(analyze(word)).length === 0 || analyze(word).length > 3)).deep.equal(
+        [],
+      );
+    });
+  }
+
+  it('has none of another model, and says so', async () => {
+    const error: unknown = await createTopicWords({ model: 'another' })
+      .nearest(() => 0, 1)
+      .catch((fault: unknown) => fault);
+    expect(error).instanceOf(Error);
+  });
+});
