@@ -25,6 +25,7 @@ import { createTopicWords } from './adapters/text/topic-words.ts';
 import { createRs256AccessTokens } from './adapters/tokens/rs256-access-tokens.ts';
 import { createBraveKeyCheck, createWebSearch } from './adapters/tools/brave-search.ts';
 import { createCreateEvent, createListEvents, googleOAuth } from './adapters/tools/google-calendar.ts';
+import { createBuiltInExecutors } from './adapters/tools/built-in-executors.ts';
 import { createPgVectorStore } from './adapters/vectors/pgvector.ts';
 import { createQdrantVectorStore } from './adapters/vectors/qdrant.ts';
 import { createGuardedAgent } from './adapters/web/guarded-agent.ts';
@@ -51,6 +52,8 @@ import { type ChatService, createChatService } from './modules/chat/chat.service
 import { createCiter } from './modules/chat/citer.ts';
 import { createRoundOpener } from './modules/chat/round-opener.ts';
 import { type ConsentsService, createConsentsService } from './modules/consents/consents.service.ts';
+import { createToolChooser } from './modules/chat/round-tools.ts';
+import { createToolLoop } from './modules/chat/tool-loop.ts';
 import { createDeletionService, type DeletionService } from './modules/deletion/deletion.service.ts';
 import { createDocumentFilesService, type DocumentFilesService } from './modules/documents/document-files.service.ts';
 import { createDocumentLinksService, type DocumentLinksService } from './modules/documents/document-links.service.ts';
@@ -296,7 +299,11 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const frontend = { frontendUrl: config.server.frontendUrl, origins: config.server.corsOrigins };
   const consents = createConsentsService({ db, oauth, secrets, frontend });
   const connectionSecrets = createConnectionSecrets({ db, secrets });
-  const toolCatalog = createToolCatalogService({ db, access, switchedOff: [] });
+  const toolCatalog = createToolCatalogService({
+    db,
+    access,
+    switchedOff: config.httpRequestAllow.length === 0 ? ['http.request'] : [],
+  });
   const toolConnections = createToolConnectionsService({
     db,
     access,
@@ -385,7 +392,8 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     openRound: createRoundOpener({ db, teams, models, tokenCounter: tokens }),
     writeAnswer: createAnswerWriter({
       db,
-      chatModel,
+      askModel: createToolLoop({ chatModel, tokenCounter: tokens }),
+      chooseTools: createToolChooser({ toolCatalog, executors, retrieval }),
       retrieval,
       alignment,
       models,
@@ -422,6 +430,9 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     accessTokens,
     sessions,
     auth,
+  const { httpRequestAllow } = config;
+  const ownTools = createBuiltInExecutors({ web, converter, tempDir: tmpdir(), httpRequestAllow });
+  const executors = new Map([...ownTools, ...Object.entries(providerTools)]);
     passwords,
     organizations,
     accessChanges,

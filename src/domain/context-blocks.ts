@@ -45,7 +45,8 @@ export function contextBlocks(passages: readonly Passage[], nonce: string): stri
     .join('\n\n');
 }
 
-function asData(text: string): string {
+/** Text that a model takes for no words of ours, however it is written. */
+export function asData(text: string): string {
   return withoutRoleTokens(visibleText(text)).replaceAll(/[^\S\r\n]/g, datamark);
 }
 

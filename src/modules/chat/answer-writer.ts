@@ -12,16 +12,18 @@ import { appError } from '#src/errors.ts';
 import type { AlignmentService } from '#src/modules/alignment/alignment.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { RetrievalDegradation, RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
-import type { ChatModel, ModelReply } from '#src/ports/chat-model.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Chat, ChatAgent, CompletedAnswer } from './chat.model.ts';
 import { createChatRepository } from './chat.repository.ts';
 import type { Citer } from './citer.ts';
 import { buildPrompt } from './prompt.ts';
+import { ragSettings } from './rag-settings.ts';
 import { createReplayBuffer } from './replay-buffer.ts';
 import { createReplyFilter, textBeforeCode } from './reply-filter.ts';
 import type { RoundLog } from './round-log.ts';
+import type { ToolChooser } from './round-tools.ts';
 import { createRoundsRepository } from './rounds.repository.ts';
+import { type LoopReply, type ToolLoop, toModelTool } from './tool-loop.ts';
 
 /** Rounds that are looked at for the conversation in the prompt; their tokens are the real bound. */
 const historyRounds = 50;
@@ -41,7 +43,8 @@ export type AnswerWriter = ReturnType<typeof createAnswerWriter>;
 /** Writes the answer of an open round and stores it whole, or not at all. */
 export function createAnswerWriter(deps: {
   db: Db;
-  chatModel: Pick<ChatModel, 'stream'>;
+  askModel: ToolLoop;
+  chooseTools: ToolChooser;
   retrieval: Pick<RetrievalService, 'retrieve'>;
   alignment: Pick<AlignmentService, 'requestScoring'>;
   cite: Citer;
@@ -49,9 +52,9 @@ export function createAnswerWriter(deps: {
   tokenCounter: TokenCounter;
   logger: Logger;
 }) {
-  const { db, chatModel, retrieval, alignment, cite, models, tokenCounter, logger } = deps;
+  const { db, askModel, chooseTools, retrieval, alignment, cite, models, tokenCounter, logger } = deps;
 
-  async function priced(reply: ModelReply): Promise<Pick<CompletedAnswer, 'costUsd' | 'priceVersion'>> {
+  async function priced(reply: LoopReply): Promise<Pick<CompletedAnswer, 'costUsd' | 'priceVersion'>> {
     const price = await models.priceOf(reply.model);
     if (price !== null) return { costUsd: costUsd(price, reply.usage), priceVersion: price.version };
     logger.warn({ model: reply.model }, 'a model without a price counts as free');
@@ -85,31 +88,36 @@ export function createAnswerWriter(deps: {
       const contextTokens = await models.contextBudget(model);
       return retrieval.retrieve(actor, { query: question, ...ragSettings(chat), contextTokens, signal });
     };
-    const [found, history, scored, window] = await Promise.all([
+    const [found, history, scored, window, offered] = await Promise.all([
       chat.ragEnabled ? retrieve() : null,
       rounds.listForPrompt(chat.id, round, historyRounds),
       rounds.findNewestScored(chat.id),
       models.contextWindow(model),
+      chooseTools(actor, chat, agent),
     ]);
     const steering = steeringFor(scored?.foldState ?? initialFoldState, { persona, anchors });
     const nonce = randomBytes(8).toString('hex');
     const passages = found?.chunks ?? null;
+    const tools = offered.map(toModelTool);
     const prompt = buildPrompt(
-      { persona, steering, passages, history, question, nonce, window, maxTokens },
+      { persona, steering, passages, history, question, tools, nonce, window, maxTokens },
       tokenCounter,
     );
     if (prompt.suspicious.length > 0) {
       const chunkIds = prompt.suspicious.map(({ chunkId }) => chunkId);
       logger.warn({ chatId: chat.id, round, chunkIds }, 'passages of a prompt speak to the model');
     }
-    const filter = createReplyFilter([
-      persona,
-      question,
-      ...history.flatMap(({ userContent, assistantReply }) => [userContent, textBeforeCode(assistantReply ?? '')]),
-      ...(prompt.passages ?? []).map(({ content }) => visibleText(content)),
-    ]);
-    const level = prompt.isSteered ? steering.level : null;
-    return { prompt, filter, level, degradations: found?.degradations ?? [] };
+    const people = [persona, question, ...history.map(({ userContent }) => userContent)];
+    const documents = (prompt.passages ?? []).map(({ content }) => visibleText(content));
+    const earlier = history.map(({ assistantReply }) => textBeforeCode(assistantReply ?? ''));
+    return {
+      prompt,
+      filter: createReplyFilter([...people, ...earlier, ...documents]),
+      level: prompt.isSteered ? steering.level : null,
+      degradations: found?.degradations ?? [],
+      tools: prompt.tools.length > 0 ? offered : [],
+      people,
+    };
   }
 
   return async (
@@ -121,15 +129,26 @@ export function createAnswerWriter(deps: {
     const { chat, round } = open;
     const { chatModel: model, temperature } = open.agent;
     const startedAt = performance.now();
-    const { prompt, filter, level, degradations } = await prepare(actor, open, signal);
-    const { messages, maxTokens } = prompt;
+    const { prompt, filter, level, degradations, tools, people } = await prepare(actor, open, signal);
+    const { messages, maxTokens, toolTokens } = prompt;
     const citing = cite(actor, prompt.passages, signal);
     // The model does not wait while a citation is checked.
     const pieces = createReplayBuffer<string>();
     const failed = new AbortController();
-    const asked = { model, messages, temperature, maxTokens, signal: AbortSignal.any([signal, failed.signal]) };
+    const stopped = AbortSignal.any([signal, failed.signal]);
+    const asked = { model, messages, temperature, maxTokens, signal: stopped };
+    const { includeDocumentIds: include, excludeDocumentIds: exclude } = ragSettings(chat);
+    const toolRound = {
+      tools,
+      context: { actor, documents: { include, exclude }, trustedTexts: people },
+      untrustedTexts: (prompt.passages ?? []).map(({ content }) => content),
+      citing,
+      know: filter.know,
+      signal: stopped,
+    };
+    const loop = { round: toolRound, toolTokens, logger: logger.child({ chatId: chat.id, round }) };
     const writing = [
-      chatModel.stream(asked, pieces.push).finally(pieces.close),
+      askModel(asked, loop, pieces.push).finally(pieces.close),
       // What leaves out markers comes first: no address may close up behind the eyes that look for it.
       passOn(filter.rewrite(citing.rewrite(pieces.read())), log.token, signal),
     ] as const;
@@ -155,6 +174,7 @@ export function createAnswerWriter(deps: {
     const answer: CompletedAnswer = {
       assistantReply: text,
       citations,
+      toolCalls: reply.toolCalls,
       answerEvents: events.map((event) => ({ ...event, round, at })),
       ...reply.usage,
       ...(await priced(reply)),
@@ -191,12 +211,4 @@ function eventsOf(
   for (const data of degradations) events.push({ type: 'retrieval_degraded', data });
   for (const data of dropped) events.push({ type: 'citation_dropped', data });
   return events;
-}
-
-function ragSettings(chat: Chat) {
-  return {
-    reranking: { isEnabled: chat.ragReranking, type: chat.ragRerankingType },
-    includeDocumentIds: chat.ragIncludeDocumentIds ?? undefined,
-    excludeDocumentIds: chat.ragExcludeDocumentIds ?? undefined,
-  };
 }

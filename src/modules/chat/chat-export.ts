@@ -1,4 +1,6 @@
+import { unknownTools } from '#src/domain/tools.ts';
 import type { ChatHistory, Round } from './chat.model.ts';
+import { toToolCallDto } from './chat.schema.ts';
 
 /** Formats in which a conversation can be taken away. */
 export const exportFormats = ['markdown', 'json'] as const;
@@ -29,15 +31,32 @@ function toJson({ chat, agentName, rounds }: ChatHistory) {
         return { chunk_id: chunkId, document_id: documentId };
       });
       const at = round.finishedAt?.toISOString() ?? null;
-      return [question, { role: 'assistant', content: round.assistantReply, at, citations, ...turn }];
+      const tool_calls = round.toolCalls.map(toToolCallDto);
+      return [question, { role: 'assistant', content: round.assistantReply, at, citations, tool_calls, ...turn }];
     }),
   };
 }
 
 function toMarkdown({ chat, agentName, rounds }: ChatHistory): string {
   const head = [`# ${chat.title}`, `Agent: ${agentName}  \nDate: ${chat.createdAt.toISOString().slice(0, 10)}`];
-  const turns = rounds.flatMap((round) => ['## User', round.userContent, '## Assistant', replyOf(round)]);
+  const turns = rounds.flatMap((round) => [
+    '## User',
+    round.userContent,
+    '## Assistant',
+    ...toolsOf(round),
+    replyOf(round),
+  ]);
   return `${[...head, ...turns].join('\n\n')}\n`;
+}
+
+function toolsOf({ toolCalls }: Round): string[] {
+  if (toolCalls.length === 0) return [];
+  // A model makes up names, too.
+  const names = toolCalls.map(({ tool, status }) => {
+    const name = unknownTools([tool]).length === 0 ? tool : 'an unknown tool';
+    return status === 'ok' ? name : `${name} (${status})`;
+  });
+  return [`*Called ${names.join(', ')}.*`];
 }
 
 function replyOf({ assistantReply, status, errorCode }: Round): string {

@@ -44,6 +44,25 @@ export type NewChat = RagSettings &
 /** A chat as lists show it: does any complete round wait for its scores? */
 export type ChatSummary = Chat & { scoringPending: boolean };
 
+/** One call of a tool, as it is stored and shown. */
+export type ToolCallRecord = {
+  /** Unique in its round. */
+  id: string;
+  /** Of a function that there is not, what the model called it. */
+  tool: string;
+  /** The text as it came, cut, where it is not what the tool takes. */
+  arguments: Record<string, unknown> | string;
+  /** `refused`: it was not made. */
+  status: 'ok' | 'error' | 'timeout' | 'refused';
+  errorCode: string | null;
+  startedAt: string;
+  durationMs: number;
+  /** Its beginning, without what nobody sees; of passages their numbers alone, as not everybody may read them. */
+  resultPreview: string;
+  /** Of the whole, also where the model got less. */
+  resultCharacters: number;
+};
+
 export type Citation = { chunkId: string; documentId: string };
 
 export type Round = {
@@ -55,6 +74,7 @@ export type Round = {
   assistantReply: string | null;
   model: string;
   citations: Citation[];
+  toolCalls: ToolCallRecord[];
   answerEvents: AlignmentEvent[];
   idempotencyKey: string | null;
   errorCode: string | null;
@@ -98,6 +118,7 @@ export const seqBefore = (attempt: number): number => attempt * 10_000_000;
 export type CompletedAnswer = {
   assistantReply: string;
   citations: Citation[];
+  toolCalls: ToolCallRecord[];
   answerEvents: AlignmentEvent[];
   inputTokens: number;
   cachedInputTokens: number;
@@ -119,6 +140,7 @@ export type ChatAgent = {
   temperature: number;
   maxTokens: number;
   anchorWords: Record<string, number>;
+  enabledTools: string[];
   deletedAt: Date | null;
 };
 
@@ -133,6 +155,7 @@ export type ChatAnswer = {
   model: string;
   title: string;
   citations: Citation[];
+  toolCalls: ToolCallRecord[];
   echo: Echo;
 };
 

@@ -109,6 +109,7 @@ export function createChatRepository(db: Db) {
           'temperature',
           'maxTokens',
           'anchorWords',
+          'enabledTools',
           'deletedAt',
         );
     },

@@ -4,7 +4,7 @@ import { isBlank, isStorable } from '#src/domain/plain-text.ts';
 import { appError } from '#src/errors.ts';
 import { idField, nameField, visibilityField } from '#src/http/fields.ts';
 import type { StoredEvent } from '#src/ports/idempotency-store.ts';
-import type { ChatAnswer, ChatHistory, ChatSummary, NumberedEvent } from './chat.model.ts';
+import type { ChatAnswer, ChatHistory, ChatSummary, NumberedEvent, ToolCallRecord } from './chat.model.ts';
 import type { Message } from './round-opener.ts';
 import type { EventPosition } from './round-replay.ts';
 
@@ -45,6 +45,24 @@ const citations = z
   .array(z.strictObject({ chunk_id: idField, document_id: idField }))
   .describe('`[k]` in the text is the k-th of them.');
 
+const toolCalls = z
+  .array(
+    z.strictObject({
+      id: z.string(),
+      tool: z.string(),
+      arguments: z
+        .union([z.record(z.string(), z.unknown()), z.string()])
+        .describe('As the model wrote them; a text where they are not what the tool takes.'),
+      status: z.enum(['ok', 'error', 'timeout', 'refused']).describe('`refused`: nothing was called.'),
+      error_code: z.string().nullable(),
+      started_at: z.iso.datetime(),
+      duration_ms: z.int(),
+      result_preview: z.string().describe('Its beginning.'),
+      result_characters: z.int().describe('Of the whole result; the model may have got less.'),
+    }),
+  )
+  .describe('What the model called to write the answer, in order.');
+
 const alignmentEvent = z.strictObject({
   type: z.string(),
   round: z.int(),
@@ -67,6 +85,7 @@ export const chatMessageSchema = z
     title: z.string(),
     postprocess_job_id: z.string(),
     citations,
+    tool_calls: toolCalls,
   })
   .meta({ id: 'ChatMessageResponse' });
 
@@ -109,6 +128,7 @@ export const chatHistorySchema = z
         content: z.string(),
         pruned: z.boolean().describe('Left out of what the model still sees.'),
         citations,
+        tool_calls: toolCalls,
       }),
     ),
     echo_scoring_pending: z.boolean(),
@@ -141,6 +161,18 @@ const toCitationDto = (citation: { chunkId: string; documentId: string }) => ({
   document_id: citation.documentId,
 });
 
+export const toToolCallDto = (call: ToolCallRecord) => ({
+  id: call.id,
+  tool: call.tool,
+  arguments: call.arguments,
+  status: call.status,
+  error_code: call.errorCode,
+  started_at: call.startedAt,
+  duration_ms: call.durationMs,
+  result_preview: call.resultPreview,
+  result_characters: call.resultCharacters,
+});
+
 export function toChatMessageDto(answer: ChatAnswer): z.input<typeof chatMessageSchema> {
   const { echo } = answer;
   return {
@@ -157,6 +189,7 @@ export function toChatMessageDto(answer: ChatAnswer): z.input<typeof chatMessage
     title: answer.title,
     postprocess_job_id: jobPartId(alignmentWorkflowId(answer.chatId), answer.round),
     citations: answer.citations.map(toCitationDto),
+    tool_calls: answer.toolCalls.map(toToolCallDto),
   };
 }
 
@@ -213,10 +246,11 @@ export function toChatHistoryDto({ chat, rounds, isAgentDeleted }: ChatHistory):
     title: chat.title,
     messages: rounds.flatMap((round) => {
       const { pruned } = round;
-      const question = { role: 'user' as const, content: round.userContent, pruned, citations: [] };
+      const question = { role: 'user' as const, content: round.userContent, pruned, citations: [], tool_calls: [] };
       if (round.assistantReply === null) return [question];
       const citations = round.citations.map(toCitationDto);
-      return [question, { role: 'assistant' as const, content: round.assistantReply, pruned, citations }];
+      const tool_calls = round.toolCalls.map(toToolCallDto);
+      return [question, { role: 'assistant' as const, content: round.assistantReply, pruned, citations, tool_calls }];
     }),
     echo_scoring_pending: chat.scoringPending,
     agent_deleted: isAgentDeleted,

@@ -112,9 +112,9 @@ export function createChatService(deps: {
     }
     // Nobody waits for it: the answer is stored, and chat works while the workflow engine is down.
     untilDone(alignment.nudge(chat.id));
-    const { assistantReply: reply, citations, answerEvents } = written;
+    const { assistantReply: reply, citations, toolCalls, answerEvents } = written;
     const echo = waitForEcho(db, chat.id, round, echoWaitMs);
-    return answerOf(chat, { round, reply, citations, model: agent.chatModel }, answerEvents, echo);
+    return answerOf(chat, { round, reply, citations, toolCalls, model: agent.chatModel }, answerEvents, echo);
   }
 
   /** While the database is away nobody waits for it: whoever sends the message again needs the round closed by then. */
@@ -140,7 +140,7 @@ export function createChatService(deps: {
   /** The answer is stored: what else goes out with it is read if it can be, and is that of a moment ago if not. */
   async function answerOf(
     chat: Chat,
-    written: Pick<ChatAnswer, 'round' | 'reply' | 'citations' | 'model'>,
+    written: Omit<ChatAnswer, 'chatId' | 'title' | 'echo'>,
     answerEvents: CompletedAnswer['answerEvents'],
     newest: Promise<Echo>,
   ): Promise<ChatAnswer> {
@@ -154,8 +154,8 @@ export function createChatService(deps: {
 
   /** An answer that was completed before. */
   async function storedAnswer(chat: Chat, stored: Round): Promise<ChatAnswer> {
-    const { round, citations, answerEvents, model, assistantReply } = stored;
-    const written = { round, reply: assistantReply ?? '', citations, model };
+    const { round, citations, toolCalls, answerEvents, model, assistantReply } = stored;
+    const written = { round, reply: assistantReply ?? '', citations, toolCalls, model };
     return answerOf(chat, written, answerEvents, readEcho(db, chat.id));
   }
 

@@ -16,6 +16,8 @@ const embeddedStatements = 64;
 
 /** Follows one reply. */
 export type Citing = {
+  /** Passages that came up while it is written. @returns their numbers, in the same order; one that was there keeps its own */
+  add(chunks: readonly RetrievedChunk[]): number[];
   /** The reply with markers that agree with its citations: `[k]` is the k-th of them. */
   rewrite(pieces: AsyncIterable<string>): AsyncIterable<string>;
   /** What the rewritten reply rests on. */
@@ -26,6 +28,7 @@ export type Citer = ReturnType<typeof createCiter>;
 
 /** Nobody asked for passages, so that no number in brackets means one. */
 const uncited: Citing = {
+  add: (chunks) => chunks.map(() => 0),
   rewrite: (pieces) => pieces,
   sources: async () => ({ citations: [], dropped: [] }),
 };
@@ -101,9 +104,22 @@ export function createCiter(deps: {
     };
   }
 
-  function follow(actor: Actor, chunks: readonly RetrievedChunk[], stopped: AbortSignal): Citing {
-    const comparisons = createComparisons(actor, chunks, stopped);
+  function follow(actor: Actor, first: readonly RetrievedChunk[], stopped: AbortSignal): Citing {
+    const chunks: RetrievedChunk[] = [];
+    const comparisonsOf = new Map<RetrievedChunk, ReturnType<typeof createComparisons>>();
     const readability = new Map<RetrievedChunk, boolean>();
+    const similarity = (statement: string, chunk: RetrievedChunk) =>
+      comparisonsOf.get(chunk)?.similarity(statement, chunk) ?? 0;
+
+    function add(more: readonly RetrievedChunk[]): number[] {
+      const placeOf = ({ chunkId }: RetrievedChunk) => chunks.findIndex((chunk) => chunk.chunkId === chunkId);
+      const unknown = more.filter((chunk) => placeOf(chunk) < 0);
+      const comparisons = createComparisons(actor, unknown, stopped);
+      for (const chunk of unknown) comparisonsOf.set(chunk, comparisons);
+      chunks.push(...unknown);
+      return more.map((chunk) => placeOf(chunk) + 1);
+    }
+    add(first);
 
     /**
      * Documents may change hands, or generations, while the answer is written, so that each chunk is looked up when it
@@ -122,8 +138,8 @@ export function createCiter(deps: {
     async function isSupported(statement: string, chunk: RetrievedChunk): Promise<boolean> {
       const shared = sharedWords(contentWords(statement), new Set(contentWords(chunk.content)));
       if (shared >= minSupport) return true;
-      await comparisons.embed([statement], [chunk]);
-      return comparisons.similarity(statement, chunk) >= minSupport;
+      await comparisonsOf.get(chunk)?.embed([statement], [chunk]);
+      return similarity(statement, chunk) >= minSupport;
     }
 
     const markers = createMarkerRewriter(chunks, async (chunk, statement) => {
@@ -138,21 +154,18 @@ export function createCiter(deps: {
       stopped.throwIfAborted();
       const [readable] = await Promise.all([
         retrieval.stillReadable(actor, chunkIds),
-        comparisons.embed(statements, chunks),
+        ...Array.from(new Set(comparisonsOf.values()), (comparisons) => comparisons.embed(statements, chunks)),
       ]);
       const candidates = chunks.filter((chunk) => readable.has(chunk.chunkId));
       const said = new Map(statements.map((statement) => [statement, contentWords(statement)]));
       const known = new Map(candidates.map((chunk) => [chunk, new Set(contentWords(chunk.content))]));
       return attribute(statements, candidates, (statement, chunk) =>
-        attributionScore(
-          comparisons.similarity(statement, chunk),
-          said.get(statement) ?? [],
-          known.get(chunk) ?? new Set(),
-        ),
+        attributionScore(similarity(statement, chunk), said.get(statement) ?? [], known.get(chunk) ?? new Set()),
       );
     }
 
     return {
+      add,
       rewrite: markers.rewrite,
       async sources(reply) {
         const { cited, dropped } = markers.found();

@@ -6,8 +6,9 @@ import { planWindow, thoseThatFit } from '#src/domain/context-window.ts';
 import { addressesModel } from '#src/domain/embedded-instructions.ts';
 import { withoutRoleTokens } from '#src/domain/role-tokens.ts';
 import { type TokenCounter, truncateToTokens } from '#src/domain/tokens.ts';
+import { functionNameOf } from '#src/domain/tools.ts';
 import { appError } from '#src/errors.ts';
-import type { ModelMessage } from '#src/ports/chat-model.ts';
+import type { ModelMessage, ModelTool } from '#src/ports/chat-model.ts';
 
 /** What a provider's template puts around a message, generously. */
 const messageTokens = 8;
@@ -15,6 +16,9 @@ const messageTokens = 8;
 const nothingFound =
   "No passage of the organization's documents fits the user's message. If it asks for information, say that you found " +
   'nothing about it in the documents. Cite nothing.';
+const nothingFoundYet =
+  "No passage of the organization's documents fits the user's message as it is. If it asks for information, search with " +
+  'other words before you say that nothing was found. Cite nothing but what you find.';
 
 type PromptPassage = { documentName: string; pageNumber: number; content: string };
 
@@ -26,6 +30,7 @@ export type PromptInput<Passage extends PromptPassage = PromptPassage> = {
   /** Newest first. */
   history: readonly { userContent: string; assistantReply: string | null; citations: readonly unknown[] }[];
   question: string;
+  tools: readonly ModelTool[];
   /** Random for this request: see `contextBlocks`. */
   nonce: string;
   /** Of the model, in tokens; null where its provider does not say. */
@@ -43,6 +48,10 @@ export type Prompt<Passage> = {
   suspicious: readonly Passage[];
   /** False where the window has no room for what would steer. */
   isSteered: boolean;
+  /** None where the window has no room for them. */
+  tools: readonly ModelTool[];
+  /** What is left for calls of them and their results. */
+  toolTokens: number;
 };
 
 const unsteered: PromptInput['steering'] = { note: null, afterHistory: null };
@@ -51,36 +60,49 @@ const unsteered: PromptInput['steering'] = { note: null, afterHistory: null };
  * The messages of one model call, within the model's window. What stays the same from round to round comes first, so
  * that a provider's prompt cache can serve it; the passages stand right before the question that they belong to.
  * Persona and question are never cut; throws `context_too_long` when they alone are too much, as `requireRoom` does:
- * what steers is left out before, and then what is said of the documents.
+ * tools are left out before, then what steers, and then what is said of the documents.
  */
 export function buildPrompt<Passage extends PromptPassage>(
   input: PromptInput<Passage>,
   counter: TokenCounter,
 ): Prompt<Passage> {
-  const { steering } = input;
-  const unsupported = { ...input, passages: null };
-  const steered = planPrompt(input, steering, counter);
-  const supported = steered ?? planPrompt(input, unsteered, counter);
-  const plan = supported ?? planPrompt(unsupported, unsteered, counter);
-  if (plan === null) throw tooLong();
-  const applied = steered === null ? unsteered : steering;
+  const { asked, plan } = whatFits(input, counter);
+  const { steering, tools } = asked;
 
   const question = withoutRoleTokens(input.question);
-  const found = fitPassages(supported === null ? unsupported : input, plan.passages, counter);
+  const found = fitPassages(asked, plan.passages, counter);
   const history = historyMessages(input.history, plan.history(found.tokens), counter);
   return {
     messages: [
-      { role: 'system', content: personaMessage(input.persona, applied) },
+      { role: 'system', content: personaMessage(input.persona, steering) },
       ...history,
-      ...system(applied.afterHistory),
+      ...system(steering.afterHistory),
       ...system(found.message),
       { role: 'user', content: question },
     ],
     maxTokens: plan.maxTokens,
     passages: input.passages && found.kept.map(({ passage }) => passage),
     suspicious: found.kept.filter((each) => each.addressesModel).map(({ passage }) => passage),
-    isSteered: steered !== null,
+    isSteered: steering === input.steering,
+    tools,
+    toolTokens: plan.tools,
   };
+}
+
+/** As much of what is asked as there is room for beside persona and question. */
+function whatFits<Passage extends PromptPassage>(input: PromptInput<Passage>, counter: TokenCounter) {
+  const bare = { ...input, tools: [] };
+  const attempts: PromptInput<Passage>[] = [
+    ...(input.tools.length > 0 ? [input] : []),
+    bare,
+    { ...bare, steering: unsteered },
+    { ...bare, steering: unsteered, passages: null },
+  ];
+  for (const asked of attempts) {
+    const plan = planPrompt(asked, counter);
+    if (plan !== null) return { asked, plan };
+  }
+  throw tooLong();
 }
 
 /** Throws `context_too_long` for a message that the model cannot read, whatever is left out beside it; for no other. */
@@ -88,7 +110,8 @@ export function requireRoom(
   input: Pick<PromptInput, 'persona' | 'question' | 'window' | 'maxTokens'>,
   counter: TokenCounter,
 ): void {
-  if (planPrompt({ ...input, passages: null, nonce: '' }, unsteered, counter) === null) throw tooLong();
+  if (planPrompt({ ...input, steering: unsteered, passages: null, tools: [], nonce: '' }, counter) === null)
+    throw tooLong();
 }
 
 function tooLong() {
@@ -98,14 +121,14 @@ function tooLong() {
 }
 
 function planPrompt(
-  { window, maxTokens, persona, question, passages, nonce }: Omit<PromptInput, 'history' | 'steering'>,
-  steering: PromptInput['steering'],
+  { window, maxTokens, persona, steering, question, passages, tools, nonce }: Omit<PromptInput, 'history'>,
   counter: TokenCounter,
 ) {
   const always = [personaMessage(persona, steering), steering.afterHistory ?? '', withoutRoleTokens(question)];
-  if (passages !== null) always.push(aroundPassages(passages, '', nonce));
+  if (passages !== null) always.push(aroundPassages(passages, '', { nonce, tools }));
+  if (tools.length > 0) always.push(...tools.map((tool) => JSON.stringify(tool)));
   const fixed = always.reduce((tokens, text) => tokens + counter.count(text) + messageTokens, 0);
-  return planWindow({ window, maxTokens, fixed });
+  return planWindow({ window, maxTokens, fixed, hasTools: tools.length > 0 });
 }
 
 function personaMessage(persona: string, { note }: PromptInput['steering']): string {
@@ -132,7 +155,7 @@ function historyMessages(history: PromptInput['history'], tokens: number, counte
 
 /** The passages that fit as they are written into the prompt; the first one is cut when it alone is too long. */
 function fitPassages<Passage extends PromptPassage>(
-  { passages, nonce }: Pick<PromptInput<Passage>, 'passages' | 'nonce'>,
+  { passages, nonce, tools }: Pick<PromptInput<Passage>, 'passages' | 'nonce' | 'tools'>,
   budget: number,
   counter: TokenCounter,
 ) {
@@ -150,7 +173,7 @@ function fitPassages<Passage extends PromptPassage>(
   const cut = first && cutToFit(first, tokensOf, budget, counter);
   const kept = thoseThatFit([...(cut ? [cut] : []), ...others], tokensOf, budget);
   return {
-    message: aroundPassages(kept, kept.map(blockOf).join('\n\n'), nonce),
+    message: aroundPassages(kept, kept.map(blockOf).join('\n\n'), { nonce, tools }),
     kept,
     tokens: kept.reduce((sum, entry) => sum + tokensOf(entry), 0),
   };
@@ -180,8 +203,13 @@ function cutToFit<Passage>(
   return fitting;
 }
 
-function aroundPassages(passages: readonly unknown[], blocks: string, nonce: string): string {
-  if (passages.length === 0) return nothingFound;
+function aroundPassages(
+  passages: readonly unknown[],
+  blocks: string,
+  { nonce, tools }: Pick<PromptInput, 'nonce' | 'tools'>,
+): string {
+  const canSearch = tools.some(({ name }) => name === functionNameOf('knowledge.search'));
+  if (passages.length === 0) return canSearch ? nothingFoundYet : nothingFound;
   const rules = contextRules(nonce);
   return [rules.before, blocks, rules.after].join('\n\n');
 }

@@ -3,7 +3,8 @@ import { createAddressRewriter } from '#src/domain/reply-addresses.ts';
 
 /** Takes the addresses out of a reply that stand in none of the texts: see `createAddressRewriter`. */
 export function createReplyFilter(texts: readonly string[]) {
-  const rewriter = createAddressRewriter(new Set(texts.flatMap(addressesIn)));
+  const known = new Set(texts.flatMap(addressesIn));
+  const rewriter = createAddressRewriter(known);
 
   async function* rewrite(pieces: AsyncIterable<string>): AsyncGenerator<string> {
     for await (const piece of pieces) yield rewriter.add(piece);
@@ -13,6 +14,10 @@ export function createReplyFilter(texts: readonly string[]) {
   return {
     async *rewrite(pieces: AsyncIterable<string>): AsyncGenerator<string> {
       for await (const text of rewrite(pieces)) if (text !== '') yield text;
+    },
+    /** What else the model was given, before it writes on. */
+    know(addresses: readonly string[]): void {
+      for (const address of addresses) known.add(address);
     },
     removedCount: rewriter.removedCount,
   };

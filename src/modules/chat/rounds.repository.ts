@@ -90,11 +90,12 @@ export function createRoundsRepository(db: Db) {
 
     /** False when the round is not ours any more. */
     async complete(key: RoundKey, owner: string, answer: CompletedAnswer, lastSeq: number): Promise<boolean> {
-      const { citations, answerEvents, ...columns } = answer;
+      const { citations, toolCalls, answerEvents, ...columns } = answer;
       const updated = await held(key, owner).update({
         ...columns,
         lastSeq,
         citations: db.raw('?::jsonb', [JSON.stringify(citations)]),
+        toolCalls: db.raw('?::jsonb', [JSON.stringify(toolCalls)]),
         answerEvents: db.raw('?::jsonb', [JSON.stringify(answerEvents)]),
         status: 'complete',
         finishedAt: db.fn.now(),

@@ -2,7 +2,7 @@ import { isReadable, readableBy, readableValues } from '#src/adapters/postgres/r
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
-import type { Candidate, DocumentGroup } from './retrieval.model.ts';
+import type { Candidate, DocumentGroup, RetrievedChunk } from './retrieval.model.ts';
 
 /** Settings end with a brace, so that it is clear where the model begins. */
 const signatureOf = (table: string) => `${table}.retrieval_settings || ${table}.active_embedding_model as signature`;
@@ -104,6 +104,29 @@ export function createRetrievalRepository(db: Db) {
           db.raw("d.rag_config -> 'reranking' as reranking"),
         ],
       );
+    },
+
+    /** The chunks of a document from one on, in its order, with the number of all of them; none when it has fewer. */
+    async loadRun(
+      actor: Actor,
+      documentId: string,
+      { first, limit }: { first: number; limit: number },
+    ): Promise<(RetrievedChunk & { chunkCount: number })[]> {
+      const ofActive =
+        'from chunks a where a.org_id = d.org_id and a.document_id = d.id and a.generation = d.active_generation';
+      return readableBy(db('documents as d'), actor, 'd')
+        .join('chunks as c', (on) =>
+          on.on('c.orgId', 'd.orgId').andOn('c.documentId', 'd.id').andOn('c.generation', 'd.activeGeneration'),
+        )
+        .where('d.id', documentId)
+        .where('c.chunkIndex', '>=', first)
+        .orderBy('c.chunkIndex')
+        .limit(limit)
+        .select(
+          ...['c.id as chunkId', 'c.documentId', 'd.name as documentName', 'c.pageNumber', 'c.content', 'c.tokenCount'],
+          'd.activeEmbeddingModel as embeddingModel',
+          db.raw(`(select count(*)::integer ${ofActive}) as chunk_count`),
+        );
     },
 
     async readableChunkIds(actor: Actor, chunkIds: readonly string[]): Promise<Set<string>> {

@@ -4,6 +4,7 @@ import type { Actor } from '#src/domain/visibility.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import { createGroupSearch, type GroupQuery } from './group-search.ts';
 import type { LegSearchDeps } from './leg-search.ts';
+import { createPartReader } from './part-reader.ts';
 import type { PassageRanker } from './passage-ranker.ts';
 import { createPassageSearch } from './passage-search.ts';
 import type { Candidate, Retrieval, RetrievalDegradation } from './retrieval.model.ts';
@@ -84,6 +85,8 @@ export function createRetrievalService(
 
     /** The documents whose texts have words of the query, by their best passages; the words only, without its meaning. */
     searchPassages: createPassageSearch(deps),
+
+    readPart: createPartReader(repository),
 
     /** Those of the chunks that the actor may still read, in a generation that is still the active one. */
     stillReadable(actor: Actor, chunkIds: readonly string[]): Promise<Set<string>> {

@@ -12,6 +12,7 @@ describe('buildPrompt', () => {
     passages: null,
     history: [],
     question: 'What is a loan?',
+    tools: [],
     nonce: 'abcdef0123456789',
     window: null,
     maxTokens: 500,

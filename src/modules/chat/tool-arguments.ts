@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import { visibleText } from '#src/domain/context-blocks.ts';
+import { toStorable } from '#src/domain/plain-text.ts';
+import type { Tool } from '#src/domain/tools.ts';
+import { appError } from '#src/errors.ts';
+
+export type ToolArguments = Readonly<Record<string, unknown>>;
+
+/** No tool takes as much; what a model writes beyond it is not even read. */
+export const argumentCharacters = 4_000;
+
+const anyArguments = z.record(z.string(), z.unknown());
+const schemas = new WeakMap<Tool, z.ZodType>();
+
+function schemaOf(tool: Tool): z.ZodType {
+  const schema = schemas.get(tool) ?? z.fromJSONSchema(tool.parameters);
+  schemas.set(tool, schema);
+  return schema;
+}
+
+/** What a model wrote as arguments, checked against the tool's schema. Throws `tool_arguments_invalid`. */
+export function readArguments(tool: Tool, json: string): ToolArguments {
+  const parsed = schemaOf(tool).safeParse(anyArguments.safeParse(parse(json)).data);
+  if (parsed.success) return storable(anyArguments.parse(parsed.data));
+  const issues = parsed.error.issues.map(({ path, message }) => `${path.join('.') || 'arguments'}: ${message}`);
+  throw appError('tool_arguments_invalid', { detail: issues.slice(0, 5).join('; ') });
+}
+
+/** The same for what a conversation can repeat: services refuse arguments that are no object of JSON. */
+export function repeatable(json: string): string {
+  return anyArguments.safeParse(parse(json)).success ? json || '{}' : '{}';
+}
+
+/** The same text for the same arguments, however they are ordered. */
+export function canonical(args: ToolArguments): string {
+  return JSON.stringify(Object.entries(args).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** All texts in the arguments. */
+export function textsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : [];
+}
+
+/** Does one of the texts have this in it, whatever their cases and spaces? */
+export function standsInOne(text: string, texts: readonly string[]): boolean {
+  const asked = plain(text);
+  return texts.some((each) => plain(each).includes(asked));
+}
+
+function plain(text: string): string {
+  return visibleText(text).toLowerCase().replace(/\s+/g, ' ').trim();
+}
+
+/** Undefined for what is no JSON, or too long. */
+function parse(json: string): unknown {
+  if (json.length > argumentCharacters) return undefined;
+  try {
+    return JSON.parse(json || '{}');
+  } catch {
+    return undefined;
+  }
+}
+
+/** The escapes of JSON can say what no database stores. */
+function storable(args: ToolArguments): ToolArguments {
+  const text = JSON.stringify(args, (_key, part: unknown) => (typeof part === 'string' ? toStorable(part) : part));
+  return anyArguments.parse(JSON.parse(text));
+}
