@@ -15,6 +15,8 @@ export type ProvidedModel = {
   queryPrefix: string | null;
   /** What a reranker is; null for other models. */
   rerankingType: RerankerType | null;
+  /** False for a chat model that only quotes: it fills no JSON, and judges nothing. */
+  writesJson: boolean;
   /** Runs on the deployment's own machine. */
   isLocal: boolean;
 };

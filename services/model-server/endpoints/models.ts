@@ -1,4 +1,5 @@
 import type { Endpoint } from '../endpoint.ts';
+import { extractive } from '../model-manifest.ts';
 import type { ServedModels } from '../served-models.ts';
 
 const FREE = { input: 0, cached_input: 0, output: 0 };
@@ -11,7 +12,10 @@ function describe(model: ReturnType<ServedModels['list']>[number]) {
   return {
     ...{ id, object: 'model', created: 0, owned_by: ownedBy, license, kind, local: true },
     ...(model.kind === 'reranker' ? { reranking_type: model.type } : { context_window: model.windowTokens }),
-    ...(model.kind === 'chat' && { context_budget: model.contextBudgetTokens }),
+    ...(model.kind === 'chat' && {
+      context_budget: model.contextBudgetTokens,
+      structured_output: model.id !== extractive.id,
+    }),
     ...(model.kind === 'embedding' && { dimensions: model.dimensions, query_prefix: model.queryPrefix }),
     // US dollars for a million tokens.
     prices: FREE,

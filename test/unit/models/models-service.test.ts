@@ -16,6 +16,7 @@ describe('the models of a deployment', () => {
       dimensions: null,
       queryPrefix: null,
       rerankingType: null,
+      writesJson: true,
       isLocal: false,
       ...more,
     };
@@ -38,6 +39,7 @@ describe('the models of a deployment', () => {
       },
       settings: {
         chatModel: 'chat-1',
+        evaluatorModel: 'chat-1',
         embeddingModel,
         embeddingDimensions: null,
         reranker,
@@ -178,5 +180,24 @@ describe('the models of a deployment', () => {
     const refusal = await models.refusalOf('embedding', 'chat-1', 'embedding.model');
     expect(refusal).include({ code: 'unknown_model' });
     expect(refusal?.errors?.map(({ path }) => path)).deep.equal(['embedding.model']);
+  });
+
+  it('judge by the model of the settings, or by the first that can where that one only quotes', async () => {
+    const quotes = provided('chat-1', 'chat', { writesJson: false });
+    expect(await create(() => [provided('chat-2', 'chat')], none).models.evaluator()).equal('chat-1');
+    expect(await create(unreachable, none).models.evaluator()).equal('chat-1');
+    expect(await create(() => [quotes, provided('chat-2', 'chat')], none).models.evaluator()).equal('chat-2');
+    expect(await appErrorCode(create(() => [quotes], none).models.evaluator())).equal('evaluator_unavailable');
+  });
+
+  it('judge by the model that a request names, when it is there and can', async () => {
+    const { models } = create(
+      () => [provided('chat-1', 'chat', { writesJson: false }), provided('chat-2', 'chat')],
+      none,
+    );
+    const named = (id: string) => models.evaluator({ id, path: 'evaluator_model' });
+    expect(await named('chat-2')).equal('chat-2');
+    expect(await appErrorCode(named('chat-1'))).equal('validation_failed');
+    expect(await appErrorCode(named('chat-3'))).equal('unknown_model');
   });
 });
