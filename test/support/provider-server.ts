@@ -15,6 +15,8 @@ export type ProviderServer = {
   calls: ProviderCall[];
   /** The next so many requests get this in place of an answer: a status, or silence. */
   failNext(times: number, how: ProviderReply | 'silence'): void;
+  /** The next request waits for its answer until it is released. */
+  holdNext(): { arrived: Promise<void>; release(): void };
   close(): Promise<void>;
 };
 
@@ -23,10 +25,14 @@ export async function startProviderServer(
 ): Promise<ProviderServer> {
   const calls: ProviderCall[] = [];
   const failures: (ProviderReply | 'silence')[] = [];
+  const holds: { arrived: PromiseWithResolvers<void>; released: PromiseWithResolvers<void> }[] = [];
   const server = createServer(async (request, response) => {
     const url = new URL(request.url ?? '', 'http://provider');
     const call = { method: request.method ?? '', url, headers: request.headers, body: await text(request) };
     calls.push(call);
+    const hold = holds.shift();
+    hold?.arrived.resolve();
+    await hold?.released.promise;
     const reply = failures.shift() ?? (await answer(call));
     if (reply === 'silence') return;
     const { status, json, headers = {} } = reply;
@@ -42,6 +48,11 @@ export async function startProviderServer(
     calls,
     failNext: (times, how) => {
       for (let time = 0; time < times; time += 1) failures.push(how);
+    },
+    holdNext: () => {
+      const hold = { arrived: Promise.withResolvers<void>(), released: Promise.withResolvers<void>() };
+      holds.push(hold);
+      return { arrived: hold.arrived.promise, release: hold.released.resolve };
     },
     close: async () => {
       const closed = once(server, 'close');

@@ -1,4 +1,4 @@
-import { createContainer } from '#src/container.ts';
+import { type Container, createContainer } from '#src/container.ts';
 import type { Member } from './client.ts';
 import { type FakeBrave, startFakeBrave } from './fake-brave.ts';
 import { type FakeGoogle, startFakeGoogle } from './fake-google.ts';
@@ -84,4 +84,23 @@ export async function connectionOf(member: Member, provider: string) {
 /** Another process of the same service, with other settings. */
 export function anotherProcess({ config }: Stack, changes: Partial<Stack['config']>) {
   return createContainer({ ...config, ...changes }, 'test');
+}
+
+/** Calls a tool of a provider as a round of the member's chat would. */
+export function callProviderTool(
+  { providerTools }: Container,
+  { userId, orgId }: Member,
+  id: string,
+  args: Readonly<Record<string, unknown>> = {},
+  signal: AbortSignal = new AbortController().signal,
+): Promise<string> {
+  const execute = providerTools[id];
+  if (execute === undefined) throw new Error(`there is no ${id}`);
+  const rights = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
+  return execute(args, {
+    actor: { userId, orgId, ...rights, requestId: 'r-1' },
+    documents: { include: undefined, exclude: undefined },
+    trustedTexts: [],
+    signal,
+  });
 }

@@ -2,8 +2,9 @@ import type { Db } from '#src/ports/database.ts';
 import type { ConnectionState, NewCredentials, ToolConnection } from './tool-connections.model.ts';
 
 export function createToolConnectionsRepository(db: Db) {
-  const connections = () => db<ToolConnection & { refreshUntil: Date | null }>('tool_connections');
-  const inState = ({ orgId, id, generation }: ConnectionState) => connections().where({ orgId, id, generation });
+  const connections = () => db<ToolConnection>('tool_connections');
+  const inState = ({ orgId, id, generation }: ConnectionState) =>
+    db('tool_connections').where({ orgId, id, generation });
   const next = { generation: db.raw('generation + 1'), refreshUntil: null, updatedAt: db.fn.now() };
 
   return {
@@ -45,11 +46,7 @@ export function createToolConnectionsRepository(db: Db) {
 
     /** False when the connection was made anew, or is gone. */
     async storeRefreshed(state: ConnectionState, fresh: NewCredentials): Promise<boolean> {
-      return (
-        (await db('tool_connections')
-          .where(state)
-          .update({ ...fresh, ...next })) > 0
-      );
+      return (await inState(state).update({ ...fresh, ...next })) > 0;
     },
 
     /** False when it is known already, or was made anew. */

@@ -38,7 +38,6 @@ describe('GET /agents/tools', () => {
       'actions[0].granted': false,
     });
   });
-  });
 
   it('200: a tool that needs no connection is connected and granted', async () => {
     const builtIn = tools.filter(({ provider }) => provider === null);

@@ -1,0 +1,208 @@
+import { randomBytes } from 'node:crypto';
+import { expect } from 'chai';
+import type { Container } from '#src/container.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import { auditEntries } from '#test/support/audit-entries.ts';
+import type { Member } from '#test/support/client.ts';
+import {
+  anotherProcess,
+  callProviderTool,
+  connectCalendar,
+  connectionOf,
+  connectSearch,
+  type ToolStack,
+  toolStack,
+} from '#test/support/tool-stack.ts';
+
+const readScope = 'https://www.googleapis.com/auth/calendar.readonly';
+
+describe('credentials of connections', () => {
+  let api: ToolStack;
+  let ada: Member;
+  before(async () => {
+    api = await toolStack();
+  });
+  beforeEach(async () => {
+    ada = await api.signUp();
+  });
+  afterEach(() => {
+    api.google.rotate(false);
+    api.google.lifetimeSeconds(3_600);
+  });
+
+  const listEvents = (of: Container = api.container) => callProviderTool(of, ada, 'calendar.list_events');
+  const tokenCalls = () => api.google.calls.filter(({ url }) => url.pathname === '/token').length;
+  const statusOf = async () => Object(await connectionOf(ada, 'google_calendar')).status;
+
+  it('are there only for who has connected itself', async () => {
+    expect(await appErrorCode(listEvents())).equal('not_connected');
+    expect(await appErrorCode(callProviderTool(api.container, ada, 'web.search', { query: 'x' }))).equal(
+      'not_connected',
+    );
+  });
+
+  it('are used as long as they are fresh', async () => {
+    await connectCalendar(api, ada);
+    const before = tokenCalls();
+    await listEvents();
+    await listEvents();
+    expect(tokenCalls()).equal(before);
+  });
+
+  it('are renewed before they are too old, once for all that wait, in several processes', async () => {
+    api.google.lifetimeSeconds(10);
+    api.google.rotate(true);
+    await connectCalendar(api, ada);
+    const other = anotherProcess(api, {});
+    const before = tokenCalls();
+    api.google.lifetimeSeconds(3_600);
+    await Promise.all([api.container, other, api.container, other].map((process) => listEvents(process)));
+    expect(tokenCalls()).equal(before + 1);
+    expect(await statusOf()).equal('active');
+    await other.close();
+  });
+
+  it('are renewed when the provider takes them no longer, and the call is made again', async () => {
+    await connectCalendar(api, ada);
+    api.google.expireTokens();
+    expect(await listEvents()).equal('There are no events in this span.');
+    expect(await statusOf()).equal('active');
+  });
+
+  it('keep the refresh token that came last', async () => {
+    api.google.rotate(true);
+    await connectCalendar(api, ada);
+    for (const _ of [1, 2, 3]) {
+      api.google.expireTokens();
+      await listEvents();
+    }
+    expect(await statusOf()).equal('active');
+  });
+
+  it('are over when the grant is: it has to be given again, and says so', async () => {
+    await connectCalendar(api, ada);
+    api.google.revokeGrants();
+    expect(await appErrorCode(listEvents())).equal('needs_reauth');
+    const { id, ...entry } = await connectionOf(ada, 'google_calendar');
+    expect(entry).deep.include({ connected: false, status: 'needs_reauth', auth_actions: ['reconnect', 'disconnect'] });
+    expect(entry.actions.some(({ granted }: { granted: boolean }) => granted)).equal(false);
+    expect((await auditEntries(api, id)).at(-1)).include({ actorId: null, action: 'tool.needs_reauth' });
+    const calls = api.google.calls.length;
+    expect(await appErrorCode(listEvents())).equal('needs_reauth');
+    expect(api.google.calls).length(calls);
+    await connectCalendar(api, ada);
+    await listEvents();
+    expect((await auditEntries(api, id)).map(({ action }) => action)).deep.equal([
+      'tool.connected',
+      'tool.needs_reauth',
+      'tool.reconnected',
+    ]);
+  });
+
+  it('are used for as long as they still work while the provider is away', async () => {
+    api.google.lifetimeSeconds(60);
+    await connectCalendar(api, ada);
+    api.google.failNext(1, { status: 503 });
+    await listEvents();
+  });
+
+  it('that are too old wait for a provider that is away, and are not given up', async () => {
+    await connectCalendar(api, ada);
+    await api.container
+      .db('tool_connections')
+      .where({ orgId: ada.orgId })
+      .update({ expiresAt: new Date(0) });
+    api.google.failNext(1, { status: 500, json: { error: 'invalid_grant' } });
+    expect(await appErrorCode(listEvents())).equal('provider_unavailable');
+    expect(await statusOf()).equal('active');
+    await listEvents();
+  });
+
+  it('that were made anew meanwhile are not overwritten by the answer to an older question', async () => {
+    await connectCalendar(api, ada);
+    const row = () => api.container.db('tool_connections').where({ orgId: ada.orgId });
+    await row().update({ expiresAt: new Date(0) });
+    const held = api.google.holdNext();
+    const listed = listEvents();
+    await held.arrived;
+    await connectCalendar(api, ada, { scopes: [readScope] });
+    held.release();
+    expect(await listed).equal('There are no events in this span.');
+    expect((await row())[0]).deep.include({ scopes: [readScope], generation: 2 });
+  });
+
+  it('are for what was granted', async () => {
+    await connectCalendar(api, ada, { scopes: [readScope] });
+    await listEvents();
+    const event = { title: 'Talk', start: '2026-03-01', end: '2026-03-02' };
+    expect(await appErrorCode(callProviderTool(api.container, ada, 'calendar.create_event', event))).equal(
+      'not_granted',
+    );
+  });
+
+  it('of a key end with the key', async () => {
+    const key = await connectSearch(api, ada);
+    await callProviderTool(api.container, ada, 'web.search', { query: 'loans' });
+    api.brave.withdraw(key);
+    const thrown = await callProviderTool(api.container, ada, 'web.search', { query: 'loans' }).catch((error) => error);
+    expect(thrown).include({ code: 'needs_reauth' });
+    expect(`${thrown.stack} ${JSON.stringify(thrown)}`).not.contain(key);
+    expect(await connectionOf(ada, 'brave_search')).include({ status: 'needs_reauth' });
+    await connectSearch(api, ada);
+    await callProviderTool(api.container, ada, 'web.search', { query: 'loans' });
+  });
+
+  describe('under another encryption key', () => {
+    const newKey = { id: 'next', key: randomBytes(32) };
+    const sealedBy = async () => {
+      const [row] = await api.container.db('tool_connections').where({ orgId: ada.orgId });
+      return String(row.credentials).split(':')[0];
+    };
+
+    it('are sealed anew when they are used', async () => {
+      await connectSearch(api, ada);
+      const rotated = anotherProcess(api, { encryptionKeys: [newKey, ...api.config.encryptionKeys] });
+      expect(await sealedBy()).equal('1');
+      await callProviderTool(rotated, ada, 'web.search', { query: 'loans' });
+      expect(await sealedBy()).equal('next');
+      await rotated.close();
+      const later = anotherProcess(api, { encryptionKeys: [newKey] });
+      await callProviderTool(later, ada, 'web.search', { query: 'loans' });
+      await later.close();
+      expect(await appErrorCode(callProviderTool(api.container, ada, 'web.search', { query: 'x' }))).equal(
+        'credentials_unreadable',
+      );
+      await ada.delete('/agents/tools/brave_search/connection', 204);
+    });
+
+    it('are all sealed anew by one command, which counts those that nobody can open', async () => {
+      await connectCalendar(api, ada);
+      const bob = await api.signUp();
+      await connectSearch(api, bob);
+      const { db } = api.container;
+      await db('tool_connections').where({ orgId: bob.orgId }).update({ credentials: 'gone:AAAA' });
+      const rotated = anotherProcess(api, { encryptionKeys: [newKey, ...api.config.encryptionKeys] });
+      const { resealed, unreadable } = await rotated.connectionSecrets.reseal();
+      expect(resealed).least(1);
+      expect(unreadable).equal(1);
+      expect(await sealedBy()).equal('next');
+      expect((await rotated.connectionSecrets.reseal()).resealed).equal(0);
+      // Back, for the tests that come after.
+      const back = anotherProcess(api, { encryptionKeys: [...api.config.encryptionKeys, newKey] });
+      await db('tool_connections').where({ orgId: bob.orgId }).delete();
+      await back.connectionSecrets.reseal();
+      await Promise.all([rotated.close(), back.close()]);
+    });
+
+    it('are of no use in the row of another organization', async () => {
+      await connectSearch(api, ada);
+      const bob = await api.signUp();
+      await connectSearch(api, bob);
+      const { db } = api.container;
+      const [stolen] = await db('tool_connections').where({ orgId: ada.orgId }).pluck('credentials');
+      await db('tool_connections').where({ orgId: bob.orgId }).update({ credentials: stolen });
+      const search = callProviderTool(api.container, bob, 'web.search', { query: 'loans' });
+      expect(await appErrorCode(search)).equal('credentials_unreadable');
+    });
+  });
+});
