@@ -6,7 +6,7 @@ import type { Route } from '#src/http/route.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 /** The sections of the contract that are complete: every answer of theirs has a test through HTTP. */
-const completePaths = /^\/(auth|entity|folders|documents|chat|agents|agent-drafts)(\/|$)/;
+const completePaths = /^\/(anchor-words|auth|entity|folders|documents|chat|agents|agent-drafts)(\/|$)/;
 
 /** What is tested once for all routes. */
 const general = new Set([429, 500, 503]);
@@ -30,6 +30,11 @@ const rules: Record<string, string> = {
   '§7, §8 429 for sign-ins, by IP and email':
     'count each address and each email by itself, and one address over all emails',
   '§2.2 what is immutable after publish': '422: says of what was published that it is immutable',
+  '§2.3 connections and grants of tools': '200: follows what its own organization is connected to, for every member',
+  '§2.4 connections of providers': '200: shows what was consented to, and not the credentials',
+  '§4.2 the way back to the frontend':
+    '303: goes on to where the user came from, with the id of the connection',
+  '§5.8 callbacks are verified by their state': '400: for a state that nobody has made, is too old, or is of another provider',
   '§2.5 Untitled Draft': '201: starts a personal draft whose root version has the defaults',
   '§2.5, §3.3 the counter is neither reset nor given back':
     '204: of the head, makes its parent the head, with its name',

@@ -1,3 +1,4 @@
+import { anchoringWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { type AgentDto, agentSchema } from '#src/modules/agents/agents.schema.ts';
 import {
   committedVersionSchema,
@@ -6,6 +7,7 @@ import {
   type VersionDto,
 } from '#src/modules/drafts/drafts.schema.ts';
 import type { ApiClient } from './client.ts';
+import { untilJob } from './until-job.ts';
 
 /** Enough to be published. */
 export const clerk = { agent_name: 'Clerk', agent_prompt: 'Answer briefly.', anchor_words: { tax: 5 } };
@@ -41,4 +43,12 @@ export async function publishDraft(
 ): Promise<AgentDto> {
   const sent = { version_id: draft.head_version_id, ...body };
   return agentSchema.parse((await client.post(`/agent-drafts/${draft.id}/publish`, sent, 201)).body);
+}
+
+/** The same once it has its candidates: from then on it changes only when somebody changes it. */
+export async function publishSettled(...publication: Parameters<typeof publishDraft>): Promise<AgentDto> {
+  const [client] = publication;
+  const { id } = await publishDraft(...publication);
+  await untilJob(client, anchoringWorkflowId(id), 'succeeded');
+  return agentSchema.parse((await client.get(`/agents/${id}`, 200)).body);
 }

@@ -377,6 +377,32 @@ describe('the jobs table as an outbox', () => {
     expect(await jobOf(id)).include({ status: 'succeeded' });
   });
 
+  it('the proposal of anchor words whose run is completed is done again while a live agent has none', async () => {
+    const { engine, jobs } = setUp();
+    const agentId = uuidv7();
+    const [own, fields] = [
+      { id: agentId, orgId, createdBy, acl: [] },
+      { agentName: 'Clerk', agentPrompt: 'Be brief.' },
+    ];
+    const model = { chatModel: 'model', temperature: 0, maxTokens: 1, enabledTools: [], anchorWords: '{}', tags: [] };
+    const streaks = { userOffTopicStreakThreshold: 3, userOnTopicStreakThreshold: 2 };
+    const source = { visibility: 'personal', sourceDraftId: uuidv7(), sourceVersionId: uuidv7() };
+    await db('agents').insert({ ...own, ...fields, ...model, ...streaks, ...source });
+    const id = `anchors-${agentId}`;
+    const start = { workflow: 'proposeAnchorWords', input: { orgId, agentId }, summary: 'Propose' } as const;
+    await jobs.enqueue(db, { id, kind: 'anchors', orgId, createdBy, acl: [], agentId, start, requestId: null });
+    await jobs.dispatch(id);
+    engine.runs.set(id, { state: 'completed' });
+    await age('checkedAt');
+    await jobs.reconcileOpen();
+    expect(await jobOf(id)).include({ status: 'queued' });
+    await db('agents').where({ id: agentId }).update({ deletedAt: db.fn.now() });
+    await jobs.dispatch(id);
+    await age('checkedAt');
+    await jobs.reconcileOpen();
+    expect(await jobOf(id)).include({ status: 'succeeded' });
+  });
+
   const withoutMark = [
     { kind: 'alignment', start: { workflow: 'scoreAlignment', input: { orgId: '', chatId: '' }, summary: '' } },
     { kind: 'reembed', start: { workflow: 'reembedOrganization', input: { orgId: '', model: '' }, summary: '' } },

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Member } from '#test/support/client.ts';
 import { createTeam, signUpColleague } from '#test/support/colleague.ts';
-import { clerk, newDraft, publishDraft } from '#test/support/drafts.ts';
+import { clerk, newDraft, publishSettled } from '#test/support/drafts.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('PATCH /agents/{agent_id}', () => {
@@ -15,7 +15,7 @@ describe('PATCH /agents/{agent_id}', () => {
   });
 
   const newAgent = async (scope: object = {}, member = ada) =>
-    publishDraft(member, await newDraft(member, { ...clerk, tags: ['law'], color: '#00aaff', ...scope }));
+    publishSettled(member, await newDraft(member, { ...clerk, tags: ['law'], color: '#00aaff', ...scope }));
 
   it('200: changes how it is shown and its tools; what is not sent stays', async () => {
     const agent = await newAgent();

@@ -3,7 +3,7 @@ import { agentListSchema } from '#src/modules/agents/agents.schema.ts';
 import { ask } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
 import { createTeam, signUpColleague } from '#test/support/colleague.ts';
-import { newDraft, publishDraft } from '#test/support/drafts.ts';
+import { newDraft, publishSettled } from '#test/support/drafts.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('agents', () => {
@@ -14,7 +14,7 @@ describe('agents', () => {
     ada = await shared.signUp();
   });
 
-  const publish = async (scope: object, member = ada) => publishDraft(member, await newDraft(member), scope);
+  const publish = async (scope: object, member = ada) => publishSettled(member, await newDraft(member), scope);
   const list = async (member: Member) => agentListSchema.parse((await member.get('/agents', 200)).body).items;
 
   describe('GET /agents', () => {
