@@ -38,6 +38,7 @@ const COMMANDS = {
   'bench:chat': { run: ['bench/chat.ts'], needsTools: true },
   'bench:search': { run: ['bench/search.ts'], needsTools: true },
   'bench:transfer': { run: ['bench/transfer.ts'], needsTools: true },
+  'bench:judge': { run: ['bench/judge.ts'], needsTools: true },
   'bench:lists': { run: ['bench/lists.ts'], needsTools: true },
   check: { run: ['scripts/check.ts'] },
   docs: { run: ['scripts/generate-docs.ts'] },

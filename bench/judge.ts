@@ -1,0 +1,108 @@
+// `npm run bench:judge [-- --items 50 --axis relevance]`: how far the judge of pairs agrees with people.
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { createChatModel } from '#src/adapters/models/chat-model.ts';
+import { createModelCatalog } from '#src/adapters/models/model-catalog.ts';
+import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
+import { responseAxes } from '#src/domain/judging/axes.ts';
+import { rubricVersion } from '#src/domain/judging/rubric.ts';
+import { costUsd, listPrices } from '#src/domain/prices.ts';
+import { createJudge } from '#src/modules/evaluations/judge.ts';
+import { qwenCoder } from '../services/model-server/model-manifest.ts';
+import { startMeasuredServer } from './embed/measured-server.ts';
+import { type Figures, figuresOf, type JudgedPair } from './judge/figures.ts';
+import { type LabelledPair, samplePairs } from './judge/items.ts';
+import { openVerdicts, type Verdict } from './judge/verdicts.ts';
+
+const persona = 'You are a helpful assistant. You do exactly what the instruction of the user says.';
+
+const { values } = parseArgs({
+  options: { items: { type: 'string', default: '50' }, axis: { type: 'string', default: 'relevance' } },
+});
+const axis = responseAxes.find((each) => each === values.axis);
+if (axis === undefined) throw new Error(`--axis is one of ${responseAxes.join(', ')}`);
+
+const { OPENAI_BASE_URL, OPENAI_API_KEY = 'local', EVAL_MODEL, TOOLS_DIR, XDG_CACHE_HOME } = process.env;
+const model = EVAL_MODEL || qwenCoder.id;
+const server = OPENAI_BASE_URL ? null : await startPackagedModels();
+const cacheDir = join(XDG_CACHE_HOME || join(homedir(), '.cache'), 'agent-conversation-service', 'bench-judge');
+
+try {
+  const endpoint = { baseUrl: server?.baseUrl ?? OPENAI_BASE_URL ?? '', apiKey: OPENAI_API_KEY };
+  const known = (await createModelCatalog(endpoint).list()).find(({ id }) => id === model);
+  const judge = createJudge({
+    chatModel: createChatModel(endpoint),
+    models: {
+      contextWindow: async () => known?.contextWindow ?? null,
+      contextBudget: async () => known?.contextBudget ?? null,
+    },
+    counter: createTokenCounter(),
+  });
+  const file = `${model.replace(/[^\w.-]+/g, '_')}-${rubricVersion}.jsonl`;
+  report(await judgeAll(openVerdicts(join(cacheDir, file), judge, model)));
+} finally {
+  await server?.stop();
+}
+
+async function startPackagedModels() {
+  if (!TOOLS_DIR) throw new Error('TOOLS_DIR is not set: run it as `npm run bench:judge`.');
+  return startMeasuredServer({ toolsDir: TOOLS_DIR, threads: 2 });
+}
+
+type Judged = LabelledPair & { verdicts: [ab: Verdict, ba: Verdict] | null };
+
+async function judgeAll(verdictOn: ReturnType<typeof openVerdicts>): Promise<Judged[]> {
+  const judged: Judged[] = [];
+  for (const pair of samplePairs(Number(values.items))) {
+    const [first, second] = pair.outputs.map((reply) => ({ persona, reply }));
+    if (axis === undefined || first === undefined || second === undefined) throw new Error('a pair has two outputs');
+    const material = { kind: 'pair' as const, input: pair.input, expected: null };
+    const ab = await verdictOn({ mode: 'pairwise', axis, material: { ...material, a: first, b: second } });
+    const ba = await verdictOn({ mode: 'pairwise', axis, material: { ...material, a: second, b: first } });
+    judged.push({ ...pair, verdicts: ab && ba && [ab, ba] });
+    console.error(
+      `${pair.id}: ${ab?.winner ?? '-'} ${ba?.winner ?? '-'}, right is ${pair.better === 0 ? 'A B' : 'B A'}`,
+    );
+  }
+  return judged;
+}
+
+function report(judged: readonly Judged[]): void {
+  const sets = [...new Set(judged.map(({ set }) => set))];
+  const rows = sets.map((set) => [set, judged.filter((pair) => pair.set === set)] as const);
+  const verdicts = judged.flatMap((pair) => pair.verdicts ?? []);
+  const sum = (of: (verdict: Verdict) => number) => verdicts.reduce((total, verdict) => total + of(verdict), 0);
+  const price = listPrices[model];
+  const cost = price === undefined ? 'no list price' : `${sum((each) => costUsd(price, each)).toFixed(3)} US dollars`;
+  console.log(
+    [
+      `${model}, ${axis}, rubric ${rubricVersion}, LLMBar 900616b`,
+      '',
+      '| | pairs | one order | both orders | of decided | decided | longest wins | flips | for the first |',
+      '|---|---|---|---|---|---|---|---|---|',
+      ...[...rows, ['all', judged] as const].map(
+        ([name, pairs]) => `| ${name} | ${cells(figuresOf(labelled(pairs)))} |`,
+      ),
+      '',
+      `${judged.filter((pair) => pair.verdicts === null).length} pairs without a verdict.`,
+      `${sum(({ calls }) => calls)} calls for ${verdicts.length} verdicts, ${(sum(({ seconds }) => seconds) / verdicts.length).toFixed(1)} s a verdict, ` +
+        `${sum(({ inputTokens }) => inputTokens)} tokens read (${sum(({ cachedInputTokens }) => cachedInputTokens)} of them cached), ` +
+        `${sum(({ completionTokens }) => completionTokens)} written, ${cost}.`,
+    ].join('\n'),
+  );
+}
+
+function labelled(pairs: readonly Judged[]): JudgedPair[] {
+  return pairs.flatMap(({ better, outputs: [one, other], verdicts }) =>
+    verdicts === null
+      ? []
+      : [{ better, ab: verdicts[0].winner, ba: verdicts[1].winner, lengths: [one.length, other.length] as const }],
+  );
+}
+
+function cells({ pairs, ...shares }: Figures): string {
+  const { oneOrder, bothOrders, precision, coverage, longest, flips, first } = shares;
+  const figures = [oneOrder, bothOrders, precision, coverage, longest, flips, first];
+  return [pairs, ...figures.map((share) => (Number.isNaN(share) ? '' : share.toFixed(2)))].join(' | ');
+}

@@ -1,0 +1,35 @@
+import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { JudgeTask, PairWinner } from '#src/domain/judging/judgement.ts';
+import { AppError } from '#src/errors.ts';
+import type { Judge } from '#src/modules/evaluations/judge.ts';
+import { judgementKey } from '#src/modules/evaluations/judgement-key.ts';
+import type { ModelUsage } from '#src/ports/chat-model.ts';
+
+export type Verdict = { key: string; winner: PairWinner; seconds: number; calls: number } & ModelUsage;
+
+/** Verdicts on disk, one a line, under the key that the product stores them by: a run that was cut goes on. */
+export function openVerdicts(path: string, judge: Judge, model: string) {
+  mkdirSync(dirname(path), { recursive: true });
+  const lines = existsSync(path) ? readFileSync(path, 'utf8').split('\n').filter(Boolean) : [];
+  const known = new Map(lines.map((line) => JSON.parse(line) as Verdict).map((verdict) => [verdict.key, verdict]));
+
+  /** Null where the judge gives none; that is not kept, so that the next run asks again. */
+  return async (task: JudgeTask): Promise<Verdict | null> => {
+    const key = judgementKey(task, model).toString('hex');
+    const found = known.get(key);
+    if (found !== undefined) return found;
+    const startedAt = performance.now();
+    try {
+      const { judgement, usage, calls } = await judge(task, { model, signal: new AbortController().signal });
+      if (judgement.mode !== 'pairwise') throw new Error(`asked for a pair and got ${judgement.mode}`);
+      const seconds = (performance.now() - startedAt) / 1_000;
+      const verdict = { key, winner: judgement.winner, seconds, calls, ...usage };
+      appendFileSync(path, `${JSON.stringify(verdict)}\n`);
+      return verdict;
+    } catch (error) {
+      if (error instanceof AppError && error.code === 'judge_response_invalid') return null;
+      throw error;
+    }
+  };
+}
