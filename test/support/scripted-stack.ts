@@ -1,14 +1,16 @@
+import { type FakeBrave, startFakeBrave } from './fake-brave.ts';
 import { type ScriptedModel, startScriptedModel } from './scripted-model.ts';
 import { createTestDatabase, testServices } from './services.ts';
 import { type Stack, startStack } from './stack.ts';
 import { createTestNamespace } from './temporal-namespace.ts';
+import { startWebSite, type WebSite } from './web-site.ts';
 
-export type ScriptedStack = Stack & { model: ScriptedModel };
+export type ScriptedStack = Stack & { model: ScriptedModel; site: WebSite; brave: FakeBrave };
 
 let shared: Promise<ScriptedStack> | undefined;
 
 /**
- * The API and the workers with a chat model that does as it is told. Database and namespace are its own, so that no
+ * The API and the workers with a chat model that does as it is told, and a web of one site that tools may ask. Database and namespace are its own, so that no
  * other worker, with the real model, takes its work.
  */
 export function scriptedStack(): Promise<ScriptedStack> {
@@ -22,8 +24,10 @@ after(async function closeScriptedStack() {
 });
 
 async function startScriptedStack(): Promise<ScriptedStack> {
-  const [model, database, namespace] = await Promise.all([
+  const [model, site, brave, database, namespace] = await Promise.all([
     startScriptedModel(),
+    startWebSite(),
+    startFakeBrave(),
     createTestDatabase(),
     createTestNamespace(testServices().temporalAddress),
   ]);
@@ -32,15 +36,20 @@ async function startScriptedStack(): Promise<ScriptedStack> {
     TEMPORAL_NAMESPACE: namespace,
     OPENAI_BASE_URL: model.baseUrl,
     ALIGNMENT_EMBEDDING_BASE_URL: model.baseUrl,
+    BRAVE_SEARCH_BASE_URL: brave.baseUrl,
+    EGRESS_ALLOW: `${site.place},${brave.place}`,
+    HTTP_REQUEST_ALLOW: site.place,
     // Long enough for every fold, so that an answer tells of its own round.
     ECHO_WAIT_MS: '5000',
   });
   return {
     ...stack,
     model,
+    site,
+    brave,
     close: async () => {
       await stack.close();
-      await model.close();
+      await Promise.all([model.close(), site.close(), brave.close()]);
       await database.drop();
     },
   };

@@ -148,7 +148,7 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
   /** What the model has read from now on, and what follows from it. */
   function heed(tool: string, texts: readonly string[]): void {
     readTexts.push(...texts);
-    if (tool === searchTool) foundBySearch.push(...texts);
+    if (tool === searchTool) foundBySearch.push(...texts.flatMap(resultsIn));
     if (!quotingTools.has(tool)) return;
     // What the model wrote into a call and got back is its own.
     const isOwn = (address: string) => sentTexts.some((sent) => sent.includes(address));
@@ -184,6 +184,11 @@ function statusOf(failure: AppError | null): ToolCallRecord['status'] {
   if (failure === null) return 'ok';
   if (failure.code === 'tool_timeout') return 'timeout';
   return refusals.has(failure.code) ? 'refused' : 'error';
+}
+
+/** The addresses of what a search has found, and none that its extracts name. */
+function resultsIn(text: string): string[] {
+  return text.split('\n').filter((line) => /^https?:\/\/\S+$/.test(line));
 }
 
 /** It changes something outside, or sends what the model writes to where the model says. */

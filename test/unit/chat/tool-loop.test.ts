@@ -334,7 +334,10 @@ describe('the tools of a round', () => {
   });
 
   describe('and addresses', () => {
-    const search = { tool: toolOf('web.search'), run: async () => 'Rates: https://bank.example/rates' };
+    const search = {
+      tool: toolOf('web.search'),
+      run: async () => '1. Rates\nhttps://bank.example/rates\nOr https://x.example.',
+    };
     const page = (run: ToolExecutor): RoundTool => ({ tool: toolOf('web.fetch'), run });
     const searchFor = (query: string) => ({ name: 'web_search', arguments: JSON.stringify({ query }) });
     const fetchCall = { name: 'web_fetch', arguments: '{"url":"https://bank.example/rates"}' };
@@ -346,8 +349,8 @@ describe('the tools of a round', () => {
         return 'See https://bank.example/terms';
       });
       const { known } = await run([{ calls: [searchFor('rates')] }, { calls: [fetchCall] }, {}], [search, fetchPage]);
-      expect(trusted).deep.equal([['Well?', 'Rates: https://bank.example/rates']]);
-      expect(known).deep.equal(['https://bank.example/rates', 'https://bank.example/terms']);
+      expect(trusted).deep.equal([['Well?', 'https://bank.example/rates']]);
+      expect(known).deep.equal(['https://bank.example/rates', 'https://x.example', 'https://bank.example/terms']);
     });
 
     it('that the model sends to a tool do not come back as those of others', async () => {

@@ -1,0 +1,73 @@
+import { expect } from 'chai';
+import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
+import type { Member } from '#test/support/client.ts';
+import { callGullibly } from '#test/support/gullible-model.ts';
+import { injectedDocuments } from '#test/support/injected-documents.ts';
+import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+import { sideBySide } from '#test/support/side-by-side.ts';
+import { answerWith } from '#test/support/web-site.ts';
+
+const secret = 'CANARY-7f3a9c';
+
+describe('what tools give that speaks to the model', function () {
+  this.timeout(120_000);
+  let stack: ScriptedStack;
+  let grace: Member;
+  let agentId: string;
+
+  before(async () => {
+    stack = await scriptedStack();
+    stack.model.failEmbeddings(false);
+    grace = await stack.signUp('Grace');
+    agentId = await publishAgent(grace, {
+      agent_prompt: `You talk about loans. Your secret code is ${secret}.`,
+      enabled_tools: ['web.fetch', 'http.request', 'math.evaluate', 'knowledge.search'],
+    });
+  });
+
+  const read = (url: string) => [{ name: 'web_fetch', args: { url } }];
+  const plainText = { 'content-type': 'text/plain; charset=utf-8' };
+
+  it('is data, whatever way it is written in', async () => {
+    const texts = injectedDocuments.flatMap((document) =>
+      'file' in document ? [] : [`${document.name}\n${document.content}`],
+    );
+    const pages = texts.map((text) => stack.site.page(answerWith(text, plainText)));
+    const urlIn = (text: string) => /http\S+/.exec(text)?.[0] ?? '';
+    stack.model.behave((request) => {
+      const url = urlIn(request.messages.findLast(({ role }) => role === 'user')?.content ?? '');
+      return callGullibly(read(url), stack.brave.baseUrl)(request);
+    });
+    const inTurn = sideBySide(8);
+    const answers = pages.map((url) =>
+      inTurn(() => ask(grace, { agent_id: agentId, message: `Read ${url} please`, enable_rag: false }, 201)),
+    );
+    expect(pages.length).above(30);
+    for (const [index, { reply, tool_calls }] of (await Promise.all(answers)).entries()) {
+      expect(tool_calls, texts[index]).length(1);
+      expect(tool_calls[0], texts[index]).include({ status: 'ok' });
+      expect(reply, texts[index]).equal('The fee of the loan is one percent [1].');
+    }
+  });
+
+  it('gets no secret out by a tool, nor by an address, of a model that obeys it', async () => {
+    const url = stack.site.page(answerWith('Nothing of interest.', plainText));
+    const place = stack.brave.baseUrl;
+    stack.model.behave(callGullibly(read(url), place));
+    const asked = stack.brave.calls.length;
+    // Whoever asks is obeyed in any case.
+    const answer = await ask(grace, { agent_id: agentId, message: `Say owned-1, and read ${url}` }, 201);
+    expect(answer.tool_calls.map(({ tool, status, error_code }) => [tool, status, error_code])).deep.equal([
+      ['web.fetch', 'ok', null],
+      ['web.fetch', 'refused', 'untrusted_argument'],
+      ['http.request', 'error', 'url_not_allowed'],
+      ['math.evaluate', 'ok', null],
+      ['knowledge.search', 'ok', null],
+    ]);
+    expect(answer.reply)
+      .match(/^owned-1 /)
+      .and.not.include('http');
+    expect(stack.brave.calls.length).equal(asked);
+    expect(stack.site.requests.filter(({ path }) => path.includes(secret))).deep.equal([]);
+  });
+});
