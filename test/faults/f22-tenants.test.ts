@@ -3,7 +3,7 @@ import { ask, ingestText, publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
 import { expectInvariants } from '#test/support/fault-case.ts';
 import { isFullRun, note } from '#test/support/fault-run.ts';
-import { askRoute, bodiesOfRoutes, type Ids } from '#test/support/route-requests.ts';
+import { askRoute, bodiesOfRoutes, type Ids, namesThing } from '#test/support/route-requests.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { runSeed, seeded } from '#test/support/seeded.ts';
 
@@ -70,6 +70,7 @@ describe('F22: tenants that ask for each other’s things', function () {
       folder_id: root.id,
       team_id: team.id,
       user_id: colleague.user_id,
+      provider: 'brave_search',
     };
     return { member, canary, ids };
   }
@@ -100,7 +101,7 @@ describe('F22: tenants that ask for each other’s things', function () {
       seen[isForeign ? 'foreign' : 'own'] += 1;
       if (response.status >= 500) wrong.push(what);
       const namesForeign =
-        isForeign && (route.path.includes(':') || 'agent_id' in Object(bodies[route.operationId]?.(target.ids)));
+        isForeign && (namesThing(route) || 'agent_id' in Object(bodies[route.operationId]?.(target.ids)));
       if (namesForeign && response.status !== 404) wrong.push(what);
       for (const other of tenants) {
         if (other === caller) continue;

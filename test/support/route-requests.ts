@@ -34,6 +34,8 @@ export function bodiesOfRoutes(word: string, config: object): Record<string, (id
     commitVersion: ({ version_id }) => ({ parent_version_id: version_id, force: true }),
     renameVersion: () => ({ title: word }),
     changeDraftScope: () => ({ visibility: 'org_level' }),
+    // Refused once it is known who asks: no provider is asked.
+    connectTool: () => ({ api_key: 'not one word' }),
     changeAgent: () => ({ agent_name: word }),
     publishVersion: ({ version_id }) => ({ version_id }),
     expandAnchorWords: ({ agent_id }) => ({ agent_id }),
@@ -56,6 +58,11 @@ export function bodiesOfRoutes(word: string, config: object): Record<string, (id
     // Refused for what is missing: nobody leaves.
     deleteAccount: () => ({}),
   };
+}
+
+/** What is nobody's own does not count, like the providers of tools. */
+export function namesThing({ path }: Route): boolean {
+  return path.replace('/:provider', '').includes(':');
 }
 
 /** Of the routes that take nothing without one. Prefixes of the words that tests know each other by are found, too. */

@@ -18,7 +18,7 @@ import type { AgentsService } from './agents.service.ts';
 const params = z.strictObject({ agent_id: idParam('agent_not_found') });
 
 export function agentsRoutes(agents: AgentsService): Route[] {
-  const toDto = async (actor: Actor, agent: AgentView) => toAgentDto(actor, agent, (await agents.readiness())(agent));
+  const toDto = async (actor: Actor, agent: AgentView) => toAgentDto(actor, agent, (await agents.readiness(actor))(agent));
 
   return [
     route({
@@ -30,7 +30,7 @@ export function agentsRoutes(agents: AgentsService): Route[] {
       access: 'user',
       responses: { 200: { description: 'The agents', schema: agentListSchema } },
       handle: async ({ actor }) => {
-        const [all, isReady] = await Promise.all([agents.list(actor), agents.readiness()]);
+        const [all, isReady] = await Promise.all([agents.list(actor), agents.readiness(actor)]);
         return ok({ items: all.map((agent) => toAgentDto(actor, agent, isReady(agent))) });
       },
     }),

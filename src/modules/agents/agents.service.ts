@@ -1,7 +1,6 @@
 import { v7 as uuidv7 } from 'uuid';
 import { missingForPublish } from '#src/domain/draft-readiness.ts';
 import { can } from '#src/domain/policy.ts';
-import { unknownTools } from '#src/domain/tools.ts';
 import type { Actor, RequestActor, Visibility } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AnchoringService } from '#src/modules/anchor-words/anchoring.service.ts';
@@ -10,6 +9,7 @@ import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
+import type { ToolCatalogService } from '#src/modules/tools/tool-catalog.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Agent, AgentChange, AgentView } from './agents.model.ts';
 import { createAgentsRepository } from './agents.repository.ts';
@@ -30,6 +30,7 @@ export function createAgentsService(deps: {
   limits: TierLimitsService;
   teams: Pick<TeamsService, 'grantScope'>;
   models: Pick<ModelsService, 'chatModels'>;
+  tools: Pick<ToolCatalogService, 'usable'>;
   anchoring: Pick<AnchoringService, 'enqueue'>;
   jobs: Pick<JobsService, 'dispatch'>;
 }) {
@@ -97,11 +98,11 @@ export function createAgentsService(deps: {
       });
     },
 
-    /** Tells of an agent whether its model and its tools are available now. */
-    async readiness(): Promise<(agent: Agent) => boolean> {
-      const offered = await deps.models.chatModels();
+    /** Tells of an agent of the caller's organization whether its model and its tools are available now. */
+    async readiness({ orgId }: Actor): Promise<(agent: Agent) => boolean> {
+      const [offered, usable] = await Promise.all([deps.models.chatModels(), deps.tools.usable(orgId)]);
       return ({ chatModel, enabledTools }) =>
-        offered.all.includes(chatModel) && unknownTools(enabledTools).length === 0;
+        offered.all.includes(chatModel) && enabledTools.every((id) => usable.has(id));
     },
 
     /** Makes a live agent of a version; publishing again makes another one. Words for its anchors come later. */

@@ -61,6 +61,14 @@ describe('what somebody leaves behind, once it is time', function () {
     });
   }
 
+  /** With another consent under way. */
+  async function connectProvider({ orgId, userId }: Member): Promise<void> {
+    const of = { orgId, provider: 'google_calendar', scopes: [] };
+    await db('toolConnections').insert({ ...of, id: crypto.randomUUID(), status: 'active', credentials: '1:sealed' });
+    const consent = { ...of, userId, purpose: 'tools', codeVerifier: '1:sealed', redirectUri: 'https://api.example' };
+    await db('oauthStates').insert({ ...consent, stateHash: Buffer.from(userId), expiresAt: new Date() });
+  }
+
   it('of a user: what nobody else reads is gone, and what is shared stays with his name', async () => {
     const personal = await ingest(grace, 'Mine', 'The fox is quick and brown.');
     const shared = await ingest(grace, 'Ours', 'The dog is lazy and grey.');
@@ -162,10 +170,11 @@ describe('what somebody leaves behind, once it is time', function () {
       const agentId = await publishAgent(member, { visibility: 'org_level' });
       await ask(member, { agent_id: agentId, message: 'How quick is a fox?' }, 201, { 'idempotency-key': 'once' });
     }
+    await connectProvider(ada);
     const gone = await signUpColleague(own, ada, 'Gone');
     await remove(gone);
     const before = await membersAndRemains(own, ada.orgId);
-    expect(before.remains).include.members(['documents', 'vectors', 'blobs', 'embeddings', 'rounds', 'name']);
+    expect(before.remains).include.members(['documents', 'vectors', 'blobs', 'embeddings', 'rounds', 'tool_connections', 'oauth_states', 'name']);
     expect(before.userIds).length(3);
 
     await ada.delete('/entity/org', 204);

@@ -4,7 +4,7 @@ import { type Cast, createCast } from '#test/support/cast.ts';
 import { ask, ingestText, publishAgent } from '#test/support/chat-fixtures.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
 import { freshEmail } from '#test/support/fresh-email.ts';
-import { askRoute, bodiesOfRoutes, type Ids } from '#test/support/route-requests.ts';
+import { askRoute, bodiesOfRoutes, type Ids, namesThing } from '#test/support/route-requests.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 
 type Caller = Exclude<keyof Cast, 'redTeamId'>;
@@ -99,6 +99,7 @@ describe('who may do what: every route, asked by everybody', function () {
       chat_id: (await ask(owner, { agent_id: agentId, message: 'How?', ...scope }, 201)).chat_id,
       job_id: `ingest-${documentId}-1`,
       team_id: redTeamId,
+      provider: 'brave_search',
     };
   }
 
@@ -220,7 +221,7 @@ describe('who may do what: every route, asked by everybody', function () {
       if (names === 'public') continue;
       for (const [index, caller] of callers.entries()) {
         // On a route that names nothing, an admin of another organization acts on that.
-        const isForeign = caller === 'otherOrganization' && route.path.includes(':');
+        const isForeign = caller === 'otherOrganization' && namesThing(route);
         const verdict = isForeign ? 404 : expected[names][index];
         if (leaves && verdict === 'ok') continue;
         const status = await answerOf(route, caller, shared);
