@@ -24,8 +24,8 @@ import { createTokenCounter } from './adapters/text/token-counter.ts';
 import { createTopicWords } from './adapters/text/topic-words.ts';
 import { createRs256AccessTokens } from './adapters/tokens/rs256-access-tokens.ts';
 import { createBraveKeyCheck, createWebSearch } from './adapters/tools/brave-search.ts';
-import { createCreateEvent, createListEvents, googleOAuth } from './adapters/tools/google-calendar.ts';
 import { createBuiltInExecutors } from './adapters/tools/built-in-executors.ts';
+import { createCreateEvent, createListEvents, googleOAuth } from './adapters/tools/google-calendar.ts';
 import { createPgVectorStore } from './adapters/vectors/pgvector.ts';
 import { createQdrantVectorStore } from './adapters/vectors/qdrant.ts';
 import { createGuardedAgent } from './adapters/web/guarded-agent.ts';
@@ -51,9 +51,9 @@ import { createAnswerWriter } from './modules/chat/answer-writer.ts';
 import { type ChatService, createChatService } from './modules/chat/chat.service.ts';
 import { createCiter } from './modules/chat/citer.ts';
 import { createRoundOpener } from './modules/chat/round-opener.ts';
-import { type ConsentsService, createConsentsService } from './modules/consents/consents.service.ts';
 import { createToolChooser } from './modules/chat/round-tools.ts';
 import { createToolLoop } from './modules/chat/tool-loop.ts';
+import { type ConsentsService, createConsentsService } from './modules/consents/consents.service.ts';
 import { createDeletionService, type DeletionService } from './modules/deletion/deletion.service.ts';
 import { createDocumentFilesService, type DocumentFilesService } from './modules/documents/document-files.service.ts';
 import { createDocumentLinksService, type DocumentLinksService } from './modules/documents/document-links.service.ts';
@@ -387,6 +387,9 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const retrieval = createRetrievalService({ db, vectors, embedders, analyze, rank, models, logger, inTurn });
   const anchorWords = createAnchorWordsService({ agents, models, retrieval, ...anchorCandidates, logger });
   const search = createSearchService({ db, retrieval, analyze, inTurn: inTurn.words });
+  const { httpRequestAllow } = config;
+  const ownTools = createBuiltInExecutors({ web, converter, tempDir: tmpdir(), httpRequestAllow });
+  const executors = new Map([...ownTools, ...Object.entries(providerTools)]);
   const chat = createChatService({
     db,
     openRound: createRoundOpener({ db, teams, models, tokenCounter: tokens }),
@@ -430,9 +433,6 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     accessTokens,
     sessions,
     auth,
-  const { httpRequestAllow } = config;
-  const ownTools = createBuiltInExecutors({ web, converter, tempDir: tmpdir(), httpRequestAllow });
-  const executors = new Map([...ownTools, ...Object.entries(providerTools)]);
     passwords,
     organizations,
     accessChanges,
