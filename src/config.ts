@@ -135,8 +135,8 @@ const settings = z.object({
   TOOLS_DIR: z.string().min(1).optional(),
   CORS_ORIGINS: list,
   EGRESS_ALLOW: list.pipe(z.array(place)),
-  TRUST_PROXY: trustedProxies,
   HTTP_REQUEST_ALLOW: list.pipe(z.array(host)),
+  TRUST_PROXY: trustedProxies,
   PUBLIC_URL: keylessUrl.optional(),
   FRONTEND_URL: keylessUrl.optional(),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
@@ -238,11 +238,11 @@ export type Config = Readonly<{
   };
   /** `host:port` of what may be fetched for users though it is not public. */
   egressAllow: readonly string[];
+  /** Hosts that the tool `http.request` asks; without any there is no such tool. */
+  httpRequestAllow: readonly string[];
   dataDir: string;
   toolsDir: string | null;
   database: { url: string; poolSize: number };
-  /** Hosts that the tool `http.request` asks; without any there is no such tool. */
-  httpRequestAllow: readonly string[];
   temporal: { address: string; namespace: string; uiUrl: string | null };
   vectors: { store: 'pgvector' } | { store: 'qdrant'; url: string; apiKey: string | null; collectionPrefix: string };
   blobs:
@@ -334,6 +334,7 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
       logLevel: s.LOG_LEVEL,
     },
     egressAllow: s.EGRESS_ALLOW,
+    httpRequestAllow: s.HTTP_REQUEST_ALLOW,
     dataDir: s.DATA_DIR,
     toolsDir: s.TOOLS_DIR ?? null,
     database: { url: s.DATABASE_URL, poolSize: s.DATABASE_POOL_SIZE },
@@ -341,7 +342,6 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
     vectors: vectorStore(s),
     blobs: blobStore(s),
     models: {
-    httpRequestAllow: s.HTTP_REQUEST_ALLOW,
       baseUrl: s.OPENAI_BASE_URL,
       apiKey: s.OPENAI_API_KEY,
       chatModel: s.CHAT_MODEL,
