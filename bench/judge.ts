@@ -10,9 +10,9 @@ import { rubricVersion } from '#src/domain/judging/rubric.ts';
 import { costUsd, listPrices } from '#src/domain/prices.ts';
 import { createJudge } from '#src/modules/evaluations/judge.ts';
 import { qwenCoder } from '../services/model-server/model-manifest.ts';
-import { startMeasuredServer } from './embed/measured-server.ts';
 import { type Figures, figuresOf, type JudgedPair } from './judge/figures.ts';
 import { type LabelledPair, samplePairs } from './judge/items.ts';
+import { startPackagedModels } from './judge/packaged-models.ts';
 import { openVerdicts, type Verdict } from './judge/verdicts.ts';
 
 const persona = 'You are a helpful assistant. You do exactly what the instruction of the user says.';
@@ -23,7 +23,7 @@ const { values } = parseArgs({
 const axis = responseAxes.find((each) => each === values.axis);
 if (axis === undefined) throw new Error(`--axis is one of ${responseAxes.join(', ')}`);
 
-const { OPENAI_BASE_URL, OPENAI_API_KEY = 'local', EVAL_MODEL, TOOLS_DIR, XDG_CACHE_HOME } = process.env;
+const { OPENAI_BASE_URL, OPENAI_API_KEY = 'local', EVAL_MODEL, XDG_CACHE_HOME } = process.env;
 const model = EVAL_MODEL || qwenCoder.id;
 const server = OPENAI_BASE_URL ? null : await startPackagedModels();
 const cacheDir = join(XDG_CACHE_HOME || join(homedir(), '.cache'), 'agent-conversation-service', 'bench-judge');
@@ -36,6 +36,7 @@ try {
     models: {
       contextWindow: async () => known?.contextWindow ?? null,
       contextBudget: async () => known?.contextBudget ?? null,
+      answerTimeoutMs: async () => 900_000,
     },
     counter: createTokenCounter(),
   });
@@ -43,11 +44,6 @@ try {
   report(await judgeAll(openVerdicts(join(cacheDir, file), judge, model)));
 } finally {
   await server?.stop();
-}
-
-async function startPackagedModels() {
-  if (!TOOLS_DIR) throw new Error('TOOLS_DIR is not set: run it as `npm run bench:judge`.');
-  return startMeasuredServer({ toolsDir: TOOLS_DIR, threads: 2 });
 }
 
 type Judged = LabelledPair & { verdicts: [ab: Verdict, ba: Verdict] | null };

@@ -80,8 +80,8 @@ export function createChatModel(endpoint: Endpoint, watch = () => watchSilence(s
   }
 
   async function complete(request: ModelRequest): Promise<ModelReply> {
-    const { signal } = request;
-    const call = (body: ChatBody) => client.chat.completions.create(body, { signal });
+    const { signal, timeoutMs = silenceTimeoutMs } = request;
+    const call = (body: ChatBody) => client.chat.completions.create(body, { signal, timeout: timeoutMs });
     const answer = await ask(request, call).catch((error: unknown) => {
       throw toModelError(error, signal);
     });

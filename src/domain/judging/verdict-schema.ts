@@ -4,6 +4,8 @@ import { maxScore, severities } from './rubric.ts';
 
 export const maxRationaleCharacters = 600;
 export const maxWeaknessCharacters = 300;
+/** Of each of several axes: a slow model writes them all in one go. */
+const maxPlainRationaleCharacters = 300;
 
 /** The property of a plain verdict that holds one object for each axis. */
 export const plainList = 'scores';
@@ -33,7 +35,7 @@ export function verdictSchema(task: JudgeTask): { name: string; schema: Record<s
     }
     case 'plain': {
       const axes = axesOf(task.material);
-      const items = object({ axis: oneOf(axes), rationale, score });
+      const items = object({ axis: oneOf(axes), rationale: text(maxPlainRationaleCharacters), score });
       const list = { type: 'array', items, minItems: axes.length, maxItems: axes.length };
       return { name: 'verdicts', schema: object({ [plainList]: list }) };
     }

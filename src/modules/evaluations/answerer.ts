@@ -27,7 +27,7 @@ export type Answerer = (question: CaseQuestion, signal: AbortSignal) => Promise<
  */
 export function createAnswerer(deps: {
   chatModel: Pick<ChatModel, 'complete'>;
-  models: Pick<ModelsService, 'contextWindow'>;
+  models: Pick<ModelsService, 'contextWindow' | 'answerTimeoutMs'>;
   tokens: TokenCounter;
 }): Answerer {
   return async ({ persona, input, model, temperature, maxTokens }, signal) => {
@@ -40,7 +40,8 @@ export function createAnswerer(deps: {
     if (plan === null) {
       throw appError('context_too_long', { detail: 'The prompt and the case are longer than the model can read.' });
     }
-    return deps.chatModel.complete({ model, messages, temperature, maxTokens: plan.maxTokens, signal });
+    const timeoutMs = await deps.models.answerTimeoutMs(model);
+    return deps.chatModel.complete({ model, messages, temperature, maxTokens: plan.maxTokens, timeoutMs, signal });
   };
 }
 

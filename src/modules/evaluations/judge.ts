@@ -29,7 +29,7 @@ const maxCalls = 3;
 
 export function createJudge(deps: {
   chatModel: Pick<ChatModel, 'complete'>;
-  models: Pick<ModelsService, 'contextWindow' | 'contextBudget'>;
+  models: Pick<ModelsService, 'contextWindow' | 'contextBudget' | 'answerTimeoutMs'>;
   counter: TokenCounter;
   /** Of this process: with it nobody outside can compute the marks around a text. */
   nonceKey?: Buffer;
@@ -63,6 +63,7 @@ export function createJudge(deps: {
     const usage: ModelUsage = { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 };
     const settled = settledByRule(task);
     if (settled !== null) return { judgement: settled, usage, calls: 0 };
+    const timeoutMs = await models.answerTimeoutMs(model);
 
     /** What the judge says; null for an answer that cannot even be read. */
     async function ask(messages: JudgeMessage[], seed: number): Promise<string | null> {
@@ -74,6 +75,7 @@ export function createJudge(deps: {
           seed,
           maxTokens: answerTokens(task) + thinkingTokens,
           responseSchema: verdictSchema(task),
+          timeoutMs,
           signal,
         });
         usage.inputTokens += reply.usage.inputTokens;

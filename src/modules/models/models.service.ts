@@ -13,6 +13,11 @@ const retryMs = 10_000;
 
 const kindOrder: readonly ModelKind[] = ['chat', 'embedding', 'reranker'];
 
+/** Nobody waits for work in the background as for an answer in a chat; models that think take their time. */
+const answerTimeoutMs = 120_000;
+/** A model of our own answers one call after the other, and on two cores none of them soon. */
+const localAnswerTimeoutMs = 900_000;
+
 /** What the deployment's settings say about models. */
 export type ModelSettings = {
   chatModel: string;
@@ -203,6 +208,12 @@ export function createModelsService(deps: {
     /** Tokens that one call of a chat model may hold, its answer included, where its provider says so. */
     async contextWindow(id: string): Promise<number | null> {
       return (await listed()).find((model) => model.id === id)?.contextWindow ?? null;
+    },
+
+    /** How long work in the background waits for a whole answer of a chat model. */
+    async answerTimeoutMs(id: string): Promise<number> {
+      const isLocal = (await listed()).find((model) => model.id === id)?.isLocal ?? false;
+      return isLocal ? localAnswerTimeoutMs : answerTimeoutMs;
     },
 
     /** What a question begins with when it is embedded to look for passages: as the embedding model wants it. */

@@ -169,6 +169,11 @@ describe('a chat model of a provider with ways of its own', () => {
     expect(server.calls).length(5);
   });
 
+  it('is waited for as long as its caller says', async () => {
+    server.answer(() => undefined);
+    expect(await appErrorCode(chatModel().complete({ ...request, timeoutMs: 50 }))).equal('model_unavailable');
+  });
+
   it('takes the word of a service that never writes JSON', async () => {
     const error = { message: 'response_format is not supported', code: 'unsupported_response_format' };
     server.answer(answerJson(400, { error }));

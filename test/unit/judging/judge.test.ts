@@ -26,6 +26,7 @@ function judgeThat(say: SaidByJudge, limits: { window?: number; budget?: number 
   const models = {
     contextWindow: async () => limits.window ?? null,
     contextBudget: async () => limits.budget ?? null,
+    answerTimeoutMs: async () => 5_000,
   };
   const judge = createJudge({ chatModel, models, counter, nonceKey: Buffer.alloc(32, 7) });
   return { requests: chatModel.requests, ask: (task: JudgeTask) => judge(task, { model: 'm', signal }) };
@@ -42,7 +43,7 @@ describe('the judge', () => {
       usage: { inputTokens: 100, cachedInputTokens: 10, completionTokens: 20 },
       calls: 1,
     });
-    expect(requests[0]).include({ model: 'm', temperature: 0 }).and.have.property('seed');
+    expect(requests[0]).include({ model: 'm', temperature: 0, timeoutMs: 5_000 }).and.have.property('seed');
   });
 
   it('asks for samples with the same words, warmer, and with other seeds', async () => {

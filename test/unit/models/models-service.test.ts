@@ -190,6 +190,11 @@ describe('the models of a deployment', () => {
     expect(await appErrorCode(create(() => [quotes], none).models.evaluator())).equal('evaluator_unavailable');
   });
 
+  it('are waited for longer where they run on the same machine', async () => {
+    const { models } = create(() => [provided('chat-1', 'chat', { isLocal: true }), provided('chat-2', 'chat')], none);
+    expect(await models.answerTimeoutMs('chat-1')).above(await models.answerTimeoutMs('chat-2'));
+  });
+
   it('judge by the model that a request names, when it is there and can', async () => {
     const { models } = create(
       () => [provided('chat-1', 'chat', { writesJson: false }), provided('chat-2', 'chat')],
