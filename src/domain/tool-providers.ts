@@ -1,5 +1,4 @@
 import { calendarReadScope, calendarWriteScope } from './tools/provider-tools.ts';
-import { type Tool, tools } from './tools.ts';
 
 /** What an administrator types in to connect a provider. */
 export type CredentialField = { id: string; label: string; description: string; secret: boolean };
@@ -45,7 +44,3 @@ export const toolProviders: readonly ToolProvider[] = [
     },
   },
 ];
-
-export function toolsOf(providerId: string): Tool[] {
-  return tools.filter(({ provider }) => provider === providerId);
-}

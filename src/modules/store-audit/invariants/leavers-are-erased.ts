@@ -33,6 +33,7 @@ const organizationsWithRemains = `
              when o.name <> '' then 'has a name'
              when exists (select from memberships m where m.org_id = o.id) then 'has members'
              when exists (select from documents d where d.org_id = o.id) then 'has documents'
+             when exists (select from tool_connections c where c.org_id = o.id) then 'has connections'
            end as fault
     from organizations o
     where o.id > :after and o.erase_due_at < now() - make_interval(secs => :erasureSeconds)
