@@ -72,7 +72,8 @@ export const modelSlice: ActivityOptions = {
 /** One question to a model that judges or is judged. How often a model may fail is counted by the step itself. */
 export const question: ActivityOptions = {
   ...untilHealed,
-  // Three calls of a minute each; the rest is for waiting until it is its turn, or until a busy service may be asked.
+  // Three calls of nine minutes each, of a model of our own; else the rest is for waiting until it is its turn, or until
+  // a busy service may be asked.
   startToCloseTimeout: '30 minutes',
 };
 

@@ -15,8 +15,8 @@ const kindOrder: readonly ModelKind[] = ['chat', 'embedding', 'reranker'];
 
 /** Nobody waits for work in the background as for an answer in a chat; models that think take their time. */
 const answerTimeoutMs = 120_000;
-/** A model of our own answers one call after the other, and on two cores none of them soon. */
-const localAnswerTimeoutMs = 900_000;
+/** A model of our own answers one call after the other: eight that come at once wait for a minute each. */
+const localAnswerTimeoutMs = 540_000;
 
 /** What the deployment's settings say about models. */
 export type ModelSettings = {
