@@ -26,7 +26,7 @@ export type RerankRequest = { model?: string; query: string; documents: string[]
 
 /**
  * What the model does with one request. A text is streamed word by word, a list piece by piece, `everyMs`; `until` holds
- * all but the first back. `raw` is sent as it is, as the body of a stream, and the stream stays open unless it `ends`.
+ * all but the first back, and an answer as a whole altogether. `raw` is sent as it is, as the body of a stream, and the stream stays open unless it `ends`.
  * `call` says its text and then calls, arguments in pieces of a few characters.
  */
 export type Behaviour =
@@ -123,7 +123,10 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
       case 'call':
         return callTools(response, request, behaviour);
       case 'answer':
-        if (!request.stream) return answerWhole(response, request.model, [behaviour.text].flat().join(''));
+        if (!request.stream) {
+          await behaviour.until;
+          return answerWhole(response, request.model, [behaviour.text].flat().join(''));
+        }
         await answerInPieces(response, request.model, behaviour);
     }
   }
