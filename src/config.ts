@@ -191,6 +191,7 @@ const settings = z.object({
   ALIGNMENT_EMBEDDING_MODEL: z
     .enum(calibratedModels, `alignment is calibrated for ${calibratedModels.join(', ')} only`)
     .default('all-minilm-l6-v2-int8-r2'),
+  ALIGNMENT_ADJUDICATION: z.enum(['off', 'chat_model']).default('off'),
 
   JWT_PRIVATE_KEY: z.string().optional(),
   JWT_PRIVATE_KEY_FILE: z.string().optional(),
@@ -291,6 +292,8 @@ export type Config = Readonly<{
   /** How long what somebody leaves behind is kept. */
   eraseAfterDays: number;
   echoWaitMs: number;
+  /** Who decides about rounds that their scores leave in doubt: nobody, or the agent's own model. */
+  alignmentAdjudication: 'off' | 'chat_model';
   /** What happens to an answer when nobody reads its stream any more. */
   streamOnDisconnect: 'continue' | 'cancel';
   tierLimits: Record<Tier, TierLimits>;
@@ -378,6 +381,7 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
     downloadUrlSeconds: s.DOWNLOAD_URL_SECONDS,
     eraseAfterDays: s.ERASE_AFTER_DAYS,
     echoWaitMs: s.ECHO_WAIT_MS,
+    alignmentAdjudication: s.ALIGNMENT_ADJUDICATION,
     streamOnDisconnect: s.STREAM_ON_DISCONNECT,
     tierLimits: tierLimits(s.TIER_LIMITS),
     rateLimits: rateLimits(s),

@@ -36,8 +36,9 @@ import { derivedKey } from './derived-key.ts';
 import { embeddingSpace } from './domain/embedding-space.ts';
 import { defaultRagConfig } from './domain/rag-config.ts';
 import { type AgentsService, createAgentsService } from './modules/agents/agents.service.ts';
+import { createAdjudicator } from './modules/alignment/adjudicator.ts';
 import { type AlignmentService, createAlignmentService } from './modules/alignment/alignment.service.ts';
-import { createRoundScorer } from './modules/alignment/round-scorer.ts';
+import { createRoundMeasurer } from './modules/alignment/round-measurer.ts';
 import { type AnchorWordsService, createAnchorWordsService } from './modules/anchor-words/anchor-words.service.ts';
 import { type AnchoringService, createAnchoringService } from './modules/anchor-words/anchoring.service.ts';
 import { createCandidateFinder } from './modules/anchor-words/candidate-finder.ts';
@@ -368,9 +369,10 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
 
   const alignment = createAlignmentService({
     db,
-    scoreRound: createRoundScorer({
+    rounds: createRoundMeasurer({
       embedder: alignmentEmbedder,
       analyze,
+      adjudicate: config.alignmentAdjudication === 'chat_model' ? createAdjudicator({ chatModel, logger }) : null,
       logger,
     }),
     chatModel,

@@ -1,63 +1,99 @@
 import type { AlignmentCalibration } from './alignment-calibration.ts';
-import { type Anchor, containsPhrase, scoreText } from './alignment-score.ts';
+import { type Anchor, containsPhrase, cosine, scoreText } from './alignment-score.ts';
 import { clauseAfterSwitch, isCourtesy } from './alignment-text.ts';
-import { detectRefusal, type Refusal } from './refusal.ts';
+import type { ReadRefusal, RefusalReading } from './refusal.ts';
+import { sentences } from './sentences.ts';
 import { type AnalyzeText, contentStems } from './text-analysis.ts';
 
-/** The texts of a round; `previousUser` is the user's turn before, null in the first round. */
-export type RoundTexts = { user: string; agent: string; previousUser: string | null };
+/**
+ * The texts of a round, and of the one before what this one may go on about; null where there is none. A reply that
+ * declined is none: nobody goes on about what was not said.
+ */
+export type RoundTexts = { user: string; agent: string; previousUser: string | null; previousReply: string | null };
 
 /** `isDegraded`: scored by words alone. */
 export type ScoredRound = {
   user: number;
   agent: number;
   neutral: boolean;
-  refusal: Refusal | null;
+  refusal: RefusalReading;
   isDegraded: boolean;
 };
 
-/** A turn shorter than this many words may only make sense with the one before. */
-const shortTurnWords = 8;
-const followUpShare = 0.8;
-const minContentWords = 2;
+export type RoundScoring = {
+  /** The embedding of a text of `textsToEmbed`, null while the embedder is down. */
+  vectorOf: (text: string) => Float32Array | null;
+  analyze: AnalyzeText;
+  calibration: AlignmentCalibration;
+  readRefusal: ReadRefusal;
+};
 
-type Parts = { user: string; agent: string; followUp: string | null };
+/** In words: a turn that is shorter may only make sense with what was said before. */
+const shortTurn = 8;
+const shortReply = 20;
+/** What is on topic only in its place counts for less. */
+const contextShare = 0.8;
+/** The cosine from which on a short reply answers the question that it follows. */
+const answersFrom = 0.3;
+const minContentWords = 2;
+/** A sentence that is longer says what it is about. */
+const contextCharacters = 400;
+
+type Parts = { user: string; agent: string; continuations: string[]; isSwitch: boolean };
 
 /** The texts whose embeddings `scoreRound` asks for. */
 export function textsToEmbed(texts: RoundTexts, analyze: AnalyzeText): string[] {
-  const { user, agent, followUp } = partsOf(texts, analyze);
-  return [...new Set([user, agent, ...(followUp === null ? [] : [followUp])])];
+  const { user, agent, continuations } = partsOf(texts, analyze);
+  return [...new Set([user, agent, ...continuations])];
 }
 
 /**
- * Scores a round against the agent's anchors. Of a turn that changes the topic only the new one counts; a short turn
- * counts also as a continuation of the one before (0.8 of their common score); a turn of courtesy, or with less than two
- * content words and no anchor, is neutral.
- * @param deps.vectorOf the embedding of a text of `textsToEmbed`, null while the embedder is down
+ * Scores a round against the agent's anchors. Of a turn that changes the topic only the new one counts. A short turn
+ * counts also as a continuation of the user's before it, or of the last sentence of the agent's: 0.8 of their common
+ * score; a short reply that answers its question as 0.8 of that. A turn of courtesy, or with less than two content words
+ * and no anchor, is neutral; an announced change of the topic never is, however few words it takes.
  */
-export function scoreRound(
-  texts: RoundTexts,
-  anchors: readonly Anchor[],
-  deps: { vectorOf: (text: string) => Float32Array | null; analyze: AnalyzeText; calibration: AlignmentCalibration },
-): ScoredRound {
-  const parts = partsOf(texts, deps.analyze);
+export function scoreRound(texts: RoundTexts, anchors: readonly Anchor[], scoring: RoundScoring): ScoredRound {
+  const { vectorOf, analyze, calibration, readRefusal } = scoring;
+  const parts = partsOf(texts, analyze);
   const score = (text: string) =>
-    scoreText({ stems: stemsOf(text, deps.analyze), vector: deps.vectorOf(text) }, anchors, deps.calibration);
-  const alone = score(parts.user);
+    scoreText({ stems: stemsOf(text, analyze), vector: vectorOf(text) }, anchors, calibration);
+  const user = Math.max(score(parts.user), ...parts.continuations.map((text) => contextShare * score(text)));
+  const isAnswer = isShortAnswer(vectorOf(parts.user), { text: parts.agent, vector: vectorOf(parts.agent) }, analyze);
   return {
-    user: parts.followUp === null ? alone : Math.max(alone, followUpShare * score(parts.followUp)),
-    agent: score(parts.agent),
-    neutral: isNeutral(parts.user, anchors, deps.analyze),
-    refusal: detectRefusal(texts.agent),
-    isDegraded: deps.vectorOf(parts.user) === null || deps.vectorOf(parts.agent) === null,
+    user,
+    agent: Math.max(score(parts.agent), isAnswer ? contextShare * user : 0),
+    neutral: !parts.isSwitch && isNeutral(parts.user, anchors, analyze),
+    refusal: readRefusal(texts.agent, vectorOf(parts.agent)),
+    isDegraded: vectorOf(parts.user) === null || vectorOf(parts.agent) === null,
   };
 }
 
-function partsOf({ user, agent, previousUser }: RoundTexts, analyze: AnalyzeText): Parts {
+function partsOf({ user, agent, previousUser, previousReply }: RoundTexts, analyze: AnalyzeText): Parts {
   const newTopic = clauseAfterSwitch(user);
-  if (newTopic !== null) return { user: newTopic, agent, followUp: null };
-  const isShort = analyze(user).length < shortTurnWords;
-  return { user, agent, followUp: isShort && previousUser !== null ? `${previousUser}\n${user}` : null };
+  if (newTopic !== null) return { user: newTopic, agent, continuations: [], isSwitch: true };
+  const continuations: string[] = [];
+  if (analyze(user).length < shortTurn) {
+    // What the turn before left behind is not what this one goes on about.
+    if (previousUser !== null) continuations.push(`${clauseAfterSwitch(previousUser) ?? previousUser}\n${user}`);
+    if (previousReply !== null) continuations.push(`${lastSentence(previousReply)}\n${user}`);
+  }
+  return { user, agent, continuations, isSwitch: false };
+}
+
+function lastSentence(text: string): string {
+  const end = text.trimEnd().slice(-contextCharacters);
+  return end.slice(sentences(end).at(-1)?.start);
+}
+
+/** "Two years." says nothing of loans, and still answers how long one runs. */
+function isShortAnswer(
+  question: Float32Array | null,
+  reply: { text: string; vector: Float32Array | null },
+  analyze: AnalyzeText,
+): boolean {
+  if (question === null || reply.vector === null || analyze(reply.text).length >= shortReply) return false;
+  return cosine(question, reply.vector) >= answersFrom;
 }
 
 function isNeutral(text: string, anchors: readonly Anchor[], analyze: AnalyzeText): boolean {

@@ -1,5 +1,14 @@
 import type { Db } from '#src/ports/database.ts';
-import type { AlignmentSubject, FoldedRow, RoundScore, ScoredChat, UnscoredRound } from './alignment.model.ts';
+import type {
+  AlignmentSubject,
+  RoundBefore,
+  RoundSaidBefore,
+  RoundScore,
+  RoundTextsRow,
+  ScoredChat,
+  StoredScore,
+  WaitingRound,
+} from './alignment.model.ts';
 
 type ChatKey = { orgId: string; chatId: string };
 
@@ -13,31 +22,48 @@ export function createAlignmentRepository(db: Db) {
           orgId: 'c.orgId',
           chatId: 'c.id',
           agentId: 'a.id',
+          agentPrompt: 'a.agentPrompt',
           chatModel: 'a.chatModel',
           title: 'c.title',
           titleSource: 'c.titleSource',
           anchorWords: 'a.anchorWords',
           userOffTopicStreakThreshold: 'a.userOffTopicStreakThreshold',
           userOnTopicStreakThreshold: 'a.userOnTopicStreakThreshold',
+          rescoringWantedAt: 'c.rescoringWantedAt',
         });
     },
 
-    async findOldestUnscored({ orgId, chatId }: ChatKey): Promise<UnscoredRound | undefined> {
+    async findOldestUnscored({ orgId, chatId }: ChatKey): Promise<WaitingRound | undefined> {
       return db('rounds')
         .where({ orgId, chatId, status: 'complete', scoredAt: null })
         .orderBy('round')
-        .first<UnscoredRound | undefined>('round', 'userContent', 'assistantReply');
+        .first<WaitingRound | undefined>('round', 'userContent', 'assistantReply', 'events');
+    },
+
+    /** What was said in the scored round before `round`. */
+    async findSaidBefore({ orgId, chatId }: ChatKey, round: number): Promise<RoundSaidBefore | undefined> {
+      return db('rounds')
+        .where({ orgId, chatId })
+        .where('round', '<', round)
+        .whereNotNull('scoredAt')
+        .orderBy('round', 'desc')
+        .first<RoundSaidBefore | undefined>(
+          'round',
+          'userContent',
+          'assistantReply',
+          db.raw('refusal_kind is not null as is_refusal'),
+        );
     },
 
     /** Scored rounds before `round`, the last `limit` of them, in order. */
-    async listFolded({ orgId, chatId }: ChatKey, before: number, limit: number): Promise<FoldedRow[]> {
-      const rows: FoldedRow[] = await db('rounds')
+    async listFolded({ orgId, chatId }: ChatKey, before: number, limit: number): Promise<RoundBefore[]> {
+      const rows: RoundBefore[] = await db('rounds')
         .where({ orgId, chatId })
         .where('round', '<', before)
         .whereNotNull('scoredAt')
         .orderBy('round', 'desc')
         .limit(limit)
-        .select('round', 'userContent', 'pruned', 'foldState');
+        .select('round', 'pruned', { state: 'foldState' });
       return rows.reverse();
     },
 
@@ -73,7 +99,6 @@ export function createAlignmentRepository(db: Db) {
      * folded onto the wrong state.
      */
     async storeScore({ orgId, chatId }: ChatKey, round: number, score: RoundScore): Promise<boolean> {
-      const { foldState, events, ...columns } = score;
       const updated = await db('rounds')
         .where({ orgId, chatId, round, status: 'complete', scoredAt: null })
         .whereNotExists(
@@ -81,18 +106,100 @@ export function createAlignmentRepository(db: Db) {
             .where({ 'older.chatId': chatId, 'older.status': 'complete', 'older.scoredAt': null })
             .where('older.round', '<', round),
         )
-        .update({
-          ...columns,
-          foldState: JSON.stringify(foldState),
-          events: JSON.stringify(events),
-          scoredAt: db.fn.now(),
-        });
+        .update({ ...columnsOf(score), scoredAt: db.fn.now() });
       return updated === 1;
     },
 
     /** Takes rounds out of what the model sees. */
     async pruneRounds({ orgId, chatId }: ChatKey, rounds: readonly number[]): Promise<void> {
       await db('rounds').where({ orgId, chatId }).whereIn('round', rounds).update({ pruned: true });
+    },
+
+    /** Scored rounds that another scorer has scored, or this one without embeddings; the oldest `limit` of them. */
+    async listOutdated({ orgId, chatId }: ChatKey, version: string, limit: number): Promise<RoundTextsRow[]> {
+      return db('rounds')
+        .where({ orgId, chatId })
+        .whereNotNull('scoredAt')
+        .whereNot({ scorerVersion: version })
+        .orderBy('round')
+        .limit(limit)
+        .select('round', 'userContent', 'assistantReply');
+    },
+
+    /** All scored rounds in order, without their texts. Those of old scorers tell of a refusal by its kind only. */
+    async listScores({ orgId, chatId }: ChatKey): Promise<StoredScore[]> {
+      return db('rounds')
+        .where({ orgId, chatId })
+        .whereNotNull('scoredAt')
+        .orderBy('round')
+        .select(
+          ...['round', 'scoredAt', 'pruned', 'scorerVersion', 'userScore', 'agentScore', 'neutral', 'refusalKind'],
+          ...['alignmentScore', 'ewma', 'echoState', 'foldState', 'events'],
+          db.raw(`coalesce(score_source, 'embedding') as score_source`),
+          db.raw(`case when refusal_reading is not null then refusal_reading
+                       when refusal_kind is not null and score_source is null then jsonb_build_object(
+                         'kind', case refusal_kind when 'scope' then 'policy' else refusal_kind end, 'score', 1)
+                  end as refusal_reading`),
+        );
+    },
+
+    async replaceScore({ orgId, chatId }: ChatKey, { round, scoredAt, pruned, ...score }: StoredScore): Promise<void> {
+      await db('rounds')
+        .where({ orgId, chatId, round })
+        .update({ ...columnsOf(score), pruned });
+    },
+
+    async showRefolded({ orgId, chatId }: ChatKey, { round, ...score }: StoredScore): Promise<void> {
+      await db('chats').where({ orgId, id: chatId }).update({
+        echoRound: round,
+        echoState: score.echoState,
+        ewma: score.ewma,
+        alignmentScore: score.alignmentScore,
+      });
+    },
+
+    /** @returns how many chats were marked: those with a round of another version, of one organization or of all */
+    async wantRescoring(orgId: string | null, version: string): Promise<number> {
+      return db('chats')
+        .whereNull('rescoringWantedAt')
+        .modify((query) => {
+          if (orgId !== null) query.where({ orgId });
+        })
+        .whereExists(
+          db('rounds')
+            .whereRaw('rounds.chat_id = chats.id')
+            .whereNotNull('rounds.scoredAt')
+            .whereNot('rounds.scorerVersion', version),
+        )
+        .update({ rescoringWantedAt: db.fn.now() });
+    },
+
+    async forgetRescoring({ orgId, chatId }: ChatKey): Promise<void> {
+      await db('chats').where({ orgId, id: chatId }).update({ rescoringWantedAt: null });
+    },
+
+    async countRescoring(orgId: string | null): Promise<number> {
+      const [row] = await db('chats')
+        .whereNotNull('rescoringWantedAt')
+        .modify((query) => {
+          if (orgId !== null) query.where({ orgId });
+        })
+        .count<{ count: string }[]>();
+      return Number(row?.count ?? 0);
+    },
+
+    /** Says of the oldest round that waits why it was not scored, once for each reason. */
+    async noteFailure({ orgId, chatId }: ChatKey, reason: string): Promise<void> {
+      await db.raw(
+        `update rounds set events = events || jsonb_build_array(jsonb_build_object(
+           'type', 'scoring_failed', 'data', jsonb_build_object('reason', ?::text), 'round', round,
+           'at', to_char(now() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')))
+         where chat_id = ? and org_id = ? and round = (
+           select min(r.round) from rounds r where r.chat_id = ? and r.status = 'complete' and r.scored_at is null)
+           and not events @> jsonb_build_array(jsonb_build_object(
+             'type', 'scoring_failed', 'data', jsonb_build_object('reason', ?::text)))`,
+        [reason, chatId, orgId, chatId, reason],
+      );
     },
 
     async showNewest({ orgId, chatId }: ChatKey, round: number, score: RoundScore): Promise<void> {
@@ -109,6 +216,23 @@ export function createAlignmentRepository(db: Db) {
       await db('chats')
         .where({ orgId, id: chatId, titleSource: 'message' })
         .update({ title, titleSource: 'generated' });
+    },
+
+    /** Chats to be scored again whose job is at rest, those that wait longest first, while fewer than `limit` are not. */
+    async listRescoringDue(limit: number): Promise<AlignmentSubject[]> {
+      const { rows } = await db.raw<{ rows: AlignmentSubject[] }>(
+        `select c.id, c.org_id, c.agent_id, c.created_by, c.acl
+         from chats c
+         left join jobs j on j.chat_id = c.id and j.kind = 'alignment'
+         where c.rescoring_wanted_at is not null
+           and (j.id is null or j.status <> 'cancelled' and j.finished_at < now() - interval '30 seconds')
+         order by c.rescoring_wanted_at, c.id
+         limit greatest(0, ? - (select count(*)::int from chats o
+                                join jobs w on w.chat_id = o.id and w.kind = 'alignment'
+                                where o.rescoring_wanted_at is not null and w.finished_at is null))`,
+        [limit],
+      );
+      return rows;
     },
 
     /**
@@ -130,5 +254,14 @@ export function createAlignmentRepository(db: Db) {
       );
       return rows;
     },
+  };
+}
+
+function columnsOf({ foldState, events, refusalReading, ...columns }: RoundScore): Record<string, unknown> {
+  return {
+    ...columns,
+    foldState: JSON.stringify(foldState),
+    events: JSON.stringify(events),
+    refusalReading: JSON.stringify(refusalReading),
   };
 }

@@ -7,14 +7,21 @@ import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ChatModel } from '#src/ports/chat-model.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { AlignmentSubject, ScoringResult } from './alignment.model.ts';
+import { type AlignmentSubject, type FoldedScore, type ScoredChat, thresholdsOf } from './alignment.model.ts';
 import { createAlignmentRepository } from './alignment.repository.ts';
 import { proposeTitle } from './chat-namer.ts';
-import type { RoundScorer, ScoringOptions } from './round-scorer.ts';
+import { createChatRescorer } from './chat-rescorer.ts';
+import { foldedRoundsRead, foldMeasured } from './folded-score.ts';
+import type { RoundMeasurer } from './round-measurer.ts';
 
-/** Pruning goes back over one streak; what was in it longer ago is pruned already. */
-const foldedRoundsRead = 50;
 const overdueBatch = 50;
+/** Chats that are scored again at the same time: bulk work beside that for which people wait. */
+const rescoredAtOnce = 20;
+
+type StoredRound = FoldedScore & { round: number };
+
+/** `mayDegrade`: scores by words alone when the embedder is away. */
+export type ScoringOptions = { mayDegrade: boolean; signal: AbortSignal };
 
 export type AlignmentService = ReturnType<typeof createAlignmentService>;
 
@@ -24,30 +31,39 @@ export type AlignmentService = ReturnType<typeof createAlignmentService>;
  */
 export function createAlignmentService(deps: {
   db: Db;
-  scoreRound: RoundScorer;
+  rounds: RoundMeasurer;
   chatModel: Pick<ChatModel, 'complete'>;
-  jobs: Pick<JobsService, 'enqueue' | 'dispatch' | 'advance' | 'advanceWithin' | 'recordCancellationOfNudged'>;
+  jobs: Pick<
+    JobsService,
+    'enqueue' | 'enqueueAll' | 'dispatch' | 'advance' | 'advanceWithin' | 'recordCancellationOfNudged'
+  >;
 }) {
-  const { db, scoreRound, chatModel, jobs } = deps;
+  const { db, rounds, chatModel, jobs } = deps;
   const repository = createAlignmentRepository(db);
+  const rescore = createChatRescorer({ db, rounds });
 
   /** Writes the job that scores the chat's newest round, beside the round, in its transaction. */
   async function requestScoring(trx: Db, chat: AlignmentSubject, requestId: string | null): Promise<void> {
-    await jobs.enqueue(trx, {
+    await jobs.enqueue(trx, jobOf(chat, { requestId, bulk: false }));
+  }
+
+  function jobOf(chat: AlignmentSubject, { requestId, bulk }: { requestId: string | null; bulk: boolean }) {
+    return {
       id: alignmentWorkflowId(chat.id),
-      kind: 'alignment',
+      kind: 'alignment' as const,
       orgId: chat.orgId,
       createdBy: chat.createdBy,
       acl: chat.acl,
       chatId: chat.id,
       agentId: chat.agentId,
       start: {
-        workflow: 'scoreAlignment',
+        workflow: 'scoreAlignment' as const,
         input: { orgId: chat.orgId, chatId: chat.id },
         summary: `Alignment of chat ${chat.id}`,
+        ...(bulk && { bulk }),
       },
       requestId,
-    });
+    };
   }
 
   /** Nudges the chat's scorer, after the commit. Never throws. */
@@ -55,15 +71,31 @@ export function createAlignmentService(deps: {
     await jobs.dispatch(alignmentWorkflowId(chatId));
   }
 
-  /** False when these scores are not needed any more. */
-  async function store(input: ScoreAlignmentInput, round: number, result: ScoringResult): Promise<boolean> {
+  /**
+   * Scores the oldest round that waits, undefined when none does. Null when somebody else was faster: his scores stand,
+   * they follow from the same texts.
+   */
+  async function scoreOldest(chat: ScoredChat, options: ScoringOptions): Promise<StoredRound | null | undefined> {
+    const waiting = await repository.findOldestUnscored(chat);
+    if (waiting === undefined) return undefined;
+    const { round } = waiting;
+    const before = await repository.findSaidBefore(chat, round);
+    const measured = await rounds.measure(chat, waiting, before, {
+      byWords: options.mayDegrade ? 'always' : 'unless_it_heals',
+      signal: options.signal,
+    });
     return db.transaction(async (trx) => {
       const stored = createAlignmentRepository(trx);
-      await stored.lockChat(input);
-      if (!(await stored.storeScore(input, round, result.score))) return false;
-      await stored.pruneRounds(input, result.prunedRounds);
-      await stored.showNewest(input, round, result.score);
-      return true;
+      await stored.lockChat(chat);
+      const { score, prunedRounds } = foldMeasured(
+        { round, measured, kept: waiting.events, at: new Date() },
+        await stored.listFolded(chat, round, foldedRoundsRead),
+        thresholdsOf(chat),
+      );
+      if (!(await stored.storeScore(chat, round, score))) return null;
+      await stored.pruneRounds(chat, prunedRounds);
+      await stored.showNewest(chat, round, score);
+      return { ...score, round };
     });
   }
 
@@ -71,30 +103,51 @@ export function createAlignmentService(deps: {
     requestScoring,
     nudge,
 
-    /** A step of the sweeper: queues the jobs of chats again whose scorer ended before its work was done. */
+    /**
+     * A step of the sweeper: queues the jobs of chats again whose scorer ended before its work was done, and those of
+     * chats that an operator wants scored again, some at a time.
+     */
     async requeueOverdue(): Promise<void> {
       for (const chat of await repository.listOverdue(overdueBatch)) await requestScoring(db, chat, null);
+      const due = await repository.listRescoringDue(rescoredAtOnce);
+      await jobs.enqueueAll(
+        db,
+        due.map((chat) => jobOf(chat, { requestId: null, bulk: true })),
+      );
     },
 
     /**
-     * Scores the oldest round that waits. Without the embedder it throws the embedder's error, or scores by words alone
-     * when it `mayDegrade`.
+     * Asks for all chats of an organization, or of all, to be scored again that have a round of another scorer: of
+     * another calibration, another model, or by words alone. Asked twice it is the same. @returns how many it is for
+     */
+    async requestRescoring(orgId: string | null): Promise<number> {
+      await repository.wantRescoring(orgId, rounds.version);
+      return repository.countRescoring(orgId);
+    },
+
+    /** How many chats still wait to be scored again. */
+    async countRescoring(orgId: string | null): Promise<number> {
+      return repository.countRescoring(orgId);
+    },
+
+    /**
+     * Scores the oldest round that waits; when none does, some rounds that are to be scored again. Without the embedder
+     * it throws the embedder's error, or scores by words alone when it `mayDegrade`.
      */
     async scoreNextRound(input: ScoreAlignmentInput, options: ScoringOptions): Promise<ScoreRoundResult> {
       for (;;) {
-        const [chat, waiting] = await Promise.all([repository.findChat(input), repository.findOldestUnscored(input)]);
-        if (chat === undefined || waiting === undefined) return { scored: false };
-        const { round } = waiting;
-        const folded = await repository.listFolded(input, round, foldedRoundsRead);
-        const result = await scoreRound(chat, waiting, folded, options);
-        // When somebody else was faster, his scores stand: they follow from the same texts.
-        if (!(await store(input, round, result))) continue;
+        const chat = await repository.findChat(input);
+        if (chat === undefined) return { scored: false };
+        const oldest = await scoreOldest(chat, options);
+        if (oldest === null) continue;
+        const scored = oldest ?? (await rescore(chat, options.signal));
+        if (scored === undefined) return { scored: false };
+        const { round, echoState: state, ewma } = scored;
         await jobs.advance(alignmentWorkflowId(input.chatId), {
           status: 'running',
           stage: 'score',
           progress: { done: round, total: null, unit: 'round' },
         });
-        const { echoState: state, ewma } = result.score;
         return { scored: true, round, state, ewma, isUntitled: chat.titleSource === 'message' };
       }
     },
@@ -124,7 +177,9 @@ export function createAlignmentService(deps: {
       });
     },
 
+    /** Closes the job, and leaves the reason in the round that still waits; the sweeper begins anew. */
     async recordFailure(input: ScoreAlignmentInput, error: { code: string; message: string }): Promise<void> {
+      await repository.noteFailure(input, error.code);
       await jobs.advance(alignmentWorkflowId(input.chatId), { status: 'failed', error });
     },
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { calibrationFor, scorerVersion } from '#src/domain/alignment-calibration.ts';
-import { scoreRound, textsToEmbed } from '#src/domain/alignment-round.ts';
+import { type RoundTexts, scoreRound, textsToEmbed } from '#src/domain/alignment-round.ts';
 import {
   type Anchor,
   containsPhrase,
@@ -12,6 +12,7 @@ import {
 } from '#src/domain/alignment-score.ts';
 import { clauseAfterSwitch, isCourtesy } from '#src/domain/alignment-text.ts';
 import { rarity } from '#src/domain/idf.ts';
+import { createReadRefusal } from '#src/domain/refusal.ts';
 
 const analyze = createTextAnalyzer();
 const stems = (text: string) => analyze(text).map((term) => term.stem);
@@ -117,27 +118,73 @@ describe('scoring a round', () => {
   const anchors = [anchor('loan', 5, [1, 0]), anchor('mortgage', 5, [1, 0])];
   const onTopic = Float32Array.from([1, 0]);
   const offTopic = Float32Array.from([0, 1]);
+  const readRefusal = createReadRefusal(analyze);
   const vectorOf = (text: string) => (/loan|mortgage/i.test(text) ? onTopic : offTopic);
-  const score = (user: string, previousUser: string | null = null, agent = 'A loan can be repaid early.') =>
-    scoreRound({ user, agent, previousUser }, anchors, { vectorOf, analyze, calibration });
+  const alone = { previousUser: null, previousReply: null, agent: 'A loan can be repaid early.' };
+  const score = (user: string, others: Partial<RoundTexts> = {}) =>
+    scoreRound({ ...alone, ...others, user }, anchors, { vectorOf, analyze, calibration, readRefusal });
 
-  it('embeds the turn, the reply, and a short turn with the one before', () => {
-    const texts = { user: 'And how long?', agent: 'Two years.', previousUser: 'Tell me about loans.' };
+  it('embeds the turn, the reply, and a short turn with what was said before', () => {
+    const texts = {
+      user: 'And how long?',
+      agent: 'Two years.',
+      previousUser: 'Tell me about loans.',
+      previousReply: 'With pleasure. Do you know what a loan is?',
+    };
     expect(textsToEmbed(texts, analyze)).to.deep.equal([
       'And how long?',
       'Two years.',
       'Tell me about loans.\nAnd how long?',
+      'Do you know what a loan is?\nAnd how long?',
     ]);
-    expect(textsToEmbed({ ...texts, previousUser: null }, analyze)).to.have.length(2);
+    expect(textsToEmbed({ ...texts, previousUser: null, previousReply: null }, analyze)).to.have.length(2);
   });
 
   it('counts a short follow-up of an on-topic turn as on topic', () => {
     expect(score('And how long exactly?').user).to.be.lessThan(0.1);
-    expect(score('And how long exactly?', 'Tell me about loans.').user).to.be.closeTo(0.8, 0.01);
+    expect(score('And how long exactly?', { previousUser: 'Tell me about loans.' }).user).to.be.closeTo(0.8, 0.01);
+  });
+
+  it('counts a short answer to what the agent asked as on topic', () => {
+    expect(score('The red one.', { previousReply: 'Gladly. Which loan is it?' }).user).to.be.closeTo(0.8, 0.01);
+    expect(score('The red one.', { previousReply: 'About that loan. What else?' }).user).to.be.lessThan(0.1);
+  });
+
+  it('reads eight words by themselves', () => {
+    const before = { previousUser: 'Tell me about loans.', previousReply: 'Which loan is it?' };
+    expect(score('one two six four five six two', before).user).to.be.closeTo(0.8, 0.01);
+    expect(score('one two six four five six two eight', before).user).to.be.lessThan(0.1);
+  });
+
+  it('reads only the end of a long reply, in bounded time', () => {
+    const previousReply = `A loan. ${'word '.repeat(100_000)}`;
+    expect(textsToEmbed({ ...alone, user: 'And?', previousReply }, analyze).at(-1)?.length).to.be.lessThan(500);
   });
 
   it('scores only the new topic of an explicit change, and not as a follow-up', () => {
-    expect(score("Forget the loan, let's talk about football", 'Tell me about loans.').user).to.be.lessThan(0.1);
+    const before = { previousUser: 'Tell me about loans.', previousReply: 'Which loan?' };
+    expect(score("Forget the loan, let's talk about football", before).user).to.be.lessThan(0.1);
+  });
+
+  it('takes no announced change for a neutral turn, though its new topic be one word', () => {
+    expect(score("Forget the loan, let's talk about football").neutral).to.equal(false);
+    expect(score('football').neutral).to.equal(true);
+  });
+
+  it('does not read a turn as a continuation of the topic that was just left', () => {
+    const previousUser = "Forget the loan, let's talk about football";
+    expect(textsToEmbed({ ...alone, user: 'Who won?', previousUser }, analyze)).to.include('football\nWho won?');
+    expect(score('Who won?', { previousUser }).user).to.be.lessThan(0.1);
+  });
+
+  it('counts a short reply as on topic when it answers an on-topic question, and else not', () => {
+    const vectors: Record<string, number[]> = { 'How long?': [0.7, 0.714, 0], 'Two years.': [0, 0.5, 0.866] };
+    const placed = (text: string) => Float32Array.from(vectors[text] ?? [0, 0, -1]);
+    const reply = (user: string, agent: string) =>
+      scoreRound({ ...alone, user, agent }, anchors, { vectorOf: placed, analyze, calibration, readRefusal }).agent;
+    expect(reply('How long?', 'Two years.')).to.be.closeTo(0.8, 0.01);
+    expect(reply('How long?', 'Penguins lay eggs.')).to.be.lessThan(0.1);
+    expect(reply('How long?', 'Penguins lay eggs. '.repeat(7))).to.be.lessThan(0.1);
   });
 
   it('finds neutral turns, but not where an anchor occurs', () => {
@@ -147,19 +194,19 @@ describe('scoring a round', () => {
   });
 
   it('notices a refusal', () => {
-    expect(score('Tell me a secret', null, "I'm sorry, but I can't help with that.").refusal).to.deep.equal({
-      kind: 'policy',
-      score: 1,
-    });
-    expect(score('Tell me of loans').refusal).to.equal(null);
+    const agent = "I'm sorry, but I can't help with that.";
+    expect(score('Tell me a secret', { agent }).refusal).to.include({ kind: 'policy', score: 1 });
+    expect(score('Tell me of loans').refusal.score).to.be.lessThan(0.5);
   });
 
   it('says when it went by words alone', () => {
-    const scored = scoreRound({ user: 'a loan', agent: 'b', previousUser: null }, anchors, {
+    const scored = scoreRound({ ...alone, user: 'a loan' }, anchors, {
       vectorOf: () => null,
       analyze,
       calibration,
+      readRefusal,
     });
     expect(scored.isDegraded).to.equal(true);
+    expect(scorerVersion(calibration, true)).to.equal(`${scorerVersion(calibration)}/words`);
   });
 });

@@ -1,0 +1,109 @@
+import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
+import type { AlignmentCalibration } from '#src/domain/alignment-calibration.ts';
+import { type FoldState, foldRound, initialFoldState, isDrift } from '#src/domain/alignment-fold.ts';
+import { type ScoredRound, scoreRound, textsToEmbed } from '#src/domain/alignment-round.ts';
+import type { Anchor } from '#src/domain/alignment-score.ts';
+import { createReadRefusal, refusalOf } from '#src/domain/refusal.ts';
+import type { EmbedTexts } from '../../scripts/alignment/embed-texts.ts';
+import type { Dialogue, LabelledRound } from './dialogues.ts';
+
+/** A labelled round with what the product makes of it. */
+export type JudgedRound = {
+  agent: string;
+  script: string;
+  label: LabelledRound;
+  scores: ScoredRound;
+  isRefusal: boolean;
+  state: FoldState;
+};
+
+const analyze = createTextAnalyzer();
+const readRefusal = createReadRefusal(analyze);
+const thresholds = { offTopic: 3, onTopic: 2 };
+
+/** Scores and folds every dialogue as the product does. */
+export async function judgeDialogues(
+  dialogues: readonly Dialogue[],
+  embed: EmbedTexts,
+  calibration: AlignmentCalibration,
+): Promise<JudgedRound[]> {
+  const anchors = new Map<string, Anchor[]>();
+  const judged: JudgedRound[] = [];
+  for (const { agent, script, rounds } of dialogues) {
+    const known = anchors.get(agent.name) ?? (await embedAnchors(agent.anchors, embed));
+    anchors.set(agent.name, known);
+    let state = initialFoldState;
+    let before: { user: string; reply: string | null } | null = null;
+    for (const label of rounds) {
+      const texts = {
+        user: label.user,
+        agent: label.agent,
+        previousUser: before?.user ?? null,
+        previousReply: before?.reply ?? null,
+      };
+      const wanted = textsToEmbed(texts, analyze);
+      const vectors = await embed(wanted);
+      const vectorOf = (text: string) => vectors[wanted.indexOf(text)] ?? null;
+      const scores = scoreRound(texts, known, { vectorOf, analyze, calibration, readRefusal });
+      const isRefusal = refusalOf(scores.refusal) !== null;
+      state = foldRound(state, { ...scores, refusal: isRefusal }, thresholds);
+      judged.push({ agent: agent.name, script, label, scores, isRefusal, state });
+      before = { user: label.user, reply: isRefusal ? null : label.agent };
+    }
+  }
+  return judged;
+}
+
+async function embedAnchors(words: Record<string, number>, embed: EmbedTexts): Promise<Anchor[]> {
+  const vectors = await embed(Object.keys(words));
+  return Object.entries(words).map(([word, weight], i) => ({
+    stems: analyze(word).map((term) => term.stem),
+    weight,
+    vector: vectors[i] ?? null,
+  }));
+}
+
+/** Of a yes-or-no question about rounds. */
+export type Agreement = { asked: number; precision: number; recall: number; f1: number };
+
+/** How far the product agrees with the labels; what is neutral by its label is not asked about. */
+export function dialogueQuality(judged: readonly JudgedRound[]) {
+  const users = judged.filter(({ label }) => label.userTopic !== 'neutral');
+  const agents = judged.filter(({ label }) => label.agentTopic === 'on' || label.agentTopic === 'off');
+  const isUserOn = (round: JudgedRound) => !isUserOff(round);
+  const isUserOff = ({ scores, state }: JudgedRound) => !scores.neutral && state.userLabel === 'off';
+  const isAgentOff = ({ isRefusal, state }: JudgedRound) => !isRefusal && state.agentLabel === 'off';
+  return {
+    userOn: agreement(users, ({ label }) => label.userTopic === 'on', isUserOn),
+    userOff: agreement(users, ({ label }) => label.userTopic === 'off', isUserOff),
+    agentOn: agreement(
+      agents,
+      ({ label }) => label.agentTopic === 'on',
+      (round) => !isAgentOff(round),
+    ),
+    agentOff: agreement(agents, ({ label }) => label.agentTopic === 'off', isAgentOff),
+    refusal: agreement(
+      judged,
+      ({ label }) => label.agentTopic === 'refusal',
+      ({ isRefusal }) => isRefusal,
+    ),
+    drift: agreement(
+      judged,
+      ({ label }) => label.drift,
+      ({ state }) => isDrift(state.state),
+    ),
+  };
+}
+
+function agreement(
+  judged: readonly JudgedRound[],
+  isTrue: (round: JudgedRound) => boolean,
+  isCalled: (round: JudgedRound) => boolean,
+): Agreement {
+  const called = judged.filter(isCalled);
+  const right = called.filter(isTrue).length;
+  const asked = judged.filter(isTrue).length;
+  const precision = right / called.length;
+  const recall = right / asked;
+  return { asked, precision, recall, f1: (2 * precision * recall) / (precision + recall) };
+}

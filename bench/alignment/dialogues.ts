@@ -1,0 +1,28 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+export type LabelledRound = {
+  user: string;
+  userTopic: 'on' | 'off' | 'neutral';
+  agent: string;
+  agentTopic: 'on' | 'off' | 'neutral' | 'refusal';
+  /** Whether the conversation has lost its topic by this round. */
+  drift: boolean;
+};
+
+export type DialogueAgent = { name: string; persona: string; anchors: Record<string, number> };
+export type Dialogue = { agent: DialogueAgent; script: string; rounds: LabelledRound[] };
+
+const folder = join(import.meta.dirname, 'dialogues');
+
+/** Labels as dialogues/README.md has them. */
+export function readDialogues(): Dialogue[] {
+  return readdirSync(folder)
+    .filter((name) => name.endsWith('.json'))
+    .flatMap((name) => {
+      const file: { agent: DialogueAgent; dialogues: Omit<Dialogue, 'agent'>[] } = JSON.parse(
+        readFileSync(join(folder, name), 'utf8'),
+      );
+      return file.dialogues.map((dialogue) => ({ ...dialogue, agent: file.agent }));
+    });
+}
