@@ -1,28 +1,9 @@
 export const evalStatuses = ['queued', 'running', 'completed', 'partial', 'failed', 'canceled'] as const;
-/** How far the evaluation of a version is; null before the first. */
+/**
+ * How far the evaluation of a version is; null before the first. From `queued` over `running` to one of the others, and
+ * at once to `completed` where everything is known; each of those may be followed by `queued`.
+ */
 export type EvalStatus = (typeof evalStatuses)[number];
-
-const ended = ['completed', 'partial', 'failed', 'canceled'] as const;
-
-/** What may follow what. An evaluation that has ended may be started again. */
-const followers: Readonly<Record<EvalStatus | 'none', readonly EvalStatus[]>> = {
-  none: ['queued'],
-  queued: ['running', 'failed', 'canceled'],
-  running: ended,
-  completed: ['queued'],
-  partial: ['queued'],
-  failed: ['queued'],
-  canceled: ['queued'],
-};
-
-export function mayFollow(before: EvalStatus | null, next: EvalStatus): boolean {
-  return followers[before ?? 'none'].includes(next);
-}
-
-/** The statuses after which `next` may come; null stands for a version that was never evaluated. */
-export function precedersOf(next: EvalStatus): (EvalStatus | null)[] {
-  return [null, ...evalStatuses].filter((before) => mayFollow(before, next));
-}
 
 /**
  * How a run ends whose units have all ended: with all of them, with enough to say something, or not.

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { meanScore } from '#src/domain/judging/averages.ts';
-import { endOf, mayFollow, precedersOf } from '#src/domain/judging/eval-status.ts';
+import { endOf } from '#src/domain/judging/eval-status.ts';
 import { isSameFamily } from '#src/domain/judging/model-family.ts';
 import { meanInterval, signTest, studentQuantile } from '#src/domain/judging/statistics.ts';
 
@@ -82,16 +82,6 @@ describe('families of models', () => {
 });
 
 describe('the status of an evaluation', () => {
-  it('goes from queued to running to an end, and may begin again', () => {
-    expect(mayFollow(null, 'queued')).equal(true);
-    expect(mayFollow(null, 'running')).equal(false);
-    expect(mayFollow('queued', 'running')).equal(true);
-    expect(mayFollow('queued', 'completed')).equal(false);
-    expect(mayFollow('completed', 'running')).equal(false);
-    expect(precedersOf('canceled')).deep.equal(['queued', 'running']);
-    expect(precedersOf('queued')).deep.equal([null, 'completed', 'partial', 'failed', 'canceled']);
-  });
-
   const run = { failedUnits: 1, judgedAxes: 5, cases: 4, judgedCases: 3 };
   it('ends completed with all, partial with enough, else failed', () => {
     expect(endOf({ ...run, failedUnits: 0 })).equal('completed');
