@@ -1,3 +1,4 @@
+import { can } from '#src/domain/policy.ts';
 import { noContent, ok, seeOther } from '#src/http/answers.ts';
 import { type Route, route } from '#src/http/route.ts';
 import type { ToolCatalogService } from './tool-catalog.service.ts';
@@ -8,7 +9,6 @@ import {
   callbackQuery,
   connectedSchema,
   connectToolBody,
-  mayAdminister,
   providerConnectionListSchema,
   providerParams,
   toolListSchema,
@@ -39,7 +39,7 @@ export function toolsRoutes(catalog: ToolCatalogService, connections: ToolConnec
       access: 'user',
       responses: { 200: { description: 'The providers', schema: providerConnectionListSchema } },
       handle: async ({ actor }) => {
-        const isAdmin = mayAdminister(actor);
+        const isAdmin = can(actor, 'organization:administer', actor);
         const views = await catalog.listProviders(actor.orgId);
         return ok({ items: views.map((view) => toProviderConnectionDto(isAdmin, view)), is_org_admin: isAdmin });
       },

@@ -1,7 +1,5 @@
 import { z } from 'zod';
-import { can } from '#src/domain/policy.ts';
 import { toolProviders } from '#src/domain/tool-providers.ts';
-import type { Actor } from '#src/domain/visibility.ts';
 import { idField } from '#src/http/fields.ts';
 import type { ProviderView, ToolView } from './tool-catalog.service.ts';
 
@@ -153,8 +151,4 @@ export function toProviderConnectionDto(mayAdminister: boolean, view: ProviderVi
 function authActions({ isConfigured, connection }: ProviderView): ProviderConnectionDto['auth_actions'] {
   if (connection === null) return isConfigured ? ['connect'] : [];
   return isConfigured ? ['reconnect', 'disconnect'] : ['disconnect'];
-}
-
-export function mayAdminister(actor: Actor): boolean {
-  return can(actor, 'organization:administer', actor);
 }
