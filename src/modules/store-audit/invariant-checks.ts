@@ -1,4 +1,5 @@
 import { chunksMatchPoints } from './invariants/chunks-match-points.ts';
+import { conversationsAreSummed } from './invariants/conversations-are-summed.ts';
 import { documentsAreCounted } from './invariants/documents-are-counted.ts';
 import { foldersShareTheirKeys } from './invariants/folders-share-their-keys.ts';
 import { jobsMove } from './invariants/jobs-move.ts';
@@ -34,6 +35,7 @@ const checks: InvariantCheck[] = [
   organizationsHaveAdmins,
   foldersShareTheirKeys,
   documentsAreCounted,
+  conversationsAreSummed,
 ];
 
 const usualPatience: Patience = { orphanSeconds: 60, reconcileSeconds: 60, dispatchSeconds: 3, erasureSeconds: 86_400 };

@@ -19,7 +19,8 @@ export type InvariantId =
   | 'I13'
   | 'I14'
   | 'I15'
-  | 'I16';
+  | 'I16'
+  | 'I17';
 
 export type Violation = { invariant: InvariantId; detail: string; orgId: string; documentId?: string };
 

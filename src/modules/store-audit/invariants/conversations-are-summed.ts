@@ -1,0 +1,94 @@
+import type { InvariantCheck } from '../invariants.model.ts';
+import { countRows, pagesOf } from './rows.ts';
+
+type ChatRow = { id: string; orgId: string; isFindable: boolean };
+type OrganizationRow = { id: string; wrongTotals: number };
+
+const sums = [
+  'rounds',
+  'completed_rounds',
+  'stable_rounds',
+  'drift_rounds',
+  'refusal_rounds',
+  'ewma_sum',
+  'input_tokens',
+  'completion_tokens',
+  'cost_usd',
+  'latency_ms',
+];
+const sumsOf = (table: string) => sums.map((column) => `${table}.${column}`).join(', ');
+
+/** In one statement, so that it sees both sides at one time. A scored round is in one class: stable, drift or refusal. */
+const misread = `
+  select c.id, c.org_id, found.texts = stored.rounds + 1 as is_findable
+  from chats c
+  left join chat_logs l on l.org_id = c.org_id and l.chat_id = c.id
+  cross join lateral (
+    select count(*) as rounds, count(*) filter (where r.status = 'complete') as completed_rounds,
+           count(*) filter (where r.echo_state in ('stable', 'watch')) as stable_rounds,
+           count(*) filter (where r.echo_state in ('drift_user', 'drift_agent', 'drift_recovering')) as drift_rounds,
+           count(*) filter (where r.echo_state = 'refusal') as refusal_rounds,
+           coalesce(sum(r.ewma::numeric), 0) as ewma_sum, coalesce(sum(r.input_tokens), 0) as input_tokens,
+           coalesce(sum(r.completion_tokens), 0) as completion_tokens, coalesce(sum(r.cost_usd), 0) as cost_usd,
+           coalesce(sum(r.latency_ms) filter (where r.status = 'complete'), 0) as latency_ms,
+           count(*) filter (where r.scored_at is not null) as scored
+    from rounds r where r.chat_id = c.id
+  ) stored
+  cross join lateral (select count(*) as texts from log_texts t where t.chat_id = c.id) found
+  where c.id > :after and (
+    found.texts <> stored.rounds + 1
+    or (l.agent_id, l.created_by, l.audience, l.started_at, l.updated_at, l.state)
+      is distinct from (c.agent_id, c.created_by, audience_of(c.acl, c.created_by), c.created_at, c.updated_at, c.echo_state)
+    or (${sumsOf('l')}) is distinct from (${sumsOf('stored')})
+    or l.stable_rounds + l.drift_rounds + l.refusal_rounds <> stored.scored
+  )`;
+
+const states = ['stable', 'watch', 'drift_user', 'drift_agent', 'drift_recovering', 'refusal'];
+const totals = [...states.map((state) => `${state}_chats`), ...sums];
+
+/** What is left when the logs are taken from their totals. */
+const mistotalled = `
+  select * from (
+    select o.id, (
+      select count(*) from (
+        select audience, agent_id, span, starts_on
+        from (
+          select audience, agent_id, span, starts_on, ${totals.join(', ')} from log_totals where org_id = o.id
+          union all
+          select audience, agent_id, s.span, s.starts_on,
+                 ${[...states.map((state) => `-(state = '${state}')::integer`), ...sums.map((column) => `-${column}`)].join(', ')}
+          from chat_logs cross join lateral (values
+            ('ever', date '0001-01-01'),
+            ('month', date_trunc('month', started_at at time zone 'utc')::date),
+            ('day', (started_at at time zone 'utc')::date)
+          ) s (span, starts_on)
+          where org_id = o.id
+        ) both_sides
+        group by audience, agent_id, span, starts_on
+        having ${totals.map((column) => `sum(${column}) <> 0`).join(' or ')}
+      ) different
+    ) as wrong_totals
+    from organizations o
+    where o.id > :after
+  ) organization
+  where wrong_totals > 0`;
+
+/** I17: logs and their sums are what the chats are, and each scored round counts once. */
+export const conversationsAreSummed: InvariantCheck = {
+  invariant: 'I17',
+  title: 'the logs of conversations, and the sums over them, are those of their rounds',
+  async run({ db }, _patience, found) {
+    for await (const chats of pagesOf<ChatRow>(db, misread)) {
+      for (const { id, orgId, isFindable } of chats) {
+        const fault = isFindable ? 'is not logged as it is' : 'cannot be found by all of its words';
+        found({ orgId, detail: `Chat ${id} ${fault}.` });
+      }
+    }
+    for await (const organizations of pagesOf<OrganizationRow>(db, mistotalled)) {
+      for (const { id: orgId, wrongTotals } of organizations) {
+        found({ orgId, detail: `${wrongTotals} totals of its conversations are not what they are made of.` });
+      }
+    }
+    return countRows(db, 'chats');
+  },
+};
