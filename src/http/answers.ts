@@ -39,7 +39,17 @@ export type FileContent = {
 
 export type FileAnswer = { kind: 'file'; status: 200; content: FileContent; headers: AnswerHeaders };
 
-export type Answer = JsonAnswer | EmptyAnswer | EventsAnswer | FileAnswer;
+/** A file that is made while it is sent, of a size that nobody knows beforehand: pieces of text as the client takes them. */
+export type DownloadAnswer = {
+  kind: 'download';
+  status: 200;
+  fileName: string;
+  mediaType: string;
+  content: AsyncIterable<string>;
+  headers: AnswerHeaders;
+};
+
+export type Answer = JsonAnswer | EmptyAnswer | EventsAnswer | FileAnswer | DownloadAnswer;
 
 export function ok<Data>(data: Data, headers: AnswerHeaders = {}): JsonAnswer<200, Data> {
   return { kind: 'json', status: 200, data, headers };
@@ -69,6 +79,11 @@ export function eventStream(
   options: { headers?: AnswerHeaders; isWatch?: boolean } = {},
 ): EventsAnswer {
   return { kind: 'events', status: 200, run, isWatch: options.isWatch ?? false, headers: options.headers ?? {} };
+}
+
+/** A download as attachment that is made on the way: no `ETag`, no `Range`. A fault within it breaks it off. */
+export function download(made: Pick<DownloadAnswer, 'fileName' | 'mediaType' | 'content'>): DownloadAnswer {
+  return { kind: 'download', status: 200, ...made, headers: {} };
 }
 
 /** A download as attachment, with `ETag` and `Range`. */

@@ -5,7 +5,7 @@ import { type Answer, type EventSink, type EventsAnswer, eventStream } from './a
 import type { OpenStreams } from './open-streams.ts';
 import { toAppError } from './problem.ts';
 import type { AppResponse } from './request-log.ts';
-import { sendEmpty, sendFile, sendJson, sendProblem } from './send-answer.ts';
+import { sendDownload, sendEmpty, sendFile, sendJson, sendProblem } from './send-answer.ts';
 import { eventStreamHeaders } from './sse.ts';
 
 /** A stream whose events are out. It stays open until `end`, so that its key can be kept first. */
@@ -36,6 +36,8 @@ export function createDelivery(deps: {
         case 'file':
           res.set(answer.headers);
           return sendFile(req, res, answer.content);
+        case 'download':
+          return sendDownload(req, res, answer);
         case 'events':
           (await delivery.stream(res, answer)).end();
       }

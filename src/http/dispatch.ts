@@ -209,6 +209,7 @@ function toStored(answer: Exclude<Answer, EventsAnswer>): StoredResponse {
     case 'empty':
       return { status, headers, body: { kind: 'empty' } };
     case 'file':
+    case 'download':
       throw new Error('a download cannot be kept under an idempotency key');
   }
 }

@@ -5,7 +5,7 @@ import type { Action } from '#src/domain/policy.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import type { ErrorCode } from '#src/errors.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { Answer, EmptyAnswer, EventsAnswer, FileAnswer, JsonAnswer } from './answers.ts';
+import type { Answer, DownloadAnswer, EmptyAnswer, EventsAnswer, FileAnswer, JsonAnswer } from './answers.ts';
 import type { RateLimited } from './rate-limiting.ts';
 
 /**
@@ -79,7 +79,7 @@ type AnswerOf<Spec extends Responses> = {
   [Status in keyof Spec & number]: Spec[Status] extends { schema: infer Schema extends z.ZodType }
     ? JsonAnswer<Status, z.input<Schema>>
     : Spec[Status] extends { contentType: string | readonly string[] }
-      ? EventsAnswer | FileAnswer
+      ? EventsAnswer | FileAnswer | DownloadAnswer
       : EmptyAnswer<Status>;
 }[keyof Spec & number];
 

@@ -1,8 +1,9 @@
+import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Request, Response } from 'express';
 import { attachment } from '#src/domain/content-disposition.ts';
 import { appError } from '#src/errors.ts';
-import type { AnswerHeaders, FileContent } from './answers.ts';
+import type { AnswerHeaders, DownloadAnswer, FileContent } from './answers.ts';
 import { type ByteRange, parseByteRange } from './byte-range.ts';
 import { entityTag, namesTag } from './conditional.ts';
 
@@ -36,7 +37,7 @@ export function sendEmpty(res: Response, status: number, headers: AnswerHeaders)
   res.end();
 }
 
-/** Sends a download, or the part of it that was asked for. A user's file must never run as a page of this origin. */
+/** Sends a download, or the part of it that was asked for. */
 export async function sendFile(req: Request, res: Response, content: FileContent): Promise<void> {
   const tag = `"${content.etag}"`;
   const known = req.get('if-none-match');
@@ -51,15 +52,8 @@ export async function sendFile(req: Request, res: Response, content: FileContent
   }
   // Opened before any header is set: a missing file is an answer of its own.
   const body = req.method === 'HEAD' ? undefined : await content.open(range);
-  res.set({
-    ETag: tag,
-    'Accept-Ranges': 'bytes',
-    'Cache-Control': 'private, no-cache',
-    'Content-Disposition': attachment(content.fileName),
-    'Content-Security-Policy': "sandbox; default-src 'none'",
-  });
-  // Not by `set`, which would add a charset: nobody knows that of a user's file.
-  res.setHeader('Content-Type', content.mediaType);
+  res.set({ ETag: tag, 'Accept-Ranges': 'bytes', 'Cache-Control': 'private, no-cache' });
+  describeFile(res, content);
   if (range === undefined) {
     res.status(200).set('Content-Length', String(content.sizeBytes));
   } else {
@@ -70,6 +64,38 @@ export async function sendFile(req: Request, res: Response, content: FileContent
   }
   if (body === undefined) res.end();
   else await pipeline(body, res);
+}
+
+/** Sends what is made on the way, no faster than the client takes it. */
+export async function sendDownload(
+  req: Request,
+  res: Response,
+  { content, ...described }: DownloadAnswer,
+): Promise<void> {
+  const pieces = content[Symbol.asyncIterator]();
+  // Made before any header is set: what cannot be begun is an answer of its own.
+  const first = await pieces.next();
+  res.status(200).set('Cache-Control', 'no-store').set(described.headers);
+  describeFile(res, described);
+  if (req.method === 'HEAD') {
+    await pieces.return?.();
+    res.end();
+    return;
+  }
+  async function* all(): AsyncGenerator<string> {
+    for (let piece = first; !piece.done; piece = await pieces.next()) yield piece.value;
+  }
+  await pipeline(Readable.from(all(), { highWaterMark: 1 }), res);
+}
+
+/** A user's file must never run as a page of this origin. */
+function describeFile(res: Response, { fileName, mediaType }: Pick<FileContent, 'fileName' | 'mediaType'>): void {
+  res.set({
+    'Content-Disposition': attachment(fileName),
+    'Content-Security-Policy': "sandbox; default-src 'none'",
+  });
+  // Not by `set`, which would add a charset: nobody knows that of a user's file.
+  res.setHeader('Content-Type', mediaType);
 }
 
 function requestedRange(req: Request, tag: string, sizeBytes: number): ByteRange | null | undefined {
