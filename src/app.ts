@@ -35,6 +35,7 @@ import { draftsRoutes } from './modules/drafts/drafts.routes.ts';
 import { foldersRoutes } from './modules/folders/folders.routes.ts';
 import { jobsRoutes } from './modules/jobs/jobs.routes.ts';
 import { leavingRoutes } from './modules/leaving/leaving.routes.ts';
+import { logsRoutes } from './modules/logs/logs.routes.ts';
 import { membersRoutes } from './modules/members/members.routes.ts';
 import { usersRoutes } from './modules/members/users.routes.ts';
 import { modelsRoutes } from './modules/models/models.routes.ts';
@@ -93,6 +94,7 @@ export function createApp(container: Container): App {
     ...toolsRoutes(container.toolCatalog, container.toolConnections),
     ...anchorWordsRoutes(container.anchorWords),
     ...chatRoutes(container.chat, cursors, { basePath }),
+    ...logsRoutes(container.logs, cursors),
     ...jobsRoutes(container.jobs, container.jobMoves, container.jobWatch, cursors),
     ...healthRoutes({
       checks: {

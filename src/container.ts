@@ -77,6 +77,7 @@ import { createJobMovesService, type JobMovesService } from './modules/jobs/job-
 import { createJobWatch, type JobWatch } from './modules/jobs/job-watch.ts';
 import { createJobsService, type JobsService } from './modules/jobs/jobs.service.ts';
 import { createLeavingService, type LeavingService } from './modules/leaving/leaving.service.ts';
+import { createLogsService, type LogsService } from './modules/logs/logs.service.ts';
 import { createMembersService, type MembersService } from './modules/members/members.service.ts';
 import { createUsersService, type UsersService } from './modules/members/users.service.ts';
 import { createModelsService, type ModelsService } from './modules/models/models.service.ts';
@@ -170,6 +171,7 @@ export type Container = {
   retrieval: RetrievalService;
   search: SearchService;
   chat: ChatService;
+  logs: LogsService;
   invariants: InvariantChecks;
   storeAudit: StoreAuditService;
   /** Gives back what was opened, in the reverse order. */
@@ -476,6 +478,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     retrieval,
     search,
     chat,
+    logs: createLogsService({ db }),
     invariants,
     storeAudit,
     close: async () => {

@@ -38,6 +38,7 @@ const catalogue = {
   user_not_found: { status: 404, class: 'permanent', title: 'The user does not exist' },
   team_not_found: { status: 404, class: 'permanent', title: 'The team does not exist or is not yours' },
   chat_not_found: { status: 404, class: 'permanent', title: 'The chat does not exist or is not readable' },
+  round_not_found: { status: 404, class: 'permanent', title: 'The chat has no such round' },
   job_not_found: { status: 404, class: 'permanent', title: 'The job does not exist or is not readable' },
   method_not_allowed: { status: 405, class: 'permanent', title: 'The address does not take this method' },
   password_already_set: { status: 409, class: 'permanent', title: 'The account has a password' },

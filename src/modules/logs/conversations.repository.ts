@@ -1,0 +1,137 @@
+import { toPage } from '#src/adapters/postgres/keyset.ts';
+import type { ListPosition } from '#src/contracts/list-position.ts';
+import type { Actor } from '#src/domain/visibility.ts';
+import type { Db } from '#src/ports/database.ts';
+import { isWithin, reach, reachValues } from './log-reach.ts';
+import { roundSums } from './log-sums.repository.ts';
+import type { LogFilter, LoggedAgent, LoggedChat, RecentChat, Session } from './logs.model.ts';
+
+type Page = { limit: number; after: ListPosition | null };
+type LoggedPage = { items: LoggedChat[]; last: ListPosition | null };
+
+/** So many of the newest chats are looked through for words before an index is asked for all that have them. */
+const walkedChats = 300;
+/** More than a description shows. */
+const firstWordsRead = 1_000;
+
+const newestFirst = 'order by started_at desc, chat_id desc';
+const asked = 'wanted_words(:orgId, :words)';
+
+/** A page `page` of chats with all that is shown of them. Who may read them is asked once more here. */
+const shown = `
+  select c.id, c.title, left(first.user_content, ${firstWordsRead}) as first_words, c.agent_id, a.agent_name, l.started_at,
+         ${roundSums.map((column) => `l.${column}`).join(', ')}, coalesce(newest.model, a.chat_model) as model
+  from page
+  join chat_logs l using (chat_id)
+  join chats c on c.id = l.chat_id
+  join agents a on a.org_id = c.org_id and a.id = c.agent_id
+  left join rounds first on first.chat_id = c.id and first.round = 1
+  left join rounds newest on newest.chat_id = c.id and newest.round = c.round_count
+  where c.org_id = :orgId and c.acl && :acl::text[]`;
+
+/**
+ * Conversations as the logs list them: in the order in which they began, which never changes, so that no page loses or
+ * repeats one that goes on meanwhile. Each set of keys is read by an index in this order.
+ */
+export function createConversationsRepository(db: Db) {
+  const conditions = ({ agentId, state, period: { from, until } }: LogFilter, after: ListPosition | null = null) =>
+    [
+      agentId !== undefined && 'and l.agent_id = :agentId',
+      state !== undefined && 'and l.state = :state',
+      from !== null && 'and l.started_at >= :from',
+      until !== null && 'and l.started_at < :until',
+      after !== null && 'and (l.started_at, l.chat_id) < (:sortKey, :id)',
+    ]
+      .filter((condition) => condition !== false)
+      .join(' ');
+  const valuesOf = (actor: Actor, { agentId, state, period, words }: LogFilter) => ({
+    ...{ ...reachValues(actor), agentId, state, words },
+    ...{ from: period.from?.toISOString(), until: period.until?.toISOString() },
+  });
+
+  /** The newest of each set of keys, of all of which the newest. */
+  const walk = (where: string, limit: string) => `
+    select newest.* from reach r cross join lateral (
+      select l.chat_id, l.started_at from chat_logs l where ${isWithin} ${where} ${newestFirst} limit ${limit}
+    ) newest ${newestFirst} limit ${limit}`;
+  const walkWithWords = (where: string) => `
+    select w.* from (${walk(where, String(walkedChats))}) w
+    where exists (select from log_texts t where t.chat_id = w.chat_id and t.words @@ ${asked})
+    ${newestFirst} limit :limit`;
+  const allWithWords = (where: string) => `
+    select l.chat_id, l.started_at from chat_logs l
+    where l.chat_id in (select t.chat_id from log_texts t where t.words @@ ${asked})
+      and exists (select from reach r where ${isWithin}) ${where}`;
+
+  async function read(actor: Actor, filter: LogFilter, { limit, after }: Page, page: string): Promise<LoggedPage> {
+    const { rows } = await db.raw<{ rows: (LoggedChat & ListPosition)[] }>(
+      `with recursive ${reach}, page as (${page})
+       select shown.*, to_char(started_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as sort_key
+       from (${shown}) shown order by started_at desc, id desc`,
+      { ...valuesOf(actor, filter), ...after, limit: limit + 1 },
+    );
+    return toPage(rows, limit);
+  }
+
+  return {
+    async list(actor: Actor, filter: LogFilter, page: Page): Promise<LoggedPage> {
+      const where = conditions(filter, page.after);
+      if (filter.words === undefined) return read(actor, filter, page, walk(where, ':limit'));
+      const near = await read(actor, filter, page, walkWithWords(where));
+      if (near.last !== null) return near;
+      // What is rare is not among them, or not often enough.
+      return read(actor, filter, page, `${allWithWords(where)} ${newestFirst} limit :limit`);
+    },
+
+    /** Of a search for words; all else has sums. */
+    async countWithWords(actor: Actor, filter: LogFilter): Promise<number> {
+      const { rows } = await db.raw<{ rows: [{ total: number }] }>(
+        `with recursive ${reach} select count(*) as total from (${allWithWords(conditions(filter))}) found`,
+        valuesOf(actor, filter),
+      );
+      return rows[0].total;
+    },
+
+    async find(actor: Actor, chatId: string): Promise<Session | undefined> {
+      const { rows } = await db.raw<{ rows: Session[] }>(
+        `with page as (select chat_id from chat_logs where org_id = :orgId and chat_id = :chatId) ${shown}`,
+        { ...reachValues(actor), chatId },
+      );
+      return rows[0];
+    },
+
+    async listRecent(actor: Actor, { limit, mine }: { limit: number; mine: boolean }): Promise<RecentChat[]> {
+      const order = 'order by updated_at desc, chat_id desc limit :limit';
+      const columns = 'l.chat_id, l.updated_at';
+      const page = mine
+        ? `select ${columns} from chat_logs l where l.org_id = :orgId and l.created_by = :userId ${order}`
+        : `select newest.* from reach r
+           cross join lateral (select ${columns} from chat_logs l where ${isWithin} ${order}) newest ${order}`;
+      const { rows } = await db.raw<{ rows: RecentChat[] }>(
+        `with recursive ${reach}, page as (${page})
+         select c.id, c.title, c.updated_at from page join chats c on c.id = page.chat_id
+         where c.org_id = :orgId and c.acl && :acl::text[] order by c.updated_at desc, c.id desc`,
+        { ...reachValues(actor), limit },
+      );
+      return rows;
+    },
+
+    /** Those that chats can be read of, deleted ones too, by name. */
+    async listAgents(actor: Actor): Promise<LoggedAgent[]> {
+      const { rows } = await db.raw<{ rows: LoggedAgent[] }>(
+        `with recursive ${reach}
+         select a.id, a.agent_name as name from agents a
+         where a.org_id = :orgId and a.id in (
+           select t.agent_id from reach r
+           join log_totals t on t.org_id = :orgId and t.audience_hash = r.audience_hash and t.audience && :acl::text[]
+           where r.author is null and t.span = 'ever' group by t.agent_id having sum(t.chats) > 0
+           union all
+           select l.agent_id from reach r join chat_logs l on ${isWithin} where r.author is not null
+         )
+         order by lower(a.agent_name), a.id`,
+        reachValues(actor),
+      );
+      return rows;
+    },
+  };
+}

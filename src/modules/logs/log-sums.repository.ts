@@ -1,0 +1,71 @@
+import { type Period, type PeriodPart, partsOf } from '#src/domain/log-period.ts';
+import type { Actor } from '#src/domain/visibility.ts';
+import type { Db } from '#src/ports/database.ts';
+import { isWithin, reach, reachValues } from './log-reach.ts';
+import { echoStates, type LogSums, type SumsFilter } from './logs.model.ts';
+
+/** Columns of a chat's log and of totals. */
+export const roundSums = [
+  'rounds',
+  'completed_rounds',
+  'stable_rounds',
+  'drift_rounds',
+  'refusal_rounds',
+  'ewma_sum',
+  'input_tokens',
+  'completion_tokens',
+  'cost_usd',
+  'latency_ms',
+];
+const columns = [...echoStates.map((state) => `${state}_chats`), ...roundSums];
+const ofTotals = columns.map((column) => `t.${column}`).join(', ');
+const ofOneChat = [
+  ...echoStates.map((state) => `(l.state = '${state}')::integer as ${state}_chats`),
+  ...roundSums.map((column) => `l.${column}`),
+].join(', ');
+const sumOf = (column: string) => `coalesce(sum(${column}), 0)`;
+const ofAll = [
+  `json_build_object(${echoStates.map((state) => `'${state}', ${sumOf(`${state}_chats`)}`).join(', ')}) as chats`,
+  ...roundSums.map((column) => `${sumOf(column)} as ${column}`),
+].join(', ');
+
+/**
+ * Sums over what a reader may read, exact in every snapshot, which triggers keep: no round is looked at, and of chats
+ * only those of the days on which a period begins and ends.
+ */
+export function createLogSumsRepository(db: Db) {
+  return {
+    async sum(actor: Actor, { agentId, period }: SumsFilter): Promise<LogSums> {
+      const values: Record<string, unknown> = { ...reachValues(actor), ...(agentId !== undefined && { agentId }) };
+      const ofAgent = (table: string) => (agentId === undefined ? '' : `and ${table}.agent_id = :agentId`);
+      const name = (at: Date): string => {
+        const known = `at${at.getTime()}`.replace('-', 'before');
+        values[known] = at.toISOString();
+        return `:${known}::timestamptz`;
+      };
+      const chats = (whose: string, { from, until }: Period) =>
+        [
+          `select ${ofOneChat} from reach r join chat_logs l on ${isWithin} where ${whose} ${ofAgent('l')}`,
+          from && `and l.started_at >= ${name(from)}`,
+          until && `and l.started_at < ${name(until)}`,
+        ].join(' ');
+      const totals = ({ span, from, until }: PeriodPart) =>
+        [
+          `select ${ofTotals} from reach r
+           join log_totals t on t.org_id = :orgId and t.audience_hash = r.audience_hash and t.audience && :acl::text[]
+           where r.author is null and t.span = '${span}' ${ofAgent('t')}`,
+          from && `and t.starts_on >= (${name(from)} at time zone 'utc')::date`,
+          until && `and t.starts_on < (${name(until)} at time zone 'utc')::date`,
+        ].join(' ');
+      const parts = partsOf(period).map((part) =>
+        part.span === 'moment' ? chats('r.author is null', part) : totals(part),
+      );
+      const { rows } = await db.raw<{ rows: [LogSums] }>(
+        `with recursive ${reach}
+         select ${ofAll} from (${[...parts, chats('r.author is not null', period)].join(' union all ')}) part`,
+        values,
+      );
+      return rows[0];
+    },
+  };
+}

@@ -1,0 +1,112 @@
+import type { AlignmentEvent } from '#src/domain/alignment-events.ts';
+import type { EchoState, FoldState } from '#src/domain/alignment-fold.ts';
+import type { Period } from '#src/domain/log-period.ts';
+
+export const echoStates = [
+  'stable',
+  'watch',
+  'drift_user',
+  'drift_agent',
+  'drift_recovering',
+  'refusal',
+] as const satisfies readonly EchoState[];
+
+/** Which chats sums are made of; a period is about when a chat began. */
+export type SumsFilter = { agentId: string | undefined; period: Period };
+
+/** Which chats are listed: `state` is that of a chat now, `words` stand together in its title or in one of its rounds. */
+export type LogFilter = SumsFilter & { state: EchoState | undefined; words: string | undefined };
+
+/** What rounds come to; each scored round counts in one of the three classes. */
+export type RoundSums = {
+  rounds: number;
+  completedRounds: number;
+  stableRounds: number;
+  driftRounds: number;
+  refusalRounds: number;
+  ewmaSum: number;
+  inputTokens: number;
+  completionTokens: number;
+  costUsd: number;
+  /** Of complete rounds. */
+  latencyMs: number;
+};
+
+/** The same of chats, and how many of them are in which state. */
+export type LogSums = RoundSums & { chats: { [state in EchoState]: number } };
+
+/** A chat as logs list it. */
+export type LoggedChat = RoundSums & {
+  id: string;
+  title: string;
+  /** The beginning of its first message. */
+  firstWords: string;
+  agentId: string;
+  agentName: string;
+  startedAt: Date;
+};
+
+export type RecentChat = { id: string; title: string; updatedAt: Date };
+
+export type LoggedAgent = { id: string; name: string };
+
+/** A chat as a session of its agent; `model` is that of its newest round. */
+export type Session = LoggedChat & { model: string };
+
+/** What a model said and what became of it; scores are null until there are any. */
+export type LoggedRound = {
+  round: number;
+  status: 'open' | 'complete' | 'error';
+  errorCode: string | null;
+  model: string;
+  userContent: string;
+  assistantReply: string | null;
+  startedAt: Date;
+  latencyMs: number | null;
+  inputTokens: number;
+  completionTokens: number;
+  costUsd: number;
+  scoredAt: Date | null;
+  echoState: EchoState | null;
+  ewma: number | null;
+  alignmentScore: number | null;
+  foldState: FoldState | null;
+  answerEvents: AlignmentEvent[];
+  events: AlignmentEvent[];
+};
+
+export type RoundType = 'exchange' | 'refusal' | 'error';
+
+export function typeOf({ status, echoState }: Pick<LoggedRound, 'status' | 'echoState'>): RoundType {
+  if (status === 'error') return 'error';
+  return echoState === 'refusal' ? 'refusal' : 'exchange';
+}
+
+/** Complete, and not scored yet. */
+export const isPending = ({ status, scoredAt }: Pick<LoggedRound, 'status' | 'scoredAt'>): boolean =>
+  status === 'complete' && scoredAt === null;
+
+/** How many messages in a row, up to this round, were on the topic, or off it; neutral ones do not count. */
+export function streakOf({ foldState }: Pick<LoggedRound, 'foldState'>): number | null {
+  if (foldState === null) return null;
+  return foldState.userLabel === 'off' ? foldState.offStreak : foldState.onStreak;
+}
+
+/** Null where there is nothing to take it of. */
+export const meanOf = (sum: number, count: number): number | null => (count === 0 ? null : sum / count);
+
+/** Each scored round is in one class. */
+export const scoredRounds = (sums: Pick<RoundSums, 'stableRounds' | 'driftRounds' | 'refusalRounds'>): number =>
+  sums.stableRounds + sums.driftRounds + sums.refusalRounds;
+
+/** One line of what the first message says. */
+export function describeChat({ firstWords }: Pick<LoggedChat, 'firstWords'>): string {
+  const characters = Array.from(firstWords.replaceAll(/\s+/g, ' ').trim());
+  if (characters.length <= maxDescription) return characters.join('');
+  return `${characters
+    .slice(0, maxDescription - 1)
+    .join('')
+    .trimEnd()}…`;
+}
+
+const maxDescription = 200;

@@ -1,0 +1,184 @@
+import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { z } from 'zod';
+import { appError } from '#src/errors.ts';
+import { download, file, ok } from '#src/http/answers.ts';
+import { type Cursors, keysetQuery } from '#src/http/pagination.ts';
+import { idParam } from '#src/http/params.ts';
+import { type Route, route } from '#src/http/route.ts';
+import { logFormats, mediaTypeOf } from './log-export.ts';
+import {
+  agentsSchema,
+  conversationListSchema,
+  logQuery,
+  recentQuery,
+  recentSchema,
+  roundSchema,
+  roundsQuery,
+  sessionSchema,
+  statsSchema,
+  sumsQuery,
+  toConversationDto,
+  toLogFilter,
+  toRecentDto,
+  toRoundDto,
+  toSessionDto,
+  toStatsDto,
+  toSumsFilter,
+} from './logs.schema.ts';
+import type { LogsService } from './logs.service.ts';
+
+const params = z.strictObject({ chat_id: idParam('chat_not_found') });
+const roundParams = params.extend({
+  round_index: z
+    .string()
+    .regex(/^[1-9]\d{0,8}$/, 'round_not_found')
+    .transform(Number),
+});
+
+export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
+  return [
+    route({
+      method: 'get',
+      path: '/logs/conversations',
+      operationId: 'listConversations',
+      tag: 'logs',
+      summary: 'The conversations that you may read, those that began last first',
+      access: 'user',
+      query: z.strictObject({
+        ...keysetQuery,
+        ...logQuery,
+        include_total: z.stringbool().default(false).describe('Count all that match.'),
+      }),
+      responses: { 200: { description: 'A page of conversations', schema: conversationListSchema } },
+      handle: async ({ actor, query }) => {
+        const filter = toLogFilter(query);
+        const list = { list: 'conversations', filter: filterOf(query) };
+        const page = {
+          limit: query.limit,
+          after: cursors.decode(query.cursor, list),
+          includeTotal: query.include_total,
+        };
+        const { items, last, total } = await logs.list(actor, filter, page);
+        return ok({ items: items.map(toConversationDto), next_cursor: cursors.encode(last, list), total });
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/logs/stats',
+      operationId: 'getLogStats',
+      tag: 'logs',
+      summary: 'Sums and means over the conversations that you may read',
+      access: 'user',
+      query: z.strictObject(sumsQuery),
+      responses: { 200: { description: 'Of all of them together', schema: statsSchema } },
+      handle: async ({ actor, query }) => ok(toStatsDto(await logs.stats(actor, toSumsFilter(query)))),
+    }),
+    route({
+      method: 'get',
+      path: '/logs/export',
+      operationId: 'exportLogs',
+      tag: 'logs',
+      summary: 'The rounds of the conversations that you may read as a file, a line each, with the filters of the list',
+      access: 'user',
+      query: z.strictObject({
+        ...logQuery,
+        format: z.string().default('csv').describe('`csv` or `jsonl`; anything else is 400.'),
+      }),
+      responses: { 200: { description: 'The rounds', contentType: ['text/csv', 'application/x-ndjson'] } },
+      errors: ['unsupported_export_format'],
+      handle: ({ actor, query }) => {
+        const format = logFormats.find((known) => known === query.format);
+        if (format === undefined) throw appError('unsupported_export_format');
+        const content = logs.export(actor, toLogFilter(query), format);
+        return download({ fileName: `conversations.${format}`, mediaType: mediaTypeOf(format), content });
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/logs/recent',
+      operationId: 'listRecentConversations',
+      tag: 'logs',
+      summary: 'The conversations that changed last',
+      access: 'user',
+      query: z.strictObject(recentQuery),
+      responses: { 200: { description: 'Newest change first', schema: recentSchema } },
+      handle: async ({ actor, query }) => ok((await logs.recent(actor, query)).map(toRecentDto)),
+    }),
+    route({
+      method: 'get',
+      path: '/logs/agents',
+      operationId: 'listLoggedAgents',
+      tag: 'logs',
+      summary: 'The agents of the conversations that you may read',
+      access: 'user',
+      responses: { 200: { description: 'By name; deleted ones, too', schema: agentsSchema } },
+      handle: async ({ actor }) => ok(await logs.agents(actor)),
+    }),
+    route({
+      method: 'get',
+      path: '/logs/conversations/:chat_id',
+      operationId: 'getConversation',
+      tag: 'logs',
+      summary: 'A conversation with its rounds, in order',
+      access: 'chat:read',
+      params,
+      query: z.strictObject(roundsQuery),
+      responses: { 200: { description: 'The conversation and a page of its rounds', schema: sessionSchema } },
+      errors: ['chat_not_found'],
+      handle: async ({ actor, params: { chat_id }, query: { limit, cursor } }) => {
+        const list = { list: 'rounds', of: chat_id };
+        const after = Number(cursors.decode(cursor, list)?.sortKey ?? 0);
+        const { session, rounds, last } = await logs.session(actor, chat_id, { limit, after });
+        const next = cursors.encode(last === null ? null : { sortKey: String(last), id: chat_id }, list);
+        return ok(toSessionDto(session, rounds, next));
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/logs/conversations/:chat_id/rounds/:round_index',
+      operationId: 'getRound',
+      tag: 'logs',
+      summary: 'A round of a conversation, with what happened in it',
+      access: 'chat:read',
+      params: roundParams,
+      responses: { 200: { description: 'The round', schema: roundSchema } },
+      errors: ['chat_not_found', 'round_not_found'],
+      handle: async ({ actor, params: { chat_id, round_index } }) => {
+        const { session, round } = await logs.round(actor, chat_id, round_index);
+        return ok(toRoundDto(session, round));
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/logs/conversations/:chat_id/trend.svg',
+      operationId: 'drawTrend',
+      tag: 'logs',
+      summary: 'The trend of a conversation as a picture',
+      access: 'chat:read',
+      params,
+      responses: {
+        200: { description: 'The newest thousand scored rounds', contentType: 'image/svg+xml' },
+        206: { description: 'The part that was asked for', contentType: 'image/svg+xml' },
+      },
+      errors: ['chat_not_found', 'range_not_satisfiable'],
+      handle: async ({ actor, params: { chat_id } }) => picture(await logs.trend(actor, chat_id)),
+    }),
+  ];
+}
+
+/** What a cursor holds for: all that was asked for but the page. */
+function filterOf({ limit, cursor, include_total, ...filter }: Record<string, unknown>): object {
+  return filter;
+}
+
+function picture(svg: string) {
+  const bytes = Buffer.from(svg);
+  return file({
+    fileName: 'trend.svg',
+    mediaType: 'image/svg+xml; charset=utf-8',
+    sizeBytes: bytes.length,
+    etag: createHash('sha256').update(bytes).digest('hex'),
+    open: async (range) => Readable.from([range === undefined ? bytes : bytes.subarray(range.start, range.end + 1)]),
+  });
+}
