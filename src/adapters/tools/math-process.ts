@@ -4,8 +4,11 @@
  */
 import { createRequire } from 'node:module';
 import { text } from 'node:stream/consumers';
+import { runInNewContext } from 'node:vm';
 
 const outputCharacters = 4_000;
+/** For when whoever started it is gone. */
+const timeoutMs = 10_000;
 
 // In one file: its hundreds of modules take a second to load.
 const { create, all } = createRequire(import.meta.url)('mathjs/lib/browser/math.js') as typeof import('mathjs');
@@ -33,4 +36,6 @@ function answerTo(expression: string): { result: string } | { error: string } {
   }
 }
 
-process.stdout.write(JSON.stringify(answerTo(await text(process.stdin))));
+const expression = await text(process.stdin);
+const answer: unknown = runInNewContext('answer()', { answer: () => answerTo(expression) }, { timeout: timeoutMs });
+process.stdout.write(JSON.stringify(answer));
