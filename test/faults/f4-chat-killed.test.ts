@@ -138,4 +138,37 @@ describe('F4: an API that dies while it answers', function () {
     await until('everything is scored', async () => !(await rounds().whereNull('scoredAt').first()), 60_000);
     await expectInvariants(own.stack);
   });
+
+  it('ends a round whose tool was at work, and calls it anew when the message is sent again', async () => {
+    const message = 'How long does this sum take?';
+    const endless = 'f(n) = n < 1 ? 0 : f(n - 1) + f(n - 1); f(60)';
+    const calculates = (expression: string) => {
+      own.model.behave(({ messages }) =>
+        messages.at(-1)?.role === 'tool'
+          ? { kind: 'answer', text: 'So long.' }
+          : { kind: 'call', calls: [{ name: 'math_evaluate', args: { expression } }] },
+      );
+    };
+    const calculator = await publishAgent(own.member, { enabled_tools: ['math.evaluate'] });
+    const api = await startApiProcess(own.stack);
+    calculates(endless);
+    const body = { agent_id: calculator, message };
+    const lost = own.member.at(api.baseUrl).post('/chat', body, 201);
+    lost.catch(() => undefined);
+    await until('the tool is called', async () => own.model.requests.length > 0 && own.model.openStreams() === 0);
+    await api.kill();
+    const round = await until(
+      'the round is closed',
+      async () => {
+        return rounds().where({ userContent: message, status: 'error' }).first();
+      },
+      40_000,
+    );
+    expect(round).include({ errorCode: 'interrupted', assistantReply: null }).and.deep.include({ toolCalls: [] });
+    calculates('1 + 1');
+    const again = await own.member.post('/chat', { chat_id: round.chatId, message }, 200);
+    const { reply, tool_calls } = chatMessageSchema.parse(again.body);
+    expect(reply).equal('So long.');
+    expect(tool_calls[0]).include({ status: 'ok', result_preview: '2' });
+  });
 });
