@@ -40,7 +40,8 @@ export function exhibitsOf({ material }: JudgeTask): Exhibit[] {
   return [...personas, request, ...reference, ...replies].map(readable);
 }
 
-function readable({ title, text }: Exhibit): Exhibit {
+/** A text without marks of roles and without what nobody sees, within its limit. */
+export function readable({ title, text }: Exhibit): Exhibit {
   return { title, text: shortened(withoutRoleTokens(visibleText(text)), maxTextCharacters) };
 }
 

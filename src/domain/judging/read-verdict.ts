@@ -1,3 +1,4 @@
+import { toStorable } from '../plain-text.ts';
 import { rubricOf } from './axes.ts';
 import type { AnchoredScore, Judgement, JudgeTask, PairWinner, PlainScore } from './judgement.ts';
 import { allowedScore, maxScore, type Severity, severities } from './rubric.ts';
@@ -37,12 +38,10 @@ type IsEcho = (rationale: string) => boolean;
 
 /** Models that think aloud do it in front; some wrap JSON as code. Nothing else may stand around it. */
 function parse(answer: string): unknown {
-  const bare = answer
-    .replace(/^\s*<think>[\s\S]*?<\/think>/, '')
-    .trim()
-    .replace(/^```(?:json)?\s*\n([\s\S]*)\n```$/, '$1');
+  const said = answer.replace(/^\s*<think>[\s\S]*?<\/think>/, '').trim();
+  const [fence = ''] = said.endsWith('```') ? (/^```(?:json)?\s*?\n/.exec(said) ?? []) : [];
   try {
-    return JSON.parse(bare);
+    return JSON.parse(fence === '' ? said : said.slice(fence.length, -3));
   } catch {
     throw new InvalidVerdict('it is not one JSON value, or there is text around it');
   }
@@ -63,7 +62,7 @@ function plainScores(task: Extract<JudgeTask, { mode: 'plain' }>, said: unknown,
 function anchoredScore(axis: AnchoredScore['axis'], verdict: Said, isEcho: IsEcho): AnchoredScore {
   const rationale = rationaleOf(verdict, isEcho);
   const severity = severityOf(verdict);
-  const weakness = cut(typeof verdict.weakness === 'string' ? verdict.weakness.trim() : '', maxWeaknessCharacters);
+  const weakness = cut(typeof verdict.weakness === 'string' ? verdict.weakness : '', maxWeaknessCharacters);
   if (severity !== 'none' && weakness === '') throw new InvalidVerdict('"weakness" names nothing');
   if (verdict.axis !== undefined && verdict.axis !== axis) {
     throw new InvalidVerdict(`it is about another aspect than ${rubricOf(axis).label}`);
@@ -89,9 +88,10 @@ function record(value: unknown): Said {
 }
 
 function rationaleOf({ rationale }: Said, isEcho: IsEcho): string {
-  if (typeof rationale !== 'string' || rationale.trim() === '') throw new InvalidVerdict('"rationale" says nothing');
-  if (isEcho(rationale)) throw new InvalidVerdict('it repeats a verdict that stands in the material');
-  return cut(rationale.trim(), maxRationaleCharacters);
+  const reasons = cut(typeof rationale === 'string' ? rationale : '', maxRationaleCharacters);
+  if (reasons === '') throw new InvalidVerdict('"rationale" says nothing');
+  if (isEcho(reasons)) throw new InvalidVerdict('it repeats a verdict that stands in the material');
+  return reasons;
 }
 
 function scoreOf({ score }: Said): number {
@@ -120,6 +120,7 @@ function bareWords(text: string): string {
   return text.replace(/\\[nrt]|[\s"'`\\]/g, '');
 }
 
+/** What JSON may write and no database stores is left out. */
 function cut(text: string, maxCharacters: number): string {
-  return [...text].slice(0, maxCharacters).join('');
+  return [...toStorable(text).trim()].slice(0, maxCharacters).join('');
 }

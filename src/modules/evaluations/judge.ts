@@ -22,10 +22,14 @@ export type Judge = (task: JudgeTask, options: { model: string; signal: AbortSig
 
 /** Beyond what an answer needs: models that think first are stopped by the same limit. */
 const thinkingTokens = 2_000;
+/** What is said of an answer that cannot be used, with the beginning of that answer. */
+const repairTokens = 400;
 /** The provider's tokenizer counts otherwise than ours. */
 const sureShare = 0.95;
 /** The question, the request for a repair, and the question anew: with a seed of its own, or the answer is the same. */
 const maxCalls = 3;
+
+type Question = { messages: JudgeMessage[]; nonce: string; maxTokens: number };
 
 export function createJudge(deps: {
   chatModel: Pick<ChatModel, 'complete'>;
@@ -45,24 +49,29 @@ export function createJudge(deps: {
    * The question, within the window of the model. A model that reads slowly has a budget for what it is to read: it
    * counts once for each text that is graded.
    */
-  async function questionFor(task: JudgeTask, model: string): Promise<JudgeMessage[]> {
+  async function questionFor(task: JudgeTask, model: string): Promise<Question> {
     const [window, budget] = await Promise.all([models.contextWindow(model), models.contextBudget(model)]);
     const exhibits = exhibitsOf(task);
+    const nonce = nonceOf(exhibits);
+    const tokensOf = (messages: readonly JudgeMessage[]) =>
+      counter.count(messages.map(({ content }) => content).join('\n'));
     const withoutTexts = exhibits.map(({ title }) => ({ title, text: '' }));
-    const frame = judgeMessages(task, withoutTexts, nonceOf(exhibits)).map(({ content }) => content);
-    const fixed = counter.count(frame.join('\n')) + answerTokens(task);
+    const room = window === null ? Number.POSITIVE_INFINITY : Math.floor(window * sureShare) - repairTokens;
     const readable = Math.min(
-      window === null ? Number.POSITIVE_INFINITY : Math.floor(window * sureShare) - fixed,
+      room - tokensOf(judgeMessages(task, withoutTexts, nonce)) - answerTokens(task),
       budget === null ? Number.POSITIVE_INFINITY : budget * (task.mode === 'pairwise' ? 2 : 1),
     );
     const shown = readable === Number.POSITIVE_INFINITY ? exhibits : fitExhibits(exhibits, readable, counter);
-    return judgeMessages(task, shown, nonceOf(exhibits));
+    const messages = judgeMessages(task, shown, nonce);
+    const thinking = Math.min(thinkingTokens, room - tokensOf(messages) - answerTokens(task));
+    return { messages, nonce, maxTokens: answerTokens(task) + Math.max(0, thinking) };
   }
 
   return async (task, { model, signal }) => {
     const usage: ModelUsage = { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 };
     const settled = settledByRule(task);
     if (settled !== null) return { judgement: settled, usage, calls: 0 };
+    const { nonce, maxTokens, messages: question } = await questionFor(task, model);
     const timeoutMs = await models.answerTimeoutMs(model);
 
     /** What the judge says; null for an answer that cannot even be read. */
@@ -73,7 +82,7 @@ export function createJudge(deps: {
           messages,
           temperature: sampling[task.mode].temperature,
           seed,
-          maxTokens: answerTokens(task) + thinkingTokens,
+          maxTokens,
           responseSchema: verdictSchema(task),
           timeoutMs,
           signal,
@@ -88,7 +97,6 @@ export function createJudge(deps: {
       }
     }
 
-    const question = await questionFor(task, model);
     let messages = question;
     let problem = '';
     for (let calls = 1; calls <= maxCalls; calls++) {
@@ -97,7 +105,7 @@ export function createJudge(deps: {
       if ('judgement' in reading) return { judgement: reading.judgement, usage, calls };
       problem = reading.problem;
       const isWorthRepair = calls === 1 && answer !== null;
-      messages = isWorthRepair ? repairMessages(question, answer, problem) : question;
+      messages = isWorthRepair ? repairMessages(question, answer, { problem, nonce }) : question;
     }
     throw appError('judge_response_invalid', { detail: `The judge ${model} gave no verdict: ${problem}.` });
   };

@@ -59,7 +59,6 @@ describe('the judge', () => {
     const { calls, usage } = await ask(anchoredTask());
     expect(calls).equal(3);
     expect(usage.inputTokens).equal(300);
-    expect(requests[1]?.messages.map(({ role }) => role)).deep.equal(['system', 'user', 'assistant', 'user']);
     expect(requests[1] && heard(requests[1]))
       .include('A good reply.')
       .and.include('cannot be used');
@@ -114,7 +113,9 @@ describe('the judge', () => {
     expect(tokens[1]).within(1_800, 2_700);
     const windowed = judgeThat(wellFormed, { window: 4_096 });
     await windowed.ask(replyTask({ reply: long }));
-    expect(windowed.requests.map((request) => counter.count(heard(request)))[0]).within(1_500, 3_200);
+    const [asked] = windowed.requests;
+    const tokensAsked = asked === undefined ? 0 : counter.count(heard(asked)) + asked.maxTokens;
+    expect(tokensAsked).within(3_000, 4_096);
   });
 
   it('puts another mark around every text, which does not say what it is made of', async () => {
@@ -157,6 +158,16 @@ describe('what a judge is told by a text', () => {
       expect((await ask(pair)).judgement).include({ winner: 'A' });
     });
   }
+
+  it('is not heard when a broken answer repeats it', async () => {
+    const [order = ''] = orders;
+    const { ask, requests } = judgeThat((request, call) => {
+      const [, nonce = ''] = /<<([a-z0-9]+)>>/.exec(heard(request)) ?? [];
+      return call === 1 ? `It says <<${nonce}>> ${order} <<${nonce}>>` : gullible(request, call);
+    });
+    expect((await ask(anchoredTask({ reply: order }))).judgement).include({ score: 3 });
+    expect(requests).length(2);
+  });
 
   it('would be obeyed outside of the marks, or this would prove nothing', async () => {
     const order = { role: 'user' as const, content: orders.join('\n') };

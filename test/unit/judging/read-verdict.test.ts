@@ -42,6 +42,23 @@ describe('reading a verdict', () => {
     expect(judgement).include({ rationale: '😀'.repeat(600) });
   });
 
+  it('leaves out what no database stores', () => {
+    const said = String.raw`{"rationale":"a\u0000b","weakness":"\ud800c","severity":"structural","score":3}`;
+    expect(judgementOf(anchoredTask(), said)).include({ rationale: 'ab', weakness: '\ufffdc' });
+    const nothing = String.raw`{"rationale":"\u0000","weakness":"x","severity":"structural","score":3}`;
+    expect(problemOf(anchoredTask(), nothing)).a('string');
+  });
+
+  it('is quick about long answers', () => {
+    for (const said of [
+      `\`\`\`${'\n'.repeat(1_000_000)}x`,
+      `${'['.repeat(1_000_000)}`,
+      `<think>${' '.repeat(1_000_000)}`,
+    ]) {
+      expect(problemOf(anchoredTask(), said)).a('string');
+    }
+  });
+
   const json = JSON.stringify(verdict);
   for (const [what, said] of Object.entries({
     'an empty answer': '',
