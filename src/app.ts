@@ -32,6 +32,8 @@ import { documentsRoutes } from './modules/documents/documents.routes.ts';
 import { webImportRoutes } from './modules/documents/web-import.routes.ts';
 import { draftVersionsRoutes } from './modules/drafts/draft-versions.routes.ts';
 import { draftsRoutes } from './modules/drafts/drafts.routes.ts';
+import { versionEvaluationsRoutes } from './modules/drafts/version-evaluations.routes.ts';
+import { evaluationsRoutes } from './modules/evaluations/evaluations.routes.ts';
 import { foldersRoutes } from './modules/folders/folders.routes.ts';
 import { jobsRoutes } from './modules/jobs/jobs.routes.ts';
 import { leavingRoutes } from './modules/leaving/leaving.routes.ts';
@@ -90,6 +92,8 @@ export function createApp(container: Container): App {
     ...ragRoutes(container.rag, container.chunkPreviews),
     ...draftsRoutes(container.drafts),
     ...draftVersionsRoutes(container.draftVersions),
+    ...versionEvaluationsRoutes(container.versionEvaluations),
+    ...evaluationsRoutes(container.evaluations, config),
     ...agentsRoutes(container.agents),
     ...toolsRoutes(container.toolCatalog, container.toolConnections),
     ...anchorWordsRoutes(container.anchorWords),
@@ -146,6 +150,7 @@ export function createApp(container: Container): App {
     openApi,
     drain: () => {
       isDraining = true;
+      container.evaluationWaiter.endWaits();
       return streams.drain(drainMs);
     },
   };

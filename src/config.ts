@@ -112,6 +112,7 @@ const limitsOfTier = z.strictObject({
   documents: limit,
   fileSizeBytes: limit,
   storageBytes: limit,
+  evaluationCasesPerDay: limit,
 } satisfies Record<keyof TierLimits, z.ZodType>);
 
 const keysOfSecrets = z.string('is required').transform((text, context) => {
@@ -174,6 +175,7 @@ const settings = z.object({
   OPENAI_BASE_URL: keylessUrl,
   OPENAI_API_KEY: apiKey.default('local'),
   CHAT_MODEL: z.string().min(1).default('extractive-1'),
+  EVAL_MODEL: z.string().min(1).optional(),
   CONTEXTUAL_MODEL: z.string().min(1).optional(),
   EMBEDDING_MODEL: z.string().min(1).default('all-minilm-l6-v2-int8-r2'),
   EMBEDDING_DIMENSIONS: z.coerce.number().int().min(1).max(16_000).optional(),
@@ -206,6 +208,7 @@ const settings = z.object({
 
   ERASE_AFTER_DAYS: z.coerce.number().int().min(0).max(366).default(30),
 
+  EVAL_WAIT_SECONDS: z.coerce.number().int().min(0).max(3_600).default(300),
   ECHO_WAIT_MS: z.coerce.number().int().min(0).max(10_000).default(150),
   STREAM_ON_DISCONNECT: z.enum(['continue', 'cancel']).default('continue'),
   RATE_LIMIT_LOGIN: rateLimit,
@@ -261,6 +264,8 @@ export type Config = Readonly<{
     baseUrl: string;
     apiKey: string;
     chatModel: string;
+    /** Judges where nobody names another. */
+    evaluatorModel: string;
     /** Says where chunks stand in their documents; null where their headings do. */
     contextualModel: string | null;
     embeddingModel: string;
@@ -291,6 +296,8 @@ export type Config = Readonly<{
   downloadUrlSeconds: number;
   /** How long what somebody leaves behind is kept. */
   eraseAfterDays: number;
+  /** How long an evaluation is waited for where the client does not say. */
+  evalWaitSeconds: number;
   echoWaitMs: number;
   /** Who decides about rounds that their scores leave in doubt: nobody, or the agent's own model. */
   alignmentAdjudication: 'off' | 'chat_model';
@@ -348,6 +355,7 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
       baseUrl: s.OPENAI_BASE_URL,
       apiKey: s.OPENAI_API_KEY,
       chatModel: s.CHAT_MODEL,
+      evaluatorModel: s.EVAL_MODEL ?? s.CHAT_MODEL,
       contextualModel: s.CONTEXTUAL_MODEL ?? null,
       embeddingModel: s.EMBEDDING_MODEL,
       embeddingDimensions: s.EMBEDDING_DIMENSIONS ?? null,
@@ -380,6 +388,7 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
     },
     downloadUrlSeconds: s.DOWNLOAD_URL_SECONDS,
     eraseAfterDays: s.ERASE_AFTER_DAYS,
+    evalWaitSeconds: s.EVAL_WAIT_SECONDS,
     echoWaitMs: s.ECHO_WAIT_MS,
     alignmentAdjudication: s.ALIGNMENT_ADJUDICATION,
     streamOnDisconnect: s.STREAM_ON_DISCONNECT,

@@ -13,6 +13,7 @@ import { createModelCatalog } from './adapters/models/model-catalog.ts';
 import { createReranker } from './adapters/models/reranker.ts';
 import { createOAuthClient } from './adapters/oauth/oauth-client.ts';
 import { createArgon2Hasher } from './adapters/passwords/argon2-hasher.ts';
+import { createPgCallLimiter } from './adapters/postgres/call-limiter.ts';
 import { createDatabase } from './adapters/postgres/database.ts';
 import { createIdempotencyStore } from './adapters/postgres/idempotency-keys.ts';
 import { isOutage } from './adapters/postgres/outage.ts';
@@ -66,6 +67,19 @@ import { createDraftVersionsService, type DraftVersionsService } from './modules
 import { createDraftsService, type DraftsService } from './modules/drafts/drafts.service.ts';
 import { createEmbeddingsService, type EmbeddingsService } from './modules/embeddings/embeddings.service.ts';
 import { createErasureService, type ErasureService } from './modules/erasure/erasure.service.ts';
+import { createAnswerer } from './modules/evaluations/answerer.ts';
+import { createEvaluationOpener } from './modules/evaluations/evaluation-opener.ts';
+import {
+  createEvaluationStepsService,
+  type EvaluationStepsService,
+} from './modules/evaluations/evaluation-steps.service.ts';
+import { createEvaluationWaiter, type EvaluationWaiter } from './modules/evaluations/evaluation-waiter.ts';
+import { createEvaluationsService, type EvaluationsService } from './modules/evaluations/evaluations.service.ts';
+import { createJudge } from './modules/evaluations/judge.ts';
+import {
+  createVersionEvaluationsService,
+  type VersionEvaluationsService,
+} from './modules/evaluations/version-evaluations.service.ts';
 import { createFolderChangesService, type FolderChangesService } from './modules/folders/folder-changes.service.ts';
 import { createFoldersService, type FoldersService } from './modules/folders/folders.service.ts';
 import { createDocumentCutterService } from './modules/ingestion/document-cutter.service.ts';
@@ -153,14 +167,18 @@ export type Container = {
   drafts: DraftsService;
   draftVersions: DraftVersionsService;
   agents: AgentsService;
-  anchoring: AnchoringService;
-  anchorWords: AnchorWordsService;
+  evaluations: EvaluationsService;
+  versionEvaluations: VersionEvaluationsService;
+  evaluationSteps: EvaluationStepsService;
+  evaluationWaiter: EvaluationWaiter;
   consents: ConsentsService;
   connectionSecrets: ConnectionSecrets;
   toolCatalog: ToolCatalogService;
   toolConnections: ToolConnectionsService;
   /** By the ids of the tools. */
   providerTools: Readonly<Record<string, ToolExecutor>>;
+  anchoring: AnchoringService;
+  anchorWords: AnchorWordsService;
   embeddings: EmbeddingsService;
   situations: SituationsService;
   ingestion: IngestionService;
@@ -288,6 +306,17 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   });
   const drafts = createDraftsService({ db, limits, teams, models });
   const draftVersions = createDraftVersionsService({ db, drafts, limits, models });
+  const chatModel = createChatModel(config.models);
+  const alignmentEmbedder = createEmbedder({ ...config.models.alignment, estimateTokens });
+  const anchorCandidates = {
+    propose: createWordProposer({ chatModel }),
+    find: createCandidateFinder({
+      embedder: alignmentEmbedder,
+      topicWords: createTopicWords(config.models.alignment),
+      analyze,
+    }),
+  };
+  const anchoring = createAnchoringService({ db, jobs, ...anchorCandidates, logger });
   const call = createProviderCaller({ agent: guardedAgent });
   const oauth = createOAuthClient({ call });
   const secrets = createSecretBox(config.encryptionKeys);
@@ -324,24 +353,45 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     'calendar.list_events': createListEvents(calendar),
     'calendar.create_event': createCreateEvent(calendar),
   };
-  const chatModel = createChatModel(config.models);
-  const alignmentEmbedder = createEmbedder({ ...config.models.alignment, estimateTokens });
-  const anchorCandidates = {
-    propose: createWordProposer({ chatModel }),
-    find: createCandidateFinder({
-      embedder: alignmentEmbedder,
-      topicWords: createTopicWords(config.models.alignment),
-      analyze,
-    }),
-  };
-  const anchoring = createAnchoringService({ db, jobs, ...anchorCandidates, logger });
-  const agents = createAgentsService({ db, versions: draftVersions, limits, teams, models, anchoring, jobs });
+  const agents = createAgentsService({
+    db,
+    versions: draftVersions,
+    limits,
+    teams,
+    models,
+    tools: toolCatalog,
+    anchoring,
+    jobs,
+  });
   const situations = createSituationsService({
     db,
     chatModel,
     models,
     tokens,
     model: config.models.contextualModel,
+  });
+  const evaluationWaiter = createEvaluationWaiter({ jobs });
+  const evaluating = {
+    db,
+    drafts,
+    versions: draftVersions,
+    limits,
+    models,
+    jobs,
+    openRun: createEvaluationOpener({ jobs, logger }),
+    waiter: evaluationWaiter,
+  };
+  const evaluations = createEvaluationsService(evaluating);
+  const versionEvaluations = createVersionEvaluationsService(evaluating);
+  const judgeNonceKey = derivedKey(config.urlSigningKey, 'judged-texts');
+  const evaluationSteps = createEvaluationStepsService({
+    db,
+    chatModel,
+    limiter: createPgCallLimiter(db),
+    createAnswerer: (paced) => createAnswerer({ chatModel: paced, models, tokens }),
+    createJudge: (paced) => createJudge({ chatModel: paced, models, counter: tokens, nonceKey: judgeNonceKey }),
+    models,
+    jobs,
   });
   const cutter = createDocumentCutterService({ chunker, situations });
   const ingestion = createIngestionService({
@@ -461,13 +511,17 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     drafts,
     draftVersions,
     agents,
-    anchoring,
-    anchorWords,
+    evaluations,
+    versionEvaluations,
+    evaluationSteps,
+    evaluationWaiter,
     consents,
     connectionSecrets,
     toolCatalog,
     toolConnections,
     providerTools,
+    anchoring,
+    anchorWords,
     embeddings,
     situations,
     ingestion,

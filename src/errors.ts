@@ -152,6 +152,21 @@ const catalogue = {
   },
 
   // Evaluation
+  unsupported_report_format: {
+    status: 400,
+    class: 'permanent',
+    title: 'A report comes as markdown, json or html',
+  },
+  evaluation_not_found: { status: 404, class: 'permanent', title: 'The version has no evaluation to report' },
+  evaluation_case_limit_reached: {
+    status: 409,
+    class: 'permanent',
+    title: 'The evaluation cases of the day are used up',
+  },
+  no_baseline: { status: 422, class: 'permanent', title: 'There is no version to compare with' },
+  unknown_golden_case: { status: 422, class: 'permanent', title: 'The version has no such golden case' },
+  eval_incomplete: { status: 502, class: 'permanent', title: 'Not everything could be judged' },
+  eval_timeout: { status: 504, class: 'transient', title: 'The evaluation takes longer than was waited for' },
   judge_response_invalid: {
     status: 502,
     class: 'permanent',

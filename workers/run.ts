@@ -12,6 +12,7 @@ import { anchoringWorker } from './anchoring.ts';
 import { workflowBundle } from './bundle.ts';
 import { deletionWorker } from './deletion.ts';
 import { erasureWorker } from './erasure.ts';
+import { evaluationWorker } from './evaluation.ts';
 import { ingestionWorker } from './ingestion.ts';
 import type { QueueWorker } from './queue-worker.ts';
 import { reembeddingWorker } from './reembedding.ts';
@@ -129,6 +130,7 @@ async function createWorkers(container: Container, connection: NativeConnection)
       deletionWorker(container),
       reembeddingWorker(container),
       erasureWorker(container),
+      evaluationWorker(container),
       storeAuditWorker(container),
     ].map(createWorker),
   );

@@ -1,6 +1,9 @@
 export { auditStores } from './audit-stores.ts';
+export { compareVersions } from './compare-versions.ts';
 export { deleteDocument } from './delete-document.ts';
 export { eraseContent } from './erase-content.ts';
+export { evaluateCase } from './evaluate-case.ts';
+export { evaluateVersion } from './evaluate-version.ts';
 export { ingestDocument } from './ingest-document.ts';
 export { proposeAnchorWords } from './propose-anchor-words.ts';
 export { reembedOrganization } from './reembed-organization.ts';

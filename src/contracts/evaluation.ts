@@ -1,3 +1,4 @@
+import type { FailedUnit } from '#src/domain/judging/results.ts';
 import type { Rubric } from '#src/domain/judging/rubric.ts';
 import type { Spending } from '#src/domain/judging/spending.ts';
 import type { JudgedCase, Side, Unit } from '#src/domain/judging/units.ts';
@@ -26,13 +27,10 @@ export type EvaluateCaseInput = EvaluationInput & JudgedCase & { mode: Rubric | 
 export type AnswerCaseInput = EvaluationInput & { caseIndex: number; side: Side };
 export type JudgeUnitInput = EvaluationInput & { unit: Unit };
 
-/** A unit, or the answer to a case, that came to nothing, with the code of the error catalogue that says why. */
-export type FailedStep = { unit: string; code: string };
-
 /** What came of steps, and what they have cost. */
-export type StepsResult = { spent: Spending; failed: FailedStep[] };
+export type StepsResult = { spent: Spending; failed: FailedUnit[] };
 
-export type ScoreEvaluationInput = EvaluationInput & AttemptOfJob & { failed: FailedStep[] };
+export type ScoreEvaluationInput = EvaluationInput & AttemptOfJob & { failed: FailedUnit[] };
 
 export type RecordEvaluationEndInput = EvaluationInput & AttemptOfJob;
 /** `error` has a code of the error catalogue. */

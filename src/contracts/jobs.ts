@@ -2,10 +2,11 @@ import type { ScoreAlignmentInput } from './alignment.ts';
 import type { ProposeAnchorWordsInput } from './anchoring.ts';
 import type { DeleteDocumentInput } from './deletion.ts';
 import type { EraseContentInput } from './erasure.ts';
+import type { EvaluationInput } from './evaluation.ts';
 import type { IngestDocumentRun } from './ingestion.ts';
 import type { ReembedOrganizationInput } from './reembedding.ts';
 
-export type JobKind = 'ingest' | 'alignment' | 'delete' | 'reembed' | 'erase' | 'anchors';
+export type JobKind = 'ingest' | 'alignment' | 'delete' | 'reembed' | 'erase' | 'anchors' | 'evaluate' | 'compare';
 export type JobStatus = 'queued' | 'running' | 'parked' | 'succeeded' | 'failed' | 'cancelled';
 
 /**
@@ -19,6 +20,8 @@ export type WorkflowStart = { summary: string; bulk?: boolean } & (
   | { workflow: 'reembedOrganization'; input: ReembedOrganizationInput }
   | { workflow: 'eraseContent'; input: EraseContentInput }
   | { workflow: 'proposeAnchorWords'; input: ProposeAnchorWordsInput }
+  | { workflow: 'evaluateVersion'; input: EvaluationInput }
+  | { workflow: 'compareVersions'; input: EvaluationInput }
 );
 
 /** What was begun is done: their runs go on whatever they are asked. */

@@ -6,6 +6,7 @@ export const taskQueues = {
   deletion: 'deletion',
   reembedding: 'reembedding',
   erasure: 'erasure',
+  evaluation: 'evaluation',
   storeAudit: 'store-audit',
 } as const;
 

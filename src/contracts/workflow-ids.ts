@@ -17,6 +17,14 @@ export const erasureWorkflowId = (id: string): string => `erase-${id}`;
 
 export const reembeddingWorkflowId = (orgId: string): string => `reembed-${orgId}`;
 
+/** Of an organization and all that it wants to know, as a hash. */
+export const evaluationWorkflowId = (hash: string): string => `evaluate-${hash}`;
+
+export const comparisonWorkflowId = (hash: string): string => `compare-${hash}`;
+
+/** Of the run of one case; cases count from 1. */
+export const caseWorkflowId = (runId: string, caseIndex: number): string => jobPartId(runId, `case-${caseIndex + 1}`);
+
 /** Of an audit that somebody asks for; those of the schedule have their time behind it. */
 export const auditWorkflowId = 'audit-stores';
 

@@ -36,6 +36,8 @@ const places: Record<WorkflowStart['workflow'], { taskQueue: TaskQueue; kind: Jo
   reembedOrganization: { taskQueue: taskQueues.reembedding, kind: 'reembed' },
   proposeAnchorWords: { taskQueue: taskQueues.anchoring, kind: 'anchors' },
   eraseContent: { taskQueue: taskQueues.erasure, kind: 'erase' },
+  evaluateVersion: { taskQueue: taskQueues.evaluation, kind: 'evaluate' },
+  compareVersions: { taskQueue: taskQueues.evaluation, kind: 'compare' },
 };
 
 /** The server tries again with growing pauses: by then a moment's trouble is over. */

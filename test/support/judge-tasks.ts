@@ -53,7 +53,10 @@ export function wellFormed(request: ModelRequest): string {
   return verdictFor(request);
 }
 
-export function verdictFor({ responseSchema }: ModelRequest, { score = 3, winner = 'A' } = {}): string {
+export function verdictFor(
+  { responseSchema }: Pick<ModelRequest, 'responseSchema'>,
+  { score = 3, winner = 'A' } = {},
+): string {
   const rationale = 'It says what it should.';
   const { properties } = responseSchema?.schema ?? {};
   if (JSON.stringify(properties).includes('winner')) return JSON.stringify({ rationale, winner });

@@ -8,13 +8,14 @@ export function isForJudge(request: ChatRequest): boolean {
   return request.response_format !== undefined;
 }
 
-/** Answers cases, each by its own text and its persona, and judges by the book. */
+/** Answers cases, each by its own text and its persona, and judges by the book; not before `until`. */
 export function judgeWell(
   verdict: (request: ChatRequest) => Verdict = () => ({}),
+  until: Promise<unknown> = Promise.resolve(),
 ): (request: ChatRequest) => Behaviour {
   return (request) => {
     const text = isForJudge(request) ? verdictText(request, verdict(request)) : answerTo(request);
-    return { kind: 'answer', text };
+    return { kind: 'answer', text, until };
   };
 }
 

@@ -21,7 +21,7 @@ import {
   type UnitOutcome,
 } from './results.ts';
 import type { ComparedSpecification, EvaluatedSpecification, EvaluationSpecification } from './specification.ts';
-import { type Side, type Unit, unitName, unitsOfPair, unitsOfPrompt, unitsOfReply } from './units.ts';
+import { answerName, type Side, type Unit, unitName, unitsOfPair, unitsOfPrompt, unitsOfReply } from './units.ts';
 
 export type ComparisonResult = {
   versionPromptScores: AxisScore[];

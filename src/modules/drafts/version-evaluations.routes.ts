@@ -33,6 +33,7 @@ export function versionEvaluationsRoutes(evaluations: VersionEvaluationsService)
         'version_not_found',
         'evaluation_case_limit_reached',
         'unknown_golden_case',
+        'evaluator_unavailable',
       ],
       handle: async ({ actor, params: { draft_id, version_id }, body, waitSeconds, signal }) => {
         const input = { draftId: draft_id, versionId: version_id, ...toStartEvaluationFields(body) };

@@ -111,6 +111,7 @@ export function createErasureRepository(db: Db) {
     const condition = `t.user_id in ${users}`;
     const counts = [
       await deleteSome(of, 'jobs', { condition: `${isOver} and ${isLeft(of, 'jobs')}` }),
+      await deleteSome(of, 'evaluation_runs'),
       await deleteSome(of, 'idempotency_keys', { key: 'user_id, route, key', condition }),
       await deleteSome(of, 'refresh_token_families', { condition }),
       await deleteSome(of, 'hidden_drafts', { key: 'user_id, draft_id', condition }),
@@ -122,6 +123,10 @@ export function createErasureRepository(db: Db) {
       counts.push(
         await deleteSome(of, 'conversions', { condition: `${isLeft(of, 'conversions')} and ${isUnused}` }),
         await deleteSome(of, 'round_events', { key: 'stream_id, first_seq', ...small }),
+        await deleteSome(of, 'judgements', { key: 'org_id, cache_key', ...small }),
+        await deleteSome(of, 'generated_answers', { key: 'org_id, cache_key', ...small }),
+        await deleteSome(of, 'evaluation_days', { key: 'org_id, day' }),
+        await deleteSome(of, 'model_calls'),
         await deleteSome(of, 'embeddings', { key: 'org_id, model, text_sha256', ...small }),
         await deleteSome(of, 'term_statistics', { key: 'org_id, term', ...small }),
         await deleteSome(of, 'chunk_statistics', { key: 'org_id' }),
@@ -148,7 +153,7 @@ export function createErasureRepository(db: Db) {
     async listOpenRuns(of: Legacy): Promise<string[]> {
       const { rows } = await db.raw<{ rows: { id: string }[] }>(
         `select t.id from jobs t
-         where t.finished_at is null and t.kind in ('ingest', 'alignment', 'reembed', 'anchors') and ${isLeft(of, 'jobs')}
+         where t.finished_at is null and t.kind in ('ingest', 'alignment', 'reembed', 'anchors', 'evaluate', 'compare') and ${isLeft(of, 'jobs')}
          order by t.id`,
         of,
       );

@@ -2,12 +2,13 @@ import { createHash } from 'node:crypto';
 import type { Logger } from 'pino';
 import { comparisonWorkflowId, evaluationWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { isReference } from '#src/domain/judging/axes.ts';
+import type { EvaluationSpecification } from '#src/domain/judging/specification.ts';
 import { callsOfComparison, callsOfEvaluation } from '#src/domain/judging/units.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Places } from '#src/modules/organization/tier-limits.service.ts';
 import type { Db } from '#src/ports/database.ts';
-import { type EvaluationRun, type EvaluationSpecification, isComplete } from './evaluations.model.ts';
+import { type EvaluationRun, isComplete } from './evaluations.model.ts';
 import { createEvaluationsRepository } from './evaluations.repository.ts';
 
 /** A run, and whether there is work to be done: then its job is to be dispatched after the commit. */

@@ -10,8 +10,9 @@ import type {
 } from '#src/contracts/evaluation.ts';
 import type { AttemptOfJob } from '#src/contracts/jobs.ts';
 import { isReference } from '#src/domain/judging/axes.ts';
+import { outcomeOf } from '#src/domain/judging/outcome.ts';
 import { nothingSpent } from '#src/domain/judging/spending.ts';
-import { unitName } from '#src/domain/judging/units.ts';
+import { answerName, unitName } from '#src/domain/judging/units.ts';
 import { costUsd } from '#src/domain/prices.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -21,12 +22,11 @@ import type { ChatModel, ModelUsage } from '#src/ports/chat-model.ts';
 import type { Db } from '#src/ports/database.ts';
 import { type Answerer, answerKey } from './answerer.ts';
 import { evalScoresOfRun } from './eval-scores-of-run.ts';
-import { outcomeOf } from './evaluation-outcome.ts';
 import { createEvaluationUnitsRepository } from './evaluation-units.repository.ts';
 import type { EvaluationRun } from './evaluations.model.ts';
 import type { Judge } from './judge.ts';
 import { judgementKey } from './judgement-key.ts';
-import { answerName, createRunTexts, questionOf, taskOf } from './run-texts.ts';
+import { createRunTexts, questionOf, taskOf } from './run-texts.ts';
 
 /** A model that has failed so often on a unit is not asked for it again; a pause that it asks for is no failure. */
 const MAX_FAILURES = 5;

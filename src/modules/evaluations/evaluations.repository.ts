@@ -39,19 +39,19 @@ export function createEvaluationsRepository(db: Db) {
       await db('evaluationDays').where({ orgId }).whereRaw(`day < (now() at time zone 'utc')::date`).delete();
     },
 
-    async setGoldenCases(version: VersionKey, goldenCases: readonly GoldenCase[]): Promise<void> {
+    async setGoldenCases({ orgId, id }: VersionKey, goldenCases: readonly GoldenCase[]): Promise<void> {
       await db('draftVersions')
-        .where(version)
+        .where({ orgId, id })
         .update({ goldenCases: JSON.stringify(goldenCases) });
     },
 
     async showRun(
-      version: VersionKey,
+      { orgId, id }: VersionKey,
       run: { evalRunId: string; evalStatus: EvalStatus; evalScores?: object },
     ): Promise<void> {
       const { evalScores, ...others } = run;
       await db('draftVersions')
-        .where(version)
+        .where({ orgId, id })
         .update({ ...others, ...(evalScores !== undefined && { evalScores: JSON.stringify(evalScores) }) });
     },
 

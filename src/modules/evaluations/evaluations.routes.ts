@@ -19,6 +19,7 @@ import type { EvaluationsService, JudgingWishes } from './evaluations.service.ts
 const waitErrors = [
   'unknown_model',
   'model_unavailable',
+  'evaluator_unavailable',
   'evaluation_case_limit_reached',
   'eval_incomplete',
   'eval_timeout',

@@ -1,6 +1,8 @@
 import type { CaseText, PromptText } from '#src/domain/judging/judgement.ts';
+import type { ComparisonResults, EvaluationResults } from '#src/domain/judging/outcome.ts';
 import type { CaseResult } from '#src/domain/judging/results.ts';
 import { type Rubric, rubricFor, rubricVersion } from '#src/domain/judging/rubric.ts';
+import type { ComparedSpecification, EvaluationSpecification } from '#src/domain/judging/specification.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { DraftVersionsService } from '#src/modules/drafts/draft-versions.service.ts';
@@ -10,13 +12,7 @@ import type { TierLimitsService } from '#src/modules/organization/tier-limits.se
 import type { Db } from '#src/ports/database.ts';
 import type { OpenRun } from './evaluation-opener.ts';
 import type { EvaluationWaiter } from './evaluation-waiter.ts';
-import type {
-  ComparedSpecification,
-  ComparisonResults,
-  EvaluationResults,
-  EvaluationRun,
-  EvaluationSpecification,
-} from './evaluations.model.ts';
+import type { EvaluationRun } from './evaluations.model.ts';
 import { createEvaluationsRepository } from './evaluations.repository.ts';
 
 /** How a client wants to be judged, and how long it wants to wait for that. */
@@ -46,20 +42,16 @@ export function createEvaluationsService(deps: {
   db: Db;
   versions: Pick<DraftVersionsService, 'lockForPublish'>;
   limits: TierLimitsService;
-  models: Pick<ModelsService, 'refusalOf' | 'chatModels'>;
+  models: Pick<ModelsService, 'evaluator' | 'chatModels'>;
   jobs: Pick<JobsService, 'dispatch'>;
   openRun: OpenRun;
   waiter: Pick<EvaluationWaiter, 'untilOver'>;
-  evaluatorModel: string;
 }) {
   const { db, versions, limits, models, jobs, openRun, waiter } = deps;
   const runs = createEvaluationsRepository(db);
 
-  async function evaluatorFor({ evaluatorModel }: Pick<JudgingWishes, 'evaluatorModel'>): Promise<string> {
-    if (evaluatorModel === undefined) return deps.evaluatorModel;
-    const refusal = await models.refusalOf('chat', evaluatorModel, 'evaluator_model');
-    if (refusal !== null) throw refusal;
-    return evaluatorModel;
+  async function evaluatorFor({ evaluatorModel: id }: Pick<JudgingWishes, 'evaluatorModel'>): Promise<string> {
+    return models.evaluator(id === undefined ? undefined : { id, path: 'evaluator_model' });
   }
 
   async function run(

@@ -1,9 +1,10 @@
 import { type JudgeTask, type PromptText, pairMaterial } from '#src/domain/judging/judgement.ts';
-import type { Side, TextRef, Unit } from '#src/domain/judging/units.ts';
+import type { EvaluationSpecification } from '#src/domain/judging/specification.ts';
+import { answerName, type Side, type TextRef, type Unit } from '#src/domain/judging/units.ts';
 import { appError } from '#src/errors.ts';
 import type { CaseQuestion } from './answerer.ts';
 import type { createEvaluationUnitsRepository } from './evaluation-units.repository.ts';
-import type { EvaluatedText, EvaluationSpecification } from './evaluations.model.ts';
+import type { EvaluatedText } from './evaluations.model.ts';
 
 /** The texts of a run: those of its versions now, and what they have answered. */
 export type RunTexts = {
@@ -38,11 +39,6 @@ export function createRunTexts(
       return reply;
     },
   };
-}
-
-/** Of the answer to a case, as `unitName` names what is judged: `case 3 answer`, `case 3 baseline answer`. */
-export function answerName(caseIndex: number, side: Side): string {
-  return `case ${caseIndex + 1} ${side === 'version' ? '' : 'baseline '}answer`;
 }
 
 /** What a version is asked. */

@@ -1,6 +1,7 @@
 import type { GoldenCase } from '#src/domain/draft-fields.ts';
 import type { CaseText } from '#src/domain/judging/judgement.ts';
 import { maxCases, rubricFor, rubricVersion } from '#src/domain/judging/rubric.ts';
+import type { EvaluationSpecification } from '#src/domain/judging/specification.ts';
 import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { DraftVersionsService } from '#src/modules/drafts/draft-versions.service.ts';
@@ -13,9 +14,10 @@ import { evalScoresOfRun } from './eval-scores-of-run.ts';
 import type { OpenRun } from './evaluation-opener.ts';
 import { createEvaluationUnitsRepository } from './evaluation-units.repository.ts';
 import type { EvaluationWaiter } from './evaluation-waiter.ts';
-import type { EvaluationSpecification } from './evaluations.model.ts';
 import { createEvaluationsRepository } from './evaluations.repository.ts';
 import type { OfVersion } from './evaluations.service.ts';
+import { evaluationReport } from './report.ts';
+import { type ReportFile, reportFile, reportFormats } from './report-file.ts';
 
 type DraftVersion = Awaited<ReturnType<DraftsService['get']>>['versions'][number];
 
@@ -36,13 +38,12 @@ export function createVersionEvaluationsService(deps: {
   drafts: Pick<DraftsService, 'get'>;
   versions: Pick<DraftVersionsService, 'lockForPublish'>;
   limits: TierLimitsService;
-  models: Pick<ModelsService, 'chatModels'>;
+  models: Pick<ModelsService, 'chatModels' | 'evaluator'>;
   jobs: Pick<JobsService, 'dispatch' | 'isOpen'>;
   openRun: OpenRun;
   waiter: Pick<EvaluationWaiter, 'untilOver'>;
-  evaluatorModel: string;
 }) {
-  const { db, drafts, versions, limits, models, jobs, openRun, waiter, evaluatorModel } = deps;
+  const { db, drafts, versions, limits, models, jobs, openRun, waiter } = deps;
 
   async function read(actor: Actor, { draftId, versionId }: OfVersion): Promise<DraftVersion> {
     const { versions: all } = await drafts.get(actor, draftId);
@@ -52,7 +53,12 @@ export function createVersionEvaluationsService(deps: {
   }
 
   /** @returns the id of the job that is to be waited for; null when the scores are there */
-  async function open(trx: Db, actor: RequestActor, input: StartEvaluationInput): Promise<string | null> {
+  async function open(
+    trx: Db,
+    actor: RequestActor,
+    input: StartEvaluationInput,
+    judging: { evaluatorModel: string; defaultModel: string },
+  ): Promise<string | null> {
     const { draftId, versionId } = input;
     const places = await limits.lock(trx, actor.orgId);
     const { version } = await versions.lockForPublish(trx, actor, draftId, versionId);
@@ -65,10 +71,10 @@ export function createVersionEvaluationsService(deps: {
     if (input.goldenCases !== undefined) await repository.setGoldenCases(version, goldenCases);
     const specification: EvaluationSpecification = {
       kind: 'evaluate',
-      evaluatorModel,
+      evaluatorModel: judging.evaluatorModel,
       rubricVersion,
       draw: null,
-      generationModel: version.chatModel ?? (await models.chatModels()).default,
+      generationModel: version.chatModel ?? judging.defaultModel,
       subject: { kind: 'version', draftId, versionId },
       rubric: rubricFor({ hasParent: version.parentVersionId !== null }),
       judgesPrompt: true,
@@ -90,14 +96,18 @@ export function createVersionEvaluationsService(deps: {
     /**
      * Evaluates a version, with or without its golden cases, and waits for the scores; after that time, or while
      * another request's evaluation of it is under way, the version is as it is. Throws `unknown_golden_case`,
-     * `validation_failed` for too many cases, and `evaluation_case_limit_reached`.
+     * `validation_failed` for too many cases, `evaluation_case_limit_reached`, and `evaluator_unavailable`.
      */
     async start(
       actor: RequestActor,
       input: StartEvaluationInput,
       wait: { seconds: number; left: AbortSignal },
     ): Promise<DraftVersion> {
-      const jobId = await db.transaction((trx) => open(trx, actor, input));
+      const judging = {
+        evaluatorModel: await models.evaluator(),
+        defaultModel: (await models.chatModels()).default,
+      };
+      const jobId = await db.transaction((trx) => open(trx, actor, input, judging));
       if (jobId !== null) {
         await jobs.dispatch(jobId);
         await waiter.untilOver(jobId, wait.seconds, wait.left);
@@ -105,13 +115,20 @@ export function createVersionEvaluationsService(deps: {
       return read(actor, input);
     },
 
-    /** A version with scores, and the one before it. Throws `evaluation_not_found`. */
-    async scored(actor: Actor, of: OfVersion): Promise<{ version: DraftVersion; parent: DraftVersion | null }> {
+    /**
+     * The scores of a version beside those of its parent, as a file, for whoever may read the draft. Throws
+     * `evaluation_not_found` for a version without scores that can be read, and `unsupported_report_format`.
+     */
+    async report(actor: Actor, of: OfVersion, wanted: string): Promise<ReportFile> {
+      const format = reportFormats.find((known) => known === wanted);
+      if (format === undefined) throw appError('unsupported_report_format');
       const { versions: all } = await drafts.get(actor, of.draftId);
       const version = all.find(({ id }) => id === of.versionId);
       if (version === undefined) throw appError('version_not_found');
-      if (version.evalScores === null) throw appError('evaluation_not_found');
-      return { version, parent: all.find(({ id }) => id === version.parentVersionId) ?? null };
+      const parent = all.find(({ id }) => id === version.parentVersionId) ?? null;
+      const report = evaluationReport(version, parent);
+      if (report === null) throw appError('evaluation_not_found');
+      return reportFile(report, format);
     },
   };
 }

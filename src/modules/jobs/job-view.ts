@@ -1,6 +1,7 @@
 import { anchoringStages } from '#src/contracts/anchoring.ts';
 import { deletionStages } from '#src/contracts/deletion.ts';
 import { erasureStages } from '#src/contracts/erasure.ts';
+import { evaluationStages } from '#src/contracts/evaluation.ts';
 import { ingestionStages } from '#src/contracts/ingestion.ts';
 import type { JobKind, JobStatus } from '#src/contracts/jobs.ts';
 import { jobPartId } from '#src/contracts/workflow-ids.ts';
@@ -35,6 +36,8 @@ const stagesOf: { readonly [kind in JobKind]: readonly string[] | null } = {
   erase: erasureStages,
   anchors: anchoringStages,
   reembed: [],
+  evaluate: evaluationStages,
+  compare: evaluationStages,
   alignment: null,
 };
 

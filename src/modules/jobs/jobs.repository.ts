@@ -8,6 +8,12 @@ import type { EndedJob, Job, JobChange, JobError, JobFilters, NewJob } from './j
 
 type Run = Pick<Job, 'id' | 'startId'>;
 
+/** What it was about may be gone since, and its results with that. */
+const evaluationIsDone = `not exists (
+  select from evaluation_runs r
+  where r.id = j.id and (r.finished_at is null or jsonb_array_length(r.failed_units) > 0)
+)`;
+
 /**
  * Where a completed run has left its mark in the database, as a condition on its job `j`: a database without it is an
  * older one, and the work is done again. `true` is for work that the next of its kind takes up by itself.
@@ -27,6 +33,8 @@ const doneWhen: { readonly [kind in JobKind]: string } = {
     select from agents a
     where a.org_id = j.org_id and a.id = j.agent_id and a.deleted_at is null and a.anchor_word_candidates = '{}'
   )`,
+  evaluate: evaluationIsDone,
+  compare: evaluationIsDone,
   // That of an organization goes with it.
   erase: `exists (select from users u where u.id = substr(j.id, length('erase-') + 1)::uuid and u.email = '')`,
 };

@@ -5,7 +5,16 @@ import type { StoredEvent } from '#src/ports/idempotency-store.ts';
 import { isOver, type JobView } from './job-view.ts';
 import type { JobFilters } from './jobs.model.ts';
 
-const kinds = ['ingest', 'alignment', 'delete', 'reembed', 'erase', 'anchors'] as const satisfies JobKind[];
+const kinds = [
+  'ingest',
+  'alignment',
+  'delete',
+  'reembed',
+  'erase',
+  'anchors',
+  'evaluate',
+  'compare',
+] as const satisfies JobKind[];
 const statuses = ['queued', 'running', 'parked', 'succeeded', 'failed', 'cancelled'] as const satisfies JobStatus[];
 
 export const jobFilters = {

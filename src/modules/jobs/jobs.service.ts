@@ -194,8 +194,8 @@ export function createJobsService(deps: {
     },
 
     /** The same together with what else the step writes. */
-    async advanceWithin(trx: Db, jobId: string, change: JobChange): Promise<void> {
-      await createJobsRepository(trx).advance(jobId, change);
+    async advanceWithin(trx: Db, jobId: string, change: JobChange, of?: AttemptOfJob): Promise<void> {
+      await createJobsRepository(trx).advance(jobId, change, of);
     },
 
     /** Newest first. */

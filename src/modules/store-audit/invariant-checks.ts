@@ -1,6 +1,7 @@
 import { chunksMatchPoints } from './invariants/chunks-match-points.ts';
 import { conversationsAreSummed } from './invariants/conversations-are-summed.ts';
 import { documentsAreCounted } from './invariants/documents-are-counted.ts';
+import { evaluationsAddUp } from './invariants/evaluations-add-up.ts';
 import { foldersShareTheirKeys } from './invariants/folders-share-their-keys.ts';
 import { jobsMove } from './invariants/jobs-move.ts';
 import { leaversAreErased } from './invariants/leavers-are-erased.ts';
@@ -29,6 +30,7 @@ const checks: InvariantCheck[] = [
   nothingIsOrphaned,
   roundsAreContiguous,
   scoresRefold,
+  evaluationsAddUp,
   versionChainsAreLinear,
   jobsMove,
   leaversAreErased,
@@ -81,7 +83,6 @@ export function createInvariantChecks(deps: InvariantDeps) {
 /** Those that cannot be told from what is stored, and how they are watched. */
 export const otherInvariants = [
   { invariant: 'I3', reason: 'the content after a fault is compared with that of a run without one, by the tests' },
-  { invariant: 'I7', reason: 'there are no evaluations yet' },
   { invariant: 'I9', reason: 'it is about answers: the tests look for the content of other organizations in them' },
   { invariant: 'I10', reason: 'it is about answers: the tests try the tokens of revoked sessions' },
   { invariant: 'I12', reason: 'it is about calls: the tests count those that the model server gets' },

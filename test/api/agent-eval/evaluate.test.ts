@@ -1,9 +1,16 @@
 import { expect } from 'chai';
+import { problemSchema } from '#src/http/problem.ts';
 import type { Member } from '#test/support/client.ts';
-import { signUpColleague } from '#test/support/colleague.ts';
+import {
+  refusesOthers,
+  refusesOverTheLimit,
+  tellsOfTheJob,
+  tellsWhatIsMissing,
+} from '#test/support/evaluation-refusals.ts';
 import { evaluate, newEvaluable, newPair, persona } from '#test/support/evaluations.ts';
 import { isForJudge, judgeWell } from '#test/support/scripted-judge.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+import { until } from '#test/support/until.ts';
 
 const path = '/agent-eval/evaluate';
 
@@ -85,4 +92,64 @@ describe('POST /agent-eval/evaluate', () => {
     expect(shared.model.requests).length(18);
     expect(new Set(shared.model.requests.map(({ temperature }) => temperature))).deep.equal(new Set([0.3]));
   });
+
+  it('200: to whoever leaves meanwhile, the next time he asks', async () => {
+    const gate = Promise.withResolvers<void>();
+    shared.model.behave(judgeWell(undefined, gate.promise));
+    const body = await newEvaluable(ada);
+    const leaving = new AbortController();
+    const asked = post(ada, body, leaving.signal);
+    await until('the judge is asked', async () => shared.model.requests.length > 0);
+    leaving.abort();
+    await asked.catch(() => undefined);
+    gate.resolve();
+    await evaluate(ada, body);
+    expect(shared.model.requests).length(1);
+  });
+
+  it('401, 403 and 404: to nobody, to readers, for what is not there', async () => {
+    await refusesOthers(shared, ada, { path, body: await newEvaluable(ada) });
+  });
+
+  it('409: beyond the cases of the day', async () => {
+    await refusesOverTheLimit(shared, ada, { path, body: await newEvaluable(ada) });
+  });
+
+  it('422: without a version, for cases without input, over 20 cases, an unknown rubric or model', async () => {
+    const of = await newEvaluable(ada);
+    const refuses = async (field: string, changes: object) => {
+      const { body } = await ada.post(path, { ...of, ...changes }, 422);
+      expect(problemSchema.parse(body).errors?.[0]?.path).equal(field);
+    };
+    await refuses('version_id', { version_id: 'v1' });
+    await refuses('cases.0.input', { cases: [{ input: '' }] });
+    await refuses('cases', { cases: Array.from({ length: 21 }, () => ({ input: 'x' })) });
+    await refuses('rubric', { rubric: 'strict' });
+    await refuses('evaluator_model', { evaluator_model: 'nobody-9000' });
+  });
+
+  it('200: takes references of 100,000 characters', async () => {
+    const cases = [{ input: 'What is a fee?', expected: 'One percent. '.repeat(8_000) }];
+    expect((await evaluate(ada, { ...(await newEvaluable(ada)), cases })).cases[0]?.response_scores).length(5);
+  });
+
+  it('502: when the judge gives no verdict; then only that is asked for again', async () => {
+    const body = { ...(await newEvaluable(ada)), cases: [{ input: 'What is a fee?' }] };
+    await tellsWhatIsMissing(shared, ada, { path, body });
+  });
+
+  it('502: when no answer to a case can be had, naming the code of the model', async () => {
+    shared.model.behave((request) => (isForJudge(request) ? judgeWell()(request) : { kind: 'status', status: 400 }));
+    const reply = await ada.post(path, { ...(await newEvaluable(ada)), cases: [{ input: 'x' }] }, 502);
+    expect(problemSchema.parse(reply.body).detail).include('model_rejected');
+  });
+
+  it('504: with the id of the job, which goes on', async () => {
+    await tellsOfTheJob(ada, { path, body: await newEvaluable(ada) });
+  });
 });
+
+async function post(member: Member, body: object, signal: AbortSignal): Promise<unknown> {
+  const headers = { 'content-type': 'application/json' };
+  return member.raw(path, { method: 'POST', headers, body: JSON.stringify(body), signal });
+}

@@ -1,0 +1,119 @@
+import { expect } from 'chai';
+import type { z } from 'zod';
+import { problemSchema } from '#src/http/problem.ts';
+import { comparisonResultSchema } from '#src/modules/evaluations/evaluations.schema.ts';
+import type { Member } from '#test/support/client.ts';
+import {
+  refusesOthers,
+  refusesOverTheLimit,
+  tellsOfTheJob,
+  tellsWhatIsMissing,
+} from '#test/support/evaluation-refusals.ts';
+import { newEvaluable, newPair, persona } from '#test/support/evaluations.ts';
+import { isForJudge, judgeWell } from '#test/support/scripted-judge.ts';
+import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+
+const path = '/agent-eval/compare';
+const cases = [{ input: 'What is the fee?', expected: 'One percent.' }, { input: 'How long?' }];
+
+/** Who is brief wins, whatever comes first. */
+const brevityWins = judgeWell(({ messages }) => {
+  const text = JSON.stringify(messages);
+  const isFirstBrief = text.indexOf('Be brief.') < text.indexOf('The persona behind reply B');
+  return { winner: isFirstBrief ? 'A' : 'B' };
+});
+
+describe('POST /agent-eval/compare', () => {
+  let shared: ScriptedStack;
+  let ada: Member;
+  before(async () => {
+    shared = await scriptedStack();
+  });
+  beforeEach(async () => {
+    ada = await shared.signUp();
+    shared.model.behave(judgeWell());
+  });
+
+  async function compare(body: object): Promise<z.infer<typeof comparisonResultSchema>> {
+    return comparisonResultSchema.parse((await ada.post(path, body, 200)).body);
+  }
+  const newBody = async () => ({ ...(await newPair(ada))[0], cases });
+
+  it('200: compares with the parent, every axis of every case in both orders', async () => {
+    shared.model.behave(brevityWins);
+    const [version, parent] = await newPair(ada);
+    const result = await compare({ ...version, cases });
+    expect(result).include({ version_id: version.version_id, baseline_version_id: parent.version_id });
+    expect(result).include({ version_prompt_average: 3, baseline_prompt_average: 3 });
+    expect(result.cases[1]).include({
+      input: 'How long?',
+      version_response: `An answer to How long? by ${persona} Be brief.`,
+      baseline_response: `An answer to How long? by ${persona}`,
+    });
+    expect(result.cases.map(({ comparisons }) => comparisons.length)).deep.equal([5, 4]);
+    expect(result.summary).deep.equal({ version_wins: 9, baseline_wins: 0, ties: 0 });
+    expect(result.statistics.conclusion).match(/^Not significant/);
+    // Two prompts, four answers, nine axes in both orders.
+    expect(shared.model.requests).length(2 + 4 + 18);
+  });
+
+  it('200: the other way round, it is the other way round, and nobody is asked again', async () => {
+    shared.model.behave(brevityWins);
+    const [version, parent] = await newPair(ada);
+    await compare({ ...version, cases });
+    const before = shared.model.requests.length;
+    const mirrored = await compare({ ...parent, baseline_version_id: version.version_id, cases });
+    expect(mirrored.summary).deep.equal({ version_wins: 0, baseline_wins: 9, ties: 0 });
+    expect(shared.model.requests).length(before);
+  });
+
+  it('200: a judge that always takes the first has no winner', async () => {
+    const result = await compare(await newBody());
+    expect(result.summary).deep.equal({ version_wins: 0, baseline_wins: 0, ties: 9 });
+    expect(result.statistics.flip_rate).equal(1);
+  });
+
+  it('200: without cases it compares the prompts', async () => {
+    const result = await compare((await newPair(ada))[0]);
+    expect(result).deep.include({ cases: [], summary: { version_wins: 0, baseline_wins: 0, ties: 0 } });
+  });
+
+  it('200: a version is as good as itself', async () => {
+    const of = await newEvaluable(ada);
+    const result = await compare({ ...of, baseline_version_id: of.version_id, cases });
+    expect(result.summary).deep.equal({ version_wins: 0, baseline_wins: 0, ties: 9 });
+    // Equal texts are not shown to a judge beside each other.
+    expect(shared.model.requests.filter(isForJudge)).length(1);
+  });
+
+  it('401, 403 and 404: to nobody, to readers, for what is not there', async () => {
+    await refusesOthers(shared, ada, { path, body: await newBody() });
+  });
+
+  it('409: beyond the cases of the day', async () => {
+    await refusesOverTheLimit(shared, ada, { path, body: await newBody() });
+  });
+
+  it('502: when the judge gives no verdict; then only that is asked for again', async () => {
+    await tellsWhatIsMissing(shared, ada, { path, body: await newBody() });
+  });
+
+  it('504: with the id of the job, which goes on', async () => {
+    await tellsOfTheJob(ada, { path, body: await newBody() });
+  });
+
+  it('404: for a baseline of another draft', async () => {
+    const { version_id: baseline_version_id } = await newEvaluable(ada);
+    await ada.post(path, { ...(await newBody()), baseline_version_id }, 404);
+  });
+
+  it('422: a first version without a baseline, over 20 cases, a rubric', async () => {
+    const of = await newEvaluable(ada);
+    expect(problemSchema.parse((await ada.post(path, of, 422)).body).code).equal('no_baseline');
+    const many = Array.from({ length: 21 }, () => ({ input: 'x' }));
+    const errors = async (changes: object) =>
+      problemSchema.parse((await ada.post(path, { ...of, ...changes }, 422)).body).errors?.[0]?.path;
+    expect(await errors({ cases: many })).equal('cases');
+    expect(await errors({ rubric: 'plain' })).equal('rubric');
+  });
+});

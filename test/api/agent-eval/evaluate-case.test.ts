@@ -1,0 +1,82 @@
+import { expect } from 'chai';
+import { problemSchema } from '#src/http/problem.ts';
+import { caseResultSchema } from '#src/modules/evaluations/evaluations.schema.ts';
+import type { Member } from '#test/support/client.ts';
+import {
+  refusesOthers,
+  refusesOverTheLimit,
+  tellsOfTheJob,
+  tellsWhatIsMissing,
+} from '#test/support/evaluation-refusals.ts';
+import { newEvaluable, persona } from '#test/support/evaluations.ts';
+import { itHoldsTheLimit, post } from '#test/support/exact-limit.ts';
+import { judgeWell } from '#test/support/scripted-judge.ts';
+import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+
+const path = '/agent-eval/evaluate-case';
+const fee = { case: { input: 'What is the fee?', expected: 'One percent.' } };
+
+describe('POST /agent-eval/evaluate-case', () => {
+  let shared: ScriptedStack;
+  let ada: Member;
+  before(async () => {
+    shared = await scriptedStack();
+  });
+  beforeEach(async () => {
+    ada = await shared.signUp();
+    shared.model.behave(judgeWell());
+  });
+
+  it('200: has one case answered and judged, and not the prompt', async () => {
+    const result = caseResultSchema.parse((await ada.post(path, { ...(await newEvaluable(ada)), ...fee }, 200)).body);
+    expect(result).include({
+      input: 'What is the fee?',
+      generated_response: `An answer to What is the fee? by ${persona}`,
+      has_reference: true,
+      response_average: 3,
+    });
+    expect(result.response_scores).length(5);
+    expect(shared.model.requests).length(2);
+  });
+
+  it('200: asks as the version says, by its model, temperature and length', async () => {
+    const chat_model = shared.config.models.chatModel;
+    const of = await newEvaluable(ada, { chat_model, temperature: 0.4, max_tokens: 99 });
+    await ada.post(path, { ...of, ...fee }, 200);
+    expect(shared.model.requests[0]).include({ model: chat_model, temperature: 0.4, max_tokens: 99 });
+  });
+
+  it('401, 403 and 404: to nobody, to readers, for what is not there', async () => {
+    await refusesOthers(shared, ada, { path, body: { ...(await newEvaluable(ada)), ...fee } });
+  });
+
+  it('409: beyond the cases of the day', async () => {
+    await refusesOverTheLimit(shared, ada, { path, body: { ...(await newEvaluable(ada)), ...fee } });
+  });
+
+  it('502: when the judge gives no verdict; then only that is asked for again', async () => {
+    await tellsWhatIsMissing(shared, ada, { path, body: { ...(await newEvaluable(ada)), ...fee } });
+  });
+
+  it('504: with the id of the job, which goes on', async () => {
+    await tellsOfTheJob(ada, { path, body: { ...(await newEvaluable(ada)), ...fee } });
+  });
+
+  let asked = 0;
+  itHoldsTheLimit('evaluation_case_limit_reached', async (member) => {
+    const of = await newEvaluable(member);
+    return () => {
+      asked += 1;
+      return post(member, path, { ...of, case: { input: `Case ${asked}` } }, { prefer: 'wait=0' });
+    };
+  });
+
+  it('422: without a case, for one without input, and an unknown model', async () => {
+    const of = await newEvaluable(ada);
+    const errors = async (changes: object) =>
+      problemSchema.parse((await ada.post(path, { ...of, ...changes }, 422)).body).errors?.[0]?.path;
+    expect(await errors({})).equal('case');
+    expect(await errors({ case: { input: '' } })).equal('case.input');
+    expect(await errors({ ...fee, evaluator_model: 'nobody-9000' })).equal('evaluator_model');
+  });
+});

@@ -1,0 +1,65 @@
+import { expect } from 'chai';
+import { problemSchema } from '#src/http/problem.ts';
+import { evaluationResultSchema } from '#src/modules/evaluations/evaluations.schema.ts';
+import type { Member } from '#test/support/client.ts';
+import {
+  refusesOthers,
+  refusesOverTheLimit,
+  tellsOfTheJob,
+  tellsWhatIsMissing,
+} from '#test/support/evaluation-refusals.ts';
+import { newEvaluable, newPair } from '#test/support/evaluations.ts';
+import { judgeWell } from '#test/support/scripted-judge.ts';
+import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+
+const path = '/agent-eval/evaluate-prompt';
+
+describe('POST /agent-eval/evaluate-prompt', () => {
+  let shared: ScriptedStack;
+  let ada: Member;
+  before(async () => {
+    shared = await scriptedStack();
+  });
+  beforeEach(async () => {
+    ada = await shared.signUp();
+    shared.model.behave(judgeWell());
+  });
+
+  it('200: judges the prompt alone', async () => {
+    const result = evaluationResultSchema.parse((await ada.post(path, await newEvaluable(ada), 200)).body);
+    expect(result).deep.include({ cases: [], response_average: 0, prompt_average: 3, overall_average: 3 });
+  });
+
+  it('200: by the rubric and the judge that are asked for', async () => {
+    const [version] = await newPair(ada);
+    shared.model.offer([{ id: 'judge-2', kind: 'chat' }]);
+    const body = { ...version, rubric: 'plain', evaluator_model: shared.config.models.chatModel };
+    const result = evaluationResultSchema.parse((await ada.post(path, body, 200)).body);
+    expect(result).include({ rubric: 'plain', evaluator_model: shared.config.models.chatModel });
+    expect(result.prompt_scores[0]).not.property('severity');
+  });
+
+  it('401, 403 and 404: to nobody, to readers, for what is not there', async () => {
+    await refusesOthers(shared, ada, { path, body: await newEvaluable(ada) });
+  });
+
+  it('409: beyond the cases of the day', async () => {
+    await refusesOverTheLimit(shared, ada, { path, body: await newEvaluable(ada) });
+  });
+
+  it('502: when the judge gives no verdict; then only that is asked for again', async () => {
+    await tellsWhatIsMissing(shared, ada, { path, body: await newEvaluable(ada) });
+  });
+
+  it('504: with the id of the job, which goes on', async () => {
+    await tellsOfTheJob(ada, { path, body: await newEvaluable(ada) });
+  });
+
+  it('422: for fields that it does not take, and an unknown model', async () => {
+    const of = await newEvaluable(ada);
+    const errors = async (changes: object) =>
+      problemSchema.parse((await ada.post(path, { ...of, ...changes }, 422)).body).errors?.[0]?.path;
+    expect(await errors({ cases: [] })).equal('cases');
+    expect(await errors({ evaluator_model: 'nobody-9000' })).equal('evaluator_model');
+  });
+});

@@ -1,0 +1,246 @@
+import { expect } from 'chai';
+import { problemSchema } from '#src/http/problem.ts';
+import { type VersionDto, versionSchema } from '#src/modules/drafts/drafts.schema.ts';
+import type { Member } from '#test/support/client.ts';
+import { signUpColleague } from '#test/support/colleague.ts';
+import { commitVersion, readDraft } from '#test/support/drafts.ts';
+import { evaluate, newEvaluable, newPair, readVersion, startPath } from '#test/support/evaluations.ts';
+import { isForJudge, judgeWell } from '#test/support/scripted-judge.ts';
+import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+import { until } from '#test/support/until.ts';
+
+const golden_cases = [
+  { id: 'fee', prompt: 'What is the fee?', reference_answer: 'One percent.' },
+  { id: 'term', prompt: 'How long?', reference_answer: '' },
+];
+const nobody = '00000000-0000-4000-8000-000000000000';
+
+describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () => {
+  let shared: ScriptedStack;
+  let ada: Member;
+  before(async () => {
+    shared = await scriptedStack();
+  });
+  beforeEach(async () => {
+    ada = await shared.signUp();
+    shared.model.behave(judgeWell());
+  });
+
+  type Evaluable = Awaited<ReturnType<typeof newEvaluable>>;
+  async function start(of: Evaluable, body: object = {}, headers = {}): Promise<VersionDto> {
+    return versionSchema.parse((await ada.post(startPath(of), body, 200, headers)).body);
+  }
+  const ended = (of: Evaluable, status: string) =>
+    until(`the evaluation has ${status}`, async () => {
+      const version = await readVersion(ada, of);
+      return version.eval_status === status && version;
+    });
+  const jobOf = async (): Promise<{ id: string; kind: string; status: string }> =>
+    Object((await ada.get('/jobs', 200)).body).items[0];
+
+  /** Answers when it is let. */
+  function hold(): () => void {
+    const gate = Promise.withResolvers<void>();
+    shared.model.behave(judgeWell(undefined, gate.promise));
+    return gate.resolve;
+  }
+
+  it('200: judges the prompt, and the scores stay with the version', async () => {
+    const of = await newEvaluable(ada, { golden_cases });
+    const version = await start(of);
+    expect(version).include({ id: of.version_id, eval_status: 'completed' });
+    expect(version.eval_scores).include({
+      rubric: 'plain',
+      prompt_average: 3,
+      overall_average: 3,
+      samples: 1,
+      same_family: true,
+      length_confounded: false,
+      rubric_version: 'r1',
+    });
+    expect(version.eval_scores).deep.include({ cases: [], failed_units: [], ci95: null });
+    expect(await readVersion(ada, of)).deep.equal(version);
+  });
+
+  it('200: runs the golden cases, each against its reference', async () => {
+    const of = await newEvaluable(ada, { golden_cases });
+    const { eval_scores } = await start(of, { run_golden: true });
+    expect(eval_scores?.cases).length(2);
+    expect(Object(eval_scores).cases[0]).include({ input: 'What is the fee?', has_reference: true });
+    expect(Object(eval_scores).cases[1]).include({ input: 'How long?', has_reference: false });
+    expect(eval_scores?.ci95).deep.equal([3, 3]);
+  });
+
+  it('200: runs those that are named, and keeps those that are sent', async () => {
+    const of = await newEvaluable(ada);
+    const version = await start(of, { golden_cases, golden_case_ids: ['term'] });
+    expect(version.golden_cases).deep.equal(golden_cases);
+    expect(Object(version.eval_scores).cases.map(({ input }: { input: string }) => input)).deep.equal(['How long?']);
+    const without = await start(of, { run_golden: false, golden_case_ids: ['term'] });
+    expect(without.eval_scores?.cases).deep.equal([]);
+  });
+
+  it('200: again costs nothing and gives the same; so does what was evaluated before', async () => {
+    const of = await newEvaluable(ada);
+    const result = await evaluate(ada, of);
+    const version = await start(of);
+    expect(version.eval_scores).include({ prompt_average: result.prompt_average });
+    expect(await start(of)).deep.equal(version);
+    expect(shared.model.requests).length(1);
+  });
+
+  it('200: as far as it is when the wait is over, with the scores of before', async () => {
+    const of = await newEvaluable(ada, { golden_cases });
+    const before = await start(of);
+    const release = hold();
+    const waiting = await start(of, { run_golden: true }, { prefer: 'wait=0' });
+    expect(waiting.eval_status).oneOf(['queued', 'running']);
+    expect(waiting.eval_scores).deep.equal(before.eval_scores);
+    await ended(of, 'running');
+    release();
+    expect((await ended(of, 'completed')).eval_scores?.cases).length(2);
+  });
+
+  it('200: a start while one runs is that one, also fifty at once', async () => {
+    const of = await newEvaluable(ada, { golden_cases });
+    const release = hold();
+    const asked = Array.from({ length: 50 }, (_, index) =>
+      start(of, { run_golden: index % 2 === 0 }, { prefer: 'wait=0' }),
+    );
+    for (const version of await Promise.all(asked)) expect(version.eval_status).oneOf(['queued', 'running']);
+    release();
+    await ended(of, 'completed');
+    expect(Object((await ada.get('/jobs', 200)).body).items).length(1);
+  });
+
+  it('200: under one key, the same answer', async () => {
+    const of = await newEvaluable(ada);
+    const key = { 'Idempotency-Key': of.version_id };
+    expect(await start(of, {}, key)).deep.equal(await start(of, {}, key));
+  });
+
+  it('200: is partial when some cases cannot be had, and says which', async () => {
+    const of = await newEvaluable(ada, { golden_cases });
+    const fails = (text: string) => text.includes('How long?');
+    shared.model.behave((request) =>
+      !isForJudge(request) && fails(JSON.stringify(request.messages))
+        ? { kind: 'status', status: 400 }
+        : judgeWell()(request),
+    );
+    const version = await start(of, { run_golden: true });
+    expect(version.eval_status).equal('partial');
+    expect(version.eval_scores).deep.include({ failed_units: [{ unit: 'case 2 answer', code: 'model_rejected' }] });
+    expect(await jobOf()).deep.include({ kind: 'evaluate', status: 'failed' });
+    // Once that is mended, only what is missing is asked for.
+    shared.model.behave(judgeWell());
+    await ada.post(`/jobs/${(await jobOf()).id}/retry`, undefined, 202);
+    expect((await ended(of, 'completed')).eval_scores).deep.include({ failed_units: [] });
+    expect(shared.model.requests).length(2);
+  });
+
+  it('200: has failed when the prompt, or most cases, could not be judged, and keeps the scores of before', async () => {
+    const of = await newEvaluable(ada, { golden_cases });
+    const { eval_scores } = await start(of);
+    shared.model.behave(() => ({ kind: 'answer', text: 'Five out of five.' }));
+    expect(await start(of, { run_golden: true })).deep.include({ eval_status: 'failed', eval_scores });
+    const other = await newEvaluable(ada, { agent_prompt: 'Another one.' });
+    expect(await start(other)).include({ eval_status: 'failed', eval_scores: null });
+  });
+
+  it('200: is canceled when its job is', async () => {
+    const of = await newEvaluable(ada);
+    const release = hold();
+    await start(of, {}, { prefer: 'wait=0' });
+    await ended(of, 'running');
+    await ada.post(`/jobs/${(await jobOf()).id}/cancel`, undefined, 202);
+    release();
+    expect(await ended(of, 'canceled')).include({ eval_scores: null });
+    expect((await start(of)).eval_status).equal('completed');
+  });
+
+  it('200: knows the scores of the parent, by the anchored rubric', async () => {
+    const [version, parent] = await newPair(ada);
+    await start(parent, { golden_cases, run_golden: true });
+    const { eval_scores } = await start(version, { golden_cases, run_golden: true });
+    expect(eval_scores).include({ rubric: 'anchored', samples: 3, length_confounded: false });
+  });
+
+  it('200: scores that are sent with a commit are kept as they are', async () => {
+    const { draft_id, version_id: parent_version_id } = await newEvaluable(ada);
+    const eval_scores = { prompt_average: 4.5, of: 'my own' };
+    const { id } = await commitVersion(ada, draft_id, { parent_version_id, eval_scores });
+    expect(await readVersion(ada, { draft_id, version_id: id })).deep.include({ eval_scores, eval_status: null });
+  });
+
+  it('200: what is evaluated goes with its version, and with its draft', async () => {
+    const [version] = await newPair(ada);
+    await start(version, { golden_cases, run_golden: true });
+    const { db } = shared.container;
+    const rows = async () => {
+      const tables = ['evaluationRuns', 'evaluationUnits', 'judgements', 'generatedAnswers'];
+      const counts = tables.map((table) => db(table).where({ orgId: ada.orgId }).count<{ count: number }[]>());
+      return (await Promise.all(counts)).map(([row]) => row?.count);
+    };
+    expect(await rows()).deep.equal([1, 18 + 2 + 27, 18 + 27, 2]);
+    await ada.delete(`/agent-drafts/${version.draft_id}/versions/${version.version_id}`, 204);
+    expect(await rows()).deep.equal([0, 0, 0, 0]);
+    const other = await newEvaluable(ada, { golden_cases });
+    await start(other, { run_golden: true });
+    await ada.delete(`/agent-drafts/${other.draft_id}`, 204);
+    expect(await rows()).deep.equal([0, 0, 0, 0]);
+  });
+
+  it('200: a version that is deleted while it is evaluated leaves nothing, and ends the job', async () => {
+    const [version] = await newPair(ada);
+    const release = hold();
+    await start(version, {}, { prefer: 'wait=0' });
+    await until('the judge is asked', async () => shared.model.requests.length > 0);
+    const { id } = await jobOf();
+    await ada.delete(`/agent-drafts/${version.draft_id}/versions/${version.version_id}`, 204);
+    release();
+    const job = await until('the job has failed', async () => {
+      const { body } = await ada.get(`/jobs/${id}`, 200);
+      return Object(body).status === 'failed' && Object(body);
+    });
+    expect(job.last_error.code).equal('version_not_found');
+    expect(await shared.container.db('judgements').where({ orgId: ada.orgId })).deep.equal([]);
+    expect((await readDraft(ada, version.draft_id)).versions).length(1);
+  });
+
+  it('401, 403 and 404: to nobody, to readers, for what is not there', async () => {
+    const of = await newEvaluable(ada);
+    await shared.anonymous.post(startPath(of), {}, 401);
+    const grace = await signUpColleague(shared, ada);
+    await grace.post(startPath(of), {}, 404);
+    await ada.patch(`/agent-drafts/${of.draft_id}/scope`, { visibility: 'org_level' }, 200);
+    await grace.post(startPath(of), {}, 403);
+    await ada.post(startPath({ ...of, version_id: nobody }), {}, 404);
+    await ada.post(startPath({ ...of, draft_id: nobody }), {}, 404);
+  });
+
+  it('409: beyond the cases of the day', async () => {
+    const { db } = shared.container;
+    const day = db.raw(`(now() at time zone 'utc')::date`);
+    await db('evaluationDays').insert({ orgId: ada.orgId, day, cases: 499 });
+    const of = await newEvaluable(ada, { golden_cases });
+    const { body } = await ada.post(startPath(of), { run_golden: true }, 409);
+    expect(problemSchema.parse(body).code).equal('evaluation_case_limit_reached');
+    expect((await readVersion(ada, of)).eval_status).equal(null);
+    await start(of, { golden_case_ids: ['fee'] });
+  });
+
+  it('422: for golden cases that are not there, too many, twice the same, or wrong fields', async () => {
+    const of = await newEvaluable(ada, { golden_cases });
+    const refuses = async (path: string, code: string, body: object) => {
+      const problem = problemSchema.parse((await ada.post(startPath(of), body, 422)).body);
+      expect(problem).include({ code });
+      expect(problem.errors?.[0]?.path).equal(path);
+    };
+    await refuses('golden_case_ids', 'unknown_golden_case', { golden_case_ids: ['fee', 'nobody'] });
+    const many = Array.from({ length: 21 }, (_, index) => ({ id: `${index}`, prompt: 'x' }));
+    await refuses('golden_case_ids', 'validation_failed', { golden_cases: many, run_golden: true });
+    await refuses('golden_cases', 'validation_failed', { golden_cases: [golden_cases[0], golden_cases[0]] });
+    await refuses('run_golden', 'validation_failed', { run_golden: 'yes' });
+    expect((await readVersion(ada, of)).golden_cases).deep.equal(golden_cases);
+  });
+});
