@@ -63,16 +63,22 @@ export function anchorMessages(subject: AnchorSubject, nonce: string): { role: '
 
 export const anchorRepair = 'That is not the JSON that was asked for. Answer with {"words": ["…", …]} alone.';
 
-/** The words of an answer, or null where it is not what was asked for. Models like to put text around JSON. */
+/**
+ * The words of the list in an answer, or null where there is none: models like to put text around it, and one that is
+ * cut off has the words that came before.
+ */
 export function readAnchorAnswer(answer: string): string[] | null {
-  const from = answer.search(/[{[]/);
-  const to = Math.max(answer.lastIndexOf('}'), answer.lastIndexOf(']'));
-  if (from < 0 || to < from) return null;
+  const [, list, end] = /\[([^\]{]*)(\]?)/.exec(answer) ?? [];
+  if (list === undefined) return null;
+  if (list.trim() === '' && end === ']') return [];
+  const words = Array.from(list.matchAll(/"(?:[^"\\]|\\.)*"/g), ([text]) => textOf(text));
+  const found = words.filter((word) => word !== null);
+  return found.length === 0 ? null : found;
+}
+
+function textOf(json: string): string | null {
   try {
-    const parsed: unknown = JSON.parse(answer.slice(from, to + 1));
-    const words = Array.isArray(parsed) ? parsed : Object(parsed).words;
-    if (!Array.isArray(words)) return null;
-    return words.filter((word): word is string => typeof word === 'string');
+    return String(JSON.parse(json));
   } catch {
     return null;
   }

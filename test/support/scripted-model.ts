@@ -101,7 +101,8 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
     const isForAnchors = request.messages[0]?.content.startsWith('You propose words');
     if (isForAnchors) {
       anchorRequests.push(request);
-      if (anchorScript === null) return answerWhole(response, request.model, '{"words": []}');
+      if (anchorScript === null)
+        return answerInPieces(response, request.model, { kind: 'answer', text: '{"words": []}' });
     } else requests.push(request);
     const behaviour = isForAnchors && anchorScript !== null ? anchorScript(request) : script(request);
     open.add(response);

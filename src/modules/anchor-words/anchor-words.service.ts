@@ -44,8 +44,7 @@ export function createAnchorWordsService(deps: {
     signal: AbortSignal,
   ): Promise<string[]> {
     const model = chatModel ?? (await models.chatModels()).default;
-    const inTime = AbortSignal.any([signal, AbortSignal.timeout(proposalTimeoutMs)]);
-    return propose(subject, { model, signal: inTime }).catch((error: unknown) => {
+    return propose(subject, { model, timeoutMs: proposalTimeoutMs, signal }).catch((error: unknown) => {
       signal.throwIfAborted();
       logger.warn({ err: error, model }, 'a chat model proposed no anchor words');
       return [];

@@ -39,13 +39,14 @@ export function createAnchoringService(deps: {
   /** A refusal is the same tomorrow, and there are other words. */
   async function proposalsFor(agent: AnchoredAgent, words: string[], { mayDegrade, signal }: Step): Promise<string[]> {
     const subject = { ...agent, words, excludeWords: [] };
-    const inTime = AbortSignal.any([signal, AbortSignal.timeout(proposalTimeoutMs)]);
-    return propose(subject, { model: agent.chatModel, signal: inTime }).catch((error: unknown) => {
-      signal.throwIfAborted();
-      if (!mayDegrade && error instanceof AppError && error.errorClass === 'transient') throw error;
-      logger.warn({ err: error, model: agent.chatModel }, 'a chat model proposed no anchor words');
-      return [];
-    });
+    return propose(subject, { model: agent.chatModel, timeoutMs: proposalTimeoutMs, signal }).catch(
+      (error: unknown) => {
+        signal.throwIfAborted();
+        if (!mayDegrade && error instanceof AppError && error.errorClass === 'transient') throw error;
+        logger.warn({ err: error, model: agent.chatModel }, 'a chat model proposed no anchor words');
+        return [];
+      },
+    );
   }
 
   return {

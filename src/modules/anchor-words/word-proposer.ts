@@ -8,44 +8,50 @@ import {
   readAnchorAnswer,
 } from '#src/domain/anchor-prompt.ts';
 import { appError } from '#src/errors.ts';
-import type { ChatModel } from '#src/ports/chat-model.ts';
+import type { ChatModel, ModelMessage } from '#src/ports/chat-model.ts';
 
 /** What a model may be told again of its own answer. */
 const maxRepairedCharacters = 4_000;
 
 export type WordProposer = (
   subject: AnchorSubject,
-  options: { model: string; signal: AbortSignal },
+  options: { model: string; timeoutMs: number; signal: AbortSignal },
 ) => Promise<string[]>;
 
 /**
- * Asks a chat model for words, and once more where its answer is not the JSON that was asked for. Errors as in
- * `ChatModel`, and `model_response_invalid` for a second such answer. What it says is to be checked.
+ * Asks a chat model for words, and once more where its answer is none that was asked for; when the time is over the
+ * words so far are taken. What it says is to be checked. Errors as in `ChatModel`, `model_response_invalid` for a second
+ * such answer, and the signal's where there are no words in time.
  */
-export function createWordProposer({ chatModel }: { chatModel: Pick<ChatModel, 'complete'> }): WordProposer {
-  return async (subject, { model, signal }) => {
+export function createWordProposer({ chatModel }: { chatModel: Pick<ChatModel, 'stream'> }): WordProposer {
+  return async (subject, { model, timeoutMs, signal }) => {
     const messages = anchorMessages(subject, randomBytes(8).toString('hex'));
-    const ask = async (said: { role: 'assistant' | 'user'; content: string }[]) => {
-      const { text } = await chatModel.complete({
-        model,
-        messages: [...messages, ...said],
-        temperature: 0.2,
-        maxTokens: maxAnchorAnswerTokens,
-        responseSchema: anchorAnswerSchema,
-        signal,
-      });
-      return text;
-    };
+    const inTime = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
 
-    const answer = await ask([]);
-    const words = readAnchorAnswer(answer);
+    async function ask(said: ModelMessage[]): Promise<{ text: string; words: string[] | null }> {
+      const request = { model, temperature: 0.2, maxTokens: maxAnchorAnswerTokens, signal: inTime };
+      let text = '';
+      try {
+        await chatModel.stream(
+          { ...request, messages: [...messages, ...said], responseSchema: anchorAnswerSchema },
+          (piece) => {
+            text += piece;
+          },
+        );
+      } catch (error) {
+        signal.throwIfAborted();
+        if (!inTime.aborted || readAnchorAnswer(text) === null) throw error;
+      }
+      return { text, words: readAnchorAnswer(text) };
+    }
+
+    const { text, words } = await ask([]);
     if (words !== null) return words;
     const repaired = await ask([
-      { role: 'assistant', content: answer.slice(0, maxRepairedCharacters).toWellFormed() },
+      { role: 'assistant', content: text.slice(0, maxRepairedCharacters).toWellFormed() },
       { role: 'user', content: anchorRepair },
     ]);
-    const better = readAnchorAnswer(repaired);
-    if (better === null) throw appError('model_response_invalid', { detail: 'The chat model proposed no words.' });
-    return better;
+    if (repaired.words !== null) return repaired.words;
+    throw appError('model_response_invalid', { detail: 'The chat model proposed no words.' });
   };
 }

@@ -33,6 +33,11 @@ describe('what a chat model is asked for anchor words', () => {
     expect(readAnchorAnswer('{"words": ["hull", "keel"]}')).deep.equal(['hull', 'keel']);
     expect(readAnchorAnswer('Sure:\n```json\n{"words": ["hull"]}\n```')).deep.equal(['hull']);
     expect(readAnchorAnswer('["hull", 7, null]')).deep.equal(['hull']);
+    expect(readAnchorAnswer('{"words": []}')).deep.equal([]);
+  });
+
+  it('is answered in part where it is cut off', () => {
+    expect(readAnchorAnswer('{"words": ["hull", "ke\\u0065l", "ma')).deep.equal(['hull', 'keel']);
   });
 
   it('is not answered by anything else', () => {
