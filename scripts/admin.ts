@@ -1,5 +1,6 @@
-// `npm run admin -- verify | audit-stores [--repair [--force]] | reembed …`: looks after an installation, running or not.
+// `npm run admin -- verify | audit-stores [--repair [--force]] | reembed … | rescore …`: looks after an installation, running or not.
 import { type ReembedWish, readReembedWish } from './admin/reembed-wish.ts';
+import { type RescoreWish, readRescoreWish } from './admin/rescore-wish.ts';
 import { exitAfter } from './supervisor/run-until-stopped.ts';
 
 const USAGE = `Use: npm run admin -- <command>
@@ -8,7 +9,9 @@ const USAGE = `Use: npm run admin -- <command>
   audit-stores [--repair]  compares the database with the vectors and the originals, and mends what differs;
                            with --force also where that deletes many vectors or originals
   reembed <organization id> --model <id>                  has all its documents embedded by another model
-  reembed <organization id> --pause | --resume | --status`;
+  reembed <organization id> --pause | --resume | --status
+  rescore --all | <organization id> [--status]            has chats scored again that another calibration has scored,
+                                                          or words alone`;
 
 const WRONG_ARGUMENTS = 2;
 
@@ -18,6 +21,12 @@ await exitAfter(async () => {
   if (name === 'reembed') {
     const wish = readReembedWish(args);
     if (!('wrong' in wish)) return run({ command: 'reembed', wish });
+    console.error(wish.wrong);
+    return WRONG_ARGUMENTS;
+  }
+  if (name === 'rescore') {
+    const wish = readRescoreWish(args);
+    if (!('wrong' in wish)) return run({ command: 'rescore', wish });
     console.error(wish.wrong);
     return WRONG_ARGUMENTS;
   }
@@ -41,17 +50,20 @@ await exitAfter(async () => {
 type Task =
   | { command: 'verify' }
   | { command: 'audit-stores'; repair: boolean; force: boolean }
-  | { command: 'reembed'; wish: ReembedWish };
+  | { command: 'reembed'; wish: ReembedWish }
+  | { command: 'rescore'; wish: RescoreWish };
 
 /** Loads the service only when there is something to do for it. */
 async function run(task: Task): Promise<number> {
-  const [{ createContainer }, { auditStores }, { readInstallation }, { reembed }, { verify }] = await Promise.all([
-    import('#src/container.ts'),
-    import('./admin/audit-stores.ts'),
-    import('./admin/installation.ts'),
-    import('./admin/reembed.ts'),
-    import('./admin/verify.ts'),
-  ]);
+  const [{ createContainer }, { auditStores }, { readInstallation }, { reembed }, { rescore }, { verify }] =
+    await Promise.all([
+      import('#src/container.ts'),
+      import('./admin/audit-stores.ts'),
+      import('./admin/installation.ts'),
+      import('./admin/reembed.ts'),
+      import('./admin/rescore.ts'),
+      import('./admin/verify.ts'),
+    ]);
   const container = createContainer(await readInstallation(process.env), 'admin');
   const say = { print: console.log, note: console.error };
   const perform = (): Promise<boolean> => {
@@ -62,6 +74,8 @@ async function run(task: Task): Promise<number> {
         return auditStores(container, task, say);
       case 'reembed':
         return reembed(container, task.wish, say.print);
+      case 'rescore':
+        return rescore(container, task.wish, say.print);
     }
   };
   try {

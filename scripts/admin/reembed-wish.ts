@@ -1,3 +1,5 @@
+import { isUuid } from './uuid.ts';
+
 export type ReembedWish = { orgId: string } & (
   | { act: 'start'; model: string }
   | { act: 'pause' | 'resume' | 'status' }
@@ -9,7 +11,7 @@ const USE = 'npm run admin -- reembed <organization id> --model <id> | --pause |
 export function readReembedWish(args: readonly string[]): ReembedWish | { wrong: string } {
   const [orgId, flag, model, ...more] = args;
   if (orgId === undefined || orgId.startsWith('-')) return { wrong: `The organization's id is missing: ${USE}` };
-  if (!/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(orgId)) {
+  if (!isUuid(orgId)) {
     return { wrong: `"${orgId}" is no organization's id, which is a UUID: org_id in the answer to a sign-in.` };
   }
   const of = { orgId: orgId.toLowerCase() };

@@ -6,8 +6,8 @@ import { createAlignmentRepository } from './alignment.repository.ts';
 import { refoldScores } from './refolded-scores.ts';
 import type { RoundMeasurer } from './round-measurer.ts';
 
-/** Of one step: some seconds of an embedder that others use, too. */
-const roundsOfStep = 50;
+/** A second or two of an embedder that others use, too. */
+const roundsOfStep = 20;
 
 /** The newest scored round of the chat, once it follows from what is measured so far. */
 export type RescoreChat = (chat: ScoredChat, signal: AbortSignal) => Promise<StoredScore | undefined>;

@@ -1,25 +1,13 @@
 import { MockActivityEnvironment } from '@temporalio/testing';
-import { DefaultLogger } from '@temporalio/worker';
 import { expect } from 'chai';
-import { v7 as uuidv7 } from 'uuid';
-import { type AlignmentActivities, createAlignmentActivities } from '#activities/alignment.ts';
-import type { ScoreAlignmentInput, ScoreRoundResult } from '#src/contracts/alignment.ts';
+import type { AlignmentActivities } from '#activities/alignment.ts';
+import type { ScoreAlignmentInput } from '#src/contracts/alignment.ts';
 import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { type FoldState, foldRound, initialFoldState } from '#src/domain/alignment-fold.ts';
-import { aclOf } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
+import { type AlignmentStack, alignmentStack, type Exchange } from '#test/support/alignment-stack.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
-import { publishAgent } from '#test/support/chat-fixtures.ts';
-import type { Member } from '#test/support/client.ts';
-import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
-import { createTestDatabase } from '#test/support/services.ts';
-import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
-
-/** The library logs every failure, also those that a test makes. */
-const silent = new DefaultLogger('ERROR', () => undefined);
-
-type Exchange = { user: string; agent: string };
 
 const straying: Exchange[] = [
   { user: 'What is the interest rate of a mortgage loan?', agent: 'The interest rate of the mortgage is 3 percent.' },
@@ -34,102 +22,23 @@ const straying: Exchange[] = [
 
 describe('alignment activities', function () {
   this.timeout(60_000);
-  let database: Awaited<ReturnType<typeof createTestDatabase>>;
-  let model: ScriptedModel;
-  let own: Stack;
+  let stack: AlignmentStack;
   let db: Db;
-  let ada: Member;
-  let agentId: string;
-  let activities: AlignmentActivities;
   /** What scoring the straying chat, round by round and once, leaves. */
   let expected: unknown;
 
   before(async () => {
-    // Without workers and in a database of its own, so that nobody else scores the rounds.
-    [database, model] = await Promise.all([createTestDatabase(), startScriptedModel()]);
-    own = await startStack(
-      { DATABASE_URL: database.url, OPENAI_BASE_URL: model.baseUrl, ALIGNMENT_EMBEDDING_BASE_URL: model.baseUrl },
-      { workers: false },
-    );
-    db = own.container.db;
-    ada = await own.signUp('Ada');
-    agentId = await publishAgent(ada);
-    activities = createAlignmentActivities(own.container);
-
+    stack = await alignmentStack();
+    db = stack.db;
     const chat = await strayingChat();
-    await scoreAll(chat);
-    expected = await stateOf(chat);
+    await stack.scoreAll(chat);
+    expected = await stack.stateOf(chat);
   });
-  beforeEach(() => model.failEmbeddings(false));
-  after(async () => {
-    await own.close();
-    await model.close();
-    await database.drop();
-  });
-
-  async function startChat(settings: object = {}): Promise<ScoreAlignmentInput> {
-    const id = uuidv7();
-    const acl = aclOf({ orgId: ada.orgId, createdBy: ada.userId, visibility: 'personal', teamIds: [] });
-    await db('chats').insert({
-      id,
-      orgId: ada.orgId,
-      agentId,
-      title: 'First message',
-      titleSource: 'message',
-      visibility: 'personal',
-      acl,
-      ragEnabled: false,
-      ragReranking: false,
-      ragRerankingType: 'llm',
-      createdBy: ada.userId,
-      ...settings,
-    });
-    return { orgId: ada.orgId, chatId: id };
-  }
-
-  async function addRound(chat: ScoreAlignmentInput, round: number, exchange: Exchange | 'failed'): Promise<void> {
-    await db('rounds').insert({
-      ...chat,
-      round,
-      model: 'm',
-      finishedAt: new Date(),
-      ...(exchange === 'failed'
-        ? { status: 'error', userContent: 'Hello?', errorCode: 'model_unavailable' }
-        : { status: 'complete', userContent: exchange.user, assistantReply: exchange.agent }),
-    });
-  }
-
-  const scoreNext = (chat: ScoreAlignmentInput, attempt = 1): Promise<ScoreRoundResult> =>
-    new MockActivityEnvironment({ attempt }, { logger: silent }).run<
-      [ScoreAlignmentInput],
-      ScoreRoundResult,
-      AlignmentActivities['scoreNextRound']
-    >(activities.scoreNextRound, chat);
-
-  /** @returns the rounds that it scored */
-  async function scoreAll(chat: ScoreAlignmentInput): Promise<number[]> {
-    const rounds: number[] = [];
-    for (let result = await scoreNext(chat); result.scored; result = await scoreNext(chat)) rounds.push(result.round);
-    return rounds;
-  }
-
-  /** All that scoring writes, but for times and ids. */
-  async function stateOf({ chatId }: ScoreAlignmentInput): Promise<unknown> {
-    const rounds = await db('rounds')
-      .where({ chatId })
-      .orderBy('round')
-      .select('round', 'userScore', 'agentScore', 'neutral', 'refusalKind', 'foldState', 'pruned', 'events');
-    const chat = await db('chats').where({ id: chatId }).first('echoRound', 'echoState', 'ewma', 'alignmentScore');
-    const withoutTimes = rounds.map((row) => ({
-      ...row,
-      events: row.events.map((event: object) => ({ ...event, at: '' })),
-    }));
-    return { rounds: withoutTimes, chat };
-  }
+  beforeEach(() => stack.model.failEmbeddings(false));
 
   async function strayingChat(): Promise<ScoreAlignmentInput> {
-    const chat = await startChat();
-    for (const [index, exchange] of straying.entries()) await addRound(chat, index + 1, exchange);
+    const chat = await stack.startChat();
+    for (const [index, exchange] of straying.entries()) await stack.addRound(chat, index + 1, exchange);
     return chat;
   }
 
@@ -149,33 +58,33 @@ describe('alignment activities', function () {
   });
 
   it('find the same states when rounds come one by one', async () => {
-    const chat = await startChat();
+    const chat = await stack.startChat();
     for (const [index, exchange] of straying.entries()) {
-      await addRound(chat, index + 1, exchange);
-      await scoreAll(chat);
+      await stack.addRound(chat, index + 1, exchange);
+      await stack.scoreAll(chat);
     }
-    expect(await stateOf(chat)).deep.equal(expected);
+    expect(await stack.stateOf(chat)).deep.equal(expected);
   });
 
   it('find the same states when several run at the same time', async () => {
     const chat = await strayingChat();
-    const scored = await Promise.all(Array.from({ length: 4 }, () => scoreAll(chat)));
-    expect(await stateOf(chat)).deep.equal(expected);
+    const scored = await Promise.all(Array.from({ length: 4 }, () => stack.scoreAll(chat)));
+    expect(await stack.stateOf(chat)).deep.equal(expected);
     // Each tells only of what it stored.
     expect(scored.flat().sort()).deep.equal(straying.map((_, index) => index + 1));
   });
 
   it('change nothing when they run again', async () => {
     const chat = await strayingChat();
-    await scoreAll(chat);
+    await stack.scoreAll(chat);
     const before = await db('rounds').where({ chatId: chat.chatId }).orderBy('round');
-    expect(await scoreNext(chat)).deep.equal({ scored: false });
+    expect(await stack.scoreNext(chat)).deep.equal({ scored: false });
     expect(await db('rounds').where({ chatId: chat.chatId }).orderBy('round')).deep.equal(before);
   });
 
   it('store scores from which the states follow again', async () => {
     const chat = await strayingChat();
-    await scoreAll(chat);
+    await stack.scoreAll(chat);
     const rows = await db('rounds').where({ chatId: chat.chatId }).orderBy('round');
     let state = initialFoldState;
     for (const row of rows) {
@@ -186,11 +95,11 @@ describe('alignment activities', function () {
   });
 
   it('pass over rounds that failed', async () => {
-    const chat = await startChat();
-    await addRound(chat, 1, straying[0] ?? 'failed');
-    await addRound(chat, 2, 'failed');
-    await addRound(chat, 3, straying[5] ?? 'failed');
-    await scoreAll(chat);
+    const chat = await stack.startChat();
+    await stack.addRound(chat, 1, straying[0] ?? 'failed');
+    await stack.addRound(chat, 2, 'failed');
+    await stack.addRound(chat, 3, straying[5] ?? 'failed');
+    await stack.scoreAll(chat);
     const scored = await db('rounds')
       .where({ chatId: chat.chatId })
       .whereNotNull('scoredAt')
@@ -200,21 +109,44 @@ describe('alignment activities', function () {
   });
 
   it('wait for the embedder through some attempts and then score by words alone', async () => {
-    const chat = await startChat();
-    await addRound(chat, 1, { user: 'What is a loan with a collateral?', agent: 'A loan with a collateral is safe.' });
-    model.failEmbeddings(true);
-    expect(await appErrorCode(scoreNext(chat, 3))).equal('model_unavailable');
-    expect(await scoreNext(chat, 4)).include({ scored: true, round: 1, state: 'stable' });
+    const chat = await stack.startChat();
+    await stack.addRound(chat, 1, {
+      user: 'What is a loan with a collateral?',
+      agent: 'A loan with a collateral is safe.',
+    });
+    stack.model.failEmbeddings(true);
+    expect(await appErrorCode(stack.scoreNext(chat, 3))).equal('model_unavailable');
+    expect(await stack.scoreNext(chat, 4)).include({ scored: true, round: 1, state: 'stable' });
     const row = await db('rounds').where({ chatId: chat.chatId }).first();
     expect(row.events.map((event: { type: string }) => event.type)).include('scoring_degraded');
   });
 
   const nameChat = (chat: ScoreAlignmentInput) =>
     new MockActivityEnvironment().run<[ScoreAlignmentInput], void, AlignmentActivities['nameChat']>(
-      activities.nameChat,
+      stack.activities.nameChat,
       chat,
     );
   const titleOf = async ({ chatId }: ScoreAlignmentInput) => (await db('chats').where({ id: chatId }).first()).title;
+
+  it('leave in the round why it was not scored, once, and keep that beside its scores', async () => {
+    const chat = await stack.startChat();
+    await stack.addRound(chat, 1, straying[0] ?? 'failed');
+    await stack.addRound(chat, 2, straying[1] ?? 'failed');
+    const fail = () =>
+      stack.activities.recordAlignmentFailure({ ...chat, error: { code: 'internal_error', message: 'It broke.' } });
+    const runInActivity = (step: () => Promise<void>) => new MockActivityEnvironment().run(step);
+    await runInActivity(fail);
+    await runInActivity(fail);
+    const eventsOf = async (round: number): Promise<{ type: string; round: number; data: object }[]> =>
+      (await db('rounds').where({ chatId: chat.chatId, round }).first()).events;
+    expect((await eventsOf(1)).map(({ type, round, data }) => ({ type, round, data }))).deep.equal([
+      { type: 'scoring_failed', round: 1, data: { reason: 'internal_error' } },
+    ]);
+    expect(await eventsOf(2)).deep.equal([]);
+    await stack.scoreAll(chat);
+    expect((await eventsOf(1)).map(({ type }) => type)).deep.equal(['scoring_failed']);
+    expect((await eventsOf(2)).map(({ type }) => type)).include('watch_entered');
+  });
 
   it('name a chat that is called by its message', async () => {
     const chat = await strayingChat();
@@ -223,8 +155,8 @@ describe('alignment activities', function () {
   });
 
   it('never touch the title that a user chose', async () => {
-    const chat = await startChat({ title: 'My loan', titleSource: 'user' });
-    await addRound(chat, 1, straying[0] ?? 'failed');
+    const chat = await stack.startChat({ title: 'My loan', titleSource: 'user' });
+    await stack.addRound(chat, 1, straying[0] ?? 'failed');
     await nameChat(chat);
     expect(await titleOf(chat)).equal('My loan');
   });
@@ -235,25 +167,31 @@ describe('alignment activities', function () {
         .where({ id: alignmentWorkflowId(chatId) })
         .first();
     const requestScoring = ({ chatId }: ScoreAlignmentInput, trx: Db) => {
-      const subject = { id: chatId, orgId: ada.orgId, agentId, createdBy: ada.userId, acl: [`user:${ada.userId}`] };
-      return own.container.alignment.requestScoring(trx, subject, null);
+      const subject = {
+        id: chatId,
+        orgId: stack.ada.orgId,
+        agentId: stack.agentId,
+        createdBy: stack.ada.userId,
+        acl: [`user:${stack.ada.userId}`],
+      };
+      return stack.container.alignment.requestScoring(trx, subject, null);
     };
     const partOf = ({ chatId }: ScoreAlignmentInput, round: number, status: number) =>
-      ada.get(`/jobs/${alignmentWorkflowId(chatId)}.${round}`, status);
+      stack.ada.get(`/jobs/${alignmentWorkflowId(chatId)}.${round}`, status);
 
     async function waitingChat(): Promise<ScoreAlignmentInput> {
-      const chat = await startChat();
-      await addRound(chat, 1, straying[0] ?? 'failed');
+      const chat = await stack.startChat();
+      await stack.addRound(chat, 1, straying[0] ?? 'failed');
       await db.transaction((trx) => requestScoring(chat, trx));
       return chat;
     }
 
     it('leave it open while a round still waits', async () => {
       const chat = await waitingChat();
-      const { alignment } = own.container;
+      const { alignment } = stack.container;
       await alignment.recordSuccess(chat);
       expect(await jobOf(chat)).include({ status: 'queued' });
-      await scoreAll(chat);
+      await stack.scoreAll(chat);
       expect(await jobOf(chat)).include({ status: 'running', progressDone: 1 });
       await alignment.recordSuccess(chat);
       expect(await jobOf(chat)).include({ status: 'succeeded' });
@@ -268,7 +206,7 @@ describe('alignment activities', function () {
 
     it('leave it open for a round that is stored at the same moment', async () => {
       const chat = await waitingChat();
-      await scoreAll(chat);
+      await stack.scoreAll(chat);
       const success = await db.transaction(async (trx) => {
         await trx('chats').where({ id: chat.chatId }).forUpdate().first('id');
         await trx('rounds').insert({
@@ -276,7 +214,7 @@ describe('alignment activities', function () {
           ...{ round: 2, model: 'm', status: 'complete', userContent: 'Hello?', assistantReply: 'Hello!' },
         });
         await requestScoring(chat, trx);
-        const isOver = { success: own.container.alignment.recordSuccess(chat) };
+        const isOver = { success: stack.container.alignment.recordSuccess(chat) };
         await until('the end of the job waits for the lock', isSomebodyBlocked);
         return isOver;
       });
@@ -286,11 +224,11 @@ describe('alignment activities', function () {
 
     it('say of which rounds they tell, also when a step died before it told so', async () => {
       const chat = await waitingChat();
-      await scoreAll(chat);
+      await stack.scoreAll(chat);
       await db('jobs')
         .where({ id: alignmentWorkflowId(chat.chatId) })
         .update({ progressDone: 0 });
-      await own.container.alignment.recordSuccess(chat);
+      await stack.container.alignment.recordSuccess(chat);
       await partOf(chat, 1, 200);
       await partOf(chat, 2, 404);
     });
@@ -307,14 +245,14 @@ describe('alignment activities', function () {
       it('queue it again', async () => {
         const chat = await waitingChat();
         await end(chat, 'failed');
-        await own.container.alignment.requeueOverdue();
+        await stack.container.alignment.requeueOverdue();
         expect(await jobOf(chat)).include({ status: 'queued', attempt: 2, dispatchedAt: null });
       });
 
       it('leave it alone when an operator cancelled it', async () => {
         const chat = await waitingChat();
         await end(chat, 'cancelled');
-        await own.container.alignment.requeueOverdue();
+        await stack.container.alignment.requeueOverdue();
         expect(await jobOf(chat)).include({ status: 'cancelled', attempt: 1 });
       });
     });

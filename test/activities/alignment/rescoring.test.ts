@@ -1,0 +1,154 @@
+import { expect } from 'chai';
+import type { ScoreAlignmentInput } from '#src/contracts/alignment.ts';
+import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { type AlignmentStack, alignmentStack, type Exchange } from '#test/support/alignment-stack.ts';
+
+const exchanges: readonly Exchange[] = [
+  { user: 'What is the interest rate of a mortgage loan?', agent: 'The interest rate of the mortgage is 3 percent.' },
+  { user: 'Tell me about the penguins in Antarctica and their eggs.', agent: 'Penguins lay one or two eggs.' },
+  { user: 'Which football team won the world cup in Brazil?', agent: 'Germany won in Brazil.' },
+  { user: 'What is the best recipe for a tomato soup?', agent: "I'm sorry, but I can't help with that." },
+  { user: 'How do I pay the loan back early?', agent: 'Early repayment of the loan costs a fee.' },
+  { user: 'And the monthly payment?', agent: 'The monthly payment of the loan is 500.' },
+];
+
+describe('scoring a chat again', function () {
+  this.timeout(60_000);
+  let stack: AlignmentStack;
+
+  before(async () => {
+    stack = await alignmentStack();
+  });
+  beforeEach(() => stack.model.failEmbeddings(false));
+
+  async function scoredChat(rounds = exchanges.length): Promise<ScoreAlignmentInput> {
+    const chat = await stack.startChat({ titleSource: 'user' });
+    for (let round = 1; round <= rounds; round++) {
+      await stack.addRound(chat, round, exchanges[(round - 1) % exchanges.length] ?? 'failed');
+    }
+    await stack.scoreAll(chat);
+    return chat;
+  }
+
+  /** As another scorer, which took everything for on topic, would have left it. */
+  async function scoreAsBefore({ chatId }: ScoreAlignmentInput): Promise<void> {
+    const stable = (await stack.db('rounds').where({ chatId }).orderBy('round').first()).foldState;
+    await stack
+      .db('rounds')
+      .where({ chatId })
+      .update({
+        ...{ scorerVersion: '1/before', scoreSource: null, refusalReading: null, refusalKind: null },
+        ...{ userScore: 0.9, agentScore: 0.9, neutral: false, pruned: false },
+        ...{ foldState: JSON.stringify(stable), ewma: 97, echoState: 'stable', alignmentScore: 0.9, events: '[]' },
+      });
+    await stack.db('chats').where({ id: chatId }).update({ echoState: 'stable', ewma: 97, alignmentScore: 0.9 });
+  }
+
+  const chatOf = ({ chatId }: ScoreAlignmentInput) => stack.db('chats').where({ id: chatId }).first();
+  const want = () => stack.container.alignment.requestRescoring(stack.ada.orgId);
+
+  /** What `npm run admin -- verify` says of the chat's scores. */
+  async function faultsOf({ chatId }: ScoreAlignmentInput): Promise<string[]> {
+    for await (const report of stack.container.invariants.reports()) {
+      if (report.invariant !== 'I6' || report.outcome !== 'checked') continue;
+      return report.first.map(({ detail }) => detail).filter((detail) => detail.includes(chatId));
+    }
+    throw new Error('I6 was not checked');
+  }
+
+  it('gives the states that scoring it now gives', async () => {
+    const chat = await scoredChat();
+    const expected = await stack.stateOf(chat);
+    await scoreAsBefore(chat);
+    await want();
+    await stack.scoreAll(chat);
+    expect(await stack.stateOf(chat)).deep.equal(expected);
+    await want();
+    expect((await chatOf(chat)).rescoringWantedAt).equal(null);
+  });
+
+  it('gives them, too, when several run at the same time, and rounds come meanwhile', async () => {
+    const expected = await stack.stateOf(await scoredChat(exchanges.length));
+    const chat = await scoredChat(exchanges.length - 1);
+    await scoreAsBefore(chat);
+    await want();
+    await Promise.all([
+      stack.scoreAll(chat),
+      stack.scoreAll(chat),
+      stack.addRound(chat, exchanges.length, exchanges.at(-1) ?? 'failed'),
+    ]);
+    await stack.scoreAll(chat);
+    expect(await stack.stateOf(chat)).deep.equal(expected);
+  });
+
+  it('leaves one series at any moment, also of a chat that takes several steps', async () => {
+    const chat = await scoredChat(24);
+    const expected = await stack.stateOf(chat);
+    await scoreAsBefore(chat);
+    await want();
+    expect(await stack.scoreNext(chat)).include({ scored: true, round: 24 });
+    expect(await faultsOf(chat)).deep.equal([]);
+    expect((await chatOf(chat)).rescoringWantedAt).not.equal(null);
+    await stack.scoreAll(chat);
+    expect(await stack.stateOf(chat)).deep.equal(expected);
+  });
+
+  it('scores again what was scored by words alone', async () => {
+    const expected = await stack.stateOf(await scoredChat(2));
+    const chat = await stack.startChat({ titleSource: 'user' });
+    stack.model.failEmbeddings(true);
+    for (const round of [1, 2]) {
+      await stack.addRound(chat, round, exchanges[round - 1] ?? 'failed');
+      await stack.scoreNext(chat, 9);
+    }
+    expect(await stack.db('rounds').where({ chatId: chat.chatId }).pluck('score_source')).deep.equal([
+      'words',
+      'words',
+    ]);
+    stack.model.failEmbeddings(false);
+    await want();
+    await stack.scoreAll(chat);
+    expect(await stack.stateOf(chat)).deep.equal(expected);
+  });
+
+  it('leaves a chat as it is while the embedder is away, scores what is new, and comes back to it', async () => {
+    const chat = await scoredChat(3);
+    await scoreAsBefore(chat);
+    const before = await stack.stateOf(chat);
+    await want();
+    stack.model.failEmbeddings(true);
+    expect(await stack.scoreNext(chat, 9)).deep.equal({ scored: false });
+    expect(await stack.stateOf(chat)).deep.equal(before);
+    await stack.addRound(chat, 4, exchanges[4] ?? 'failed');
+    expect(await stack.scoreNext(chat, 9)).include({ scored: true, round: 4 });
+
+    stack.model.failEmbeddings(false);
+    await stack.container.alignment.requeueOverdue();
+    const job = await stack
+      .db('jobs')
+      .where({ id: alignmentWorkflowId(chat.chatId) })
+      .first();
+    expect(job).include({ status: 'queued', kind: 'alignment' }).and.have.nested.property('start.bulk', true);
+    await stack.container.alignment.requeueOverdue();
+    expect((await stack.db('jobs').where({ id: job.id }).first()).attempt).equal(job.attempt);
+    await stack.scoreAll(chat);
+    expect((await chatOf(chat)).rescoringWantedAt).equal(null);
+  });
+
+  it('asks for the chats of one organization only, and leaves those alone that are up to date', async () => {
+    const { alignment } = stack.container;
+    const [outdated, current] = [await scoredChat(1), await scoredChat(1)];
+    await scoreAsBefore(outdated);
+    await alignment.requestRescoring('019f0000-0000-7000-8000-000000000000');
+    expect((await chatOf(outdated)).rescoringWantedAt).equal(null);
+
+    const wanted = await alignment.requestRescoring(null);
+    const { rescoringWantedAt } = await chatOf(outdated);
+    expect(rescoringWantedAt).instanceOf(Date);
+    expect((await chatOf(current)).rescoringWantedAt).equal(null);
+    expect(await alignment.requestRescoring(null)).equal(wanted);
+    expect((await chatOf(outdated)).rescoringWantedAt).deep.equal(rescoringWantedAt);
+    await stack.scoreAll(outdated);
+    expect(await alignment.countRescoring(stack.ada.orgId)).equal(wanted - 1);
+  });
+});
