@@ -55,8 +55,6 @@ const refusals: ReadonlySet<ErrorCode> = new Set([
   'untrusted_argument',
 ]);
 
-export type ToolCaller = ReturnType<typeof createToolCaller>;
-
 /**
  * Makes the calls of one round. Whatever goes wrong in one is told to the model, and ends neither the others nor the
  * round; only the round's own signal does.
