@@ -53,12 +53,16 @@ export const overRefusalFrom = 2;
 function transition(previous: FoldState, next: FoldState, thresholds: StreakThresholds): AlignmentEventBody[] {
   if (isDrift(previous.state)) {
     if (!isDrift(next.state)) return [{ type: 'drift_resolved', data: { rounds: previous.driftRounds } }];
-    const isBack = next.state === 'drift_recovering' && next.agentLabel === 'on';
-    return isBack && previous.state !== 'drift_recovering' ? [{ type: 'recovering', data: {} }] : [];
+    return isComingBack(next) && !isComingBack(previous) ? [{ type: 'recovering', data: {} }] : [];
   }
   if (isDrift(next.state)) return [driftStarted(next, thresholds)];
   if (previous.state === next.state) return [];
   return [{ type: next.state === 'watch' ? 'watch_entered' : 'watch_cleared', data: {} }];
+}
+
+/** Both are on topic; a drift whose agent lags behind its user is not over, and is still that of before. */
+function isComingBack({ state, agentLabel }: FoldState): boolean {
+  return state === 'drift_recovering' && agentLabel === 'on';
 }
 
 function driftStarted(next: FoldState, thresholds: StreakThresholds): AlignmentEventBody {

@@ -196,6 +196,14 @@ describe('alignment events', () => {
     ]);
   });
 
+  it('tell of a recovery once the agent, too, is back', () => {
+    const all = events([
+      ...[round(0, 0), round(0, 0), round(0, 0), round(0.9, 0.1)],
+      ...[round(0.5, 0.5), round(0.5, 0.5)],
+    ]);
+    expect(all.slice(3).map((list) => list.at(-1))).to.deep.equal(['topic_on 1', 'recovering', 'topic_on 3']);
+  });
+
   it('name the agent when it leaves the topic alone', () => {
     const all = events([round(0.9, 0.1), round(0.9, 0.1)]);
     expect(all[1]?.at(-1)).to.match(/^drift_started agent_streak 2/);

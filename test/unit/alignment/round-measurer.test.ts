@@ -1,0 +1,137 @@
+import { expect } from 'chai';
+import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
+import { appError } from '#src/errors.ts';
+import { createAdjudicator } from '#src/modules/alignment/adjudicator.ts';
+import type { ScoredChat } from '#src/modules/alignment/alignment.model.ts';
+import { createRoundMeasurer } from '#src/modules/alignment/round-measurer.ts';
+import type { ModelReply, ModelRequest } from '#src/ports/chat-model.ts';
+import type { Embedder } from '#src/ports/embedder.ts';
+
+const chat: ScoredChat = {
+  orgId: 'org',
+  chatId: 'chat',
+  agentId: 'agent',
+  agentPrompt: 'You are a bank clerk who answers questions about loans.',
+  chatModel: 'model',
+  title: 'Loans',
+  titleSource: 'user',
+  anchorWords: { anchor: 5 },
+  userOffTopicStreakThreshold: 3,
+  userOnTopicStreakThreshold: 2,
+  rescoringWantedAt: null,
+};
+const options = { byWords: 'unless_it_heals', signal: new AbortController().signal } as const;
+const logger = { warn: () => undefined };
+
+/** As near to the one anchor as they begin with: "near" is 0.9, "doubt" 0.25, anything else 0. */
+const embedder: Embedder = {
+  model: 'all-minilm-l6-v2-int8-r2',
+  embed: async (texts) =>
+    texts.map((text) => {
+      const cosine = text === 'anchor' ? 1 : text.startsWith('near') ? 0.9 : text.startsWith('doubt') ? 0.25 : 0;
+      return Float32Array.from([cosine, Math.sqrt(1 - cosine * cosine)]);
+    }),
+};
+
+function measurer(answer: () => string, requests: ModelRequest[] = []) {
+  const complete = async (request: ModelRequest): Promise<ModelReply> => {
+    requests.push(request);
+    return { text: answer(), model: 'model', usage: { inputTokens: 1, cachedInputTokens: 0, completionTokens: 1 } };
+  };
+  const adjudicate = createAdjudicator({ chatModel: { complete }, logger });
+  return createRoundMeasurer({ embedder, analyze: createTextAnalyzer(), adjudicate, logger });
+}
+
+const round = (userContent: string, assistantReply: string) => ({ round: 1, userContent, assistantReply });
+const verdict = (user: boolean, reply: boolean, declined = false) =>
+  JSON.stringify({ user_on_topic: user, reply_on_topic: reply, declined });
+
+describe('a chat model that is asked about rounds in doubt', () => {
+  const doubtful = round('doubt about which papers people carry somewhere', 'near is the answer to the question asked');
+
+  it('decides what is in doubt, and nothing else', async () => {
+    const requests: ModelRequest[] = [];
+    const measured = await measurer(() => verdict(true, false), requests).measure(chat, doubtful, undefined, options);
+    expect(measured).to.include({ scoreSource: 'llm', userScore: 0.8, refusalReading: null });
+    expect(measured.agentScore).to.be.greaterThan(0.9);
+    expect(requests).to.have.length(1);
+    expect(requests[0]).to.include({ model: 'model', temperature: 0 });
+    expect(requests[0]?.messages[1]?.content).to.include(chat.agentPrompt).and.to.include(doubtful.userContent);
+    const off = await measurer(() => verdict(false, true)).measure(chat, doubtful, undefined, options);
+    expect(off.userScore).to.equal(0.2);
+  });
+
+  it('is not asked where the scores are clear, nor about turns of courtesy', async () => {
+    const requests: ModelRequest[] = [];
+    const { measure } = measurer(() => verdict(false, false), requests);
+    const clear = 'near is the answer to the question asked';
+    expect(await measure(chat, round('near some anchors there', clear), undefined, options)).include({
+      scoreSource: 'embedding',
+    });
+    expect((await measure(chat, round('thanks', clear), undefined, options)).neutral).to.equal(true);
+    expect(requests).to.deep.equal([]);
+  });
+
+  for (const [name, answer] of [
+    ['no JSON', () => 'On topic, I would say.'],
+    ['other JSON', () => '{"on_topic":"yes"}'],
+    [
+      'an error',
+      () => {
+        throw appError('model_unavailable', {});
+      },
+    ],
+  ] as const) {
+    it(`leaves the scores as they are when it gives ${name}`, async () => {
+      const measured = await measurer(answer).measure(chat, doubtful, undefined, options);
+      expect(measured.scoreSource).to.equal('embedding');
+      expect(measured.userScore).to.be.within(0.35, 0.65);
+    });
+  }
+
+  it('says whether a reply declines that may or may not', async () => {
+    const reply = 'As an AI language model, I do not have personal opinions or beliefs, and I do not have feelings.';
+    const noVector: Embedder = { ...embedder, embed: async () => Promise.reject(appError('model_unavailable', {})) };
+    const complete = async (): Promise<ModelReply> => ({
+      text: verdict(true, true, true),
+      model: 'model',
+      usage: { inputTokens: 1, cachedInputTokens: 0, completionTokens: 1 },
+    });
+    const byWords = createRoundMeasurer({
+      embedder: noVector,
+      analyze: createTextAnalyzer(),
+      adjudicate: createAdjudicator({ chatModel: { complete }, logger }),
+      logger,
+    });
+    const always = { ...options, byWords: 'always' } as const;
+    const declined = await byWords.measure(chat, round('near', reply), undefined, always);
+    expect(declined).to.deep.include({ scoreSource: 'llm', refusalReading: { kind: 'capability', score: 0.8 } });
+    expect(declined.scorerVersion).to.match(/\/words$/);
+  });
+});
+
+describe('a round whose embedder is away', () => {
+  const broken = (code: 'model_unavailable' | 'model_not_configured') =>
+    createRoundMeasurer({
+      embedder: { ...embedder, embed: async () => Promise.reject(appError(code, {})) },
+      analyze: createTextAnalyzer(),
+      adjudicate: null,
+      logger,
+    });
+  const said = round('an anchor for this', 'an anchor');
+  const measure = (
+    code: 'model_unavailable' | 'model_not_configured',
+    byWords: 'always' | 'unless_it_heals' | 'never',
+  ) =>
+    broken(code)
+      .measure(chat, said, undefined, { ...options, byWords })
+      .then(({ scoreSource }) => scoreSource)
+      .catch(() => 'not scored');
+
+  it('waits for what heals, goes by words where nothing does, and where it is told to', async () => {
+    expect(await measure('model_unavailable', 'unless_it_heals')).to.equal('not scored');
+    expect(await measure('model_not_configured', 'unless_it_heals')).to.equal('words');
+    expect(await measure('model_unavailable', 'always')).to.equal('words');
+    expect(await measure('model_not_configured', 'never')).to.equal('not scored');
+  });
+});
