@@ -4,6 +4,7 @@ import type { Member } from '#test/support/client.ts';
 import { expectInvariants } from '#test/support/fault-case.ts';
 import { isFullRun, note } from '#test/support/fault-run.ts';
 import { askRoute, bodiesOfRoutes, type Ids, namesThing } from '#test/support/route-requests.ts';
+import { isForJudge, verdictText } from '#test/support/scripted-judge.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { runSeed, seeded } from '#test/support/seeded.ts';
 
@@ -35,7 +36,11 @@ describe('F22: tenants that ask for each other’s things', function () {
   before(async () => {
     stack = await scriptedStack();
     // Says all that it was shown, so that what retrieval lets through is in the answer.
-    stack.model.behave(({ messages }) => ({ kind: 'answer', text: messages.map(({ content }) => content).join('\n') }));
+    stack.model.behave((request) => {
+      const { messages } = request;
+      const text = isForJudge(request) ? verdictText(request) : messages.map(({ content }) => content).join('\n');
+      return { kind: 'answer', text };
+    });
     const all = await Promise.all(Array.from({ length: ORGANIZATIONS }, (_, index) => createTenant(index)));
     tenants = all as [Tenant, ...Tenant[]];
   });
@@ -100,8 +105,8 @@ describe('F22: tenants that ask for each other’s things', function () {
       const what = `${route.operationId} of ${tenants.indexOf(target)} by ${tenants.indexOf(caller)}: ${response.status}`;
       seen[isForeign ? 'foreign' : 'own'] += 1;
       if (response.status >= 500) wrong.push(what);
-      const namesForeign =
-        isForeign && (namesThing(route) || 'agent_id' in Object(bodies[route.operationId]?.(target.ids)));
+      const named = Object(bodies[route.operationId]?.(target.ids));
+      const namesForeign = isForeign && (namesThing(route) || 'agent_id' in named || 'draft_id' in named);
       if (namesForeign && response.status !== 404) wrong.push(what);
       for (const other of tenants) {
         if (other === caller) continue;

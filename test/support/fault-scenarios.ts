@@ -2,11 +2,13 @@ import { expect } from 'chai';
 import { createAnchoringActivities } from '#activities/anchoring.ts';
 import { createDeletionActivities } from '#activities/deletion.ts';
 import { createErasureActivities } from '#activities/erasure.ts';
+import { createEvaluationActivities } from '#activities/evaluation.ts';
 import { createIngestionActivities } from '#activities/ingestion.ts';
 import type { taskQueues } from '#src/contracts/task-queues.ts';
 import { anchoringWorkflowId, deletionWorkflowId, erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { publishAgent } from './chat-fixtures.ts';
 import { signUpColleague } from './colleague.ts';
+import { cancelEvaluation, evaluateGolden, failEvaluation } from './evaluation-scenarios.ts';
 import { type FaultCase, uploadText } from './fault-case.ts';
 import { isFullRun, wantedSteps } from './fault-run.ts';
 import { wordVector } from './retrieval-fixture.ts';
@@ -281,6 +283,7 @@ const ingestion = Object.keys(createIngestionActivities({ ingestion: noDeps }));
 const reembedding = ['countReembeddings', 'openReembeddings', 'awaitReembeddings', 'recordReembedding'];
 const deletion = Object.keys(createDeletionActivities({ deletion: noDeps }));
 const erasure = Object.keys(createErasureActivities({ erasure: noDeps }));
+const evaluation = Object.keys(createEvaluationActivities({ evaluationSteps: noDeps }));
 
 /** Steps that a sound document of some size does not take. */
 const detours: Record<string, Scenario> = {
@@ -301,6 +304,8 @@ const detours: Record<string, Scenario> = {
   recordParkedErasure: parkErasure,
   recordResumedErasure: parkErasure,
   recordErasureFailure: failErasure,
+  recordEvaluationFailure: failEvaluation,
+  recordEvaluationCancellation: cancelEvaluation,
 };
 
 type Case = { step: string; scenario: Scenario };
@@ -312,6 +317,7 @@ const pipelines: Record<keyof typeof taskQueues, Case[]> = {
   anchoring: anchoring.map((step) => ({ step, scenario: detours[step] ?? anchor })),
   deletion: deletion.map((step) => ({ step, scenario: detours[step] ?? remove })),
   erasure: erasure.map((step) => ({ step, scenario: detours[step] ?? erase })),
+  evaluation: evaluation.map((step) => ({ step, scenario: detours[step] ?? evaluateGolden })),
   // Not in F1: a round that has no score, and what was not mended, is found again by the next run.
   alignment: [],
   storeAudit: [],

@@ -34,6 +34,12 @@ export function bodiesOfRoutes(word: string, config: object): Record<string, (id
     commitVersion: ({ version_id }) => ({ parent_version_id: version_id, force: true }),
     renameVersion: () => ({ title: word }),
     changeDraftScope: () => ({ visibility: 'org_level' }),
+    startEvaluation: () => ({ golden_cases: [{ id: 'a', prompt: word }], run_golden: true }),
+    evaluate: ({ draft_id, version_id }) => ({ draft_id, version_id, cases: [{ input: word, expected: word }] }),
+    evaluatePrompt: ({ draft_id, version_id }) => ({ draft_id, version_id }),
+    evaluatePromptAdhoc: () => ({ agent_prompt: word }),
+    evaluateCase: ({ draft_id, version_id }) => ({ draft_id, version_id, case: { input: word } }),
+    compareVersions: ({ draft_id, version_id }) => ({ draft_id, version_id, baseline_version_id: version_id }),
     // Refused once it is known who asks: no provider is asked.
     connectTool: () => ({ api_key: 'not one word' }),
     changeAgent: () => ({ agent_name: word }),

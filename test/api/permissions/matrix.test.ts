@@ -5,6 +5,7 @@ import { ask, ingestText, publishAgent } from '#test/support/chat-fixtures.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
 import { freshEmail } from '#test/support/fresh-email.ts';
 import { askRoute, bodiesOfRoutes, type Ids, namesThing } from '#test/support/route-requests.ts';
+import { isForJudge, verdictText } from '#test/support/scripted-judge.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 
 type Caller = Exclude<keyof Cast, 'redTeamId'>;
@@ -66,7 +67,10 @@ describe('who may do what: every route, asked by everybody', function () {
 
   before(async () => {
     stack = await scriptedStack();
-    stack.model.behave(() => ({ kind: 'answer', text: 'A loan is repaid month by month.' }));
+    stack.model.behave((request) => {
+      const text = isForJudge(request) ? verdictText(request) : 'A loan is repaid month by month.';
+      return { kind: 'answer', text };
+    });
     cast = await createCast(stack);
     const { orgAdmin, owner, redTeamId } = cast;
     shared = await makeThings({ visibility: 'team_level', team_ids: [redTeamId] });
@@ -88,6 +92,7 @@ describe('who may do what: every route, asked by everybody', function () {
     const agentId = await publishAgent(owner, scope);
     const fields = { agent_prompt: 'Be brief.', anchor_words: { loan: 5 }, ...scope };
     const draft = Object((await owner.post('/agent-drafts', fields, 201)).body);
+    await owner.post(`/agent-drafts/${draft.id}/versions/${draft.head_version_id}/eval/start`, {}, 200);
     const { url } = Object((await owner.get(`/documents/${documentId}/download-url`, 200)).body);
     return {
       token: String(url).split('/').at(-1) ?? '',
@@ -168,6 +173,10 @@ describe('who may do what: every route, asked by everybody', function () {
       },
     },
     expandAnchorWords: { names: 'agent:read' },
+    evaluate: { names: 'draft:write' },
+    evaluatePrompt: { names: 'draft:write' },
+    evaluateCase: { names: 'draft:write' },
+    compareVersions: { names: 'draft:write' },
     sendMessage: { names: 'agent:read' },
     streamMessage: { names: 'agent:read' },
     disableTeam: {

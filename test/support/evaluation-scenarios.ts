@@ -1,0 +1,63 @@
+import { expect } from 'chai';
+import { newEvaluable, startPath } from './evaluations.ts';
+import type { FaultCase } from './fault-case.ts';
+import type { Scenario } from './fault-scenarios.ts';
+import { judgeWell } from './scripted-judge.ts';
+import { until } from './until.ts';
+import { type JobView, untilJob } from './until-job.ts';
+
+const TIMEOUT_MS = 240_000;
+
+const goldenCases = [
+  { id: 'fee', prompt: 'What is the fee?', reference_answer: 'One percent.' },
+  { id: 'term', prompt: 'How long?', reference_answer: '' },
+];
+
+/** @returns its job */
+async function start({ member, stack }: FaultCase, fields: object): Promise<string> {
+  const of = await newEvaluable(member, fields);
+  await member.post(startPath(of), { run_golden: true }, 200, { prefer: 'wait=0' });
+  const { evalRunId } = await stack.container.db('draftVersions').where({ id: of.version_id }).first('evalRunId');
+  return evalRunId;
+}
+
+/** Whatever dies, no model is asked again for what it has answered before: what was under way may be. */
+export const evaluateGolden: Scenario = {
+  settings: { EVAL_MODEL: 'judge' },
+  drive: async (own) => {
+    own.model.behave(judgeWell());
+    const jobId = await start(own, { golden_cases: goldenCases });
+    await untilJob(own.member, jobId, 'succeeded', TIMEOUT_MS);
+    const questions = own.model.requests.map(({ messages }) => JSON.stringify(messages));
+    expect(new Set(questions).size).equal(1 + 2 * goldenCases.length);
+    own.model.calls.length = 0;
+    return { documentId: null, jobId };
+  },
+};
+
+export const failEvaluation: Scenario = {
+  settings: { EVAL_MODEL: 'judge' },
+  drive: async (own) => {
+    own.model.behave(() => ({ kind: 'answer', text: 'No verdict.' }));
+    const jobId = await start(own, {});
+    await untilJob(own.member, jobId, 'failed', TIMEOUT_MS);
+    own.model.calls.length = 0;
+    return { documentId: null, jobId };
+  },
+};
+
+export const cancelEvaluation: Scenario = {
+  settings: { EVAL_MODEL: 'judge' },
+  faults: 'judgeUnit:before:hang',
+  drive: async (own) => {
+    const jobId = await start(own, {});
+    const isJudging = async () => {
+      const { body } = await own.member.get(`/jobs/${jobId}`, 200);
+      return (body as JobView).stage === 'judge';
+    };
+    await until('it judges', isJudging, TIMEOUT_MS);
+    await own.stack.container.orchestrator.cancel(jobId);
+    await untilJob(own.member, jobId, 'cancelled', TIMEOUT_MS);
+    return { documentId: null, jobId };
+  },
+};
