@@ -19,7 +19,7 @@ const asked = 'wanted_words(:orgId, :words)';
 
 /** A page `page` of chats with all that is shown of them. Who may read them is asked once more here. */
 const shown = `
-  select c.id, c.title, left(first.user_content, ${firstWordsRead}) as first_words, c.agent_id, a.agent_name, l.started_at,
+  select c.id, c.title, coalesce(left(first.user_content, ${firstWordsRead}), '') as first_words, c.agent_id, a.agent_name, l.started_at,
          ${roundSums.map((column) => `l.${column}`).join(', ')}, coalesce(newest.model, a.chat_model) as model
   from page
   join chat_logs l using (chat_id)

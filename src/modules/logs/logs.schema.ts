@@ -182,7 +182,8 @@ function momentOf(text: string): Date {
 
 /** The moment after a day, or after a millisecond: both ends of a period belong to it. */
 function endOf(text: string): Date {
-  return new Date(momentOf(text).getTime() + (text.length === '2026-01-01'.length ? 86_400_000 : 1));
+  const end = momentOf(text).getTime() + (text.length === '2026-01-01'.length ? 86_400_000 : 1);
+  return new Date(Math.min(end, Date.parse('9999-12-31T23:59:59Z')));
 }
 
 export function toConversationDto(chat: LoggedChat): z.input<typeof conversationSchema> {

@@ -1,0 +1,140 @@
+import { expect } from 'chai';
+import { v7 as uuidv7 } from 'uuid';
+import type { Member } from '#test/support/client.ts';
+import { addAgent, addChat, addRound } from '#test/support/logged-chats.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
+
+const columns = [
+  ...[
+    'chat_id',
+    'title',
+    'description',
+    'agent_id',
+    'agent',
+    'started_at',
+    'round',
+    'at',
+    'type',
+    'error_code',
+    'model',
+  ],
+  ...['user_content', 'assistant_reply', 'scoring_pending', 'state', 'ewma', 'alignment_score'],
+  ...['user_on_or_off_topic_streak', 'input_tokens', 'completion_tokens', 'cost_usd', 'latency_ms'],
+];
+
+describe('GET /logs/export', function () {
+  this.timeout(30_000);
+  let api: Stack;
+  let ada: Member;
+  let by: { orgId: string; createdBy: string; agentId: string };
+  let chatId: string;
+
+  before(async () => {
+    api = await stack();
+    ada = await api.signUp('Ada');
+    by = { orgId: ada.orgId, createdBy: ada.userId, agentId: uuidv7() };
+    const { db } = api.container;
+    await addAgent(db, by);
+    chatId = await addChat(db, by, { title: '=1+1', startedAt: new Date('2026-03-01T10:00:00Z') });
+    const startedAt = new Date('2026-03-01T10:00:00Z');
+    const scored = { scoredAt: startedAt, echoState: 'watch', ewma: 61.5, alignmentScore: 0.25 };
+    const foldState = { userLabel: 'off', offStreak: 2, onStreak: 0 };
+    await addRound(
+      db,
+      { orgId: by.orgId, chatId, round: 1 },
+      { startedAt, userContent: '-2+3 "quoted",\nand more', ...scored, foldState },
+    );
+    await addRound(
+      db,
+      { orgId: by.orgId, chatId, round: 2 },
+      {
+        startedAt,
+        userContent: 'Häuser',
+        status: 'error',
+        errorCode: 'interrupted',
+        assistantReply: null,
+        latencyMs: null,
+      },
+    );
+  });
+
+  const read = async (query: string, reader = ada) => String((await reader.get(`/logs/export?${query}`, 200)).body);
+  const readLines = async (query: string, reader = ada) =>
+    (await reader.raw(`/logs/export?format=jsonl&${query}`)).text();
+  const linesOf = (text: string): Record<string, unknown>[] =>
+    text
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line));
+
+  it('200: as CSV, in which no cell is a formula', async () => {
+    const { body, headers } = await ada.get('/logs/export', 200);
+    expect(headers.get('content-type')).equal('text/csv; charset=utf-8; header=present');
+    expect(headers.get('content-disposition')).include('attachment; filename="conversations.csv"');
+    const of = `${chatId},'=1+1,"'-2+3 ""quoted"", and more",${by.agentId},Loans,2026-03-01T10:00:00.000Z`;
+    expect(String(body).split('\r\n')).deep.equal([
+      columns.join(','),
+      `${of},1,2026-03-01T10:00:00.000Z,exchange,,any,"'-2+3 ""quoted"",\nand more",Month by month.,false,watch,61.5,0.25,2,10,5,0.0001,100`,
+      `${of},2,2026-03-01T10:00:00.000Z,error,interrupted,any,Häuser,,false,,,,,10,5,0.0001,`,
+      '',
+    ]);
+  });
+
+  it('200: as a line of JSON for each round', async () => {
+    const lines = linesOf(await readLines(''));
+    expect(lines.map((line) => Object.keys(line))).deep.equal([columns, columns]);
+    expect(lines[0]).include({ title: '=1+1', round: 1, state: 'watch', ewma: 61.5, user_on_or_off_topic_streak: 2 });
+    expect(lines[1]).include({ type: 'error', assistant_reply: null, state: null, latency_ms: null });
+  });
+
+  it('200: with the filters of the list, and nothing that the caller may not read', async () => {
+    expect(linesOf(await readLines('state=stable&q=hauser&date_to=2026-03-01'))).length(2);
+    expect(linesOf(await readLines('state=watch'))).length(0);
+    expect(await read('date_from=2026-03-02')).equal(`${columns.join(',')}\r\n`);
+    expect(linesOf(await readLines('', await api.signUp('Eve')))).length(0);
+  });
+
+  it('200: of more chats and rounds than are read at once, as slowly as they are taken', async () => {
+    const { db } = api.container;
+    const grace = await api.signUp('Grace');
+    const long = { orgId: grace.orgId, createdBy: grace.userId, agentId: uuidv7() };
+    await addAgent(db, long);
+    const text = 'x'.repeat(200_000);
+    for (let chat = 0; chat < 52; chat += 1) {
+      const id = await addChat(db, long);
+      for (let round = 1; round <= (chat === 0 ? 45 : 1); round += 1) {
+        await addRound(db, { orgId: long.orgId, chatId: id, round }, { assistantReply: text });
+      }
+    }
+    const statements: string[] = [];
+    const listen = ({ sql }: { sql: string }) => statements.push(sql);
+    db.on('query', listen);
+    const response = await grace.raw('/logs/export?format=jsonl');
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+    let received = (await reader?.read())?.value ?? '';
+    for (let before = -1; before !== statements.length; ) {
+      before = statements.length;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    const untilRead = statements.length;
+    for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read()) received += piece.value;
+    db.removeListener('query', listen);
+    // What the sockets hold is some of the 52 chats, never all.
+    expect(statements.length).above(untilRead);
+    const lines = linesOf(received);
+    expect(lines).length(96);
+    expect(new Set(lines.map(({ chat_id, round }) => `${chat_id} ${round}`)).size).equal(96);
+  });
+
+  it('400: for another format', async () => {
+    expect((await ada.get('/logs/export?format=xlsx', 400)).body).include({ code: 'unsupported_export_format' });
+  });
+
+  it('401: without a token', async () => {
+    await api.anonymous.get('/logs/export', 401);
+  });
+
+  it('422: for a wrong filter', async () => {
+    for (const query of ['state=drift', 'date_from=x', 'limit=1']) await ada.get(`/logs/export?${query}`, 422);
+  });
+});
