@@ -6,7 +6,7 @@ import type { Route } from '#src/http/route.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 /** The sections of the contract that are complete: every answer of theirs has a test through HTTP. */
-const completePaths = /^\/(anchor-words|auth|entity|folders|documents|chat|agents|agent-drafts)(\/|$)/;
+const completePaths = /^\/(anchor-words|auth|entity|folders|documents|chat|agents|agent-drafts|agent-eval|logs)(\/|$)/;
 
 /** What is tested once for all routes. */
 const general = new Set([429, 500, 503]);
@@ -32,9 +32,9 @@ const rules: Record<string, string> = {
   '§2.2 what is immutable after publish': '422: says of what was published that it is immutable',
   '§2.3 connections and grants of tools': '200: follows what its own organization is connected to, for every member',
   '§2.4 connections of providers': '200: shows what was consented to, and not the credentials',
-  '§4.2 the way back to the frontend':
-    '303: goes on to where the user came from, with the id of the connection',
-  '§5.8 callbacks are verified by their state': '400: for a state that nobody has made, is too old, or is of another provider',
+  '§4.2 the way back to the frontend': '303: goes on to where the user came from, with the id of the connection',
+  '§5.8 callbacks are verified by their state':
+    '400: for a state that nobody has made, is too old, or is of another provider',
   '§2.5 Untitled Draft': '201: starts a personal draft whose root version has the defaults',
   '§2.5, §3.3 the counter is neither reset nor given back':
     '204: of the head, makes its parent the head, with its name',
@@ -43,6 +43,14 @@ const rules: Record<string, string> = {
   '§3.3 a rename leaves the counter': '200: changes the title, and neither counter nor order',
   '§3.4 the scope of a draft, and that of its agents': '200: leaves agents that were published before as they are',
   '§3.5 hiding is per user': '204: takes it out of the list of the caller alone, as often as he says so',
+  '§4.3 a rubric by the place of the version':
+    '200: judges a version with a parent by the anchored rubric, three times an axis',
+  '§4.3 a reference enables accuracy':
+    '200: has every case answered and judged, for accuracy where there is a reference',
+  '§7 422 a comparison without a baseline': '422: a first version without a baseline, over 20 cases, a rubric',
+  '§8 20 cases': '422: without a version, for cases without input, over 20 cases, an unknown rubric or model',
+  '§3.3 eval start persists the scores': '200: judges the prompt, and the scores stay with the version',
+  '§4.4 scores of a commit': '200: scores that are sent with a commit are kept as they are',
   '§4.4 unsent fields inherit': '201: inherits what is not sent and overwrites with what is sent empty',
   '§4.4 a fork ignores the fields beside it': '201: forks a version of a readable draft into a draft of the caller',
   '§7 409 of a version that is not ready': '409: lists what a version lacks',
@@ -60,6 +68,13 @@ const rules: Record<string, string> = {
   '§7 400 unsupported export format': '400 for another format',
   '§7 422 both lists of documents': 'for both lists of documents',
   '§7 422 visibility or teams of a chat that exists': 'for a visibility in a chat that exists',
+  '§2.13 stable, drift and refusal are all scored rounds':
+    'are those of the chats that each reader may read, whatever is said, scored, shared and deleted at once',
+  '§2.13 current consecutive on- or off-topic round count': '200: tells all that is known of a round',
+  '§4.13 dates are inclusive': '200: both ends of a period belong to it, and a date is all of its day',
+  '§4.13 statistics over readable chats': '200: sums over what each may read',
+  '§8 GET /logs/recent limit': '422: for a limit that is not 1 to 31',
+  '§8 rounds of a conversation, 1 to 500': '200: page by page, and up to 500 rounds at once',
   '§8 search of 1 to 200 characters': '422: without a query, for more than 200 characters',
   '§8 password length': '204 for a change to a password of 128 characters, however they are written',
   '§8 member count by tier': 'exactly over the limit of',

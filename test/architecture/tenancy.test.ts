@@ -10,6 +10,7 @@ const withoutTenant = [
   'idempotency_keys',
   'embedding_models',
   'rate_limits',
+  'model_pauses',
   'knex_migrations',
   'knex_migrations_lock',
 ];

@@ -1,0 +1,103 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect } from 'chai';
+import { createPgCallLimiter } from '#src/adapters/postgres/call-limiter.ts';
+import { AppError, appError } from '#src/errors.ts';
+import type { CallLimiter } from '#src/ports/call-limiter.ts';
+import { type Stack, stack } from '#test/support/stack.ts';
+import { until } from '#test/support/until.ts';
+
+const never = new AbortController().signal;
+
+describe('the limiter of model calls', () => {
+  let shared: Stack;
+  let model = '';
+  let orgId = '';
+  /** As in two processes. */
+  let limiters: [CallLimiter, CallLimiter];
+  before(async () => {
+    shared = await stack();
+  });
+  beforeEach(async () => {
+    ({ orgId } = await shared.signUp());
+    model = `model-${orgId}`;
+    limiters = [createPgCallLimiter(shared.container.db), createPgCallLimiter(shared.container.db)];
+  });
+
+  /** Calls that are under way until they are let go, and how many there were at most. */
+  function gauge() {
+    const gate = Promise.withResolvers<void>();
+    const state = { running: 0, most: 0, done: 0 };
+    const call = async () => {
+      state.running += 1;
+      state.most = Math.max(state.most, state.running);
+      await gate.promise;
+      state.running -= 1;
+      state.done += 1;
+    };
+    return { state, call, release: gate.resolve };
+  }
+
+  it('makes eight calls of an organization and model at once, whoever makes them, and others beside', async () => {
+    const { state, call, release } = gauge();
+    const calls = Array.from({ length: 24 }, (_, index) =>
+      (index % 2 === 0 ? limiters[0] : limiters[1]).run({ orgId, model }, call, never),
+    );
+    await until('eight are under way', async () => state.running === 8);
+    const other = (await shared.signUp()).orgId;
+    await limiters[0].run({ orgId: other, model }, async () => undefined, never);
+    await limiters[0].run({ orgId, model: `${model}-2` }, async () => undefined, never);
+    expect(state.running).equal(8);
+    release();
+    await Promise.all(calls);
+    expect(state).include({ most: 8, done: 24 });
+    expect(await shared.container.db('modelCalls').where({ model })).deep.equal([]);
+  });
+
+  it('calls nobody before the time that a service names, and then one before others', async () => {
+    const calledAtMs: number[] = [];
+    let refusedAtMs = 0;
+    const call = async () => {
+      calledAtMs.push(Date.now());
+      if (refusedAtMs > 0) return;
+      refusedAtMs = Date.now();
+      throw appError('model_unavailable', { retryAfterSeconds: 1 });
+    };
+    await limiters[0].run({ orgId, model }, call, never);
+    const other = (await shared.signUp()).orgId;
+    await limiters[1].run({ orgId: other, model }, call, never);
+    expect(Math.min(...calledAtMs.slice(1)) - refusedAtMs).at.least(990);
+    const [{ width } = { width: 0 }] = await shared.container.db('modelPauses').where({ model });
+    expect(width).equal(3);
+  });
+
+  it('goes on with the calls of a process that has died', async () => {
+    const { db } = shared.container;
+    const expiresAt = db.raw(`now() + interval '1 second'`);
+    const held = Array.from({ length: 8 }, () => ({ id: crypto.randomUUID(), orgId, model, expiresAt }));
+    await db('modelCalls').insert(held);
+    await limiters[0].run({ orgId, model }, async () => undefined, never);
+  });
+
+  it('says when to come again where the pause is long, and lets go of who is stopped', async () => {
+    const busy = async () => {
+      throw appError('model_unavailable', { retryAfterSeconds: 600 });
+    };
+    const refusal: unknown = await limiters[0].run({ orgId, model }, busy, never).catch((error: unknown) => error);
+    expect(refusal).instanceOf(AppError);
+    const told: unknown = await limiters[1].run({ orgId, model }, busy, never).catch((error: unknown) => error);
+    expect(told instanceof AppError && told.retryAfterSeconds).within(590, 600);
+
+    const { state, call, release } = gauge();
+    const ofOther = { orgId, model: `${model}-2` };
+    const calls = Array.from({ length: 8 }, () => limiters[0].run(ofOther, call, never));
+    await until('eight are under way', async () => state.running === 8);
+    const leaving = new AbortController();
+    const waiting = limiters[0].run(ofOther, call, leaving.signal).catch((error: unknown) => error);
+    await delay(50);
+    leaving.abort(new Error('stopped'));
+    expect(await waiting).property('message', 'stopped');
+    release();
+    await Promise.all(calls);
+    expect(state.done).equal(8);
+  });
+});
