@@ -37,6 +37,7 @@ const wrong: Record<string, string[]> = {
   PORT: ['http', '-1', '70000', '3000.5'],
   BASE_PATH: ['api', '/api/', '/a?b'],
   EGRESS_ALLOW: ['minio', 'minio:http', 'http://minio:9000', 'minio:99999', '10.0.0.0/8:80', 'a:80,b'],
+  HTTP_REQUEST_ALLOW: ['https://api.example', 'api.example/path', 'api.example:http', 'a,b c'],
   TRUST_PROXY: ['perhaps', '-1', '10.0.0.0/33', '10.0.0.0/8;::1', 'proxy.example.com'],
   LOG_LEVEL: ['loud'],
   DATABASE_URL: ['localhost', 'mysql://localhost/db'],
