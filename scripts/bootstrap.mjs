@@ -40,6 +40,7 @@ const COMMANDS = {
   'bench:transfer': { run: ['bench/transfer.ts'], needsTools: true },
   'bench:judge': { run: ['bench/judge.ts'], needsTools: true },
   'bench:lists': { run: ['bench/lists.ts'], needsTools: true },
+  'bench:alignment': { run: ['bench/alignment.ts'], needsTools: true },
   check: { run: ['scripts/check.ts'] },
   docs: { run: ['scripts/generate-docs.ts'] },
   format: { run: ['node_modules/@biomejs/biome/bin/biome', 'check', '--write'], defaults: ['.'] },

@@ -66,40 +66,37 @@ async function embedAnchors(words: Record<string, number>, embed: EmbedTexts): P
 /** Of a yes-or-no question about rounds. */
 export type Agreement = { asked: number; precision: number; recall: number; f1: number };
 
+type Question = { isTrue: (round: JudgedRound) => boolean; isCalled: (round: JudgedRound) => boolean };
+
+const isUserOff = ({ scores, state }: JudgedRound) => !scores.neutral && state.userLabel === 'off';
+const isAgentOff = ({ isRefusal, state }: JudgedRound) => !isRefusal && state.agentLabel === 'off';
+
 /** How far the product agrees with the labels; what is neutral by its label is not asked about. */
 export function dialogueQuality(judged: readonly JudgedRound[]) {
   const users = judged.filter(({ label }) => label.userTopic !== 'neutral');
   const agents = judged.filter(({ label }) => label.agentTopic === 'on' || label.agentTopic === 'off');
-  const isUserOn = (round: JudgedRound) => !isUserOff(round);
-  const isUserOff = ({ scores, state }: JudgedRound) => !scores.neutral && state.userLabel === 'off';
-  const isAgentOff = ({ isRefusal, state }: JudgedRound) => !isRefusal && state.agentLabel === 'off';
+  const userIs = (topic: 'on' | 'off'): Question => ({
+    isTrue: ({ label }) => label.userTopic === topic,
+    isCalled: (round) => isUserOff(round) === (topic === 'off'),
+  });
+  const agentIs = (topic: 'on' | 'off'): Question => ({
+    isTrue: ({ label }) => label.agentTopic === topic,
+    isCalled: (round) => isAgentOff(round) === (topic === 'off'),
+  });
   return {
-    userOn: agreement(users, ({ label }) => label.userTopic === 'on', isUserOn),
-    userOff: agreement(users, ({ label }) => label.userTopic === 'off', isUserOff),
-    agentOn: agreement(
-      agents,
-      ({ label }) => label.agentTopic === 'on',
-      (round) => !isAgentOff(round),
-    ),
-    agentOff: agreement(agents, ({ label }) => label.agentTopic === 'off', isAgentOff),
-    refusal: agreement(
-      judged,
-      ({ label }) => label.agentTopic === 'refusal',
-      ({ isRefusal }) => isRefusal,
-    ),
-    drift: agreement(
-      judged,
-      ({ label }) => label.drift,
-      ({ state }) => isDrift(state.state),
-    ),
+    userOn: agreement(users, userIs('on')),
+    userOff: agreement(users, userIs('off')),
+    agentOn: agreement(agents, agentIs('on')),
+    agentOff: agreement(agents, agentIs('off')),
+    refusal: agreement(judged, {
+      isTrue: ({ label }) => label.agentTopic === 'refusal',
+      isCalled: ({ isRefusal }) => isRefusal,
+    }),
+    drift: agreement(judged, { isTrue: ({ label }) => label.drift, isCalled: ({ state }) => isDrift(state.state) }),
   };
 }
 
-function agreement(
-  judged: readonly JudgedRound[],
-  isTrue: (round: JudgedRound) => boolean,
-  isCalled: (round: JudgedRound) => boolean,
-): Agreement {
+function agreement(judged: readonly JudgedRound[], { isTrue, isCalled }: Question): Agreement {
   const called = judged.filter(isCalled);
   const right = called.filter(isTrue).length;
   const asked = judged.filter(isTrue).length;

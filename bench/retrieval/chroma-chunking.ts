@@ -1,3 +1,4 @@
+import { csvRecords } from './csv-records.ts';
 import { readDataset } from './datasets.ts';
 import type { Span } from './metrics.ts';
 
@@ -11,7 +12,7 @@ const corpusNames = ['finance', 'pubmed', 'wikitexts'];
 /** Three long texts and 340 questions (Smith and Troynikov, Chroma 2024), the texts as the product keeps them. */
 export function readChromaChunking(): ChromaChunking {
   const kept = new Map(corpusNames.map((name) => [name, withoutBlanks(readDataset('chroma_chunking', `${name}.md`))]));
-  const questions = records(readDataset('chroma_chunking', 'questions.csv'))
+  const questions = csvRecords(readDataset('chroma_chunking', 'questions.csv'))
     .slice(1)
     .map(([text = '', references = '', corpus = '']) => {
       const spans: { start_index: number; end_index: number }[] = JSON.parse(references);
@@ -36,14 +37,4 @@ function withoutBlanks(text: string): { text: string; place(offset: number): num
     before[offset + 1] = kept.length;
   }
   return { text: kept, place: (offset) => before[offset] ?? kept.length };
-}
-
-/** CSV as RFC 4180 has it, for fields that may hold commas, quotes and line breaks. */
-function records(csv: string): string[][] {
-  const rows: string[][] = [[]];
-  for (const [, quoted, plain, end] of csv.matchAll(/(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/g)) {
-    rows.at(-1)?.push(quoted?.replaceAll('""', '"') ?? plain ?? '');
-    if (end !== ',' && end !== '') rows.push([]);
-  }
-  return rows.filter((row) => row.length > 1);
 }

@@ -1,4 +1,4 @@
-import { csvRecords } from './csv-records.ts';
+import { csvRecords } from '../../bench/retrieval/csv-records.ts';
 import { type DatasetFile, readDatasetFile } from './dataset-file.ts';
 
 /** A reply of one of five models, and whether people called it a refusal (a full or a partial one). */

@@ -1,0 +1,50 @@
+// `npm run bench:alignment [-- topics refusals simulation dialogues]`: how well alignment sees what people see; exit code 1 where a gate fails.
+import { cpus } from 'node:os';
+import { calibrationFor } from '#src/domain/alignment-calibration.ts';
+import { createEmbedTexts } from '../scripts/alignment/embed-texts.ts';
+import { measureDialogues } from './alignment/dialogue-report.ts';
+import { isWithin, type Report, show } from './alignment/figures.ts';
+import { measureRefusals } from './alignment/refusals.ts';
+import { simulateChats } from './alignment/simulated-chats.ts';
+import { measureTopics } from './alignment/topics.ts';
+import { startMeasuredServer } from './embed/measured-server.ts';
+
+const model = process.env.ALIGNMENT_EMBEDDING_MODEL ?? 'all-minilm-l6-v2-int8-r2';
+const wanted = process.argv.slice(2);
+const isWanted = (name: string) => wanted.length === 0 || wanted.includes(name);
+
+const server = await startOwnServer();
+const baseUrl = process.env.ALIGNMENT_EMBEDDING_BASE_URL ?? server?.baseUrl ?? '';
+const reports: Report[] = [];
+try {
+  const embed = createEmbedTexts({ baseUrl, model });
+  const calibration = calibrationFor(model);
+  if (isWanted('topics') || isWanted('simulation')) {
+    const { agents, report } = await measureTopics(embed, calibration);
+    if (isWanted('topics')) tell(report);
+    if (isWanted('simulation')) tell(simulateChats(agents, calibration));
+  }
+  if (isWanted('refusals')) tell(await measureRefusals(embed));
+  if (isWanted('dialogues')) tell(await measureDialogues(embed, calibration));
+} finally {
+  await server?.stop();
+}
+
+const failed = reports.flatMap(({ figures }) => figures.filter((figure) => !isWithin(figure)));
+console.log(
+  `\n${failed.length === 0 ? 'All gates hold.' : `Gates that fail: ${failed.map(({ name }) => name).join('; ')}.`}`,
+);
+console.log(`${model}, node ${process.versions.node}, ${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores`);
+process.exitCode = failed.length === 0 ? 0 : 1;
+
+function tell(report: Report): void {
+  reports.push(report);
+  console.log(show(report));
+}
+
+async function startOwnServer() {
+  if (process.env.ALIGNMENT_EMBEDDING_BASE_URL) return null;
+  const toolsDir = process.env.TOOLS_DIR;
+  if (!toolsDir) throw new Error('TOOLS_DIR is not set: run it as `npm run bench:alignment`.');
+  return startMeasuredServer({ toolsDir, threads: cpus().length });
+}
