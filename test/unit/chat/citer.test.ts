@@ -5,7 +5,7 @@ import { createCiter } from '#src/modules/chat/citer.ts';
 import type { Embedder } from '#src/ports/embedder.ts';
 import { collect } from '#test/support/collect.ts';
 
-describe('the citations of an answer that is stopped', () => {
+describe('the citations of an answer', () => {
   const member = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
   const actor = { userId: 'ada', orgId: 'org', ...member };
   const chunk = {
@@ -39,7 +39,7 @@ describe('the citations of an answer that is stopped', () => {
     yield text;
   }
 
-  it('are not looked up with the rights of who may be gone', async () => {
+  it('are not looked up with the rights of who may be gone once it is stopped', async () => {
     const { citing, lookedUp } = start(async () => [], AbortSignal.abort(new Error('He is gone.')));
     const errors: unknown[] = [];
     const note = (error: unknown) => errors.push(error);
@@ -49,7 +49,7 @@ describe('the citations of an answer that is stopped', () => {
     expect(lookedUp).deep.equal([]);
   });
 
-  it('wait for no embedding any more', async () => {
+  it('wait for no embedding once it is stopped', async () => {
     const stop = new AbortController();
     const hang: Embedder['embed'] = (_texts, options) =>
       new Promise((_resolve, reject) => {
@@ -59,5 +59,17 @@ describe('the citations of an answer that is stopped', () => {
     const { citing } = start(hang, stop.signal);
     const rewritten = collect(citing.rewrite(say('Zebras graze yonder [1]. ')));
     expect(String(await rewritten.catch((error: unknown) => error))).equal('Error: He is gone.');
+  });
+
+  it('take in passages that come up meanwhile, each under one number', async () => {
+    const { citing } = start(async () => [], new AbortController().signal);
+    const second = { ...chunk, chunkId: 'second', content: 'Zebras graze on the plains.', embeddingModel: 'other' };
+    expect(citing.add([second, chunk])).deep.equal([2, 1]);
+    expect(citing.add([second])).deep.equal([2]);
+    const rewritten = await collect(citing.rewrite(say('Zebras graze on the plains [2]. A loan is repaid [1, 3].')));
+    expect(rewritten.join('')).equal('Zebras graze on the plains [1]. A loan is repaid [2].');
+    const { citations, dropped } = await citing.sources(rewritten.join(''));
+    expect(citations.map(({ chunkId }) => chunkId)).deep.equal(['second', 'chunk']);
+    expect(dropped).deep.equal([{ n: 3, reason: 'out_of_range' }]);
   });
 });

@@ -125,8 +125,9 @@ describe('buildPrompt', () => {
             expect(() => requireRoom(given, counter), 'it was stored').throw(AppError);
             return;
           }
-          const { messages, maxTokens, passages } = built;
-          const tokens = messages.reduce((sum, { content }) => sum + counter.count(content), maxTokens);
+          const { messages, maxTokens, passages, tools, toolTokens } = built;
+          const texts = [...messages.map(({ content }) => content), ...tools.map((tool) => JSON.stringify(tool))];
+          const tokens = texts.reduce((sum, text) => sum + counter.count(text), maxTokens + toolTokens);
           expect(tokens).at.most(input.window);
           expect(maxTokens).within(1, input.maxTokens);
           expect(messages[0]?.content.startsWith(input.persona)).equal(true);
@@ -156,6 +157,20 @@ describe('buildPrompt', () => {
       const built = prompt({ window: 2_048, passages });
       expect(built.passages).deep.equal([passages[0]]);
       expect(built.messages.at(-2)?.content).include(`<<end ${plain.nonce} 1>>`);
+    });
+
+    it('keeps room for what tools give, and leaves them out where there is none', () => {
+      const tools = [{ name: 'time_now', description: 'word '.repeat(100), parameters: {} }];
+      const steering = { note: null, afterHistory: 'word '.repeat(300) };
+      expect(prompt({ window: 8_192, tools }).toolTokens).within(2_500, 4_000);
+      expect(prompt({ window: 8_192 })).include({ toolTokens: 0 });
+      expect(prompt({ window: 1_200, tools, steering })).deep.include({ tools: [], isSteered: true });
+      expect(prompt({ window: null, tools }).tools).equal(tools);
+    });
+
+    it('tells a model that can search to search before it says that nothing was found', () => {
+      const tools = [{ name: 'knowledge_search', description: '', parameters: {} }];
+      expect(build({ passages: [], tools }).at(-2)?.content).include('search with other words');
     });
 
     it('leaves out what steers before it refuses a question', () => {
