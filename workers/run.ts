@@ -72,6 +72,7 @@ async function run(container: Container, stop: AbortSignal, onPolling: () => voi
       { name: 'forget unused embeddings', run: dailyInParts(embeddings.sweepUnused) },
       { name: 'forget unused situations', run: dailyInParts(situations.sweepUnused) },
       { name: 'forget unused conversions', run: dailyInParts(ingestion.sweepUnusedConversions) },
+      { name: 'forget evaluations without a draft', run: daily(evaluations.forgetAdhoc) },
       { name: 'erase what came late', run: daily(erasure.eraseLate) },
       { name: 'maintain the vector store', run: aside(daily(vectors.maintain)) },
     ],

@@ -15,6 +15,11 @@ import type { EvaluationWaiter } from './evaluation-waiter.ts';
 import type { EvaluationRun } from './evaluations.model.ts';
 import { createEvaluationsRepository } from './evaluations.repository.ts';
 
+/** As long as somebody may want to look at it again, or ask for more of it. */
+const ADHOC_DAYS = 30;
+/** Each with its units, and what nobody else has asked for. */
+const RUNS_AT_ONCE = 100;
+
 /** How a client wants to be judged, and how long it wants to wait for that. */
 export type JudgingWishes = {
   evaluatorModel?: string | undefined;
@@ -122,6 +127,11 @@ export function createEvaluationsService(deps: {
 
   return {
     evaluateVersion,
+
+    /** A step of the sweeper: forgets what was judged of prompts that nobody has saved. */
+    async forgetAdhoc(): Promise<void> {
+      while ((await runs.deleteAdhocOlderThan(ADHOC_DAYS, RUNS_AT_ONCE)) === RUNS_AT_ONCE);
+    },
 
     /** What a version answers to one case, without its prompt. */
     async evaluateCase(

@@ -13,6 +13,7 @@ import { signUpColleague } from '#test/support/colleague.ts';
 import { makeFolder, rootOf, uploadInto } from '#test/support/folders.ts';
 import { membersAndRemains, remainsOfOrganization } from '#test/support/remains-of-leavers.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
+import { storeEvaluation } from '#test/support/stored-evaluation.ts';
 import { until } from '#test/support/until.ts';
 
 const rows: ErasedRows[] = ['chats', 'drafts', 'agents', 'folders', 'traces'];
@@ -85,6 +86,7 @@ describe('erasure activities', function () {
     const of = { orgId: ada.orgId, userId: grace.userId };
     const documentId = await paste(grace);
     await publishAgent(grace);
+    await storeEvaluation(db, grace);
     await ada.delete(`/entity/members/${grace.userId}`, 204);
     await twice(() => stopWork(of));
     expect(await jobOf(`ingest-${documentId}-1`)).include({ status: 'cancelled' });
@@ -96,6 +98,9 @@ describe('erasure activities', function () {
     for (const table of ['documents', 'drafts', 'agents', 'folders'] as const) {
       expect(await db(table).where({ createdBy: grace.userId }), table).deep.equal([]);
     }
+    for (const table of ['evaluationRuns', 'evaluationUnits', 'judgements']) {
+      expect(await db(table).where({ orgId: ada.orgId }), table).deep.equal([]);
+    }
     expect(await db('users').where({ id: grace.userId }).first()).include({ email: '', displayName: 'Grace' });
     const erased = await db('auditLog').where({ target: grace.userId, action: 'account.erased' });
     expect(erased).length(1);
@@ -105,6 +110,7 @@ describe('erasure activities', function () {
     const of = { orgId: ada.orgId, userId: null };
     const documentIds = [await paste(ada), await paste(grace)];
     await publishAgent(grace, { visibility: 'org_level' });
+    for (const member of [ada, grace]) await storeEvaluation(db, member);
     const { userIds } = await membersAndRemains(own, ada.orgId);
     await ada.delete('/entity/org', 204);
     await twice(() => stopWork(of));

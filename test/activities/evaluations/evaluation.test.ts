@@ -1,0 +1,169 @@
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { DefaultLogger } from '@temporalio/worker';
+import { expect } from 'chai';
+import { createEvaluationActivities, type EvaluationActivities } from '#activities/evaluation.ts';
+import type { JudgeUnitInput, StepsResult } from '#src/contracts/evaluation.ts';
+import { unitsOfPrompt } from '#src/domain/judging/units.ts';
+import type { Db } from '#src/ports/database.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import type { Member } from '#test/support/client.ts';
+import { type Evaluable, newEvaluable, startPath } from '#test/support/evaluations.ts';
+import { judgeWell } from '#test/support/scripted-judge.ts';
+import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
+import { storeEvaluation } from '#test/support/stored-evaluation.ts';
+
+describe('evaluation activities', function () {
+  this.timeout(60_000);
+  let own: Stack;
+  let model: ScriptedModel;
+  let db: Db;
+  let ada: Member;
+  let of: Evaluable;
+  let run: { orgId: string; runId: string };
+  let steps: EvaluationActivities;
+
+  before(async () => {
+    model = await startScriptedModel();
+    // Without workers, so that nobody else takes the steps.
+    own = await startStack({ OPENAI_BASE_URL: model.baseUrl, EVAL_MODEL: 'judge' }, { workers: false });
+    db = own.container.db;
+    steps = createEvaluationActivities(own.container);
+  });
+  after(async () => {
+    await own.close();
+    await model.close();
+  });
+  beforeEach(async () => {
+    model.behave(judgeWell());
+    ada = await own.signUp();
+    of = await newEvaluable(ada, { golden_cases: [{ id: 'fee', prompt: 'What is the fee?' }] });
+    await ada.post(startPath(of), { run_golden: true }, 200, { prefer: 'wait=0' });
+    const { evalRunId } = await db('draftVersions').where({ id: of.version_id }).first('evalRunId');
+    run = { orgId: ada.orgId, runId: evalRunId };
+  });
+
+  async function take<Input, Result>(step: (input: Input) => Promise<Result>, input: Input): Promise<Result> {
+    const environment = new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') });
+    return environment.run<[Input], Result, (input: Input) => Promise<Result>>(step, input);
+  }
+  const twice = <Result>(step: () => Promise<Result>) => Promise.all([step(), step()]);
+  const [unit] = unitsOfPrompt('plain');
+  if (unit === undefined) throw new Error('a prompt has no unit');
+  const ofCase = { mode: 'plain', text: { kind: 'reply', caseIndex: 0 } } as const;
+  const judge = (of: JudgeUnitInput['unit'] = unit) => take(steps.judgeUnit, { ...run, unit: of });
+  const answer = () => take(steps.answerCase, { ...run, caseIndex: 0, side: 'version' });
+  const score = (failed: StepsResult['failed'] = []) => take(steps.scoreEvaluation, { ...run, failed });
+  const jobNow = () => db('jobs').where({ id: run.runId }).first();
+  const versionNow = () => db('draftVersions').where({ id: of.version_id }).first();
+
+  it('lead to the same when each of them runs twice, also at the same time', async () => {
+    expect(await versionNow()).include({ evalStatus: 'queued' });
+    const plan = { rubric: 'plain', judgesPrompt: true, cases: [false], calls: 3 };
+    expect(await twice(() => take(steps.planEvaluation, run))).deep.equal([plan, plan]);
+    expect(await versionNow()).include({ evalStatus: 'running' });
+    await twice(answer);
+    await twice(() => judge());
+    await twice(() => judge(ofCase));
+    expect(await jobNow()).include({ status: 'running', progressDone: 3, progressTotal: 3, progressUnit: 'answers' });
+    await score();
+    const { evalScores } = await versionNow();
+    await score();
+    expect(await jobNow()).include({ status: 'succeeded' });
+    expect(await versionNow()).deep.include({ evalStatus: 'completed' });
+    expect((await versionNow()).evalScores.cases).deep.equal(evalScores.cases);
+    expect(await db('judgements').where({ orgId: ada.orgId })).length(2);
+    expect(await db('generatedAnswers').where({ orgId: ada.orgId })).length(1);
+  });
+
+  it('ask no model for what is there, and say what they have spent', async () => {
+    const first = await judge();
+    expect(first).deep.equal({
+      spent: { calls: 1, cached: 0, inputTokens: 120, completionTokens: 7, costUsd: 0 },
+      failed: [],
+    });
+    expect((await judge()).spent).include({ calls: 1, cached: 1, inputTokens: 0 });
+    expect(model.requests).length(1);
+  });
+
+  it('try five times what may pass, and then go on without it; a pause is no failure', async () => {
+    model.behave(() => ({ kind: 'status', status: 503 }));
+    for (let times = 1; times < 5; times += 1) expect(await appErrorCode(judge())).equal('model_unavailable');
+    expect((await judge()).failed).deep.equal([{ unit: 'prompt', code: 'model_unavailable' }]);
+    // The next attempt begins to count anew.
+    await take(steps.planEvaluation, run);
+    expect(await appErrorCode(judge())).equal('model_unavailable');
+    model.behave(() => ({ kind: 'status', status: 503, retryAfterSeconds: 3_600 }));
+    for (let times = 0; times < 6; times += 1) expect(await appErrorCode(judge())).equal('model_unavailable');
+    await db('modelPauses').delete();
+  });
+
+  it('go on at once without what waiting does not mend', async () => {
+    model.behave(() => ({ kind: 'status', status: 401 }));
+    expect((await answer()).failed).deep.equal([{ unit: 'case 1 answer', code: 'model_not_configured' }]);
+    model.behave(() => ({ kind: 'answer', text: 'Five stars.' }));
+    expect((await judge()).failed).deep.equal([{ unit: 'prompt', code: 'judge_response_invalid' }]);
+    expect(model.requests).length(3);
+  });
+
+  it('say what is missing, and count it as the end of the attempt', async () => {
+    await judge();
+    expect(await appErrorCode(score([{ unit: 'case 1 answer', code: 'context_too_long' }]))).equal('eval_incomplete');
+    expect(await versionNow()).include({ evalStatus: 'failed', evalScores: null });
+    const error = { code: 'eval_incomplete', message: 'x' };
+    await twice(() => take(steps.recordEvaluationFailure, { ...run, error }));
+    expect(await jobNow()).include({ status: 'failed', errorCode: 'eval_incomplete' });
+    expect(await versionNow()).include({ evalStatus: 'failed' });
+  });
+
+  it('record that somebody has stopped it', async () => {
+    await take(steps.planEvaluation, run);
+    await twice(() => take(steps.recordEvaluationCancellation, run));
+    expect(await jobNow()).include({ status: 'cancelled' });
+    expect(await versionNow()).include({ evalStatus: 'canceled' });
+  });
+
+  it('store nothing of what was deleted meanwhile', async () => {
+    const gate = Promise.withResolvers<void>();
+    model.behave(judgeWell(undefined, gate.promise));
+    const judging = appErrorCode(judge());
+    await ada.delete(`/agent-drafts/${of.draft_id}`, 204);
+    gate.resolve();
+    expect(await judging).equal('version_not_found');
+    expect(await appErrorCode(score())).equal('version_not_found');
+    expect(await db('judgements').where({ orgId: ada.orgId })).deep.equal([]);
+  });
+
+  it('leave what is verified: results that do not follow from judgements are found, and strays', async () => {
+    await answer();
+    await judge();
+    await judge(ofCase);
+    await score();
+    const patience = { orphanSeconds: 0, reconcileSeconds: 0, dispatchSeconds: 600, erasureSeconds: 0 };
+    const violations = async () =>
+      (await own.container.invariants.check(patience)).filter(({ invariant }) => invariant === 'I7');
+    expect(await violations()).deep.equal([]);
+    await db.raw(`update evaluation_runs set results = jsonb_set(results, '{promptAverage}', '5') where id = ?`, [
+      run.runId,
+    ]);
+    expect((await violations()).map(({ detail }) => detail)).deep.equal([
+      `${run.runId} adds up to something else than its results.`,
+    ]);
+    const stray = await storeEvaluation(db, await own.signUp());
+    await db.raw('alter table evaluation_units disable trigger evaluation_units_forgotten');
+    await db('evaluationRuns').where({ id: stray }).delete();
+    await db.raw('alter table evaluation_units enable trigger evaluation_units_forgotten');
+    expect(await violations()).length(2);
+    await db.raw('truncate evaluation_runs, judgements cascade');
+  });
+
+  it('forget what was judged without a draft, after its time', async () => {
+    const id = await storeEvaluation(db, await own.signUp());
+    await own.container.evaluations.forgetAdhoc();
+    expect(await db('evaluationRuns').where({ id })).length(1);
+    await db.raw(`update evaluation_runs set created_at = now() - interval '31 days'`);
+    await own.container.evaluations.forgetAdhoc();
+    expect(await db('evaluationRuns').where({ id })).deep.equal([]);
+    expect(await db('evaluationRuns').where({ id: run.runId })).length(1);
+  });
+});
