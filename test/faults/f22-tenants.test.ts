@@ -71,6 +71,7 @@ describe('F22: tenants that ask for each other’s things', function () {
       draft_id: draft.id,
       version_id: draft.head_version_id,
       chat_id,
+      round_index: '1',
       job_id: `ingest-${documentId}-1`,
       folder_id: root.id,
       team_id: team.id,

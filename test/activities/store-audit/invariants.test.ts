@@ -10,6 +10,7 @@ import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
 import { publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
 import { addIndexedChunks } from '#test/support/indexed-documents.ts';
+import { addChat as addLoggedChat, addRound } from '#test/support/logged-chats.ts';
 import { putBlob } from '#test/support/put-blob.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
@@ -29,7 +30,7 @@ describe('the invariants', function () {
   after(() => own.close());
   afterEach(async () => {
     await db.raw(
-      'truncate documents, document_totals, chats, drafts, jobs, chunk_vectors, chunk_statistics, term_statistics cascade',
+      'truncate documents, document_totals, chats, log_totals, drafts, jobs, chunk_vectors, chunk_statistics, term_statistics cascade',
     );
     for (const blob of await own.container.blobs.list({ after: null, limit: 1_000 })) {
       await own.container.blobs.delete(blob.key);
@@ -265,6 +266,21 @@ describe('the invariants', function () {
     expect(await check()).deep.equal([]);
     await db('folderLinks').update({ listedAt: null });
     await expectViolation('I16', /at another time/, documentId);
+  });
+
+  it('I17 finds conversations that are not logged as they are, not found by their words, or summed up wrongly', async () => {
+    const by = { orgId: ada.orgId, createdBy: ada.userId, agentId: await publishAgent(ada) };
+    const chatId = await addLoggedChat(db, by);
+    await addRound(db, { orgId: ada.orgId, chatId, round: 1 });
+    expect(await check()).deep.equal([]);
+    await db('logTotals').where({ span: 'day' }).update({ driftRounds: 1 });
+    await expectViolation('I17', /^1 totals/);
+    await db('logTotals').where({ span: 'day' }).update({ driftRounds: 0 });
+    await db('chatLogs').update({ costUsd: 1 });
+    await expectViolation('I17', /is not logged as it is/);
+    await db.raw('select renew_chat_logs()');
+    await db('logTexts').where({ round: 1 }).delete();
+    await expectViolation('I17', /cannot be found/);
   });
 
   it('I15 finds a document that is in no folder, or has other keys than its folders', async () => {

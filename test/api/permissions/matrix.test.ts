@@ -102,6 +102,7 @@ describe('who may do what: every route, asked by everybody', function () {
       draft_id: draft.id,
       version_id: draft.head_version_id,
       chat_id: (await ask(owner, { agent_id: agentId, message: 'How?', ...scope }, 201)).chat_id,
+      round_index: '1',
       job_id: `ingest-${documentId}-1`,
       team_id: redTeamId,
       provider: 'brave_search',
