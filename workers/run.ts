@@ -53,7 +53,7 @@ export function startWorkers(container: Container): RunningWorkers {
 
 async function run(container: Container, stop: AbortSignal, onPolling: () => void): Promise<void> {
   const { jobs, chat, alignment, sessions, documents, embeddings, situations, ingestion, erasure, vectors } = container;
-  const { blobs, originals, idempotency, rateLimiter, consents, temporal, logger } = container;
+  const { evaluations, blobs, originals, idempotency, rateLimiter, consents, temporal, logger } = container;
   const stopSweeper = startSweeper(
     [
       { name: 'close expired rounds', run: chat.closeExpiredRounds },
