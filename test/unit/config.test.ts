@@ -68,6 +68,7 @@ const wrong: Record<string, string[]> = {
   MODEL_PRICES: ['cheap', '[]', '{"gpt":{"input":1}}', '{"gpt":{"input":-1,"cached_input":0,"output":0}}'],
   ALIGNMENT_EMBEDDING_BASE_URL: ['localhost', ...addressesWithSecrets],
   ALIGNMENT_EMBEDDING_MODEL: ['text-embedding-3-small'],
+  ALIGNMENT_ADJUDICATION: ['on'],
   JWT_PRIVATE_KEY: ['garbage', key.slice(0, 200), rsaKey(1_024), String(ellipticKey)],
   JWT_PRIVATE_KEY_FILE: ['/nowhere/at/all'],
   JWT_VERIFY_KEYS: ['garbage', key.slice(0, 200), `${key}${rsaKey(1_024)}`, `${key}${ellipticKey}`],
