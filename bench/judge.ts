@@ -36,7 +36,7 @@ try {
     models: {
       contextWindow: async () => known?.contextWindow ?? null,
       contextBudget: async () => known?.contextBudget ?? null,
-      answerTimeoutMs: async () => 900_000,
+      answerTimeoutMs: async () => (known?.isLocal ? null : 120_000),
     },
     counter: createTokenCounter(),
   });

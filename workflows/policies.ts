@@ -72,8 +72,8 @@ export const modelSlice: ActivityOptions = {
 /** One question to a model that judges or is judged. How often a model may fail is counted by the step itself. */
 export const question: ActivityOptions = {
   ...untilHealed,
-  // Three calls of nine minutes each, of a model of our own; else the rest is for waiting until it is its turn, or until
-  // a busy service may be asked.
+  // Three calls of two minutes each; the rest is for waiting until it is its turn, or until a busy service may be asked.
+  // A model of our own has it for the calls that it answers before.
   startToCloseTimeout: '30 minutes',
 };
 

@@ -23,8 +23,11 @@ export type ModelRequest = {
   mayCall?: boolean;
   /** The answer is to be JSON of this schema; whoever asks still checks it. */
   responseSchema?: { name: string; schema: Record<string, unknown> };
-  /** As long as a whole answer may take; a minute when not given. A stream is given up by its silence. */
-  timeoutMs?: number;
+  /**
+   * As long as a whole answer may take; a minute when not given, and as long as the service is heard of when null. A
+   * stream is given up by its silence.
+   */
+  timeoutMs?: number | null;
   signal: AbortSignal;
 };
 

@@ -54,7 +54,8 @@ export const chatBody = z.object({
 
 type ChatBody = z.infer<typeof chatBody>;
 
-export function toChatRequest(body: ChatBody): ChatRequest {
+/** @param from.isWatched false for a stream that is one only to be heard of */
+export function toChatRequest(body: ChatBody, from: { isWatched: boolean }): ChatRequest {
   return {
     messages: body.messages.map(toMessage),
     tools: (body.tools ?? []).map(({ function: { name, description, parameters } }) => ({
@@ -71,7 +72,7 @@ export function toChatRequest(body: ChatBody): ChatRequest {
     topP: body.top_p ?? null,
     // OpenAI's seeds have 64 bits and may be negative.
     seed: body.seed === null || body.seed === undefined ? null : Math.abs(body.seed) % 2 ** 32,
-    urgency: urgencyOf(body),
+    urgency: urgencyOf(body, from),
   };
 }
 
@@ -90,7 +91,7 @@ function formatOf(format: ChatBody['response_format']): ChatRequest['format'] {
 }
 
 /** Whoever streams watches; OpenAI's tier for work that may take its time is `flex`. */
-function urgencyOf({ service_tier, stream }: ChatBody): Urgency {
+function urgencyOf({ service_tier, stream }: ChatBody, { isWatched }: { isWatched: boolean }): Urgency {
   if (service_tier === 'flex') return 'batch';
-  return stream ? 'chat' : 'judge';
+  return stream && isWatched ? 'chat' : 'judge';
 }

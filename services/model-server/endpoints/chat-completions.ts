@@ -10,6 +10,7 @@ import { type CompletionHead, toWireCall, toWireUsage } from './completion.ts';
 export const chatCompletions: Endpoint = async ({ request, response, models, signal }) => {
   const body = await readJson(request, chatBody);
   const answer = models.answerer(body.model);
+  const asked = toChatRequest(body, { isWatched: request.headers['x-urgency'] !== 'judge' });
   const head = { id: `chatcmpl-${randomUUID()}`, created: Math.floor(Date.now() / 1000), model: body.model };
 
   if (!body.stream) {
@@ -17,12 +18,12 @@ export const chatCompletions: Endpoint = async ({ request, response, models, sig
     const add = (piece: string): void => {
       text += piece;
     };
-    const result = await answer(toChatRequest(body), add, signal);
+    const result = await answer(asked, add, signal);
     return wholeAnswer(head, text, result);
   }
   const stream = openAnswerStream(response, { head, includeUsage: body.stream_options?.include_usage ?? false });
   try {
-    stream.end(await answer(toChatRequest(body), stream.text, signal));
+    stream.end(await answer(asked, stream.text, signal));
   } catch (error) {
     stream.fail(error);
     throw error;

