@@ -128,7 +128,7 @@ export const chatHistorySchema = z
         content: z.string(),
         pruned: z.boolean().describe('Left out of what the model still sees.'),
         citations,
-        tool_calls: toolCalls,
+        tool_calls: toolCalls.exactOptional().describe('Of the assistant alone.'),
       }),
     ),
     echo_scoring_pending: z.boolean(),
@@ -246,7 +246,7 @@ export function toChatHistoryDto({ chat, rounds, isAgentDeleted }: ChatHistory):
     title: chat.title,
     messages: rounds.flatMap((round) => {
       const { pruned } = round;
-      const question = { role: 'user' as const, content: round.userContent, pruned, citations: [], tool_calls: [] };
+      const question = { role: 'user' as const, content: round.userContent, pruned, citations: [] };
       if (round.assistantReply === null) return [question];
       const citations = round.citations.map(toCitationDto);
       const tool_calls = round.toolCalls.map(toToolCallDto);

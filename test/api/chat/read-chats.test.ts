@@ -75,7 +75,13 @@ describe('reading chats', function () {
         agent_deleted: false,
         messages: [
           { role: 'user', content: 'First loan?', pruned: false, citations: [] },
-          { role: 'assistant', content: 'A loan is repaid month by month.', pruned: false, citations: [] },
+          {
+            role: 'assistant',
+            content: 'A loan is repaid month by month.',
+            pruned: false,
+            citations: [],
+            tool_calls: [],
+          },
         ],
       });
     });

@@ -94,7 +94,7 @@ describe('tools in a chat', function () {
     const replayed = await collect(readEvents(await ada.raw(`/chat/${answer.chat_id}/stream`)));
     expect(replayed).deep.equal(events);
     const history = chatHistorySchema.parse((await ada.get(`/chat/${answer.chat_id}`, 200)).body);
-    expect(history.messages.map(({ tool_calls }) => tool_calls)).deep.equal([[], answer.tool_calls]);
+    expect(history.messages.map(({ tool_calls }) => tool_calls)).deep.equal([undefined, answer.tool_calls]);
     const exported = await (await ada.raw(`/chat/${answer.chat_id}/export?format=json`)).json();
     expect((exported as { turns: object[] }).turns[1]).deep.include({ tool_calls: answer.tool_calls });
     const markdown = await (await ada.raw(`/chat/${answer.chat_id}/export`)).text();
