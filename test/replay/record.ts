@@ -14,6 +14,7 @@ import { stubAlignment } from '#test/support/stub-alignment.ts';
 import { stubAnchoring } from '#test/support/stub-anchoring.ts';
 import { stubDeletion } from '#test/support/stub-deletion.ts';
 import { stubErasure } from '#test/support/stub-erasure.ts';
+import { oneCall, stubEvaluation } from '#test/support/stub-evaluation.ts';
 import { stubIngestion } from '#test/support/stub-ingestion.ts';
 import { stubReembedding } from '#test/support/stub-reembedding.ts';
 import { stubStoreAudit } from '#test/support/stub-store-audit.ts';
@@ -69,6 +70,16 @@ const erasure = {
   workflow: 'eraseContent',
   args: [{ orgId: 'org', userId: 'user', dueAt: '2026-01-01T00:00:00.000Z' }],
   typedSearchAttributes: searchAttributes({ OrgId: 'org', JobKind: 'erase' }),
+};
+const evaluation = {
+  workflow: 'evaluateVersion',
+  args: [{ orgId: 'org', runId: 'evaluate-recorded' }],
+  typedSearchAttributes: searchAttributes({ OrgId: 'org', JobKind: 'evaluate' }),
+};
+const ofOneCase = {
+  workflow: 'evaluateCase',
+  args: [{ orgId: 'org', runId: 'evaluate-recorded', caseIndex: 0, hasReference: true, mode: 'pairwise' }],
+  typedSearchAttributes: searchAttributes({ OrgId: 'org', JobKind: 'compare' }),
 };
 const audit = {
   workflow: 'auditStores',
@@ -304,6 +315,36 @@ const recordings: Record<string, Recording> = {
         throw appError('blob_missing');
       },
     }).activities,
+  },
+  'evaluate-version-succeeded': { ...evaluation, activities: stubEvaluation({ rubric: 'anchored' }).activities },
+  'evaluate-version-failed': {
+    ...evaluation,
+    activities: stubEvaluation(
+      {},
+      {
+        scoreEvaluation: async () => {
+          throw appError('eval_incomplete');
+        },
+      },
+    ).activities,
+  },
+  'evaluate-version-cancelled': {
+    ...evaluation,
+    activities: stubEvaluation({}, { judgeUnit: untilCancelled }).activities,
+    meanwhile: cancelDuring('judgeUnit'),
+  },
+  'compare-versions-succeeded': {
+    ...evaluation,
+    workflow: 'compareVersions',
+    activities: stubEvaluation({ cases: [true] }).activities,
+  },
+  'evaluate-case-compared': { ...ofOneCase, activities: stubEvaluation().activities },
+  'evaluate-case-unanswered': {
+    ...ofOneCase,
+    activities: stubEvaluation(
+      {},
+      { answerCase: async () => ({ ...oneCall, failed: [{ unit: 'case 1 answer', code: 'model_rejected' }] }) },
+    ).activities,
   },
   'audit-stores-cancelled': {
     ...audit,
