@@ -57,6 +57,8 @@ async function readForm(req: IncomingMessage, target: FormTarget | null): Promis
     fields.set(name, [...(fields.get(name) ?? []), value]);
   });
   parser.on('file', (name, part, info) => {
+    // Also of a part that nobody reads: an error that nobody hears ends the process.
+    part.on('error', () => {});
     if (target === null || name !== 'file') {
       const message = target === null ? 'No file is taken here' : 'Only the part "file" may be a file';
       fail(fieldError(name, message, 'unknown_field'));

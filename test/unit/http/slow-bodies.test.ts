@@ -52,4 +52,16 @@ describe('a body that does not come', () => {
     expect(await appErrorCode(receiveForm(req, target, patienceMs))).to.equal('malformed_request');
     await left;
   });
+
+  for (const name of ['file', 'evil']) {
+    it(`ends nothing but its request when its client goes amid a file part "${name}" that is not taken`, async () => {
+      const part = `--b\r\nContent-Disposition: form-data; name="${name}"; filename="f"\r\n\r\nabc`;
+      const req = await begin('multipart/form-data; boundary=b', part);
+      const gone = new Promise((resolve) => req.once('close', resolve));
+      const refusal = appErrorCode(receiveForm(req, null));
+      client.destroy();
+      expect(await refusal).to.be.a('string');
+      await gone;
+    });
+  }
 });
