@@ -450,7 +450,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     writeAnswer: createAnswerWriter({
       db,
       askModel: createToolLoop({ chatModel, tokenCounter: tokens }),
-      chooseTools: createToolChooser({ toolCatalog, executors, retrieval }),
+      chooseTools: createToolChooser({ toolCatalog, executors, retrieval, models }),
       retrieval,
       alignment,
       models,

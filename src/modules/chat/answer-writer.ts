@@ -117,6 +117,7 @@ export function createAnswerWriter(deps: {
       degradations: found?.degradations ?? [],
       tools: prompt.tools.length > 0 ? offered : [],
       people,
+      earlier,
     };
   }
 
@@ -129,7 +130,7 @@ export function createAnswerWriter(deps: {
     const { chat, round } = open;
     const { chatModel: model, temperature } = open.agent;
     const startedAt = performance.now();
-    const { prompt, filter, level, degradations, tools, people } = await prepare(actor, open, signal);
+    const { prompt, filter, level, degradations, tools, people, earlier } = await prepare(actor, open, signal);
     const { messages, maxTokens, toolTokens } = prompt;
     const citing = cite(actor, prompt.passages, signal);
     // The model does not wait while a citation is checked.
@@ -142,6 +143,7 @@ export function createAnswerWriter(deps: {
       tools,
       context: { actor, documents: { include, exclude }, trustedTexts: people },
       untrustedTexts: (prompt.passages ?? []).map(({ content }) => content),
+      seenTexts: earlier,
       citing,
       know: filter.know,
       signal: stopped,

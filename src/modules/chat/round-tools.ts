@@ -1,6 +1,7 @@
 import { type Tool, tools } from '#src/domain/tools.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
+import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { RetrievalService, RetrievedChunk } from '#src/modules/retrieval/retrieval.service.ts';
 import type { ToolCatalogService } from '#src/modules/tools/tool-catalog.service.ts';
 import type { ToolCallContext, ToolExecutor } from '#src/ports/tool-executor.ts';
@@ -29,17 +30,19 @@ export function createToolChooser(deps: {
   /** By the ids of their tools; those over documents are made here. */
   executors: ReadonlyMap<string, ToolExecutor>;
   retrieval: Pick<RetrievalService, 'retrieve' | 'readPart'>;
+  models: Pick<ModelsService, 'contextBudget'>;
 }) {
-  const { toolCatalog, executors, retrieval } = deps;
+  const { toolCatalog, executors, retrieval, models } = deps;
 
-  function knowledgeTools(chat: Chat): Map<string, RoundTool['run']> {
+  function knowledgeTools(chat: Chat, { chatModel }: ChatAgent): Map<string, RoundTool['run']> {
     const settings = ragSettings(chat);
     const { includeDocumentIds: include, excludeDocumentIds: exclude } = settings;
     return new Map<string, RoundTool['run']>([
       [
         'knowledge.search',
         async ({ query }, { actor, signal }) => {
-          const asked = { query: String(query), ...settings, contextTokens: null, signal };
+          const contextTokens = await models.contextBudget(chatModel);
+          const asked = { query: String(query), ...settings, contextTokens, signal };
           const { chunks } = await retrieval.retrieve(actor, asked);
           if (chunks.length === 0) return 'No passage of the documents fits this search.';
           return { chunks, note: (numbers) => documentsOf(chunks, numbers) };
@@ -62,7 +65,10 @@ export function createToolChooser(deps: {
   return async (actor: RequestActor, chat: Chat, agent: ChatAgent): Promise<RoundTool[]> => {
     if (agent.enabledTools.length === 0) return [];
     const usable = await toolCatalog.usable(actor.orgId);
-    const known = new Map<string, RoundTool['run']>([...executors, ...(chat.ragEnabled ? knowledgeTools(chat) : [])]);
+    const known = new Map<string, RoundTool['run']>([
+      ...executors,
+      ...(chat.ragEnabled ? knowledgeTools(chat, agent) : []),
+    ]);
     return tools.flatMap((tool) => {
       const run = known.get(tool.id);
       const isOffered = agent.enabledTools.includes(tool.id) && usable.has(tool.id);

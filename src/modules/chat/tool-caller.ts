@@ -34,6 +34,8 @@ export type ToolRound = {
   context: Omit<ToolCallContext, 'signal'>;
   /** What the model has read that no person wrote for it. */
   untrustedTexts: readonly string[];
+  /** Earlier answers of the chat. */
+  seenTexts: readonly string[];
   /** Numbers the passages that tools find. */
   citing: Pick<Citing, 'add'>;
   /** Told of the addresses that the reply may name from now on. */
@@ -84,15 +86,19 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
       throw appError('tool_call_repeated', { detail: 'This was called before with the same arguments.' });
     }
     made.add(key);
-    if (reachesOut(offered.tool)) requireOwnWords(args);
+    if (reachesOut(offered.tool)) requireOwnWords(offered.tool, args);
     sentTexts.push(...textsIn(args));
     return { offered, args };
   }
 
-  /** What stands in a document, and in nothing that a person wrote, is sent nowhere and changes nothing. */
-  function requireOwnWords(args: ToolArguments): void {
+  /**
+   * What stands in a document, and in nothing that a person wrote, is sent nowhere and changes nothing. What an earlier
+   * answer proposed may be done, as the user has read it, but no address of it is asked.
+   */
+  function requireOwnWords({ id }: Tool, args: ToolArguments): void {
+    const spoken = id === 'http.request' ? people : [...people, ...round.seenTexts];
     const borrowed = textsIn(args).find(
-      (text) => text.trim().length >= tellingCharacters && standsInOne(text, readTexts) && !standsInOne(text, people),
+      (text) => text.trim().length >= tellingCharacters && standsInOne(text, readTexts) && !standsInOne(text, spoken),
     );
     if (borrowed === undefined) return;
     const detail = `"${borrowed.slice(0, 80)}" stands only in what was read. Ask the user to write it out.`;
