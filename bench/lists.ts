@@ -1,30 +1,67 @@
-// `npm run bench:lists [-- <documents>]`: lists and search at a size and at a hundredth of it, by requests over HTTP.
+// `npm run bench:lists [-- <documents>]`, or `-- logs [<rounds>]`: lists and search at a size and at a hundredth of it, by
+// requests over HTTP.
 import { cpus, loadavg } from 'node:os';
-import { type MeasuredLists, startMeasuredLists } from './lists/measured-lists.ts';
+import { generateConversations } from './lists/conversations.ts';
+import { generateDataroom, type Person, type Reader, type TableRow } from './lists/dataroom.ts';
+import { growingLogs, logMeasures } from './lists/log-measures.ts';
+import { type Measured, startMeasuredLists } from './lists/measured-lists.ts';
 import { growing, type Measure, measures } from './lists/measures.ts';
 
-const documents = Number(process.argv[2] ?? 100_000);
+const ofLogs = process.argv[2] === 'logs';
 const rounds = 5;
 const requestsPerRound = 20;
 /** P15: p95 at the size to p95 at a hundredth of it. */
 const goal = 3;
 
-const { rooms, stop } = await startMeasuredLists([Math.round(documents / 100), documents]);
-try {
-  const [small, large] = rooms;
-  if (!small || !large) throw new Error('Two sizes are compared.');
-  console.log(`P15: ${large.documents} documents to ${small.documents}, two chunks each; milliseconds`);
-  console.log(`${rounds} rounds of ${requestsPerRound} requests in turns, one at a time; goal: p95 at most ${goal}x\n`);
-  await print(measures, small, large);
-  console.log('\nWhat reads or counts all of it:\n');
-  await print(growing, small, large);
-  const machine = `${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores`;
-  console.log(`\nnode ${process.versions.node}, ${machine}, load ${loadavg()[0]?.toFixed(1)}`);
-} finally {
-  await stop();
+if (ofLogs) {
+  await compare({
+    size: Number(process.argv[3] ?? 1_000_000),
+    of: 'rounds, ten in a chat',
+    generate: (size, passwordHash) => generateConversations({ rounds: size, passwordHash }),
+    measures: logMeasures,
+    growing: growingLogs,
+  });
+} else {
+  await compare({
+    size: Number(process.argv[2] ?? 100_000),
+    of: 'documents, two chunks each',
+    generate: (size, passwordHash) => generateDataroom({ documents: size, passwordHash }),
+    measures,
+    growing,
+  });
 }
 
-async function print(chosen: readonly Measure[], small: MeasuredLists, large: MeasuredLists): Promise<void> {
+async function compare<Room extends { people: Record<Reader, Person> }>(compared: {
+  size: number;
+  of: string;
+  generate: (size: number, passwordHash: string) => Room & { rows: Iterable<TableRow> };
+  measures: readonly Measure<Measured<Room>>[];
+  growing: readonly Measure<Measured<Room>>[];
+}): Promise<void> {
+  const { size, of, generate } = compared;
+  const { rooms, stop } = await startMeasuredLists([Math.round(size / 100), size], generate);
+  try {
+    const [small, large] = rooms;
+    if (!small || !large) throw new Error('Two sizes are compared.');
+    console.log(`P15: ${large.size} ${of} to ${small.size}; milliseconds`);
+    console.log(
+      `${rounds} rounds of ${requestsPerRound} requests in turns, one at a time; goal: p95 at most ${goal}x\n`,
+    );
+    await print(compared.measures, small, large);
+    console.log('\nWhat reads or counts all of it:\n');
+    await print(compared.growing, small, large);
+    const machine = `${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores`;
+    console.log(`\nnode ${process.versions.node}, ${machine}, load ${loadavg()[0]?.toFixed(1)}`);
+  } finally {
+    await stop();
+  }
+}
+
+async function print<Room extends { size: number }>(
+  chosen: readonly Measure<Room>[],
+  small: Room,
+  large: Room,
+): Promise<void> {
   const taken = chosen.map((measure) => ({ measure, small: [] as number[], large: [] as number[] }));
   for (let round = 0; round <= rounds; round += 1) {
     for (const { measure, ...times } of taken) {
@@ -37,7 +74,7 @@ async function print(chosen: readonly Measure[], small: MeasuredLists, large: Me
       }
     }
   }
-  console.log(`| | p50, p95 of ${small.documents} | p50, p95 of ${large.documents} | ratio of p50, of p95 |`);
+  console.log(`| | p50, p95 of ${small.size} | p50, p95 of ${large.size} | ratio of p50, of p95 |`);
   console.log('|---|---|---|---|');
   for (const { measure, small, large } of taken) {
     const [s50, s95, l50, l95] = [at(small, 0.5), at(small, 0.95), at(large, 0.5), at(large, 0.95)];

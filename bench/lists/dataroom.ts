@@ -36,7 +36,7 @@ const namespace = '5f3cf1d2-4b0e-4d7c-9b55-1f7a9c1a8b11';
 const newestAt = Date.parse('2026-11-01T00:00:00Z');
 
 /** The same for the same name, so that two runs load the same. */
-const benchId = (name: string): string => uuidv5(name, namespace);
+export const benchId = (name: string): string => uuidv5(name, namespace);
 
 export function generateDataroom(options: { documents: number; passwordHash: string; seed?: number }): Dataroom {
   const { documents, passwordHash } = options;
@@ -191,7 +191,7 @@ export function generateDataroom(options: { documents: number; passwordHash: str
 }
 
 /** The n-th is taken 1 / n as often as the first. */
-function zipf(random: Random, count: number): number {
+export function zipf(random: Random, count: number): number {
   return Math.min(count - 1, Math.floor((count + 1) ** random.next()) - 1);
 }
 

@@ -19,12 +19,15 @@ export async function loadRows(databaseUrl: string, rows: Iterable<TableRow>): P
   try {
     const files = await writeFiles(folder, rows);
     await client.query('begin');
-    const indexes = await indexesOf(client, 'document_terms');
+    const indexes = [...(await indexesOf(client, 'document_terms')), ...(await indexesOf(client, 'log_texts'))];
     for (const { drop } of indexes) await client.query(drop);
+    await client.query('alter table chats disable trigger user; alter table rounds disable trigger user');
     for (const { table, columns, path } of files) {
       await client.query(`copy ${table} (${columns.join(', ')}) from '${path}'`);
     }
     for (const { make } of indexes) await client.query(make);
+    await client.query('alter table chats enable trigger user; alter table rounds enable trigger user');
+    await client.query('select renew_chat_logs()');
     await client.query(`
       insert into term_statistics
       select org_id, term, sum(cardinality(postings)) from document_terms group by org_id, term;

@@ -17,14 +17,17 @@ import { findFreePorts } from '../../scripts/supervisor/ports.ts';
 import { openSupervisor } from '../../scripts/supervisor/supervisor.ts';
 import { until } from '../../test/support/until.ts';
 import { signingKey } from '../http/measured-api.ts';
-import { type Dataroom, generateDataroom, type Reader } from './dataroom.ts';
+import type { Person, Reader, TableRow } from './dataroom.ts';
 import { loadRows } from './load.ts';
 
+/** Makes an organization of a size. */
+type Generate<Room> = (size: number, passwordHash: string) => Room & { rows: Iterable<TableRow> };
+
 /** An organization of one size in a database of its own, and the API on it as a process of its own. */
-export type MeasuredLists = Pick<Dataroom, 'orgId' | 'people' | 'folders' | 'words'> & {
-  documents: number;
-  /** The name of some document. */
-  name: string;
+export type Measured<Room> = Omit<Room, 'rows'> & {
+  size: number;
+  /** @returns the parsed answer */
+  read(as: Reader, path: string): Promise<unknown>;
   /** @returns what the request took, in milliseconds */
   get(as: Reader, path: string): Promise<number>;
   /** The same for a statement on a connection of its own. */
@@ -32,10 +35,10 @@ export type MeasuredLists = Pick<Dataroom, 'orgId' | 'people' | 'folders' | 'wor
 };
 
 /** Organizations of these sizes on one Postgres, both as `npm start` sets them but without limits of rates. */
-export async function startMeasuredLists(sizes: readonly number[]): Promise<{
-  rooms: MeasuredLists[];
-  stop(): Promise<void>;
-}> {
+export async function startMeasuredLists<Room extends { people: Record<Reader, Person> }>(
+  sizes: readonly number[],
+  generate: Generate<Room>,
+): Promise<{ rooms: Measured<Room>[]; stop(): Promise<void> }> {
   const { toolsDir } = readTestServiceSettings(process.env);
   const dataDir = await mkdtemp(join(tmpdir(), 'bench-lists-'));
   const [postgresPort = 0, ...ports] = await findFreePorts(1 + sizes.length);
@@ -47,17 +50,16 @@ export async function startMeasuredLists(sizes: readonly number[]): Promise<{
   const passwordHash = await createArgon2Hasher().hash(password);
   const stops: (() => Promise<unknown>)[] = [];
 
-  async function open(documents: number, port: number): Promise<MeasuredLists> {
-    const database = `documents_${documents}`;
+  async function open(size: number, port: number): Promise<Measured<Room>> {
+    const database = `size_${size}`;
     const at = { port: postgresPort, password: 'bench' };
     const databaseUrl = postgresUrl({ ...at, database });
     await ensureDatabase(postgresUrl(at), database);
     await migrate(databaseUrl);
-    const { rows, ...room } = generateDataroom({ documents, passwordHash });
+    const { rows, ...room } = generate(size, passwordHash);
     await loadRows(databaseUrl, rows);
     const client = new pg.Client({ connectionString: databaseUrl });
     await client.connect();
-    const named = await client.query<{ name: string }>('select name from documents order by id limit 1');
     const api = startApi({ port, databaseUrl, dataDir: join(dataDir, database) });
     stops.push(
       () => client.end(),
@@ -76,15 +78,19 @@ export async function startMeasuredLists(sizes: readonly number[]): Promise<{
       const { access_token: token } = (await answer.json()) as { access_token: string };
       tokens.set(reader as Reader, token);
     }
+    const textAt = async (as: Reader, path: string): Promise<string> => {
+      const answer = await fetch(baseUrl + path, { headers: { authorization: `Bearer ${tokens.get(as)}` } });
+      const text = await answer.text();
+      if (!answer.ok) throw new Error(`GET ${path} answered ${answer.status}: ${text}`);
+      return text;
+    };
     return {
       ...room,
-      documents,
-      name: named.rows[0]?.name ?? '',
+      size,
+      read: async (as, path) => JSON.parse(await textAt(as, path)),
       async get(as, path) {
         const startedAt = performance.now();
-        const answer = await fetch(baseUrl + path, { headers: { authorization: `Bearer ${tokens.get(as)}` } });
-        const text = await answer.text();
-        if (!answer.ok) throw new Error(`GET ${path} answered ${answer.status}: ${text}`);
+        await textAt(as, path);
         return performance.now() - startedAt;
       },
       async query(sql, values) {
@@ -101,8 +107,8 @@ export async function startMeasuredLists(sizes: readonly number[]): Promise<{
     await rm(dataDir, { recursive: true, force: true });
   };
   try {
-    const rooms: MeasuredLists[] = [];
-    for (const [place, documents] of sizes.entries()) rooms.push(await open(documents, ports[place] ?? 0));
+    const rooms: Measured<Room>[] = [];
+    for (const [place, size] of sizes.entries()) rooms.push(await open(size, ports[place] ?? 0));
     return { rooms, stop };
   } catch (error) {
     await stop();

@@ -56,7 +56,9 @@ export function createConversationsRepository(db: Db) {
     ) newest ${newestFirst} limit ${limit}`;
   const walkWithWords = (where: string) => `
     select w.* from (${walk(where, String(walkedChats))}) w
-    where exists (select from log_texts t where t.chat_id = w.chat_id and t.words @@ ${asked})
+    cross join lateral (
+      select from log_texts t where t.chat_id = w.chat_id and t.words @@ ${asked} limit 1
+    ) found
     ${newestFirst} limit :limit`;
   const allWithWords = (where: string) => `
     select l.chat_id, l.started_at from chat_logs l
@@ -126,7 +128,8 @@ export function createConversationsRepository(db: Db) {
            join log_totals t on t.org_id = :orgId and t.audience_hash = r.audience_hash and t.audience && :acl::text[]
            where r.author is null and t.span = 'ever' group by t.agent_id having sum(t.chats) > 0
            union all
-           select l.agent_id from reach r join chat_logs l on ${isWithin} where r.author is not null
+           select one.* from (select * from reach where author is not null) r
+           cross join lateral (select l.agent_id from chat_logs l where ${isWithin} offset 0) one
          )
          order by lower(a.agent_name), a.id`,
         reachValues(actor),

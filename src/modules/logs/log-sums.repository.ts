@@ -45,9 +45,12 @@ export function createLogSumsRepository(db: Db) {
       };
       const chats = (whose: string, { from, until }: Period) =>
         [
-          `select ${ofOneChat} from reach r join chat_logs l on ${isWithin} where ${whose} ${ofAgent('l')}`,
+          // The offset keeps it a look into an index for each row of the reach, of which there may be none.
+          `select one.* from (select * from reach where ${whose}) r cross join lateral (
+             select ${ofOneChat} from chat_logs l where ${isWithin} ${ofAgent('l')}`,
           from && `and l.started_at >= ${name(from)}`,
           until && `and l.started_at < ${name(until)}`,
+          'offset 0) one',
         ].join(' ');
       const totals = ({ span, from, until }: PeriodPart) =>
         [
@@ -58,11 +61,11 @@ export function createLogSumsRepository(db: Db) {
           until && `and t.starts_on < (${name(until)} at time zone 'utc')::date`,
         ].join(' ');
       const parts = partsOf(period).map((part) =>
-        part.span === 'moment' ? chats('r.author is null', part) : totals(part),
+        part.span === 'moment' ? chats('author is null', part) : totals(part),
       );
       const { rows } = await db.raw<{ rows: [LogSums] }>(
         `with recursive ${reach}
-         select ${ofAll} from (${[...parts, chats('r.author is not null', period)].join(' union all ')}) part`,
+         select ${ofAll} from (${[...parts, chats('author is not null', period)].join(' union all ')}) part`,
         values,
       );
       return rows[0];

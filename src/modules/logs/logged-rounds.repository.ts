@@ -48,12 +48,12 @@ export function createLoggedRoundsRepository(db: Db) {
 
     /** The newest `limit` of the scored rounds, in order. */
     async listTrend(chatId: string, limit: number): Promise<TrendPoint[]> {
-      const points: TrendPoint[] = await db('rounds')
+      const points = await db('rounds')
         .where({ chatId })
         .whereNotNull('scoredAt')
         .orderBy('round', 'desc')
         .limit(limit)
-        .select({ round: 'round', ewma: 'ewma', state: 'echoState' });
+        .select<TrendPoint[]>('round', 'ewma', 'echoState as state');
       return points.reverse();
     },
   };

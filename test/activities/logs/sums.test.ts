@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { v7 as uuidv7 } from 'uuid';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
+import type { ListPosition } from '#src/contracts/list-position.ts';
 import { type Actor, aclOf, keysOf, type Visibility } from '#src/domain/visibility.ts';
 import { echoStates, type LogFilter, scoredRounds } from '#src/modules/logs/logs.model.ts';
 import { createLogsService, type LogsService } from '#src/modules/logs/logs.service.ts';
@@ -204,11 +205,15 @@ describe('sums over conversations', function () {
 
   async function pagesOf(actor: Actor, filter: LogFilter, limit: number): Promise<string[]> {
     const ids: string[] = [];
-    for (let after = null; ; ) {
-      const { items, last } = await logs.list(actor, filter, { limit, after, includeTotal: false });
+    for (let after: ListPosition | null = null; ; ) {
+      const { items, last }: Awaited<ReturnType<LogsService['list']>> = await logs.list(actor, filter, {
+        limit,
+        after,
+        includeTotal: false,
+      });
       ids.push(...items.map(({ id }) => id));
       if (last === null) return ids;
-      after = last as never;
+      after = last;
     }
   }
 

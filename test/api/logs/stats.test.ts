@@ -41,7 +41,7 @@ describe('logs of all conversations', function () {
         startedAt: new Date('2026-03-02T10:00:00Z'),
       },
     );
-    const round = (chatId: string, number: number, columns: object) =>
+    const round = (chatId: string, number: number, columns: Record<string, unknown>) =>
       addRound(db, { orgId: by.orgId, chatId, round: number }, columns);
     await round(own, 1, { echoState: 'stable', ewma: 90, scoredAt, inputTokens: 100, costUsd: 0.5, latencyMs: 100 });
     await round(own, 2, {
