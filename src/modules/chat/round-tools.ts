@@ -8,7 +8,7 @@ import type { ToolCallContext, ToolExecutor } from '#src/ports/tool-executor.ts'
 import type { Chat, ChatAgent } from './chat.model.ts';
 import { ragSettings } from './rag-settings.ts';
 
-/** Passages that an answer can cite by their numbers, and what is to be known of them. */
+/** Passages that an answer can cite by their numbers, and what is to be known of those that were told, the first ones. */
 export type FoundPassages = { chunks: RetrievedChunk[]; note: (numbers: readonly number[]) => string };
 
 export type ToolOutput = string | FoundPassages;
@@ -78,6 +78,6 @@ export function createToolChooser(deps: {
 }
 
 function documentsOf(chunks: readonly RetrievedChunk[], numbers: readonly number[]): string {
-  const lines = chunks.map(({ documentId }, index) => `Passage ${numbers[index]} is of document ${documentId}.`);
+  const lines = numbers.map((number, index) => `Passage ${number} is of document ${chunks[index]?.documentId}.`);
   return lines.join('\n');
 }

@@ -11,55 +11,80 @@ const resultCharacters = 8_000;
 /** As much as a search finds, of which each can be cited. */
 const passageCharacters = 14_000;
 
+/** Less of one passage says nothing that an answer could rest on. */
+const leastPassageCharacters = 200;
+/** Of passages in one answer: takes as many tokens as any. */
+const widestNumber = 999;
+const noRoom = 'There is no room for what the tool gave: answer with what there is.';
+
 export type ToldResult = {
   /** What the model reads. */
   message: string;
   preview: string;
+  /** Of all that the tool gave. */
   characters: number;
-  /** What of it was written by others, whole. */
+  /** What the model may have read of it, as others have written it. */
   texts: string[];
 };
 
-/** Writes what tools gave for the model, in no more tokens than there are for it. */
+/** Writes what tools gave for the model, in no more tokens than there are for it; in a line of ours where none would do. */
 export function createToolTeller(deps: { tokenCounter: TokenCounter; citing: Pick<Citing, 'add'> }) {
   const { tokenCounter, citing } = deps;
 
-  function shortened(characters: number, tokens: number, message: (characters: number) => string): string {
-    let length = characters;
-    while (length > 0 && tokenCounter.count(message(length)) > tokens) length = Math.floor(length / 2);
-    return message(length);
+  /** With how many characters of its texts a message fits; null where not even the least do. */
+  function fitting(most: number, least: number, tokens: number, message: (characters: number) => string) {
+    for (let characters = most; characters >= least; characters = Math.floor(characters / 2)) {
+      if (tokenCounter.count(message(characters)) <= tokens) return characters;
+    }
+    return null;
   }
 
   function tellText(tool: string, output: string, tokens: number): ToldResult {
-    const text = toStorable(output);
+    // Nobody reads the rest, and to look at all of it takes long.
+    const text = cutTo(toStorable(output.slice(0, resultCharacters + 1)), resultCharacters);
     const nonce = nonceOfResult();
     const write = (characters: number) => toolResultMessage(tool, cutTo(text, characters), nonce);
-    const message = shortened(resultCharacters, tokens, write);
-    return { message, preview: resultPreview(text), characters: text.length, texts: [text] };
+    const characters = fitting(resultCharacters, 1, tokens, write);
+    return {
+      message: characters === null ? noRoom : write(characters),
+      preview: resultPreview(text),
+      characters: output.length,
+      texts: characters === null ? [] : [text],
+    };
   }
 
   function tellPassages({ chunks, note }: FoundPassages, tokens: number): ToldResult {
     const nonce = nonceOfResult();
-    const numbers = citing.add(chunks);
-    const passages = chunks.map(({ documentName, pageNumber, content }, index) => ({
-      number: numbers[index] ?? 0,
-      documentName,
-      pageNumber,
-      text: content,
-      addressesModel: addressesModel(`${documentName}\n${content}`),
-    }));
-    const write = (characters: number) =>
-      foundPassagesMessage(
-        passages.map((passage) => ({ ...passage, text: cutTo(passage.text, Math.floor(characters / chunks.length)) })),
-        note(numbers),
-        nonce,
-      );
+    const passages = chunks.map(({ documentName, pageNumber, content }) => {
+      return { documentName, pageNumber, content, addressesModel: addressesModel(`${documentName}\n${content}`) };
+    });
+    const write = (numbers: readonly number[], characters: number) => {
+      const told = passages.slice(0, numbers.length).map(({ content, ...passage }, index) => {
+        const text = cutTo(content, Math.floor(characters / numbers.length));
+        return { ...passage, text, number: numbers[index] ?? 0 };
+      });
+      return foundPassagesMessage(told, note(numbers), nonce);
+    };
+    const { count, characters } = room(chunks.length, tokens, write);
+    // Only what is told has a number.
+    const numbers = citing.add(chunks.slice(0, count));
     return {
-      message: shortened(passageCharacters, tokens, write),
+      message: count === 0 ? noRoom : write(numbers, characters),
       preview: `Passages ${numbers.join(', ')}`,
       characters: chunks.reduce((sum, { content }) => sum + content.length, 0),
-      texts: chunks.map(({ content }) => content),
+      texts: chunks.slice(0, count).flatMap(({ documentName, content }) => [documentName, content]),
     };
+  }
+
+  /** How many passages fit: all are cut, and then the last ones left out, which fit the search least. */
+  function room(most: number, tokens: number, write: (numbers: readonly number[], characters: number) => string) {
+    for (let count = most; count > 0; count -= 1) {
+      const numbers = Array<number>(count).fill(widestNumber);
+      const least = leastPassageCharacters * count;
+      const characters = fitting(passageCharacters, least, tokens, (length) => write(numbers, length));
+      if (characters !== null) return { count, characters };
+    }
+    return { count: 0, characters: 0 };
   }
 
   return (tool: string, output: ToolOutput, tokens: number): ToldResult =>
