@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { PassThrough, type Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
+import { finished } from 'node:stream/promises';
 import busboy, { type FileInfo } from 'busboy';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
 import { isStorable } from '#src/domain/plain-text.ts';
@@ -8,6 +8,8 @@ import { appError, fieldError } from '#src/errors.ts';
 import type { IncomingFile } from './route.ts';
 
 const limits = { files: 1, fields: 64, parts: 66, fieldSize: 64 * 1024, fieldNameSize: 100 };
+/** Of all fields together, and of what stands around the parts: as much as a body of JSON. */
+const maxBytesBesides = 1024 * 1024;
 const maxFileNameLength = 255;
 /** An upload may take hours over a slow line, but not stand still. */
 const defaultPatienceMs = 60_000;
@@ -31,23 +33,28 @@ export async function receiveForm(
   patienceMs = defaultPatienceMs,
 ): Promise<ReceivedForm> {
   // Node destroys a socket whose time is over and that nobody speaks for.
-  req.socket.setTimeout(patienceMs);
+  const { socket } = req;
+  socket.setTimeout(patienceMs);
   try {
     return await readForm(req, target);
   } finally {
-    req.socket.setTimeout(0);
+    socket.setTimeout(0);
   }
 }
 
 async function readForm(req: IncomingMessage, target: FormTarget | null): Promise<ReceivedForm> {
   const parser = openParser(req);
   const fields = new Map<string, string[]>();
+  const refusal = Promise.withResolvers<void>();
   let failure: unknown;
   let storing: Promise<StoredUpload | undefined> = Promise.resolve(undefined);
+  let isInFile = false;
+  let bytesBesides = 0;
   const fail = (error: unknown) => {
     failure ??= error;
+    // Who is still sending hears of it at once. When a form breaks off, whatever else goes wrong follows from that.
+    if (!req.destroyed) refusal.resolve();
   };
-  const refusal = Promise.withResolvers<void>();
 
   parser.on('field', (name, value, info) => {
     if (info.nameTruncated || info.valueTruncated) {
@@ -62,17 +69,19 @@ async function readForm(req: IncomingMessage, target: FormTarget | null): Promis
     if (target === null || name !== 'file') {
       const message = target === null ? 'No file is taken here' : 'Only the part "file" may be a file';
       fail(fieldError(name, message, 'unknown_field'));
+    }
+    if (target === null || failure !== undefined) {
       part.resume();
       return;
     }
-    const upload = describeFile(info, part);
-    storing = target.store(upload).catch((error: unknown) => {
+    isInFile = true;
+    part.once('close', () => {
+      isInFile = false;
+    });
+    const { content, ...described } = describeFile(info, part);
+    storing = target.store({ ...described, content }).catch((error: unknown) => {
       fail(error);
-      // What is left of the part still has to pass, or the parser would wait for ever.
-      part.unpipe();
-      upload.content.destroy();
-      part.resume();
-      if (!req.destroyed) refusal.resolve();
+      content.destroy();
       return undefined;
     });
   });
@@ -80,13 +89,27 @@ async function readForm(req: IncomingMessage, target: FormTarget | null): Promis
   for (const limit of ['fieldsLimit', 'partsLimit'] as const) {
     parser.on(limit, () => fail(appError('payload_too_large', { detail: 'The form has too many parts.' })));
   }
-
-  const passed = pipeline(req, parser).catch((error: unknown) => {
-    // Whatever else went wrong then follows from this.
-    failure = appError('malformed_request', { detail: 'The form is damaged or broke off.', cause: error });
+  req.on('data', (piece: Buffer) => {
+    if (isInFile) return;
+    bytesBesides += piece.length;
+    if (bytesBesides > maxBytesBesides) {
+      fail(appError('payload_too_large', { detail: `Beside its file a form may have ${maxBytesBesides} bytes.` }));
+    }
   });
-  // Who sends a file that is not taken hears of it at once.
-  await Promise.race([passed, refusal.promise]);
+
+  const parsed = finished(parser).then(
+    () => undefined,
+    (error: Error) => error,
+  );
+  finished(req, { writable: false }).catch((error: Error) => parser.destroy(error));
+  // Not a pipeline, which would take the connection from a client that is to read why its form is refused.
+  req.pipe(parser);
+  const damage = await Promise.race([parsed, refusal.promise]);
+  if (damage instanceof Error) {
+    failure = appError('malformed_request', { detail: 'The form is damaged or broke off.', cause: damage });
+  }
+  req.unpipe(parser);
+  parser.on('error', () => {}).destroy();
   const stored = await storing;
   if (stored === undefined && target !== null && !target.isFileOptional)
     fail(fieldError('file', 'A file is required', 'required'));

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { z } from 'zod';
@@ -51,7 +51,10 @@ describe('uploads', () => {
 
   before(async () => {
     const actor = { userId: 'u', orgId: 'o', isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
-    served = await serveRoutes([upload], { authenticate: async () => ({ actor, sessionId: 's' }) });
+    served = await serveRoutes([upload], {
+      authenticate: async () => ({ actor, sessionId: 's' }),
+      maxRestBytes: 10_000_000,
+    });
   });
   after(() => served.close());
   beforeEach(() => stored.clear());
@@ -107,15 +110,51 @@ describe('uploads', () => {
     expect((await send('multipart/form-data; boundary=b')).status).to.equal(400);
   });
 
-  it('says that a file is refused while it is still being sent', async () => {
+  const head = (name: string, fileName?: string) =>
+    `--b\r\nContent-Disposition: form-data; name="${name}"${fileName ? `; filename="${fileName}"` : ''}\r\n\r\n`;
+
+  /** Sends the beginning of a form, and what does not end behind it. */
+  function sendEndless(beginning: string, endless: string): Socket {
     const { hostname, port } = new URL(served.baseUrl);
-    const socket = connect(Number(port), hostname);
-    const head = '--b\r\nContent-Disposition: form-data; name="file"; filename="refused.txt"\r\n\r\nsome bytes';
+    const socket = connect(Number(port), hostname).on('error', () => {});
     socket.write('POST /uploads HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\n');
-    socket.write(`Content-Length: 10000000\r\n\r\n${head}`);
-    const [answer] = (await once(socket, 'data')) as [Buffer];
-    socket.destroy();
-    expect(answer.toString()).match(/^HTTP\/1\.1 413 /);
+    socket.write(`Content-Length: 1000000000\r\n\r\n${beginning}`);
+    const piece = endless.repeat(50_000 / (endless.length || 1));
+    const goOn = () => {
+      while (piece !== '' && !socket.destroyed && socket.write(piece));
+    };
+    socket.on('drain', goOn);
+    goOn();
+    return socket;
+  }
+
+  const whole = `${head('file', 'f')}some bytes\r\n`;
+  const refusedAtOnce: [string, string, string, string][] = [
+    ['a file that the store refuses', `${head('file', 'refused.txt')}some bytes`, '', '413'],
+    ['a file of another name', `${head('picture', 'f')}some bytes`, '', '422'],
+    ['a second file', `${whole}${head('file', 'g')}some bytes`, '', '422'],
+    ['a file behind a refused one', `${head('picture', 'f')}\r\n${whole}`, '', '422'],
+    ['a field without an end', `${whole}${head('name')}`, 'x', '413'],
+    ['fields without an end', whole, `${head('name')}a\r\n`, '413'],
+    ['text without an end before the first part', '', 'x', '413'],
+    ['text without an end behind the last part', `${whole}--b--`, 'x', '413'],
+    ['a damaged part', `${whole}--b\r\ndamaged\r\n\r\n`, '', '400'],
+  ];
+  for (const [what, beginning, endless, status] of refusedAtOnce) {
+    it(`says that it refuses ${what} while it is still being sent, and keeps nothing`, async () => {
+      const socket = sendEndless(beginning, endless);
+      const [answer] = (await once(socket, 'data')) as [Buffer];
+      socket.destroy();
+      expect(answer.toString()).match(new RegExp(`^HTTP/1.1 ${status} `));
+      expect(stored.size).to.equal(0);
+    });
+  }
+
+  it('cuts off who goes on sending long after he was refused', async () => {
+    const socket = sendEndless(head('picture', 'f'), 'x');
+    socket.resume();
+    await new Promise((resolve) => socket.once('close', resolve));
+    expect(socket.bytesWritten).to.be.within(10_000_000, 100_000_000);
   });
 
   it('fails the store when the client goes in the middle of the file', async () => {
@@ -124,9 +163,8 @@ describe('uploads', () => {
     });
     const { hostname, port } = new URL(served.baseUrl);
     const socket = connect(Number(port), hostname);
-    const head = '--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\nsome bytes';
     socket.write('POST /uploads HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\n');
-    socket.write(`Content-Length: 100000\r\n\r\n${head}`, () => socket.destroy());
+    socket.write(`Content-Length: 100000\r\n\r\n${head('file', 'f')}some bytes`, () => socket.destroy());
     await failed;
     expect(stored.size).to.equal(0);
   });
