@@ -6,9 +6,14 @@ import { sendProblem } from './send-answer.ts';
 
 /** For the rest of a body that is not wanted. */
 const patienceMs = 60_000;
+/** The rest of any body that somebody sends to its end before he reads. */
+const defaultMaxRestBytes = 256 * 1024 * 1024;
 
 /** Makes every thrown error a problem answer. The cause of a 5xx goes to the log and nowhere else. */
-export function createErrorHandler(deps: { logger: Logger; isOutage: (error: unknown) => boolean }) {
+export function createErrorHandler(
+  deps: { logger: Logger; isOutage: (error: unknown) => boolean },
+  maxRestBytes = defaultMaxRestBytes,
+) {
   return (thrown: unknown, req: Request, res: AppResponse, _next: NextFunction): void => {
     const { requestId } = res.locals;
     const error = toAppError(thrown, deps.isOutage);
@@ -29,6 +34,11 @@ export function createErrorHandler(deps: { logger: Logger; isOutage: (error: unk
       // A process that ends does not wait for it.
       const late = setTimeout(() => req.destroy(), patienceMs).unref();
       req.once('close', () => clearTimeout(late));
+      let restBytes = 0;
+      req.on('data', (piece: Buffer) => {
+        restBytes += piece.length;
+        if (restBytes > maxRestBytes) req.destroy();
+      });
     }
     const problem = toProblem(error, res.locals);
     sendProblem(res, error.status, problem, problemHeaders(error, req.headers.authorization !== undefined));

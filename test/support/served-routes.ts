@@ -22,6 +22,7 @@ export async function serveRoutes(
     authenticate?: Authenticate;
     activeSessions?: (sessionIds: readonly string[]) => Promise<ReadonlySet<string>>;
     idempotency?: IdempotencyStore;
+    maxRestBytes?: number;
   } = {},
 ): Promise<ServedRoutes> {
   const logger = pino({ level: 'silent' });
@@ -44,7 +45,7 @@ export async function serveRoutes(
   const app = express().set('query parser', 'simple').disable('etag');
   app.use(createRequestLog(logger));
   app.use(createRouteTable(routes, dispatch));
-  app.use(createErrorHandler({ logger, isOutage }));
+  app.use(createErrorHandler({ logger, isOutage }, deps.maxRestBytes));
   const server = createServer(app).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
