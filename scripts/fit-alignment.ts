@@ -33,6 +33,7 @@ async function fitCalibration(): Promise<void> {
   const both = fitTopic(agents, ({ semantic, lexical }) => [semantic, lexical]);
   const words = fitTopic(agents, ({ lexical }) => [lexical]);
   const [semantic = 0, lexical = 0, intercept = 0] = both.coefficients;
+  const spreadOf = (place: number) => both.spread[place] ?? 0;
   const [lexicalAlone = 0, interceptAlone = 0] = words.coefficients;
   const calibration = {
     modelId,
@@ -41,7 +42,7 @@ async function fitCalibration(): Promise<void> {
     lexical,
     intercept,
     lexicalOnly: { lexical: lexicalAlone, intercept: interceptAlone },
-    spread: both.spread.map(shortened),
+    spread: shorten({ semantic: spreadOf(0), lexical: spreadOf(1), intercept: spreadOf(2) }),
     quality: shorten(both.quality),
     qualityOfWords: shorten(words.quality),
     sources: [...sources, await recordOf('idf-table.json')],

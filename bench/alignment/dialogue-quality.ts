@@ -18,7 +18,6 @@ export type JudgedRound = {
 };
 
 const analyze = createTextAnalyzer();
-const readRefusal = createReadRefusal(analyze);
 const thresholds = { offTopic: 3, onTopic: 2 };
 
 /** Scores and folds every dialogue as the product does. */
@@ -28,6 +27,7 @@ export async function judgeDialogues(
   calibration: AlignmentCalibration,
 ): Promise<JudgedRound[]> {
   const anchors = new Map<string, Anchor[]>();
+  const readRefusal = createReadRefusal(analyze, calibration.modelId);
   const judged: JudgedRound[] = [];
   for (const { agent, script, rounds } of dialogues) {
     const known = anchors.get(agent.name) ?? (await embedAnchors(agent.anchors, embed));

@@ -27,10 +27,13 @@ export const refusalVersion = head.version;
  * a lack of means ("as a language model …") often begin an answer, so that they are evidence only: all other replies go
  * to a logistic regression over their first words, those phrases and the embedding of the reply; without an embedding
  * to one that was fitted to words alone. The weights come from scripts/fit-alignment.ts.
+ * @param embeddingModel whose vectors are read; of another than the weights were fitted to they say nothing
  */
-export function createReadRefusal(analyze: AnalyzeText): ReadRefusal {
+export function createReadRefusal(analyze: AnalyzeText, embeddingModel: string): ReadRefusal {
   const features: ReadRefusalFeatures = createRefusalFeatures(head, analyze);
-  return (reply, vector) => {
+  const knowsVectors = embeddingModel === head.modelId;
+  return (reply, replyVector) => {
+    const vector = knowsVectors ? replyVector : null;
     const wording = refusalWording(reply);
     if (wording.policy > 0) return { kind: 'policy', score: 1, decidedBy: 'wording' };
     const weights = vector === null ? head.weightsOfWords : head.weights;

@@ -40,7 +40,7 @@ export function createRoundMeasurer(deps: {
 }): RoundMeasurer {
   const { embedder, analyze, adjudicate, logger } = deps;
   const calibration = calibrationFor(embedder.model);
-  const readRefusal = createReadRefusal(analyze);
+  const readRefusal = createReadRefusal(analyze, embedder.model);
   const anchorsOf = createAgentAnchors({ embedder, analyze });
 
   async function score(chat: ScoredChat, texts: RoundTexts, options: MeasureOptions): Promise<ScoredRound> {

@@ -118,7 +118,7 @@ describe('scoring a round', () => {
   const anchors = [anchor('loan', 5, [1, 0]), anchor('mortgage', 5, [1, 0])];
   const onTopic = Float32Array.from([1, 0]);
   const offTopic = Float32Array.from([0, 1]);
-  const readRefusal = createReadRefusal(analyze);
+  const readRefusal = createReadRefusal(analyze, calibration.modelId);
   const vectorOf = (text: string) => (/loan|mortgage/i.test(text) ? onTopic : offTopic);
   const alone = { previousUser: null, previousReply: null, agent: 'A loan can be repaid early.' };
   const score = (user: string, others: Partial<RoundTexts> = {}) =>

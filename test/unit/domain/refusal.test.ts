@@ -1,9 +1,14 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
+import { calibratedModels } from '#src/domain/alignment-calibration.ts';
+import calibrations from '#src/domain/alignment-calibrations.json' with { type: 'json' };
 import { createReadRefusal, refusalKind, refusalOf } from '#src/domain/refusal.ts';
+import weights from '#src/domain/refusal-weights.json' with { type: 'json' };
 
 describe('refusal detection', () => {
-  const readRefusal = createReadRefusal(createTextAnalyzer());
+  const readRefusal = createReadRefusal(createTextAnalyzer(), 'all-minilm-l6-v2-int8-r2');
   /** By words alone. */
   const detect = (reply: string) => refusalOf(readRefusal(reply, null));
 
@@ -39,6 +44,12 @@ describe('refusal detection', () => {
     expect(withVector.score).to.not.equal(readRefusal(reply, null).score);
   });
 
+  it('ignores the vectors of a model that it was not fitted to', () => {
+    const reply = 'Let us rather talk about something else.';
+    const ofOther = createReadRefusal(createTextAnalyzer(), 'another-model');
+    expect(ofOther(reply, new Float32Array(384).fill(0.05))).to.deep.equal(readRefusal(reply, null));
+  });
+
   it('takes not finding something as an answer', () => {
     expect(readRefusal('I cannot find this in the documents.', null).decidedBy).to.equal('model');
     expect(detect('I cannot find this in the documents.')).to.equal(null);
@@ -61,5 +72,37 @@ describe('refusal detection', () => {
   it('is of scope when the user was off topic', () => {
     expect(refusalKind({ kind: 'policy', score: 1 }, 'off')).to.equal('scope');
     expect(refusalKind({ kind: 'policy', score: 1 }, 'on')).to.equal('policy');
+  });
+});
+
+describe('what was fitted', () => {
+  it('has a weight for each of its features, and says of what data and of which model it is', () => {
+    expect(weights.rarity).to.have.length(weights.grams.length);
+    // Two counts of phrases, the embedding, and the intercept.
+    expect(weights.weights).to.have.length(weights.grams.length + 2 + 384 + 1);
+    expect(weights.weightsOfWords).to.have.length(weights.grams.length + 2 + 1);
+    expect(calibratedModels).to.include(weights.modelId);
+    for (const { sources } of [weights, ...calibrations]) {
+      expect(sources.length).to.be.greaterThan(1);
+      for (const { sha256 } of sources) expect(sha256).to.match(/^[\da-f]{64}$/);
+    }
+  });
+
+  it('was fitted with the idf table that ships', () => {
+    const table = readFileSync(new URL('../../../src/domain/idf-table.json', import.meta.url));
+    const recorded = calibrations.flatMap(({ sources }) => sources).find(({ path }) => path.endsWith('idf-table.json'));
+    expect(createHash('sha256').update(table).digest('hex')).to.equal(recorded?.sha256);
+  });
+
+  it('reaches what is asked of it on data that it was not fitted to', () => {
+    for (const { quality } of calibrations) {
+      expect(quality.meanAuc).to.be.at.least(0.945);
+      expect(quality.worstAuc).to.be.at.least(0.9);
+      expect(quality.calibrationError).to.be.at.most(0.05);
+    }
+    const { f1, worstF1, falseRefusals } = weights.quality.withEmbedding;
+    expect(f1).to.be.at.least(0.94);
+    expect(worstF1).to.be.at.least(0.72);
+    expect(falseRefusals).to.be.at.most(0.05);
   });
 });
