@@ -7,6 +7,7 @@ import { v7 as uuidv7 } from 'uuid';
 import { taskQueues } from '#src/contracts/task-queues.ts';
 import { auditWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
@@ -135,6 +136,30 @@ describe('npm run admin', function () {
     await untilJob(ada, `reembed-${ada.orgId}`, 'succeeded');
     expect((await reembed('--status')).stdout).match(/^reembed-[\w-]+: succeeded, (\d+) of \1 documents\n$/);
     expect(await reembed('--pause')).include({ stdout: 'It is not running.\n', code: 1 });
+  });
+
+  it('has chats scored again that another scorer has scored', async () => {
+    const { db } = own.container;
+    const rescore = (...args: string[]) => admin(own.settings, 'rescore', ada.orgId, ...args);
+    const agentId = await publishAgent(ada);
+    const message = 'What is the interest rate of a mortgage loan?';
+    const { chat_id: chatId, postprocess_job_id: jobId } = await ask(ada, { agent_id: agentId, message }, 201);
+    await untilJob(ada, jobId, 'succeeded');
+    const scoreOf = () => db('rounds').where({ chatId }).first('scorerVersion', 'userScore', 'echoState', 'ewma');
+    const scored = await scoreOf();
+    await db('rounds').where({ chatId }).update({ scorerVersion: '1/before', userScore: 0.1 });
+
+    expect((await rescore('--status')).stdout).equal('Chats that wait to be scored again: 0.\n');
+    expect(await rescore()).include({ stdout: 'Chats that wait to be scored again: 1.\n', stderr: '', code: 0 });
+    const isScoredAgain = async () => {
+      // As if its job had rested for long enough.
+      const longAgo = db.raw("now() - interval '1 minute'");
+      await db('jobs').where({ chatId }).whereNotNull('finishedAt').update({ finishedAt: longAgo });
+      return (await scoreOf()).scorerVersion !== '1/before';
+    };
+    await until('the chat is scored again', isScoredAgain, 60_000);
+    expect(await scoreOf()).deep.equal(scored);
+    expect((await rescore('--status')).stdout).equal('Chats that wait to be scored again: 0.\n');
   });
 
   it('leaves the daily audit to a schedule, which is there once however many workers start', async () => {
