@@ -19,8 +19,9 @@ const asked = 'wanted_words(:orgId, :words)';
 
 /** A page `page` of chats with all that is shown of them. Who may read them is asked once more here. */
 const shown = `
-  select c.id, c.title, coalesce(left(first.user_content, ${firstWordsRead}), '') as first_words, c.agent_id, a.agent_name, l.started_at,
-         ${roundSums.map((column) => `l.${column}`).join(', ')}, coalesce(newest.model, a.chat_model) as model
+  select c.id, c.title, coalesce(left(first.user_content, ${firstWordsRead}), '') as first_words,
+         c.agent_id, a.agent_name, coalesce(newest.model, a.chat_model) as model,
+         l.started_at, ${roundSums.map((column) => `l.${column}`).join(', ')}
   from page
   join chat_logs l using (chat_id)
   join chats c on c.id = l.chat_id

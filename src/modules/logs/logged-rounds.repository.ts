@@ -28,7 +28,7 @@ export type TrendPoint = { round: number; ewma: number; state: EchoState };
 
 /** Rounds of a chat that the caller may read, which is for the caller to know. */
 export function createLoggedRoundsRepository(db: Db) {
-  const rounds = (chatId: string) => db<LoggedRound>('rounds').where({ chatId });
+  const rounds = (chatId: string) => db<LoggedRound & { chatId: string }>('rounds').where({ chatId });
 
   return {
     /** Those after a round, in order. */
