@@ -3,6 +3,8 @@ import { expect } from 'chai';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { ingestAnswerSchema } from '#src/modules/rag/rag.schema.ts';
 import type { Member } from '#test/support/client.ts';
+import { newEvaluable, startPath } from '#test/support/evaluations.ts';
+import { post } from '#test/support/exact-limit.ts';
 import { expectInvariants, uploadText } from '#test/support/fault-case.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { untilJob, untilRun } from '#test/support/until-job.ts';
@@ -15,7 +17,7 @@ describe('F11: what is asked for fifty times at once', function () {
   let ada: Member;
 
   before(async () => {
-    own = await startStack();
+    own = await startStack({ EVAL_MODEL: 'judge' });
     ada = await own.signUp();
   });
   after(() => own.close());
@@ -70,5 +72,16 @@ describe('F11: what is asked for fifty times at once', function () {
     expect(others).deep.equal([]);
     expect(await count('jobs')).equal(jobs + 1);
     await untilRun(ada, jobId, 'succeeded');
+  });
+
+  it('the evaluation of a version: one run, which each of them is told of', async () => {
+    const of = await newEvaluable(ada, { golden_cases: [{ id: 'fee', prompt: 'What is the fee?' }] });
+    const start = () => post(ada, startPath(of), { run_golden: true }, { prefer: 'wait=0' });
+    for (const answer of await fiftyTimes(start)) expect(answer.status).equal(200);
+    const runs = await own.container.db('jobs').where({ orgId: ada.orgId, kind: 'evaluate' });
+    expect(runs).length(1);
+    expect(runs[0]).include({ attempt: 1 });
+    expect(await count('evaluation_runs')).equal(1);
+    await untilJob(ada, runs[0].id, 'failed');
   });
 });

@@ -14,7 +14,7 @@ const POLL_INTERVAL_MS = 200;
 /** As long as a call waits in all before its caller waits for it instead. */
 const PATIENCE_MS = 120_000;
 
-type Of = { orgId: string; model: string };
+type Of = { orgId: string; model: string; atOnce?: number };
 /** `waitMs` is null for a call that may be made; `isTried` says that its service has just asked for a pause. */
 type Entry = { waitMs: number | null; isTried: boolean };
 
@@ -29,7 +29,7 @@ export function createPgCallLimiter(db: Db): CallLimiter {
     return gate;
   }
 
-  async function tryToEnter(id: string, { orgId, model }: Of): Promise<Entry> {
+  async function tryToEnter(id: string, { orgId, model, atOnce = Number.POSITIVE_INFINITY }: Of): Promise<Entry> {
     return db.transaction(async (trx) => {
       await trx.raw(`select pg_advisory_xact_lock(hashtextextended('model_calls ' || ?, 0))`, [model]);
       await trx('modelCalls').where({ model }).whereRaw('expires_at < clock_timestamp()').delete();
@@ -46,7 +46,8 @@ export function createPgCallLimiter(db: Db): CallLimiter {
       );
       const [{ own, all, width, pauseMs }] = rows;
       if (pauseMs !== null && pauseMs > 0) return { waitMs: pauseMs, isTried: true };
-      if (own >= CALLS_AT_ONCE || (width !== null && all >= width)) return { waitMs: POLL_INTERVAL_MS, isTried: false };
+      const isFull = own >= CALLS_AT_ONCE || all >= Math.min(width ?? atOnce, atOnce);
+      if (isFull) return { waitMs: POLL_INTERVAL_MS, isTried: false };
       const expiresAt = trx.raw('clock_timestamp() + make_interval(secs => ?)', [LEASE_SECONDS]);
       await trx('modelCalls').insert({ id, orgId, model, expiresAt });
       return { waitMs: null, isTried: width !== null };

@@ -31,6 +31,9 @@ import { createRunTexts, questionOf, taskOf } from './run-texts.ts';
 /** A model that has failed so often on a unit is not asked for it again; a pause that it asks for is no failure. */
 const MAX_FAILURES = 5;
 
+/** A model on our own machine answers one after the other; chats come between. */
+const LOCAL_CALLS_AT_ONCE = 1;
+
 export type EvaluationStepsService = ReturnType<typeof createEvaluationStepsService>;
 
 /** The work of runs, one method a step. Each finds what was done before, and asks no model for it again. */
@@ -40,7 +43,7 @@ export function createEvaluationStepsService(deps: {
   limiter: CallLimiter;
   createAnswerer: (chatModel: Pick<ChatModel, 'complete'>) => Answerer;
   createJudge: (chatModel: Pick<ChatModel, 'complete'>) => Judge;
-  models: Pick<ModelsService, 'priceOf'>;
+  models: Pick<ModelsService, 'find' | 'priceOf'>;
   jobs: Pick<JobsService, 'advance' | 'advanceWithin'>;
 }) {
   const { db, limiter, models, jobs } = deps;
@@ -54,8 +57,12 @@ export function createEvaluationStepsService(deps: {
 
   /** The calls of an organization wait for each other, in whatever process they are made. */
   const modelOf = (orgId: string): Pick<ChatModel, 'complete'> => ({
-    complete: (request) =>
-      limiter.run({ orgId, model: request.model }, () => deps.chatModel.complete(request), request.signal),
+    complete: async (request) => {
+      const { model, signal } = request;
+      const isLocal = (await models.find(model))?.isLocal ?? false;
+      const of = { orgId, model, ...(isLocal && { atOnce: LOCAL_CALLS_AT_ONCE }) };
+      return limiter.run(of, () => deps.chatModel.complete(request), signal);
+    },
   });
 
   async function spent(model: string, usage: ModelUsage | null): Promise<StepsResult> {

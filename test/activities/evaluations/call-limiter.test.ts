@@ -70,6 +70,15 @@ describe('the limiter of model calls', () => {
     expect(width).equal(3);
   });
 
+  it('asks a model that answers one after the other by one call, of all organizations', async () => {
+    const { state, call, release } = gauge();
+    const other = (await shared.signUp()).orgId;
+    const calls = [orgId, orgId, other].map((id) => limiters[0].run({ orgId: id, model, atOnce: 1 }, call, never));
+    release();
+    await Promise.all(calls);
+    expect(state).include({ most: 1, done: 3 });
+  });
+
   it('goes on with the calls of a process that has died', async () => {
     const { db } = shared.container;
     const expiresAt = db.raw(`now() + interval '1 second'`);

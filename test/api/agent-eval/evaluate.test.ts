@@ -10,6 +10,7 @@ import {
 import { evaluate, newEvaluable, newPair, persona } from '#test/support/evaluations.ts';
 import { isForJudge, judgeWell } from '#test/support/scripted-judge.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+import { startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
 const path = '/agent-eval/evaluate';
@@ -142,6 +143,17 @@ describe('POST /agent-eval/evaluate', () => {
     shared.model.behave((request) => (isForJudge(request) ? judgeWell()(request) : { kind: 'status', status: 400 }));
     const reply = await ada.post(path, { ...(await newEvaluable(ada)), cases: [{ input: 'x' }] }, 502);
     expect(problemSchema.parse(reply.body).detail).include('model_rejected');
+  });
+
+  it('504: while the engine is away, saying that it has yet to begin', async () => {
+    const away = await startStack({ TEMPORAL_ADDRESS: '127.0.0.1:1', EVAL_MODEL: 'judge' }, { workers: false });
+    try {
+      const member = await away.signUp();
+      const reply = await member.post(path, await newEvaluable(member), 504, { prefer: 'wait=1' });
+      expect(problemSchema.parse(reply.body).detail).match(/^evaluate-[0-9a-f]+ has yet to begin/);
+    } finally {
+      await away.close();
+    }
   });
 
   it('504: with the id of the job, which goes on', async () => {
