@@ -73,8 +73,8 @@ export const modelSlice: ActivityOptions = {
 export const question: ActivityOptions = {
   ...untilHealed,
   // Three calls of two minutes each; the rest is for waiting until it is its turn, or until a busy service may be asked.
-  // A model of our own has it for the calls that it answers before.
-  startToCloseTimeout: '30 minutes',
+  // Of a model of our own, for all that the steps before it ask: one call at a time, half a minute each.
+  startToCloseTimeout: '3 hours',
 };
 
 /** Something nice to have, such as a chat's title: a few attempts, and the run goes on without it. */
