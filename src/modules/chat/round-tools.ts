@@ -51,7 +51,8 @@ export function createToolChooser(deps: {
       [
         'knowledge.read',
         async ({ document_id, part = 1 }, { actor }) => {
-          const documentId = String(document_id);
+          // However it is spelled, it is the one that the chat leaves out.
+          const documentId = String(document_id).toLowerCase();
           const isLeftOut = include?.includes(documentId) === false || exclude?.includes(documentId) === true;
           if (isLeftOut) throw appError('document_not_found');
           const { chunks, parts } = await retrieval.readPart(actor, documentId, Number(part));
