@@ -20,11 +20,17 @@ const unfinished =
 /** With the character before it. */
 const longestUnfinished = 11;
 
+/** For readers of Markdown; `\s` knows more, which they take for a part of an address. */
+const space = String.raw`[ \t\r\n]`;
+const sign = String.raw`[^ \t\r\n()<>]`;
 /** A link's address in brackets, with its title: `](<address> "title")`. */
-const target = /^\]\(\s{0,8}(?:<([^<>\s]*)>|((?:[^\s()<>]|\([^\s()<>]*\))*))(?:\s{1,8}"[^"]{0,200}")?\s{0,8}\)/;
+const target = new RegExp(
+  String.raw`^\]\(${space}{0,8}(?:<([^<> \t\r\n]*)>|((?:${sign}|\(${sign}*\))*))(?:${space}{1,8}"[^"]{0,200}")?${space}{0,8}\)`,
+);
 /** The same as far as it goes, to the end of the text. */
-const unfinishedTarget =
-  /^\]\(\s{0,8}(?:<[^<>\s]*>?|(?:[^\s()<>]|\([^\s()<>]*\))*(?:\([^\s()<>]*)?)(?:\s{1,8}(?:"[^"]{0,200}"?)?)?\s{0,8}$/;
+const unfinishedTarget = new RegExp(
+  String.raw`^\]\(${space}{0,8}(?:<[^<> \t\r\n]*>?|(?:${sign}|\(${sign}*\))*(?:\(${sign}*)?)(?:${space}{1,8}(?:"[^"]{0,200}"?)?)?${space}{0,8}$`,
+);
 const longestTarget = longestAddress + 250;
 
 /** The beginning of a line, to what may be a fence of code; what containers it is in comes first. */
@@ -33,8 +39,12 @@ const unfinishedLineStart = /^[ \t>*+\-\d.):]*(?:`*|~*|\$)$/;
 const longestFenceLine = 200;
 const rememberedLine = 200;
 
-/** Kinds of code that clients draw, with the images and links that it names, instead of showing it. */
-const drawnCode = /^[\s{.]*(?:mermaid|plantuml|puml|graphviz|dot|d2|svg|vega|excalidraw|bpmn|wavedrom)/i;
+/**
+ * Kinds of code that clients draw, with the images and links that it names, instead of showing it. Wherever they stand
+ * behind the fence, as clients differ on what names the kind; and what readers may take for other letters.
+ */
+const drawnCode =
+  /[&\\]|mermaid|plantuml|puml|graphviz|svg|vega|excalidraw|bpmn|wavedrom|kroki|(?:geo|topo)json|\b(?:mmd|dot|gv|d2|stl|math|latex|tex)\b/i;
 
 const removed = '(link removed)';
 
@@ -202,8 +212,8 @@ export function createAddressRewriter(known: ReadonlySet<string>) {
       const address = withoutClosing(text.slice(index, end));
       hear(address);
       if (!known.has(address)) yield remove();
-      // Readers differ on where an address ends: only a space ends it for all.
-      else yield say(address) + (/[^\s<\]]/.test(text[end] ?? ' ') ? say(' ') : '');
+      // Readers differ on where an address ends: only a space of theirs ends it for all.
+      else yield say(address) + (/[^ \t\r\n<\]]/.test(text[end] ?? ' ') ? say(' ') : '');
       return index + Math.max(address.length, match[0].length);
     }
     if (groups.target !== undefined) {
