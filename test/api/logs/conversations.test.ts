@@ -105,7 +105,7 @@ describe('GET /logs/conversations', function () {
   it('200: finds words in titles, messages and replies, as their beginnings', async () => {
     const one = await add('Häuser und Gärten', '2026-03-01T10:00:00Z');
     await say(one, 1, 'How is a mortgage repaid?', { assistantReply: 'Month by month, see example.com/plan.' });
-    await say(one, 2, '住宅ローンはいくらですか', { status: 'open', assistantReply: null });
+    await say(one, 2, '住宅ローンはいくらですか', { status: 'error', assistantReply: null });
     await add('Mortgages', '2026-03-02T10:00:00Z');
     const found = async (q: string) => titlesOf(await list({ q }));
     expect(await found('mortgage')).deep.equal(['Mortgages', 'Häuser und Gärten']);

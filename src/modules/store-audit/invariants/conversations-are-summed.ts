@@ -20,7 +20,7 @@ const sumsOf = (table: string) => sums.map((column) => `${table}.${column}`).joi
 
 /** In one statement, so that it sees both sides at one time. A scored round is in one class: stable, drift or refusal. */
 const misread = `
-  select c.id, c.org_id, found.texts = stored.rounds + 1 as is_findable
+  select c.id, c.org_id, found.unfound = 0 as is_findable
   from chats c
   left join chat_logs l on l.org_id = c.org_id and l.chat_id = c.id
   cross join lateral (
@@ -34,9 +34,13 @@ const misread = `
            count(*) filter (where r.scored_at is not null) as scored
     from rounds r where r.chat_id = c.id
   ) stored
-  cross join lateral (select count(*) as texts from log_texts t where t.chat_id = c.id) found
+  cross join lateral (
+    select count(*) as unfound
+    from (select 0 as round union all select r.round from rounds r where r.chat_id = c.id and r.status <> 'open') said
+    where not exists (select from log_texts t where t.chat_id = c.id and t.round = said.round)
+  ) found
   where c.id > :after and (
-    found.texts <> stored.rounds + 1
+    found.unfound <> 0
     or (l.agent_id, l.created_by, l.audience, l.started_at, l.updated_at, l.state)
       is distinct from (c.agent_id, c.created_by, audience_of(c.acl, c.created_by), c.created_at, c.updated_at, c.echo_state)
     or (${sumsOf('l')}) is distinct from (${sumsOf('stored')})
