@@ -456,6 +456,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
       models,
       cite: createCiter({ retrieval, embedders, vectors, analyze, logger }),
       tokenCounter: tokens,
+      audit,
       logger,
     }),
     retrieval,

@@ -4,8 +4,8 @@ import type { RequestActor } from '#src/domain/visibility.ts';
 export type ToolCallContext = {
   /** Whose rights a tool has: those of the one who asks, never more. */
   actor: RequestActor;
-  /** The documents that the chat may use; undefined where it does not say. */
-  documents: { include: readonly string[] | undefined; exclude: readonly string[] | undefined };
+  /** `[0-9a-f]{40}`: the same for the same call of the same round, however often that is answered. */
+  callKey: string;
   /** Text by people (persona, messages of the chat's creator) in which an address must stand before it is asked for. */
   trustedTexts: readonly string[];
   /** Aborted when the call's time is over, or nobody waits for the answer any more. */

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { type Container, createContainer } from '#src/container.ts';
 import type { Member } from './client.ts';
 import { type FakeBrave, startFakeBrave } from './fake-brave.ts';
@@ -99,7 +100,7 @@ export function callProviderTool(
   const rights = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
   return execute(args, {
     actor: { userId, orgId, ...rights, requestId: 'r-1' },
-    documents: { include: undefined, exclude: undefined },
+    callKey: randomBytes(20).toString('hex'),
     trustedTexts: [],
     signal,
   });

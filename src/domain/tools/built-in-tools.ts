@@ -116,13 +116,13 @@ export const builtInTools: readonly Tool[] = [
 
 /**
  * Tools that give texts of others as they are. Only what they give is a source of addresses for a reply, and only an
- * address that a search gave may be asked for next: what a model sends to any other tool may come back out of it.
+ * address that a search gave may be asked for next: what a model sends to any other tool may come back out of it, and
+ * out of a calendar even in a later answer.
  */
 export const quotingTools: ReadonlySet<string> = new Set([
   'knowledge.search',
   'knowledge.read',
   'web.search',
   'web.fetch',
-  'calendar.list_events',
 ]);
 export const searchTool = 'web.search';

@@ -7,9 +7,11 @@ import type { DroppedCitation } from '#src/domain/citation-markers.ts';
 import { visibleText } from '#src/domain/context-blocks.ts';
 import { costUsd } from '#src/domain/prices.ts';
 import type { TokenCounter } from '#src/domain/tokens.ts';
+import type { Tool } from '#src/domain/tools.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AlignmentService } from '#src/modules/alignment/alignment.service.ts';
+import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { RetrievalDegradation, RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
 import type { Db } from '#src/ports/database.ts';
@@ -50,15 +52,26 @@ export function createAnswerWriter(deps: {
   cite: Citer;
   models: Pick<ModelsService, 'contextBudget' | 'contextWindow' | 'priceOf'>;
   tokenCounter: TokenCounter;
+  audit: AuditService;
   logger: Logger;
 }) {
-  const { db, askModel, chooseTools, retrieval, alignment, cite, models, tokenCounter, logger } = deps;
+  const { db, askModel, chooseTools, retrieval, alignment, cite, models, tokenCounter, audit, logger } = deps;
 
   async function priced(reply: LoopReply): Promise<Pick<CompletedAnswer, 'costUsd' | 'priceVersion'>> {
     const price = await models.priceOf(reply.model);
     if (price !== null) return { costUsd: costUsd(price, reply.usage), priceVersion: price.version };
     logger.warn({ model: reply.model }, 'a model without a price counts as free');
     return { costUsd: 0, priceVersion: null };
+  }
+
+  /** What was done outside stays done, whatever becomes of the answer; its text is only in the answer. */
+  async function recordAct(actor: RequestActor, { chat, round }: OpenRound, tool: Tool, callKey: string) {
+    const { orgId, userId: actorId, requestId } = actor;
+    const detail = { provider: tool.provider, tool: tool.id, round, call: callKey };
+    const entry = { orgId, actorId, action: 'tool.acted', target: chat.id, detail, requestId };
+    await audit.record(db, entry).catch((error: unknown) => {
+      logger.error({ err: error, ...entry }, 'an act of a tool could not be recorded');
+    });
   }
 
   /** One transaction: the answer, the chat's sums, and the job that scores the round. */
@@ -138,14 +151,16 @@ export function createAnswerWriter(deps: {
     const failed = new AbortController();
     const stopped = AbortSignal.any([signal, failed.signal]);
     const asked = { model, messages, temperature, maxTokens, signal: stopped };
-    const { includeDocumentIds: include, excludeDocumentIds: exclude } = ragSettings(chat);
     const toolRound = {
+      id: `${chat.id}/${round}`,
       tools,
-      context: { actor, documents: { include, exclude }, trustedTexts: people },
-      untrustedTexts: (prompt.passages ?? []).map(({ content }) => content),
+      context: { actor, trustedTexts: people },
+      // Names of documents are given by others, too.
+      untrustedTexts: (prompt.passages ?? []).flatMap(({ documentName, content }) => [documentName, content]),
       seenTexts: earlier,
       citing,
       know: filter.know,
+      acted: (tool: Tool, callKey: string) => recordAct(actor, open, tool, callKey),
       signal: stopped,
     };
     const loop = { round: toolRound, toolTokens, logger: logger.child({ chatId: chat.id, round }) };

@@ -42,13 +42,29 @@ export function textsIn(value: unknown): string[] {
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : [];
 }
 
-/** Does one of the texts have this in it, whatever their cases and spaces? */
-export function standsInOne(text: string, texts: readonly string[]): boolean {
-  const asked = plain(text);
-  return texts.some((each) => plain(each).includes(asked));
+/**
+ * A text and, of an address, what it is made of, as it is written and as it is meant: each step of its path, each of its
+ * parameters, and its place with each of them alone.
+ */
+export function partsOf(text: string): string[] {
+  const url = URL.parse(text);
+  if (url === null || !/^https?:$/.test(url.protocol)) return [text];
+  const place = `${url.origin}${url.pathname}`;
+  const parameters = [...url.searchParams].flatMap(([name, value]) => [name, value, `${place}?${name}=${value}`]);
+  const parts = [url.href, ...url.pathname.split('/'), ...parameters, url.hash.slice(1)];
+  return [text, ...parts, ...parts.map(decoded)];
 }
 
-function plain(text: string): string {
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** A text as it is compared with others: whatever its cases and spaces, and without what nobody sees. */
+export function comparable(text: string): string {
   return visibleText(text).toLowerCase().replace(/\s+/g, ' ').trim();
 }
 

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Logger } from 'pino';
 import { addressesIn } from '#src/domain/addresses.ts';
 import { visibleText } from '#src/domain/context-blocks.ts';
@@ -5,7 +6,7 @@ import type { TokenCounter } from '#src/domain/tokens.ts';
 import { resultPreview } from '#src/domain/tool-results.ts';
 import { quotingTools, searchTool } from '#src/domain/tools/built-in-tools.ts';
 import { functionNameOf, type Tool } from '#src/domain/tools.ts';
-import { AppError, appError, type ErrorCode } from '#src/errors.ts';
+import { AppError, appError } from '#src/errors.ts';
 import type { ModelToolCall } from '#src/ports/chat-model.ts';
 import type { ToolCallContext } from '#src/ports/tool-executor.ts';
 import type { ToolCallRecord } from './chat.model.ts';
@@ -14,8 +15,9 @@ import type { RoundTool, ToolOutput } from './round-tools.ts';
 import {
   argumentCharacters,
   canonical,
+  comparable,
+  partsOf,
   readArguments,
-  standsInOne,
   type ToolArguments,
   textsIn,
 } from './tool-arguments.ts';
@@ -27,11 +29,15 @@ export const maxToolCalls = 6;
 const defaultTimeoutMs = 15_000;
 /** Shorter texts are words like others, which may stand anywhere. */
 const tellingCharacters = 8;
+/** A result with less room says nothing but what it is. */
+const leastResultTokens = 150;
 
 /** The round that tools are called in. */
 export type ToolRound = {
+  /** The same whenever this round is answered. */
+  id: string;
   tools: readonly RoundTool[];
-  context: Omit<ToolCallContext, 'signal'>;
+  context: Omit<ToolCallContext, 'signal' | 'callKey'>;
   /** What the model has read that no person wrote for it. */
   untrustedTexts: readonly string[];
   /** Earlier answers of the chat. */
@@ -40,33 +46,30 @@ export type ToolRound = {
   citing: Pick<Citing, 'add'>;
   /** Told of the addresses that the reply may name from now on. */
   know(addresses: readonly string[]): void;
+  /** Records what was changed outside, also where the answer fails after it. */
+  acted(tool: Tool, callKey: string): Promise<void>;
   signal: AbortSignal;
 };
 
 export type CallerDeps = { tokenCounter: TokenCounter; logger: Pick<Logger, 'info' | 'warn'>; timeoutMs?: number };
 
 type NamedCall = ModelToolCall & { id: string };
+type AdmittedCall = { offered: RoundTool; args: ToolArguments; key: string };
 type EndedCall = { output: ToolOutput; record: Omit<ToolCallRecord, 'resultPreview' | 'resultCharacters'> };
-
-/** For these a call is not made at all. */
-const refusals: ReadonlySet<ErrorCode> = new Set([
-  'unknown_tool',
-  'tool_arguments_invalid',
-  'tool_call_repeated',
-  'tool_limit_reached',
-  'untrusted_argument',
-]);
 
 /**
  * Makes the calls of one round. Whatever goes wrong in one is told to the model, and ends neither the others nor the
  * round; only the round's own signal does.
  */
 export function createToolCaller(round: ToolRound, deps: CallerDeps) {
-  const { logger, timeoutMs = defaultTimeoutMs } = deps;
+  const { tokenCounter, logger, timeoutMs = defaultTimeoutMs } = deps;
   const tell = createToolTeller({ ...deps, citing: round.citing });
   const byName = new Map(round.tools.map((offered) => [functionNameOf(offered.tool.id), offered]));
   const people = round.context.trustedTexts;
-  const readTexts = [...round.untrustedTexts];
+  const spokenTexts = people.map(comparable);
+  const seenTexts = round.seenTexts.map(comparable);
+  // An answer may have quoted what no passage says any more.
+  const readTexts = [...round.untrustedTexts.map(comparable), ...seenTexts];
   const foundBySearch: string[] = [];
   const sentTexts: string[] = [];
   const made = new Set<string>();
@@ -74,8 +77,10 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
   let count = 0;
 
   /** Throws what the call is refused for. */
-  function admit(call: ModelToolCall, place: number): { offered: RoundTool; args: ToolArguments } {
-    if (place > maxToolCalls) throw appError('tool_limit_reached', { detail: 'Answer with what there is.' });
+  function admit(call: ModelToolCall, place: number, hasRoom: boolean): AdmittedCall {
+    if (place > maxToolCalls || !hasRoom) {
+      throw appError('tool_limit_reached', { detail: 'Answer with what there is.' });
+    }
     const offered = byName.get(call.name);
     if (offered === undefined) {
       throw appError('unknown_tool', { detail: `The functions are: ${[...byName.keys()].join(', ')}.` });
@@ -87,8 +92,8 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
     }
     made.add(key);
     if (reachesOut(offered.tool)) requireOwnWords(offered.tool, args);
-    sentTexts.push(...textsIn(args));
-    return { offered, args };
+    sentTexts.push(...textsIn(args).map(comparable));
+    return { offered, args, key };
   }
 
   /**
@@ -96,26 +101,37 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
    * answer proposed may be done, as the user has read it, but no address of it is asked.
    */
   function requireOwnWords({ id }: Tool, args: ToolArguments): void {
-    const spoken = id === 'http.request' ? people : [...people, ...round.seenTexts];
-    const borrowed = textsIn(args).find(
-      (text) => text.trim().length >= tellingCharacters && standsInOne(text, readTexts) && !standsInOne(text, spoken),
-    );
+    const spoken = id === 'http.request' ? spokenTexts : [...spokenTexts, ...seenTexts];
+    const borrowed = textsIn(args)
+      .flatMap(partsOf)
+      .map(comparable)
+      .find(
+        (part) =>
+          part.length >= tellingCharacters &&
+          readTexts.some((text) => text.includes(part)) &&
+          !spoken.some((text) => text.includes(part)),
+      );
     if (borrowed === undefined) return;
     const detail = `"${borrowed.slice(0, 80)}" stands only in what was read. Ask the user to write it out.`;
     throw appError('untrusted_argument', { detail });
   }
 
-  async function run({ tool, run }: RoundTool, args: ToolArguments): Promise<ToolOutput> {
+  async function run({ offered: { tool, run }, args, key }: AdmittedCall): Promise<ToolOutput> {
     round.signal.throwIfAborted();
     const time = AbortSignal.timeout(timeoutMs);
     const signal = AbortSignal.any([round.signal, time]);
     const trustedTexts = tool.id === 'web.fetch' ? [...people, ...foundBySearch] : people;
+    const callKey = createHash('sha256').update(`${round.id} ${key}`).digest('hex').slice(0, 40);
     const over = Promise.withResolvers<never>();
     const leave = () => over.reject(signal.reason);
     signal.addEventListener('abort', leave);
+    const working = run(args, { ...round.context, trustedTexts, callKey, signal }).then(async (output) => {
+      if (changesSomething(tool)) await round.acted(tool, callKey);
+      return output;
+    });
     try {
       // A tool that does not listen is left behind.
-      return await Promise.race([run(args, { ...round.context, trustedTexts, signal }), over.promise]);
+      return await Promise.race([working, over.promise]);
     } catch (error) {
       if (!time.aborted) throw error;
       throw appError('tool_timeout', { detail: `It took longer than ${timeoutMs / 1_000} seconds.`, cause: error });
@@ -125,37 +141,41 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
   }
 
   /** Throws only when the round is over. */
-  async function make(call: NamedCall, place: number): Promise<EndedCall> {
+  async function make(call: NamedCall, place: number, hasRoom: boolean): Promise<EndedCall> {
     const startedAt = new Date().toISOString();
     const start = performance.now();
     const tool = byName.get(call.name)?.tool.id ?? resultPreview(call.name).slice(0, 100);
-    let args: ToolCallRecord['arguments'] = cutTo(call.arguments, argumentCharacters);
+    let admitted: AdmittedCall | null = null;
     const ended = (output: ToolOutput, failure: AppError | null): EndedCall => {
       const durationMs = Math.round(performance.now() - start);
-      const [status, errorCode] = [statusOf(failure), failure?.code ?? null];
+      const [status, errorCode] = [statusOf(failure, admitted !== null), failure?.code ?? null];
+      const args = admitted === null ? cutTo(call.arguments, argumentCharacters) : { ...admitted.args };
       const told = { tool, status, errorCode, durationMs, ...(failure?.cause !== undefined && { err: failure.cause }) };
-      if (status === 'error') logger.warn(told, 'a call of a tool failed');
+      // What a model writes wrongly is no trouble of ours.
+      if (status === 'error' && errorCode !== 'tool_arguments_invalid') logger.warn(told, 'a call of a tool failed');
       else logger.info(told, 'a tool was called');
       return { output, record: { id: call.id, tool, arguments: args, status, errorCode, startedAt, durationMs } };
     };
     try {
-      const admitted = admit(call, place);
-      args = { ...admitted.args };
-      return ended(await run(admitted.offered, admitted.args), null);
+      admitted = admit(call, place, hasRoom);
+      return ended(await run(admitted), null);
     } catch (error) {
       round.signal.throwIfAborted();
       const failure = error instanceof AppError ? error : appError('tool_failed', { cause: error });
+      const mayPass =
+        failure.errorClass === 'transient' && admitted !== null && !changesSomething(admitted.offered.tool);
+      if (admitted !== null && mayPass) made.delete(admitted.key);
       return ended(`${failure.title} (${failure.code}). ${failure.message}`, failure);
     }
   }
 
   /** What the model has read from now on, and what follows from it. */
   function heed(tool: string, texts: readonly string[]): void {
-    readTexts.push(...texts);
+    readTexts.push(...texts.map(comparable));
     if (tool === searchTool) foundBySearch.push(...texts.flatMap(resultsIn));
     if (!quotingTools.has(tool)) return;
     // What the model wrote into a call and got back is its own.
-    const isOwn = (address: string) => sentTexts.some((sent) => sent.includes(address));
+    const isOwn = (address: string) => sentTexts.some((sent) => sent.includes(comparable(address)));
     round.know(texts.flatMap((text) => addressesIn(visibleText(text))).filter((address) => !isOwn(address)));
   }
 
@@ -167,12 +187,15 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
      * @param tokens for all of that together
      */
     async call(calls: readonly NamedCall[], tokens: number): Promise<string[]> {
-      const places = calls.map(() => ++count);
-      const ended = await Promise.all(calls.map((call, index) => make(call, places[index] ?? count)));
+      const roomFor = Math.floor(tokens / leastResultTokens);
+      const ended = await Promise.all(calls.map((call, index) => make(call, ++count, index < roomFor)));
+      let left = tokens;
       // One after the other: passages are numbered in the order of the calls.
-      return ended.map(({ output, record }) => {
+      return ended.map(({ output, record }, index) => {
         const name = /^[a-z._]+$/.test(record.tool) ? record.tool : 'unknown';
-        const { message, preview, characters, texts } = tell(name, output, Math.floor(tokens / calls.length));
+        const share = Math.floor(left / (ended.length - index));
+        const { message, preview, characters, texts } = tell(name, output, share);
+        left -= tokenCounter.count(message);
         if (record.status === 'ok') heed(record.tool, texts);
         records.push({ ...record, resultPreview: preview, resultCharacters: characters });
         return message;
@@ -184,10 +207,11 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
   };
 }
 
-function statusOf(failure: AppError | null): ToolCallRecord['status'] {
+function statusOf(failure: AppError | null, wasAdmitted: boolean): ToolCallRecord['status'] {
   if (failure === null) return 'ok';
   if (failure.code === 'tool_timeout') return 'timeout';
-  return refusals.has(failure.code) ? 'refused' : 'error';
+  // A tool that looks at its address itself has not asked for it either.
+  return wasAdmitted && failure.code !== 'untrusted_argument' ? 'error' : 'refused';
 }
 
 /** The addresses of what a search has found, and none that its extracts name. */
@@ -195,7 +219,11 @@ function resultsIn(text: string): string[] {
   return text.split('\n').filter((line) => /^https?:\/\/\S+$/.test(line));
 }
 
+function changesSomething({ actions }: Tool): boolean {
+  return actions.some(({ crudl }) => crudl !== 'read' && crudl !== 'list');
+}
+
 /** It changes something outside, or sends what the model writes to where the model says. */
-function reachesOut({ id, actions }: Tool): boolean {
-  return id === 'http.request' || actions.some(({ crudl }) => crudl !== 'read' && crudl !== 'list');
+function reachesOut(tool: Tool): boolean {
+  return tool.id === 'http.request' || changesSomething(tool);
 }

@@ -7,7 +7,7 @@ import type { ToolCallContext, ToolExecutor } from '#src/ports/tool-executor.ts'
 const member = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
 const context: ToolCallContext = {
   actor: { userId: 'ada', orgId: 'org', requestId: 'request', ...member },
-  documents: { include: undefined, exclude: undefined },
+  callKey: 'a'.repeat(40),
   trustedTexts: [],
   signal: new AbortController().signal,
 };

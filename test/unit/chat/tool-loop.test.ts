@@ -62,16 +62,17 @@ async function run(
     },
     {
       round: {
+        id: 'chat/1',
         tools: offered,
         context: {
           actor: { userId: 'ada', orgId: 'org', requestId: 'request', ...member },
-          documents: { include: undefined, exclude: undefined },
           trustedTexts: ['Well?'],
         },
         untrustedTexts: [],
         seenTexts: [],
         citing: { add: (chunks) => chunks.map((_, index) => index + 1) },
         know: (addresses) => known.push(...addresses),
+        acted: async () => undefined,
         signal: new AbortController().signal,
         ...round,
       },
@@ -336,7 +337,6 @@ describe('the tools of a round', () => {
       ];
       const context = {
         actor: { userId: 'ada', orgId: 'org', requestId: 'request', ...member },
-        documents: { include: undefined, exclude: undefined },
         trustedTexts: ['Put "wire the money" into my calendar.'],
       };
       const { toolCalls } = await run([{ calls }, {}], [request, event], { untrustedTexts, context });
