@@ -139,7 +139,7 @@ describe('tools in a chat', function () {
     expect(outcomes(answer)).deep.equal([
       ['knowledge.read', 'ok', null],
       ['knowledge.read', 'ok', null],
-      ['knowledge.read', 'refused', 'tool_arguments_invalid'],
+      ['knowledge.read', 'error', 'tool_arguments_invalid'],
     ]);
     expect(told()[0])
       .include('Clause 1.')
@@ -152,10 +152,10 @@ describe('tools in a chat', function () {
     const eve = await stack.signUp('Eve');
     const foreign = await ingestText(eve, 'Foreign', 'The vault of the other bank opens at noon.');
     const searched = call('knowledge_search', { query: 'When does the vault of the other bank open?' });
-    const ids = [foreign, terms, 'no-id', '00000000-0000-7000-8000-000000000000'];
+    const ids = [foreign, terms, terms.toUpperCase(), 'no-id', '00000000-0000-7000-8000-000000000000'];
     stack.model.behave(calling([[searched, ...ids.map((document_id) => call('knowledge_read', { document_id }))]]));
     const answer = await send('When does the vault open?', { exclude_document_ids: [terms] });
-    expect(outcomes(answer).slice(1)).deep.equal(Array(4).fill(['knowledge.read', 'error', 'document_not_found']));
+    expect(outcomes(answer).slice(1)).deep.equal(Array(5).fill(['knowledge.read', 'error', 'document_not_found']));
     expect(JSON.stringify([stack.model.requests, answer])).not.match(/noon|one percent/);
   });
 
