@@ -53,6 +53,12 @@ describe('converting a file to Markdown', function () {
     expect(body).to.contain('- Office number 0\n').and.to.contain('- Office number 39');
   });
 
+  it('reads pages that leave out what HTML lets them leave out', async () => {
+    const { body } = await environment.convert('page.html', '<!doctype html><title>Office</title><p>Open at nine');
+    expect(body).to.equal('# Office\n\nOpen at nine');
+    expect((await environment.convert('bare.html', '<body><p>Open at nine')).body).to.equal('Open at nine');
+  });
+
   it('reads values in columns and JSON', async () => {
     const csv = await environment.convert('a.csv', 'Name,Age\nAnn,30\n');
     expect(csv.body).to.equal('| Name | Age |\n| --- | --- |\n| Ann | 30 |');

@@ -1,5 +1,6 @@
 import { Readability } from '@mozilla/readability';
 import { DOMParser } from 'linkedom';
+import { parse, serialize } from 'parse5';
 import { appError } from '#src/errors.ts';
 import { decodeText, htmlEncoding } from '../decode-text.ts';
 import { htmlToMarkdown } from '../html-to-markdown.ts';
@@ -17,8 +18,8 @@ const selfClosing =
 export const parseHtml: DocumentParser = ({ bytes, encoding }) => {
   const html = decodeText(bytes, encoding ?? htmlEncoding(bytes));
   checkNesting(html);
-  const document = new DOMParser().parseFromString(html, 'text/html');
-  // Not `document.title`: asking for it rearranges a page whose head is missing.
+  // As browsers complete it: `html`, `head` and `body` may be left out of a page, and the DOM here wants them.
+  const document = new DOMParser().parseFromString(serialize(parse(html)), 'text/html');
   const title = document.querySelector('title')?.textContent?.trim() || null;
   for (const element of document.querySelectorAll('script, style, noscript, template, svg, iframe')) element.remove();
   const wholeText = textLength(document.body?.textContent);
