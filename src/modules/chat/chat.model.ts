@@ -107,13 +107,19 @@ export type RoundEvent =
   | { event: 'done'; answer: ChatAnswer }
   | { event: 'error'; code: string; detail: string };
 
-/** Numbers rise by one within an attempt, and never come again in its round. */
+/** Numbers rise within an attempt, and never come again in its round. */
 export type NumberedEvent = RoundEvent & { seq: number };
 
 export const isLast = ({ event }: RoundEvent): boolean => event !== 'token';
 
 /** The number before the first one of an attempt: no answer has as many events as there are between two of them. */
 export const seqBefore = (attempt: number): number => attempt * 10_000_000;
+
+/**
+ * The number of the event by which an attempt fails, whoever has to say so: behind all that any reader of it has got,
+ * also of what was never stored.
+ */
+export const failureSeq = (attempt: number): number => seqBefore(attempt + 1);
 
 export type CompletedAnswer = {
   assistantReply: string;

@@ -9,7 +9,16 @@ import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.
 import type { Db } from '#src/ports/database.ts';
 import { watchAccount } from './account-watch.ts';
 import type { AnswerWriter, OpenRound } from './answer-writer.ts';
-import type { Chat, ChatAnswer, ChatHistory, CompletedAnswer, Echo, NumberedEvent, Round } from './chat.model.ts';
+import {
+  type Chat,
+  type ChatAnswer,
+  type ChatHistory,
+  type CompletedAnswer,
+  type Echo,
+  failureSeq,
+  type NumberedEvent,
+  type Round,
+} from './chat.model.ts';
 import { type ChatFilter, createChatRepository } from './chat.repository.ts';
 import { createChatChanges } from './chat-changes.ts';
 import { echoOf, readEcho, waitForEcho, withEventsOf } from './echo.ts';
@@ -104,7 +113,7 @@ export function createChatService(deps: {
     } catch (error) {
       const { code } = reasonOf(error);
       logger.warn({ err: error, ...key, code, requestId: actor.requestId }, 'a round ended in error');
-      await closeFailed(open, code, log.nextSeq());
+      await closeFailed(open, code);
       throw error;
     } finally {
       lease.stop();
@@ -118,8 +127,8 @@ export function createChatService(deps: {
   }
 
   /** While the database is away nobody waits for it: whoever sends the message again needs the round closed by then. */
-  async function closeFailed({ chat, round, leaseOwner }: OpenRound, code: string, lastSeq: number): Promise<void> {
-    const close = () => rounds.fail({ chatId: chat.id, round }, leaseOwner, code, lastSeq);
+  async function closeFailed({ chat, round, leaseOwner, attempt }: OpenRound, code: string): Promise<void> {
+    const close = () => rounds.fail({ chatId: chat.id, round }, leaseOwner, code, failureSeq(attempt));
     const closeLater = async () => {
       for (const leaseEnd = Date.now() + leaseSeconds * 1_000; Date.now() < leaseEnd; ) {
         await delay(closeAgainMs, undefined, { signal: shutdown.signal });

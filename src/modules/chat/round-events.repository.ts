@@ -12,7 +12,7 @@ const KEPT_SECONDS = 60;
 export function createRoundEventsRepository(db: Db) {
   return {
     /**
-     * `events` of one stream each, in order and without a gap. What was stored before a lost answer is completed, and
+     * `events` of one stream each, in order. What was stored before a lost answer is completed, and
      * nothing is stored of a round that is gone, is answered anew, or was ended without its writer, who slept.
      */
     async insert(batches: readonly EventBatch[]): Promise<void> {

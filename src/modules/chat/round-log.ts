@@ -1,4 +1,4 @@
-import { isLast, type NumberedEvent, type RoundEvent, seqBefore } from './chat.model.ts';
+import { failureSeq, isLast, type NumberedEvent, type RoundEvent, seqBefore } from './chat.model.ts';
 import { createReplayBuffer } from './replay-buffer.ts';
 
 export type RoundLog = ReturnType<typeof createRoundLog>;
@@ -15,7 +15,7 @@ export function createRoundLog(attempt: number, record: (event: NumberedEvent) =
   function add(event: RoundEvent): void {
     if (isOver) return;
     isOver = isLast(event);
-    seq += 1;
+    seq = event.event === 'error' ? failureSeq(attempt) : seq + 1;
     const numbered = { ...event, seq };
     events.push(numbered);
     record(numbered);

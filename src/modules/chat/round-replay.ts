@@ -1,7 +1,15 @@
 import type { Actor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { Db } from '#src/ports/database.ts';
-import { type Chat, type ChatAnswer, isLast, type NumberedEvent, type Round, seqBefore } from './chat.model.ts';
+import {
+  type Chat,
+  type ChatAnswer,
+  failureSeq,
+  isLast,
+  type NumberedEvent,
+  type Round,
+  seqBefore,
+} from './chat.model.ts';
 import { createChatRepository } from './chat.repository.ts';
 import type { RoundFollower } from './round-follower.ts';
 import { createRoundsRepository } from './rounds.repository.ts';
@@ -21,20 +29,18 @@ export function createRoundReplay(deps: {
   const { db, follower, storedAnswer } = deps;
   const rounds = createRoundsRepository(db);
 
-  const unfinished = (seq: number, code = 'interrupted'): NumberedEvent => {
-    return { seq, event: 'error', code, detail: 'The answer was not finished.' };
+  const unfinished = (attempt: number, code = 'interrupted'): NumberedEvent => {
+    return { seq: failureSeq(attempt), event: 'error', code, detail: 'The answer was not finished.' };
   };
 
   /** How a round ended whose events do not say so, or that is answered anew by now. */
-  async function endOf(chat: Chat, { chatId, round, streamId }: Round, seq: number): Promise<NumberedEvent> {
+  async function endOf(chat: Chat, { chatId, round, streamId, attempt }: Round, seq: number): Promise<NumberedEvent> {
     const now = await rounds.find({ chatId, round });
-    if (now === undefined || streamId === null || now.streamId !== streamId) return unfinished(seq);
+    if (now === undefined || streamId === null || now.streamId !== streamId) return unfinished(attempt);
     if (now.status === 'complete') {
       return { seq: now.lastSeq ?? seq, event: 'done', answer: await storedAnswer(chat, now) };
     }
-    // The same for all who come back, and known to be the last by then.
-    const lastSeq = await rounds.settleLastSeq({ chatId, round }, streamId, seq);
-    return unfinished(lastSeq, now.errorCode ?? undefined);
+    return unfinished(attempt, now.errorCode ?? undefined);
   }
 
   async function* eventsAfter(
@@ -45,7 +51,7 @@ export function createRoundReplay(deps: {
   ): AsyncGenerator<NumberedEvent> {
     const { chatId, streamId, attempt } = round;
     if (afterSeq > 0 && afterSeq < seqBefore(attempt)) {
-      yield unfinished(seqBefore(attempt));
+      yield unfinished(attempt - 1);
       return;
     }
     let last = Math.max(afterSeq, seqBefore(attempt));
@@ -73,7 +79,7 @@ export function createRoundReplay(deps: {
       throw appError('malformed_request', { detail: 'Last-Event-ID names no message of this chat.' });
     }
     const afterSeq = position?.seq ?? 0;
-    const isOver = round.status !== 'open' && round.lastSeq !== null && afterSeq >= round.lastSeq;
+    const isOver = round.status !== 'open' && afterSeq >= (round.lastSeq ?? failureSeq(round.attempt));
     const isOfBefore = afterSeq > 0 && afterSeq === seqBefore(round.attempt);
     if (isOver || isOfBefore) return null;
     return { round: round.round, events: (until) => eventsAfter(chat, round, afterSeq, until) };

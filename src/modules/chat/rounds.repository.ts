@@ -132,20 +132,6 @@ export function createRoundsRepository(db: Db) {
       return new Map(rows.map(({ streamId, ...stream }) => [streamId, stream]));
     },
 
-    /** Of a round whose process died before it could say so. @returns what is stored by now */
-    async settleLastSeq(key: RoundKey, streamId: string, lastSeq: number): Promise<number> {
-      await rounds()
-        .where({ ...key, streamId, lastSeq: null, status: 'error' })
-        .update({ lastSeq });
-      return (
-        (
-          await rounds()
-            .where({ ...key, streamId })
-            .first('lastSeq')
-        )?.lastSeq ?? lastSeq
-      );
-    },
-
     /** Somebody reads on in these answers now. */
     async recordFollowers(of: readonly (RoundKey & { streamId: string })[]): Promise<void> {
       await db.raw(
