@@ -20,7 +20,14 @@ describe('GET /agent-drafts/{draft_id}/versions/{version_id}/eval/report', () =>
     let parent: Evaluable;
     [version, parent] = await newPair(ada);
     for (const each of [parent, version]) {
-      await ada.post(startPath(each), { golden_cases: [{ id: 'fee', prompt: '<b>What?</b>' }], run_golden: true }, 200);
+      await ada.post(
+        startPath(each),
+        { golden_cases: [{ id: 'fee', prompt: '<b>What?</b>' }], run_golden: true },
+        200,
+        {
+          prefer: 'wait=60',
+        },
+      );
     }
   });
 

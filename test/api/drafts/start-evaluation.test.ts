@@ -13,9 +13,12 @@ const golden_cases = [
   { id: 'fee', prompt: 'What is the fee?', reference_answer: 'One percent.' },
   { id: 'term', prompt: 'How long?', reference_answer: '' },
 ];
+/** A busy machine takes longer than a client waits for who does not say. */
+const patient: Record<string, string> = { prefer: 'wait=100' };
 const nobody = '00000000-0000-4000-8000-000000000000';
 
-describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () => {
+describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', function () {
+  this.timeout(120_000);
   let shared: ScriptedStack;
   let ada: Member;
   before(async () => {
@@ -27,14 +30,18 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
   });
 
   type Evaluable = Awaited<ReturnType<typeof newEvaluable>>;
-  async function start(of: Evaluable, body: object = {}, headers = {}): Promise<VersionDto> {
+  async function start(of: Evaluable, body: object = {}, headers = patient): Promise<VersionDto> {
     return versionSchema.parse((await ada.post(startPath(of), body, 200, headers)).body);
   }
   const ended = (of: Evaluable, status: string) =>
-    until(`the evaluation has ${status}`, async () => {
-      const version = await readVersion(ada, of);
-      return version.eval_status === status && version;
-    });
+    until(
+      `the evaluation has ${status}`,
+      async () => {
+        const version = await readVersion(ada, of);
+        return version.eval_status === status && version;
+      },
+      60_000,
+    );
   const jobOf = async (): Promise<{ id: string; kind: string; status: string }> =>
     Object((await ada.get('/jobs', 200)).body).items[0];
 
@@ -115,7 +122,7 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
 
   it('200: under one key, the same answer', async () => {
     const of = await newEvaluable(ada);
-    const key = { 'Idempotency-Key': of.version_id };
+    const key = { ...patient, 'Idempotency-Key': of.version_id };
     expect(await start(of, {}, key)).deep.equal(await start(of, {}, key));
   });
 

@@ -92,7 +92,9 @@ describe('who may do what: every route, asked by everybody', function () {
     const agentId = await publishAgent(owner, scope);
     const fields = { agent_prompt: 'Be brief.', anchor_words: { loan: 5 }, ...scope };
     const draft = Object((await owner.post('/agent-drafts', fields, 201)).body);
-    await owner.post(`/agent-drafts/${draft.id}/versions/${draft.head_version_id}/eval/start`, {}, 200);
+    await owner.post(`/agent-drafts/${draft.id}/versions/${draft.head_version_id}/eval/start`, {}, 200, {
+      prefer: 'wait=60',
+    });
     const { url } = Object((await owner.get(`/documents/${documentId}/download-url`, 200)).body);
     return {
       token: String(url).split('/').at(-1) ?? '',
