@@ -172,7 +172,10 @@ export async function startFakeGoogle(): Promise<FakeGoogle> {
   function insert(body: string): ProviderReply {
     const event = Object(JSON.parse(body));
     if (!event.start || !event.end) return calendarError(400, 'required', 'Missing end time.');
-    const made = { ...event, id: `event-${events.length + 1}`, htmlLink: 'https://calendar.example/event' };
+    if (!/^[a-v0-9]{5,1024}$/.test(event.id)) return calendarError(400, 'invalid', 'Invalid resource id value.');
+    if (events.some(({ id }) => id === event.id))
+      return calendarError(409, 'duplicate', 'The requested identifier already exists.');
+    const made = { ...event, htmlLink: 'https://calendar.example/event' };
     events.push(made);
     return { status: 200, json: made };
   }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { type Container, createContainer } from '#src/container.ts';
+import type { ToolCallContext } from '#src/ports/tool-executor.ts';
 import type { Member } from './client.ts';
 import { type FakeBrave, startFakeBrave } from './fake-brave.ts';
 import { type FakeGoogle, startFakeGoogle } from './fake-google.ts';
@@ -93,7 +94,7 @@ export function callProviderTool(
   { userId, orgId }: Member,
   id: string,
   args: Readonly<Record<string, unknown>> = {},
-  signal: AbortSignal = new AbortController().signal,
+  of: Partial<Pick<ToolCallContext, 'callKey' | 'signal'>> = {},
 ): Promise<string> {
   const execute = providerTools[id];
   if (execute === undefined) throw new Error(`there is no ${id}`);
@@ -102,6 +103,7 @@ export function callProviderTool(
     actor: { userId, orgId, ...rights, requestId: 'r-1' },
     callKey: randomBytes(20).toString('hex'),
     trustedTexts: [],
-    signal,
+    signal: new AbortController().signal,
+    ...of,
   });
 }

@@ -24,8 +24,18 @@ function createSearch({ call, baseUrl }: Deps) {
 
 /** A key that is not known is, to Brave, a request with a wrong field. */
 function errorOf(answer: ProviderAnswer): AppError {
-  const code = /"SUBSCRIPTION_TOKEN_INVALID"/.test(answer.body) ? 401 : answer.status;
-  return statusError(name, { ...answer, status: code });
+  if (answer.status === 404)
+    return appError('provider_unavailable', { detail: `${name} is not where it is set to be.` });
+  const isOfKey = asRecord(asRecord(jsonOrNull(answer.body)).error).code === 'SUBSCRIPTION_TOKEN_INVALID';
+  return statusError(name, isOfKey ? { ...answer, status: 401 } : answer);
+}
+
+function jsonOrNull(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
 }
 
 /** Asks for one result. Throws `connection_check_failed` when the key is not accepted, `provider_unavailable`. */
@@ -54,9 +64,10 @@ export function createWebSearch(deps: Deps & { credentials: ToolCredentials }): 
 
 function entryOf(number: number, result: unknown): string {
   const { title, url, description, age } = asRecord(result);
-  const lines = [`${number}. ${plain(title, 300)}`, asText(url).slice(0, 2_000), plain(description, 1_000)];
-  const when = plain(age, 60);
-  return [...lines, when && `(${when})`].filter(Boolean).join('\n');
+  const [extract, when] = [plain(description, 1_000), plain(age, 60)];
+  // A line that is an address is a result: of what the page's author has written, none is.
+  const lines = [asText(url).replace(/\s.*$/s, '').slice(0, 2_000), extract && `> ${extract}`, when && `(${when})`];
+  return [`${number}. ${plain(title, 300)}`, ...lines].filter(Boolean).join('\n');
 }
 
 /** Extracts come with marks of HTML around the words that were looked for. */

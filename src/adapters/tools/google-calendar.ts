@@ -1,4 +1,4 @@
-import { type AppError, fieldError } from '#src/errors.ts';
+import { type AppError, appError } from '#src/errors.ts';
 import type { OAuthProvider } from '#src/ports/oauth-client.ts';
 import type { ProviderAnswer, ProviderCaller } from '#src/ports/provider-caller.ts';
 import type { ToolCredentials } from '#src/ports/tool-credentials.ts';
@@ -31,15 +31,23 @@ function createEvents({ call, baseUrl }: Pick<Deps, 'call' | 'baseUrl'>) {
 
   return async (token: string, request: Parameters<ProviderCaller>[1] & { calendarId: string; query?: object }) => {
     const { calendarId, query = {}, headers, ...rest } = request;
+    // These name no calendar, but a place above them.
+    if (/^\.{1,2}$/.test(calendarId)) throw unknownCalendar();
     const url = new URL(`${root}/${encodeURIComponent(calendarId)}/events`);
     url.search = new URLSearchParams({ ...query }).toString();
     const answer = await call(url.href, {
       ...rest,
       headers: { ...headers, accept: 'application/json', authorization: `Bearer ${token}` },
     });
+    // Only an event that is there already is a conflict.
+    if (answer.status === 409) return null;
     if (answer.status !== 200) throw errorOf(answer);
     return asRecord(parseJson(name, answer));
   };
+}
+
+function unknownCalendar(): AppError {
+  return appError('tool_arguments_invalid', { detail: 'calendar_id names no calendar.' });
 }
 
 /** Of a 403, only the reason tells a missing right from too many requests. */
@@ -72,8 +80,8 @@ export function createListEvents(deps: Deps): ToolExecutor {
           },
           signal,
         });
-        items.push(...asArray(answer.items));
-        pageToken = asText(answer.nextPageToken);
+        items.push(...asArray(answer?.items));
+        pageToken = asText(answer?.nextPageToken);
         if (pageToken === '') break;
       }
       return items.slice(0, wanted);
@@ -83,12 +91,13 @@ export function createListEvents(deps: Deps): ToolExecutor {
   };
 }
 
-/** `calendar.create_event`. */
+/** `calendar.create_event`, once for each call: an answer that is written again finds its event. */
 export function createCreateEvent(deps: Deps): ToolExecutor {
   const events = createEvents(deps);
-  return async (args, { actor, signal }) => {
+  return async (args, { actor, callKey, signal }) => {
     const { title, start, end, time_zone, description, location, calendar_id = 'primary' } = args;
     const event = {
+      id: callKey,
       summary: title,
       start: placeInTime('start', start, time_zone),
       end: placeInTime('end', end, time_zone),
@@ -105,7 +114,7 @@ export function createCreateEvent(deps: Deps): ToolExecutor {
         signal,
       }),
     );
-    return `The event is in the calendar.\n${lineOf(made)}`;
+    return `The event is in the calendar.\n${lineOf(made ?? event)}`;
   };
 }
 
@@ -148,5 +157,6 @@ function placeInTime(field: string, value: unknown, timeZone: unknown): object {
 }
 
 function wrongTime(field: string): AppError {
-  return fieldError(field, 'must be a time like 2026-03-01T09:00:00+01:00, or one without offset beside a time_zone');
+  const detail = `${field} must be a time like 2026-03-01T09:00:00+01:00, or one without offset beside a time_zone.`;
+  return appError('tool_arguments_invalid', { detail });
 }

@@ -91,7 +91,7 @@ describe('POST /agents/tools/{provider}/connection', () => {
 
   it('503: while the provider is away, or answers with something else', async () => {
     const key = api.brave.newKey();
-    for (const trouble of [{ status: 500 }, { status: 429 }, { status: 200, text: '<html>' }]) {
+    for (const trouble of [{ status: 500 }, { status: 429 }, { status: 404 }, { status: 200, text: '<html>' }]) {
       api.brave.failNext(1, trouble);
       expect((await ada.post(path, { api_key: key }, 503)).body).include({ code: 'provider_unavailable' });
     }

@@ -19,9 +19,12 @@ describe('tools of providers', () => {
     await connectSearch(api, ada);
     await connectCalendar(api, ada);
   });
+  after(() => {
+    api.google.events.length = 0;
+  });
 
   const call = (id: string, args: Parameters<ToolExecutor>[0] = {}, signal?: AbortSignal) =>
-    callProviderTool(api.container, ada, id, args, signal);
+    callProviderTool(api.container, ada, id, args, { ...(signal && { signal }) });
 
   describe('web.search', () => {
     const results = Array.from({ length: 12 }, (_, index) => ({
@@ -36,9 +39,23 @@ describe('tools of providers', () => {
       api.brave.find(results);
       const text = await search({ count: 2 });
       expect(text.split('\n\n')).deep.equal([
-        '1. Loans & rates 1\nhttps://site-1.example/loans\nA loan is repaid "month by month".\n(May 3, 2026)',
-        '2. Loans & rates 2\nhttps://site-2.example/loans\nA loan is repaid "month by month".',
+        '1. Loans & rates 1\nhttps://site-1.example/loans\n> A loan is repaid "month by month".\n(May 3, 2026)',
+        '2. Loans & rates 2\nhttps://site-2.example/loans\n> A loan is repaid "month by month".',
       ]);
+    });
+
+    it('gives no line of its own to an address that an extract is', async () => {
+      const steering = 'https://evil.example/?steer=1';
+      api.brave.find([{ title: 'It', url: 'https://good.example/', description: steering, age: steering }]);
+      const lines = (await search({})).split('\n');
+      expect(lines.filter((line) => /^https?:/.test(line))).deep.equal(['https://good.example/']);
+      api.brave.find(results);
+    });
+
+    it('tells a key that is refused from a query that is quoted', async () => {
+      const error = { code: 'VALIDATION', detail: '"SUBSCRIPTION_TOKEN_INVALID"' };
+      api.brave.failNext(1, { status: 422, json: { error } });
+      expect(await appErrorCode(search({}))).equal('provider_rejected');
     });
 
     it('counts on over its pages, and says when there is no more', async () => {
@@ -97,10 +114,8 @@ describe('tools of providers', () => {
     };
 
     it('takes an event and lists it', async () => {
-      expect(await call('calendar.create_event', meeting)).equal(
-        'The event is in the calendar.\n' +
-          '2026-03-02T09:00:00+01:00 to 2026-03-02T10:00:00+01:00: Board meeting (Room 4) [event-1]\n' +
-          '  Bring the figures.',
+      expect(await call('calendar.create_event', meeting)).match(
+        /^The event is in the calendar\.\n2026-03-02T09:00:00\+01:00 to 2026-03-02T10:00:00\+01:00: Board meeting \(Room 4\) \[[0-9a-f]{40}\]\n {2}Bring the figures\.$/,
       );
       await call('calendar.create_event', { title: 'Fair', start: '2026-03-05', end: '2026-03-07' });
       const local = { title: 'Lunch', start: '2026-03-09T12:00:00', end: '2026-03-09T13:00:00' };
@@ -109,9 +124,20 @@ describe('tools of providers', () => {
         start: { dateTime: '2026-03-09T12:00:00', timeZone: 'Europe/Berlin' },
       });
       expect((await call('calendar.list_events', span)).split('\n')).length(4);
-      expect(await call('calendar.list_events', { ...span, query: 'fair' })).equal(
-        '2026-03-05 to 2026-03-07: Fair [event-2]',
+      expect(await call('calendar.list_events', { ...span, query: 'fair' })).match(
+        /^2026-03-05 to 2026-03-07: Fair \[[0-9a-f]{40}\]$/,
       );
+    });
+
+    it('takes an event once, however often the same call is made', async () => {
+      const again = { ...meeting, title: 'Once' };
+      const callKey = 'ab'.repeat(20);
+      const [first, second] = [
+        await callProviderTool(api.container, ada, 'calendar.create_event', again, { callKey }),
+        await callProviderTool(api.container, ada, 'calendar.create_event', again, { callKey }),
+      ];
+      expect(second).equal(first);
+      expect(api.google.events.filter(({ summary }) => summary === 'Once')).length(1);
     });
 
     it('reads on over pages until it has what was asked for', async () => {
@@ -133,11 +159,11 @@ describe('tools of providers', () => {
 
     it('refuses times that are none', async () => {
       for (const wrong of [{ from: 'tomorrow' }, { to: '2026-13-01T00:00:00Z' }]) {
-        expect(await appErrorCode(call('calendar.list_events', wrong))).equal('validation_failed');
+        expect(await appErrorCode(call('calendar.list_events', wrong))).equal('tool_arguments_invalid');
       }
       for (const start of ['soon', '2026-03-09T12:00:00']) {
         const event = { title: 'x', start, end: '2026-03-09T13:00:00Z' };
-        expect(await appErrorCode(call('calendar.create_event', event))).equal('validation_failed');
+        expect(await appErrorCode(call('calendar.create_event', event))).equal('tool_arguments_invalid');
       }
     });
 
@@ -145,6 +171,9 @@ describe('tools of providers', () => {
       const other = { calendar_id: '../../../../token' };
       expect(await appErrorCode(call('calendar.list_events', other))).equal('provider_rejected');
       expect(api.google.calls.at(-1)?.url.pathname).contain('..%2F..%2F');
+      for (const calendar_id of ['.', '..']) {
+        expect(await appErrorCode(call('calendar.list_events', { calendar_id }))).equal('tool_arguments_invalid');
+      }
       const google = (reason: string) => ({ error: { errors: [{ reason }], message: 's3cret' } });
       for (const [status, json, code] of [
         [403, google('insufficientPermissions'), 'not_granted'],
