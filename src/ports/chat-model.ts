@@ -34,8 +34,17 @@ export type ModelRequest = {
 /** Token counts as the provider reports them; `cachedInputTokens` is a part of `inputTokens`. */
 export type ModelUsage = { inputTokens: number; cachedInputTokens: number; completionTokens: number };
 
+/** What ended a text before its end: the limit of tokens, or somebody who left out the rest. */
+export type ReplyCut = 'length' | 'content_filter';
+
 /** `toolCalls` is there when there are some; then the text may be empty, and never else. */
-export type ModelReply = { text: string; model: string; usage: ModelUsage; toolCalls?: readonly ModelToolCall[] };
+export type ModelReply = {
+  text: string;
+  model: string;
+  usage: ModelUsage;
+  toolCalls?: readonly ModelToolCall[];
+  cutBy?: ReplyCut;
+};
 
 /**
  * A chat model behind the Chat Completions protocol. Errors as in `Embedder`. What it says comes without that which no

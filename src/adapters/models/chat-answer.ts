@@ -1,4 +1,4 @@
-import type { ModelUsage } from '#src/ports/chat-model.ts';
+import type { ModelUsage, ReplyCut } from '#src/ports/chat-model.ts';
 import { isRecord } from './openai-client.ts';
 
 /** Beyond it a count is no count: no model reads or writes as much, and no column holds more. */
@@ -9,7 +9,7 @@ export type ChatAnswer = {
   text: string;
   /** As it stands there: see `createToolCallPieces`. */
   toolCalls: unknown;
-  end: 'none' | 'good' | 'broken';
+  end: 'none' | 'good' | 'broken' | ReplyCut;
   usage: ModelUsage | undefined;
 };
 
@@ -33,6 +33,7 @@ export function readChatAnswer(answer: unknown, part: 'message' | 'delta'): Chat
 /** A service that passes on what another one says tells so that the other one has failed. */
 function endOf(reason: unknown): ChatAnswer['end'] {
   if (!reason) return 'none';
+  if (reason === 'length' || reason === 'content_filter') return reason;
   return reason === 'error' ? 'broken' : 'good';
 }
 

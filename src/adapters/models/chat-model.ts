@@ -8,7 +8,7 @@ import type {
   ModelToolCall,
   ModelUsage,
 } from '#src/ports/chat-model.ts';
-import { readChatAnswer } from './chat-answer.ts';
+import { type ChatAnswer, readChatAnswer } from './chat-answer.ts';
 import { createOpenAiClient, type Endpoint } from './openai-client.ts';
 import { createModelErrors } from './openai-errors.ts';
 import { createParameterHabits, type ParameterHabits } from './parameter-habits.ts';
@@ -24,6 +24,8 @@ const unwatched = { 'x-urgency': 'judge' };
 
 /** No model writes as much: one that finds no end must not fill our memory. */
 const maxReplyCharacters = 4_000_000;
+
+const noUsage: ModelUsage = { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 };
 
 /** Chat models over Chat Completions. Retries belong to the callers, who know whether somebody waits. */
 export function createChatModel(endpoint: Endpoint, watch = () => watchSilence(silenceTimeoutMs)): ChatModel {
@@ -57,7 +59,7 @@ export function createChatModel(endpoint: Endpoint, watch = () => watchSilence(s
       onToken(piece);
     };
     let usage: ModelUsage | undefined;
-    let isFinished = false;
+    let end: ChatAnswer['end'] = 'none';
     try {
       const headers = request.timeoutMs === null ? unwatched : {};
       const chunks = await ask(request, (body) =>
@@ -68,7 +70,7 @@ export function createChatModel(endpoint: Endpoint, watch = () => watchSilence(s
         add(storable.next(piece.text));
         called.add(piece.toolCalls);
         if (piece.end === 'broken') throw invalid('the service says that it broke off');
-        isFinished ||= piece.end === 'good';
+        if (piece.end !== 'none') end = piece.end;
         usage = piece.usage ?? usage;
       }
       // An aborted stream ends without an error.
@@ -78,9 +80,9 @@ export function createChatModel(endpoint: Endpoint, watch = () => watchSilence(s
     } finally {
       silence.stop();
     }
-    if (!isFinished) throw invalid('it broke off');
+    if (end === 'none') throw invalid('it broke off');
     add(storable.rest());
-    return replyOf(request, text, called.calls(), usage);
+    return replyOf(request, { text, end, usage }, called.calls());
   }
 
   async function complete(request: ModelRequest): Promise<ModelReply> {
@@ -94,7 +96,7 @@ export function createChatModel(endpoint: Endpoint, watch = () => watchSilence(s
     if (end === 'broken') throw invalid('the service says that it broke off');
     const called = createToolCallPieces();
     called.add(toolCalls);
-    return replyOf(request, toStorable(text), called.calls(), usage);
+    return replyOf(request, { text: toStorable(text), end, usage }, called.calls());
   }
 
   return { stream, complete };
@@ -142,14 +144,14 @@ function toWireMessage(message: ModelMessage) {
 
 function replyOf(
   { model, tools = [], mayCall = true }: ModelRequest,
-  text: string,
+  { text, end, usage = noUsage }: Pick<ChatAnswer, 'text' | 'end' | 'usage'>,
   called: readonly ModelToolCall[],
-  usage: ModelUsage = { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 },
 ): ModelReply {
   // Nobody would answer calls that were not asked for.
   const toolCalls = tools.length > 0 && mayCall ? called : [];
   if (text.trim() === '' && toolCalls.length === 0) throw invalid('it is empty');
-  return { text, model, usage, ...(toolCalls.length > 0 && { toolCalls }) };
+  const isCut = end === 'length' || end === 'content_filter';
+  return { text, model, usage, ...(toolCalls.length > 0 && { toolCalls }), ...(isCut && { cutBy: end }) };
 }
 
 function invalid(reason: string): AppError {

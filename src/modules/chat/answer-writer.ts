@@ -178,6 +178,7 @@ export function createAnswerWriter(deps: {
     if (filter.removedCount() > 0) {
       logger.warn({ chatId: chat.id, round, addresses: filter.removedCount() }, 'a reply lost addresses');
     }
+    if (reply.cutBy !== undefined) logger.warn({ chatId: chat.id, round, cutBy: reply.cutBy }, 'a reply was cut');
     if (text.trim() === '') {
       throw appError('model_response_invalid', {
         detail: 'The answer of the chat model holds nothing but wrong citations.',

@@ -20,7 +20,8 @@ const callsAtOnce = maxToolCalls + 2;
 /** With less no result says anything. */
 const leastTokens = 200;
 
-export type LoopReply = { usage: ModelUsage; model: string; toolCalls: ToolCallRecord[] };
+/** `cutBy` of the last turn: what the model says before a call is no part of the answer. */
+export type LoopReply = Pick<ModelReply, 'usage' | 'model' | 'cutBy'> & { toolCalls: ToolCallRecord[] };
 
 export type ToolLoop = ReturnType<typeof createToolLoop>;
 
@@ -60,7 +61,7 @@ export function createToolLoop(deps: { chatModel: Pick<ChatModel, 'stream'> } & 
       addUsage(usage, reply.usage);
       if (reply.toolCalls === undefined) {
         speak.end();
-        return { usage, model: reply.model, toolCalls: caller.records() };
+        return { ...reply, usage, toolCalls: caller.records() };
       }
       const asked = askedBy(reply, turn, tokensLeft);
       tokensLeft -= tokenCounter.count(JSON.stringify(asked.message));

@@ -64,6 +64,23 @@ describe('createChatModel', () => {
     expect(error).instanceOf(AppError).property('retryAfterSeconds', 9);
   });
 
+  for (const cutBy of ['length', 'content_filter'] as const) {
+    it(`says that an answer was cut by ${cutBy}`, async () => {
+      const said = { content: 'One two' };
+      const choice = { index: 0, message: said, delta: said, finish_reason: cutBy };
+      const cut = await startScriptedServer();
+      cut.answer((response, { stream }: { stream?: boolean }) => {
+        const answer = JSON.stringify({ choices: [choice] });
+        response.writeHead(200, { 'content-type': stream ? 'text/event-stream' : 'application/json' });
+        response.end(stream ? `data: ${answer}\n\ndata: [DONE]\n\n` : answer);
+      });
+      const model = createChatModel({ baseUrl: cut.baseUrl, apiKey: 'key' });
+      expect(await model.stream(request(), () => undefined)).include({ text: 'One two', cutBy });
+      expect(await model.complete(request())).include({ text: 'One two', cutBy });
+      await cut.close();
+    });
+  }
+
   it('takes a stream that breaks off for no answer', async () => {
     server.behave(() => ({ kind: 'break_off', text: 'One two' }));
     const code = await appErrorCode(chatModel.stream(request(), () => undefined));
