@@ -1,11 +1,13 @@
 import type { TrendPoint } from './logged-rounds.repository.ts';
 
 const width = 720;
-const height = 260;
-const plot = { left: 44, top: 36, right: width - 16, bottom: height - 36 };
+const height = 284;
+const plot = { left: 44, top: 36, right: width - 16, bottom: height - 60 };
 
 /** Below the first a chat is watched, below the second it drifts, as the fold has it. */
 const limits = [65, 45];
+
+const bandNames = ['stable', 'watch', 'drift', 'refusal'];
 
 const bandOf = (state: TrendPoint['state']): string =>
   state.startsWith('drift_') ? 'drift' : state === 'refusal' ? 'refusal' : state;
@@ -77,8 +79,18 @@ export function drawTrend({ title, points }: { title: string; points: readonly T
       : [first, ...(last > first ? [last] : [])].map(
           (round) => `<text x="${x(round)}" y="${plot.bottom + 18}" text-anchor="middle">${round}</text>`,
         )),
+    ...bandNames.flatMap(key),
     '</svg>\n',
   ].join('\n');
+}
+
+/** What a colour means: below all else, in a row. */
+function key(band: string, place: number): string[] {
+  const left = plot.left + place * 90;
+  return [
+    `<rect class="${band}" x="${left}" y="${height - 22}" width="12" height="12"/>`,
+    `<text x="${left + 18}" y="${height - 12}">${band}</text>`,
+  ];
 }
 
 /** Neighbours of the same kind as one; a round that waits for its scores belongs to the band before it. */
@@ -96,7 +108,7 @@ function joinBands(points: readonly TrendPoint[]): { band: string; from: number;
 function describe(points: readonly TrendPoint[]): string {
   const [first, last] = [points[0], points.at(-1)];
   if (first === undefined || last === undefined) return 'No round has been scored yet.';
-  const counted = ['stable', 'watch', 'drift', 'refusal'].flatMap((band) => {
+  const counted = bandNames.flatMap((band) => {
     const count = points.filter(({ state }) => bandOf(state) === band).length;
     return count === 0 ? [] : [`${count} in ${band}`];
   });
