@@ -9,8 +9,10 @@ export const maxTextCharacters = 24_000;
 /** Of what is left of a text, how much is its beginning. */
 const headShare = 2 / 3;
 
-/** A text as the judge reads it: what it is, and the text itself. */
-export type Exhibit = { title: string; text: string };
+/** A text as the judge reads it: what it is, the text itself, and how many characters of its middle are left out. */
+export type Exhibit = { title: string; text: string; leftOut: number };
+
+type Text = Pick<Exhibit, 'title' | 'text'>;
 
 /** All texts of a task, in the order in which they are read; what is graded stands last. */
 export function exhibitsOf({ material }: JudgeTask): Exhibit[] {
@@ -41,8 +43,8 @@ export function exhibitsOf({ material }: JudgeTask): Exhibit[] {
 }
 
 /** A text without marks of roles and without what nobody sees, within its limit. */
-export function readable({ title, text }: Exhibit): Exhibit {
-  return { title, text: shortened(withoutRoleTokens(visibleText(text)), maxTextCharacters) };
+export function readable({ title, text }: Text): Exhibit {
+  return { title, ...shortened(withoutRoleTokens(visibleText(text)), maxTextCharacters) };
 }
 
 /**
@@ -51,10 +53,9 @@ export function readable({ title, text }: Exhibit): Exhibit {
 export function fitExhibits(exhibits: readonly Exhibit[], tokens: number, counter: TokenCounter): Exhibit[] {
   const counts = exhibits.map(({ text }) => counter.count(text));
   const share = fairShare(counts, tokens);
-  return exhibits.map(({ title, text }, index) => {
-    const count = counts[index] ?? 0;
-    return { title, text: count <= share ? text : shortenedToTokens(text, share, counter) };
-  });
+  return exhibits.map((exhibit, index) =>
+    (counts[index] ?? 0) <= share ? exhibit : shortenedToTokens(exhibit, share, counter),
+  );
 }
 
 /** The most that each may have when nobody gets more than it needs. */
@@ -70,22 +71,22 @@ function fairShare(needs: readonly number[], total: number): number {
   return Number.POSITIVE_INFINITY;
 }
 
-function shortenedToTokens(text: string, tokens: number, counter: TokenCounter): string {
-  let limit = text.length;
-  let fitting = text;
-  for (let count = counter.count(text); count > tokens && limit > 0; count = counter.count(fitting)) {
+function shortenedToTokens(exhibit: Exhibit, tokens: number, counter: TokenCounter): Exhibit {
+  let limit = exhibit.text.length;
+  let fitting: Pick<Exhibit, 'text' | 'leftOut'> = { text: exhibit.text, leftOut: 0 };
+  for (let count = counter.count(fitting.text); count > tokens && limit > 0; count = counter.count(fitting.text)) {
     limit = Math.floor(limit * Math.min(0.9, tokens / count));
-    fitting = shortened(text, limit);
+    fitting = shortened(exhibit.text, limit);
   }
-  return fitting;
+  return { title: exhibit.title, text: fitting.text, leftOut: exhibit.leftOut + fitting.leftOut };
 }
 
-/** The beginning and the end of a text with at most so many characters of it, and a word on what is missing. */
-export function shortened(text: string, maxCharacters: number): string {
-  if (text.length <= maxCharacters) return text;
+/** The beginning and the end of a text, of which both together have at most so many characters. */
+export function shortened(text: string, maxCharacters: number): Pick<Exhibit, 'text' | 'leftOut'> {
+  if (text.length <= maxCharacters) return { text, leftOut: 0 };
   let head = Math.floor(maxCharacters * headShare);
   let tail = text.length - (maxCharacters - head);
   while (head > 0 && !isCharacterBoundary(text, head)) head -= 1;
   while (tail < text.length && !isCharacterBoundary(text, tail)) tail += 1;
-  return `${text.slice(0, head)}\n[… ${tail - head} characters left out …]\n${text.slice(tail)}`;
+  return { text: `${text.slice(0, head)}\n[…]\n${text.slice(tail)}`, leftOut: tail - head };
 }

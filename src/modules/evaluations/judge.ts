@@ -55,7 +55,7 @@ export function createJudge(deps: {
     const nonce = nonceOf(exhibits);
     const tokensOf = (messages: readonly JudgeMessage[]) =>
       counter.count(messages.map(({ content }) => content).join('\n'));
-    const withoutTexts = exhibits.map(({ title }) => ({ title, text: '' }));
+    const withoutTexts = exhibits.map((exhibit) => ({ ...exhibit, text: '' }));
     const room = window === null ? Number.POSITIVE_INFINITY : Math.floor(window * sureShare) - repairTokens;
     const readable = Math.min(
       room - tokensOf(judgeMessages(task, withoutTexts, nonce)) - answerTokens(task),
