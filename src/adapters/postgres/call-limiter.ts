@@ -15,12 +15,14 @@ const POLL_INTERVAL_MS = 200;
 const PATIENCE_MS = 120_000;
 
 type Of = { orgId: string; model: string; atOnce?: number };
-/** `waitMs` is null for a call that may be made; `isTried` says that its service has just asked for a pause. */
+/** `waitMs` is null for a call that may be made; `isTried` says that its service has asked for a pause. */
 type Entry = { waitMs: number | null; isTried: boolean };
 
 /** A row for each call that is under way. Within a process, calls wait for each other before they ask the database. */
 export function createPgCallLimiter(db: Db): CallLimiter {
   const gates = new Map<string, ReturnType<typeof createGate>>();
+  /** By model, in milliseconds: what this process was told before the database knows it. */
+  const heardOf = new Map<string, number>();
 
   function gateOf({ orgId, model }: Of): ReturnType<typeof createGate> {
     const key = `${orgId} ${model}`;
@@ -59,6 +61,14 @@ export function createPgCallLimiter(db: Db): CallLimiter {
     await db('modelCalls').where({ id }).update({ expiresAt });
   }
 
+  /** A row that stays all the same ends by itself. */
+  async function leave(id: string): Promise<void> {
+    await db('modelCalls')
+      .where({ id })
+      .delete()
+      .catch(() => undefined);
+  }
+
   async function notePause(model: string, seconds: number): Promise<void> {
     await db.raw(
       `insert into model_pauses as p (model, not_before, width)
@@ -70,7 +80,8 @@ export function createPgCallLimiter(db: Db): CallLimiter {
 
   /** One call more at a time, so that a service that is still busy is not asked by all at once. */
   async function noteSuccess(model: string): Promise<void> {
-    await db('modelPauses').where({ model }).increment('width', 1);
+    // One that was under way when another was refused says nothing about the time after.
+    await db('modelPauses').where({ model }).whereRaw('not_before < clock_timestamp()').increment('width', 1);
     await db('modelPauses').where({ model }).where('width', '>', CALLS_AT_ONCE).delete();
   }
 
@@ -78,8 +89,11 @@ export function createPgCallLimiter(db: Db): CallLimiter {
     for (;;) {
       signal.throwIfAborted();
       const entry = await tryToEnter(id, of);
-      const { waitMs, isTried } = entry;
-      if (waitMs === null) return entry;
+      const toldMs = (heardOf.get(of.model) ?? 0) - Date.now();
+      if (entry.waitMs === null && toldMs <= 0) return entry;
+      if (entry.waitMs === null) await leave(id);
+      const waitMs = Math.max(entry.waitMs ?? 0, toldMs);
+      const isTried = entry.isTried || toldMs > 0;
       if (isTried && Date.now() + waitMs > untilMs) throw paused(waitMs);
       // Those who wait for the same moment do not ask in the same one.
       await delay(waitMs + Math.random() * POLL_INTERVAL_MS, undefined, { signal }).catch(() => undefined);
@@ -97,14 +111,14 @@ export function createPgCallLimiter(db: Db): CallLimiter {
       return result;
     } catch (error) {
       const seconds = pauseOf(error);
-      if (seconds !== undefined) await notePause(of.model, seconds).catch(() => undefined);
+      if (seconds !== undefined) {
+        heardOf.set(of.model, Math.max(heardOf.get(of.model) ?? 0, Date.now() + seconds * 1_000));
+        await notePause(of.model, seconds).catch(() => undefined);
+      }
       throw error;
     } finally {
       clearInterval(renewal);
-      await db('modelCalls')
-        .where({ id })
-        .delete()
-        .catch(() => undefined);
+      await leave(id);
     }
   }
 
@@ -124,12 +138,12 @@ export function createPgCallLimiter(db: Db): CallLimiter {
     async run(of, call, signal) {
       signal.throwIfAborted();
       const aborted = Promise.withResolvers<never>();
-      const leave = () => aborted.reject(signal.reason);
-      signal.addEventListener('abort', leave, { once: true });
+      const stop = () => aborted.reject(signal.reason);
+      signal.addEventListener('abort', stop, { once: true });
       try {
         return await Promise.race([gateOf(of)(() => patiently(of, call, signal)), aborted.promise]);
       } finally {
-        signal.removeEventListener('abort', leave);
+        signal.removeEventListener('abort', stop);
       }
     },
   };
