@@ -1,6 +1,6 @@
 import type { AlignmentCalibration } from './alignment-calibration.ts';
 import { type Anchor, containsPhrase, cosine, scoreText } from './alignment-score.ts';
-import { clauseAfterSwitch, isCourtesy } from './alignment-text.ts';
+import { clauseAfterSwitch, isCourtesy, tellingPart } from './alignment-text.ts';
 import type { ReadRefusal, RefusalReading } from './refusal.ts';
 import { sentences } from './sentences.ts';
 import { type AnalyzeText, contentStems } from './text-analysis.ts';
@@ -44,7 +44,7 @@ type Parts = { user: string; agent: string; continuations: string[]; isSwitch: b
 /** The texts whose embeddings `scoreRound` asks for. */
 export function textsToEmbed(texts: RoundTexts, analyze: AnalyzeText): string[] {
   const { user, agent, continuations } = partsOf(texts, analyze);
-  return [...new Set([user, agent, ...continuations])];
+  return [...new Set([user, agent, ...continuations].map(tellingPart))];
 }
 
 /**
@@ -54,7 +54,8 @@ export function textsToEmbed(texts: RoundTexts, analyze: AnalyzeText): string[] 
  * and no anchor, is neutral; an announced change of the topic never is, however few words it takes.
  */
 export function scoreRound(texts: RoundTexts, anchors: readonly Anchor[], scoring: RoundScoring): ScoredRound {
-  const { vectorOf, analyze, calibration, readRefusal } = scoring;
+  const { analyze, calibration, readRefusal } = scoring;
+  const vectorOf = (text: string) => scoring.vectorOf(tellingPart(text));
   const parts = partsOf(texts, analyze);
   const score = (text: string) =>
     scoreText({ stems: stemsOf(text, analyze), vector: vectorOf(text) }, anchors, calibration);

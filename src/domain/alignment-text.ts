@@ -14,6 +14,18 @@ export function isCourtesy(text: string): boolean {
   return Array.from(text.toLowerCase().replaceAll('’', "'").matchAll(words)).every(([word]) => neutralWords.has(word));
 }
 
+/** Some 1,500 tokens, and never more than four times that, whatever signs a text is made of. */
+const telling = 6_000;
+
+/** What of a text is embedded: of a long one its beginning, middle and end, which say what it is about. */
+export function tellingPart(text: string): string {
+  if (text.length <= telling) return text;
+  const third = telling / 3;
+  const middle = (text.length - third) / 2;
+  const parts = [text.slice(0, third), text.slice(middle, middle + third), text.slice(-third)];
+  return parts.join('\n').toWellFormed();
+}
+
 // Repetitions are bounded: a message of 30,000 times "please" must not cost the square of its length.
 const dismissal = String.raw`(?:^|[.!?;,:\n—–-][^\S\n]{0,9}|\b(?:ok|okay|well|so|please|alright|actually|now|just)\s+)(?:(?:please|let['’]s|just)\s+){0,3}(?:forget|never\s?mind|enough|no more|stop talking|drop|leave|skip|put)\s+(?:about\s+|of\s+|with\s+)?[^.!?,;:\n—–]{0,200}(?:[.!?,;:\n—–]{1,9}\s*(?:(?:and|but|so|now|then|instead,?)\s+){0,3}|\s+and\s+(?=let|can|could|tell|talk|i\b|what|how))`;
 const turn = String.raw`\b(?:let['’]?s|let us|can we|could we|shall we|we should|i(?:['’]d| would) (?:like|rather|prefer)(?: to)?|i want to)\s+(?:(?:now|instead|please|just|rather)\s+){0,3}(?:talk|speak|chat|discuss|switch|move on|change|turn|go)\b(?:\s+(?:back|instead|now|the|topics?|subjects?)){0,4}\s*(?:about|over to|to|onto|on)?\s+`;

@@ -161,6 +161,26 @@ describe('scoring a round', () => {
     expect(textsToEmbed({ ...alone, user: 'And?', previousReply }, analyze).at(-1)?.length).to.be.lessThan(500);
   });
 
+  it('embeds no more of long texts than says what they are about: beginning, middle and end', () => {
+    const user = `loan ${'www.a'.repeat(10_000)} mortgage ${'贷款😀'.repeat(10_000)} rates`;
+    const texts = { user, agent: '😀'.repeat(60_000), previousUser: user, previousReply: user };
+    for (const { user } of [texts, { user: 'And?' }]) {
+      const wanted = textsToEmbed({ ...texts, user }, analyze);
+      for (const text of wanted) expect(text.length).to.be.lessThan(6_100);
+      for (const text of wanted) expect(text.isWellFormed()).to.equal(true);
+      expect(wanted.filter((text) => /^loan .*rates/s.test(text))).to.have.length(1);
+      const asked: string[] = [];
+      const note = (text: string) => {
+        asked.push(text);
+        return offTopic;
+      };
+      scoreRound({ ...texts, user }, anchors, { vectorOf: note, analyze, calibration, readRefusal });
+      expect([...new Set(asked)]).to.have.members(wanted);
+    }
+    const short = 'loan '.repeat(1_200);
+    expect(textsToEmbed({ ...alone, user: short }, analyze)[0]).to.equal(short);
+  });
+
   it('scores only the new topic of an explicit change, and not as a follow-up', () => {
     const before = { previousUser: 'Tell me about loans.', previousReply: 'Which loan?' };
     expect(score("Forget the loan, let's talk about football", before).user).to.be.lessThan(0.1);
