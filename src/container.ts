@@ -10,6 +10,7 @@ import { createLogDestination } from './adapters/log-destination.ts';
 import { createChatModel } from './adapters/models/chat-model.ts';
 import { createEmbedder, createEmbedders } from './adapters/models/embedder.ts';
 import { createModelCatalog } from './adapters/models/model-catalog.ts';
+import { createParameterHabits } from './adapters/models/parameter-habits.ts';
 import { createReranker } from './adapters/models/reranker.ts';
 import { createOAuthClient } from './adapters/oauth/oauth-client.ts';
 import { createArgon2Hasher } from './adapters/passwords/argon2-hasher.ts';
@@ -306,7 +307,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   });
   const drafts = createDraftsService({ db, limits, teams, models });
   const draftVersions = createDraftVersionsService({ db, drafts, limits, models });
-  const chatModel = createChatModel(config.models);
+  const chatModel = createChatModel(config.models, undefined, createParameterHabits({ logger }));
   const alignmentEmbedder = createEmbedder({ ...config.models.alignment, estimateTokens });
   const anchorCandidates = {
     propose: createWordProposer({ chatModel }),

@@ -11,7 +11,7 @@ import type {
 import { type ChatAnswer, readChatAnswer } from './chat-answer.ts';
 import { createOpenAiClient, type Endpoint } from './openai-client.ts';
 import { createModelErrors } from './openai-errors.ts';
-import { createParameterHabits, type ParameterHabits } from './parameter-habits.ts';
+import { createParameterHabits, type LearnedHabits, type ParameterHabits } from './parameter-habits.ts';
 import { overhear, watchSilence } from './silence.ts';
 import { createStorablePieces } from './storable-pieces.ts';
 import { createToolCallPieces } from './tool-call-pieces.ts';
@@ -28,19 +28,23 @@ const maxReplyCharacters = 4_000_000;
 const noUsage: ModelUsage = { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 };
 
 /** Chat models over Chat Completions. Retries belong to the callers, who know whether somebody waits. */
-export function createChatModel(endpoint: Endpoint, watch = () => watchSilence(silenceTimeoutMs)): ChatModel {
+export function createChatModel(
+  endpoint: Endpoint,
+  watch = () => watchSilence(silenceTimeoutMs),
+  habits: LearnedHabits = createParameterHabits(),
+): ChatModel {
   const client = createOpenAiClient(endpoint, silenceTimeoutMs);
   const toModelError = createModelErrors(endpoint);
-  const habits = createParameterHabits();
 
   /** Makes a call, and again when its refusal says how the model wants to be asked. */
   async function ask<Answer>(request: ModelRequest, call: (body: ChatBody) => Promise<Answer>): Promise<Answer> {
-    for (;;) {
-      const tried = habits.of(request.model);
+    for (let tried = habits.of(request.model); ; ) {
       try {
         return await call(bodyOf(request, tried));
       } catch (error) {
-        if (!habits.learn(request.model, tried, error)) throw error;
+        const better = habits.learn(request.model, tried, error);
+        if (better === null) throw error;
+        tried = better;
       }
     }
   }

@@ -1,4 +1,5 @@
 import { APIError } from 'openai';
+import type { Logger } from 'pino';
 
 /** How a model wants to be asked. `keepsTools`: also for an answer without calls, once there were some. */
 export type ParameterHabits = {
@@ -20,25 +21,48 @@ const usual: ParameterHabits = {
   keepsTools: false,
 };
 
+/** A refusal of tools is read out of words, which may quote anybody: it is not believed for longer. */
+const withoutToolsMs = 10 * 60_000;
+
+export type LearnedHabits = ReturnType<typeof createParameterHabits>;
+
 /**
  * Reasoning models of OpenAI refuse `max_tokens` and any temperature; most other servers know nothing but `max_tokens`.
- * Some services know no seed, no JSON schema, or no JSON at all. Many models cannot call tools; some services do not read what was called before unless they are told the tools again.
+ * Some services know no seed, no JSON schema, or no JSON at all. Many models cannot call tools; some services do not
+ * read what was called before unless they are told the tools again.
  * No list says which is which. A refusal does, and it is remembered for each model.
  */
-export function createParameterHabits() {
+export function createParameterHabits(deps: { logger?: Pick<Logger, 'warn'>; nowMs?: () => number } = {}) {
+  const { logger, nowMs = Date.now } = deps;
   const learned = new Map<string, ParameterHabits>();
-  const of = (model: string): ParameterHabits => learned.get(model) ?? usual;
+  const withoutToolsUntil = new Map<string, number>();
+
+  function of(model: string): ParameterHabits {
+    const takesTools = (withoutToolsUntil.get(model) ?? 0) <= nowMs();
+    return { ...(learned.get(model) ?? usual), takesTools };
+  }
+
   return {
     of,
 
-    /** @returns whether the refusal of what was `tried` taught something: then the same request may do better */
-    learn(model: string, tried: ParameterHabits, error: unknown): boolean {
+    /** @returns how the same request may do better than as it was `tried`; null where its refusal teaches nothing */
+    learn(model: string, tried: ParameterHabits, error: unknown): ParameterHabits | null {
       const lesson = error instanceof APIError ? lessonOf(error, tried) : {};
-      if (Object.keys(lesson).length === 0) return false;
-      learned.set(model, { ...of(model), ...lesson });
-      return true;
+      if (Object.keys(lesson).length === 0) return null;
+      if (lesson.takesTools === false) {
+        logger?.warn({ model }, 'a chat model took no tools, and is asked without them');
+        if (lasts(error)) withoutToolsUntil.set(model, nowMs() + withoutToolsMs);
+      } else {
+        learned.set(model, { ...of(model), ...lesson });
+      }
+      return { ...tried, ...lesson };
     },
   };
+}
+
+/** Routers answer 404 while nobody is there who could, and servers 5xx while something is broken. */
+function lasts(error: unknown): boolean {
+  return error instanceof APIError && [400, 422].includes(error.status ?? 0);
 }
 
 function lessonOf(error: APIError, tried: ParameterHabits): Partial<ParameterHabits> {

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { createChatModel } from '#src/adapters/models/chat-model.ts';
+import { createParameterHabits } from '#src/adapters/models/parameter-habits.ts';
 import { createToolCallPieces } from '#src/adapters/models/tool-call-pieces.ts';
 import type { ChatModel, ModelRequest } from '#src/ports/chat-model.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
@@ -103,9 +104,7 @@ describe('calls of tools by a chat model', () => {
     [400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'],
     [400, 'Function calling is not enabled for this model'],
     [400, '`tool calling` is not supported with this model'],
-    [404, 'No endpoints found that support tool use.'],
     [400, 'tools is not supported in this model. For a list of supported models, refer to the documentation.'],
-    [500, 'tools param requires --jinja flag'],
     [400, 'Unsupported parameter: tools'],
   ] as const) {
     it(`are not asked for any more after: ${message}`, async () => {
@@ -115,6 +114,33 @@ describe('calls of tools by a chat model', () => {
       expect(server.requests.map(({ tools }) => tools !== undefined)).deep.equal([true, false, false]);
     });
   }
+
+  for (const [status, message] of [
+    [404, 'No endpoints found that support tool use.'],
+    [500, 'tools param requires --jinja flag'],
+  ] as const) {
+    it(`are left out of one request after ${status}, which may pass: ${message}`, async () => {
+      server.behave(({ tools }) => (tools ? { kind: 'status', status, message } : { kind: 'answer', text: 'Well.' }));
+      expect((await stream()).text).equal('Well.');
+      await chatModel.complete(request());
+      expect(server.requests.map(({ tools }) => tools !== undefined)).deep.equal([true, false, true, false]);
+    });
+  }
+
+  it('are tried again after ten minutes, and the log names the model that took none', async () => {
+    const warned: unknown[] = [];
+    let minutes = 0;
+    const logger = { warn: (told: unknown) => warned.push(told) };
+    const habits = createParameterHabits({ logger, nowMs: () => minutes * 60_000 });
+    const forgetful = createChatModel({ baseUrl: server.baseUrl, apiKey: 'key' }, undefined, habits);
+    const message = 'Invalid prompt: "function calling is not supported"';
+    server.behave(({ tools }) =>
+      tools ? { kind: 'status', status: 400, message } : { kind: 'answer', text: 'Well.' },
+    );
+    for (minutes of [0, 9, 11]) await forgetful.complete(request());
+    expect(server.requests.map(({ tools }) => tools !== undefined)).deep.equal([true, false, false, true, false]);
+    expect(warned).deep.equal([{ model: 'm' }, { model: 'm' }]);
+  });
 
   for (const [status, message] of [
     [400, "Invalid schema for function 'knowledge_search': In context=(), 'required' is required."],
