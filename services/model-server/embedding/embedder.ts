@@ -38,8 +38,8 @@ export type EmbedderSettings = {
 };
 
 /**
- * About 1,000 tokens, a tenth of a second: the longest that a small request waits for a free worker while a big one is
- * served, because a longer text is queued in pieces of this size.
+ * About 1,000 tokens, a tenth of a second, and four times that in the densest text: the longest that a small request
+ * waits for a free worker while a big one is served, because a longer text is queued in pieces of this size.
  */
 const MAX_TASK_CHARACTERS = 4_000;
 /** A question with its candidate sentences is below it, a batch of chunks to index above. */
@@ -50,6 +50,8 @@ const SHARPNESS = 6;
 
 type Job = {
   task: WorkerTask;
+  /** Of its whole request. */
+  characters: number;
   signal: AbortSignal;
   resolve: (reply: WorkerReply) => void;
   reject: (error: Error) => void;
@@ -117,17 +119,25 @@ export function createEmbedder({ model, folders, threads, log, onFailure }: Embe
     await Promise.all(workers.map((worker) => worker.terminate()));
   }
 
-  function enqueue(queue: Job[], task: WorkerTask, signal: AbortSignal): Promise<WorkerReply> {
+  /** Large requests wait in line. Of small ones the smallest comes first: a question waits for no message or reply. */
+  function enqueue(task: WorkerTask, characters: number, signal: AbortSignal): Promise<WorkerReply> {
     if (failure) return Promise.reject(failure);
-    return new Promise((resolve, reject) => queue.push({ task, signal, resolve, reject }));
+    return new Promise((resolve, reject) => {
+      const job = { task, characters, signal, resolve, reject };
+      if (characters > MAX_INTERACTIVE_CHARACTERS) {
+        bulk.push(job);
+        return;
+      }
+      const place = interactive.findIndex((other) => other.characters > characters);
+      interactive.splice(place < 0 ? interactive.length : place, 0, job);
+    });
   }
 
   async function embed(texts: string[], signal: AbortSignal): Promise<Embedding[]> {
-    const totalCharacters = texts.reduce((total, text) => total + text.length, 0);
-    const queue = totalCharacters <= MAX_INTERACTIVE_CHARACTERS ? interactive : bulk;
+    const characters = lengthOf(texts);
     const embeddings = texts.map(async (text) => {
       const pieces = splitAtSpaces(text, MAX_TASK_CHARACTERS);
-      const replies = pieces.map((piece) => enqueue(queue, { kind: 'embed', text: piece }, signal));
+      const replies = pieces.map((piece) => enqueue({ kind: 'embed', text: piece }, characters, signal));
       return pool(await Promise.all(replies), model.dimensions);
     });
     startNext();
@@ -135,9 +145,11 @@ export function createEmbedder({ model, folders, threads, log, onFailure }: Embe
   }
 
   async function match(query: string, texts: string[], signal: AbortSignal): Promise<Match[]> {
+    // Somebody waits for it, however many candidates there are.
+    const characters = Math.min(lengthOf(texts), MAX_INTERACTIVE_CHARACTERS);
     const matches = texts.map(async (text) => {
       const pieces = splitAtSpaces(text, MAX_TASK_CHARACTERS);
-      const tasks = pieces.map((piece) => enqueue(interactive, { kind: 'match', query, text: piece }, signal));
+      const tasks = pieces.map((piece) => enqueue({ kind: 'match', query, text: piece }, characters, signal));
       const replies = await Promise.all(tasks);
       return { ...pool(replies, model.dimensions), closeness: closenessOf(replies) };
     });
@@ -146,7 +158,7 @@ export function createEmbedder({ model, folders, threads, log, onFailure }: Embe
   }
 
   async function countTokens(texts: string[], signal: AbortSignal): Promise<number[]> {
-    const counted = enqueue(interactive, { kind: 'count', texts }, signal);
+    const counted = enqueue({ kind: 'count', texts }, 0, signal);
     startNext();
     const reply = await counted;
     return reply.kind === 'counted' ? reply.tokens : [];
@@ -161,6 +173,10 @@ export function createEmbedder({ model, folders, threads, log, onFailure }: Embe
       await endWorkers();
     },
   };
+}
+
+function lengthOf(texts: readonly string[]): number {
+  return texts.reduce((total, text) => total + text.length, 0);
 }
 
 /** The mean over the tokens of all windows of a text, scaled to unit length. */

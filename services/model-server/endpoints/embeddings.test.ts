@@ -117,6 +117,19 @@ describe('POST /v1/embeddings', () => {
     );
   });
 
+  it('takes a question before longer texts that came earlier', async () => {
+    const answered: string[] = [];
+    const ask = async (name: string, text: string) => {
+      await embed(text);
+      answered.push(name);
+    };
+    const long = Array.from({ length: 5 }, (_, index) => ask('long', `${index} ${'w0 w1 '.repeat(600)}`));
+    await Promise.race(long);
+    await ask('question', 'Who pays?');
+    await Promise.all(long);
+    expect(answered.indexOf('question')).to.be.lessThan(4);
+  });
+
   it('logs no texts', async () => {
     await embed('a very secret text');
     expect(server.logLines.join('')).to.include('POST /v1/embeddings').and.not.include('secret');
