@@ -1,4 +1,5 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { setPriority } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { z } from 'zod';
@@ -12,17 +13,23 @@ const readable = [script, join(projectFolder, 'node_modules'), join(projectFolde
 /** A sum takes a millisecond, the start of its process a third of a second where nothing else runs. */
 const timeoutMs = 5_000;
 const heapMiB = 64;
+/** As with parsers: requests and leases come first. */
+const niceness = 10;
+/** Two answers full of sums; whoever came later would wait in vain. */
+const maxWaiting = 12;
 
 const argumentsOf = z.object({ expression: z.string() });
 const answer = z.union([z.strictObject({ result: z.string() }), z.strictObject({ error: z.string() })]);
 
 /**
- * `math.evaluate`, in a process of its own, which may read its own code and nothing else, knows nothing of our
- * environment, and is killed at its limits: no expression can hold up, fill or take over another process.
+ * `math.evaluate`, in a process of its own, which may read no file but its own code, knows nothing of our environment,
+ * and is killed at its limits: no expression can hold up, fill or take over another process. That it asks no network is
+ * a matter of math.js, whose expressions have nothing to do so with.
  */
 export function createMathTool(): ToolExecutor {
   // Each may take a core for as long as it is let.
-  const inTurn = createGate(2);
+  const refusal = () => appError('tool_failed', { detail: 'Too many sums are being worked out at the moment.' });
+  const inTurn = createGate(1, { maxWaiting, refusal });
 
   return (args, { signal }) =>
     inTurn(async () => {
@@ -47,6 +54,7 @@ async function workOut(expression: string, signal: AbortSignal): Promise<string 
     `--max-old-space-size=${heapMiB}`,
   ];
   const child = spawn(process.execPath, [...flags, script], { env: {}, cwd: '/', stdio: ['pipe', 'pipe', 'ignore'] });
+  yieldToOthers(child);
   const kill = () => child.kill('SIGKILL');
   signal.addEventListener('abort', kill);
   child.stdin.on('error', () => undefined).end(expression);
@@ -56,5 +64,13 @@ async function workOut(expression: string, signal: AbortSignal): Promise<string 
     return code === 0 ? output : null;
   } finally {
     signal.removeEventListener('abort', kill);
+  }
+}
+
+function yieldToOthers({ pid }: ChildProcess): void {
+  try {
+    if (pid !== undefined) setPriority(pid, niceness);
+  } catch {
+    // It has ended already, which its caller hears.
   }
 }

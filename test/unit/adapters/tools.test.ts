@@ -69,6 +69,16 @@ describe('math.evaluate', function () {
     expect(ticks).above(10);
   });
 
+  it('makes nobody wait in vain where too many ask', async () => {
+    const busy = createMathTool();
+    const stop = new AbortController();
+    const asked = Array.from({ length: 14 }, () => busy({ expression: '1' }, { ...context, signal: stop.signal }));
+    const last = await asked.at(-1)?.catch((error: unknown) => error);
+    expect(last).include({ code: 'tool_failed', errorClass: 'transient' });
+    stop.abort(new Error('gone'));
+    await Promise.allSettled(asked);
+  });
+
   it('stops when nobody waits any more', async () => {
     const stop = new AbortController();
     const outcome = evaluate({ expression: 'f(n) = f(n)+f(n); 1' }, { ...context, signal: stop.signal });
