@@ -11,7 +11,7 @@ const CASES = isFullRun ? 20 : 6;
 /** For the prompt, and for each case an answer and four axes, three times each. */
 const QUESTIONS = 18 + CASES * (1 + 12);
 /** What was sent before the refusal was read, by a worker that may have to wait for its turn. */
-const UNDER_WAY_MS = 1_500;
+const UNDER_WAY_MS = 1_000;
 
 describe('F9: a judge that is busy', function () {
   this.timeout(300_000);
@@ -25,17 +25,18 @@ describe('F9: a judge that is busy', function () {
     const random = seeded(runSeed);
     const began = performance.now();
     let calls = 0;
-    let pausedAt = Number.NEGATIVE_INFINITY;
-    let pausedUntil = 0;
+    /** By model: the judge and the one that answers cases have limits of their own. */
+    const pauses = new Map<string, { begin: number; end: number }>();
     const early: number[] = [];
     own.model.behave((request) => {
       const now = performance.now();
-      if (now < pausedUntil && now > pausedAt + UNDER_WAY_MS) early.push(pausedUntil - now);
+      const pause = pauses.get(request.model) ?? { begin: 0, end: 0 };
+      if (now < pause.end && now > pause.begin + UNDER_WAY_MS) early.push(pause.end - now);
       calls += 1;
       if (now - began > STORM_MS || random.next() > 0.8) return judgeWell()(request);
       const retryAfterSeconds = isFullRun ? 2 + Math.floor(random.next() * 9) : 3;
-      if (now >= pausedUntil) pausedAt = now;
-      pausedUntil = Math.max(pausedUntil, now + retryAfterSeconds * 1_000);
+      const end = now + retryAfterSeconds * 1_000;
+      pauses.set(request.model, now < pause.end ? { ...pause, end: Math.max(pause.end, end) } : { begin: now, end });
       return { kind: 'status', status: 429, retryAfterSeconds };
     });
     await own.startWorker();
