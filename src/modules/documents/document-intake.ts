@@ -41,7 +41,7 @@ export type IntakeDeps = {
   generations: Pick<GenerationsService, 'open' | 'carryOut'>;
   folders: Pick<FoldersService, 'requireTarget'>;
   limits: Pick<TierLimitsService, 'lock'>;
-  originals: Pick<OriginalsService, 'settle'>;
+  originals: Pick<OriginalsService, 'settle' | 'discard'>;
   /** What a document starts with on this deployment, now. */
   defaultConfig: () => Promise<RagConfig>;
 };
@@ -121,12 +121,12 @@ export function createDocumentIntake(deps: IntakeDeps) {
      */
     async add(actor: RequestActor, input: NewDocument): Promise<string> {
       const ragConfig = await configOf(input);
-      const { id, plan } = await deps.db.transaction(async (trx) => {
+      const { id, isMade, plan } = await deps.db.transaction(async (trx) => {
         const { id, isMade } = await claimId(trx, actor, input);
-        if (!isMade) return { id, plan: await insert(trx, actor, id, input, ragConfig) };
-        await deps.originals.settle(trx, input.file);
-        return { id, plan: undefined };
+        return { id, isMade, plan: isMade ? undefined : await insert(trx, actor, id, input, ragConfig) };
       });
+      // The document may have another original by now, and nobody this one.
+      if (isMade) await deps.originals.discard(input.file);
       if (plan !== undefined) await deps.generations.carryOut(plan);
       return id;
     },

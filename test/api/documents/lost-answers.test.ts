@@ -32,6 +32,23 @@ describe('a document whose making was never answered', () => {
     expect(await db('blob_claims').where({ orgId: ada.orgId })).deep.equal([]);
   });
 
+  it('keeps no file that it has not any more', async () => {
+    const { originals, db, blobs } = shared.container;
+    const headers = { 'idempotency-key': crypto.randomUUID() };
+    const fields = { ingest: 'false' };
+    const older = { name: 'note.txt', content: 'Uploaded before.' };
+    const make = async () => idOf(await ada.upload('/documents', older, 201, { headers, fields }));
+    const id = await make();
+    const { blobKey } = await db('documents').where({ id }).first();
+    const newer = { name: 'note.txt', content: 'Uploaded anew.' };
+    await ada.upload(`/documents/${id}`, newer, 200, { method: 'PATCH', fields });
+    await forget(headers['idempotency-key']);
+    expect(await make()).equal(id);
+    await originals.sweepExpired();
+    expect(await blobs.exists(blobKey)).equal(false);
+    expect(await db('blob_claims').where({ orgId: ada.orgId })).deep.equal([]);
+  });
+
   it('is not what another request, or another caller, has made', async () => {
     const headers = { 'idempotency-key': crypto.randomUUID() };
     const first = idOf(await ada.post('/documents/paste', note, 201, headers));
