@@ -9,7 +9,8 @@ describe('titles of chats', () => {
   });
 
   it('hold nothing that a name may not hold, and are not blank', () => {
-    expect(messageTitle('\u202eevil \x1b[31mtitle')).equal('evil [31mtitle');
+    expect(messageTitle('\u202eevil \x1b[31mtitle')).equal('evil title');
+    expect(messageTitle('\u200fA\u061c loan\u{e0041} 👩‍💻')).equal('A loan 👩‍💻');
     expect(messageTitle('\u200b\x07')).equal('Chat');
   });
 
