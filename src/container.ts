@@ -347,7 +347,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     audit,
     logger,
   });
-  const credentials = createToolCredentials({ db, secrets: connectionSecrets, oauth, access, audit });
+  const credentials = createToolCredentials({ db, secrets: connectionSecrets, oauth, access, audit, logger });
   const calendar = { call, credentials, baseUrl: googleCalendar.baseUrl };
   const providerTools = {
     'web.search': createWebSearch({ call, credentials, ...braveSearch }),

@@ -1,16 +1,26 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { type ProviderCall, type ProviderReply, type ProviderServer, startProviderServer } from './provider-server.ts';
 
-type Code = { challenge: string; redirectUri: string; scopes: string[]; isOffline: boolean; isUsed: boolean };
-type Grant = { scopes: string[]; isRevoked: boolean };
+type Code = {
+  account: string;
+  challenge: string;
+  redirectUri: string;
+  scopes: string[];
+  isOffline: boolean;
+  isUsed: boolean;
+};
+type Grant = { account: string; scopes: string[]; isRevoked: boolean };
 type AccessToken = { grant: Grant; expiresAtMs: number };
 type CalendarEvent = { id: string; summary?: string; start: object; end: object; [field: string]: unknown };
+
+/** Each consent is of another account where none is named. */
+type Choice = { account?: string; scopes?: string[]; isDenied?: boolean };
 
 /** Google's OAuth and its calendar, as far as we use them, by their protocols. */
 export type FakeGoogle = ProviderServer & {
   client: { id: string; secret: string };
   /** Goes where the browser of an administrator would, and back: the address of the callback. */
-  consent(authorizeUrl: string, choice?: { scopes?: string[]; isDenied?: boolean }): Promise<URL>;
+  consent(authorizeUrl: string, choice?: Choice): Promise<URL>;
   /** Every access token is too old from now on. */
   expireTokens(): void;
   /** Somebody takes back every grant in his account. */
@@ -33,9 +43,10 @@ export async function startFakeGoogle(): Promise<FakeGoogle> {
   const codes = new Map<string, Code>();
   const refreshTokens = new Map<string, { grant: Grant; isSpent: boolean }>();
   const accessTokens = new Map<string, AccessToken>();
+  const grants: Grant[] = [];
   const secrets: string[] = [client.secret];
   const events: CalendarEvent[] = [];
-  let choice: { scopes?: string[]; isDenied?: boolean } = {};
+  let choice: Choice = {};
   let isRotating = false;
   let lifetime = 3_600;
 
@@ -64,6 +75,7 @@ export async function startFakeGoogle(): Promise<FakeGoogle> {
       const code = newSecret('code');
       const isOffline = of('access_type') === 'offline' && of('prompt') === 'consent';
       codes.set(code, {
+        account: choice.account ?? code,
         challenge: of('code_challenge'),
         redirectUri: of('redirect_uri'),
         scopes,
@@ -114,7 +126,8 @@ export async function startFakeGoogle(): Promise<FakeGoogle> {
       if (code === undefined || code.isUsed || code.challenge !== challenge) return refuse('invalid_grant');
       if (code.redirectUri !== of('redirect_uri')) return refuse('redirect_uri_mismatch');
       code.isUsed = true;
-      const grant = { scopes: code.scopes, isRevoked: false };
+      const grant = { account: code.account, scopes: code.scopes, isRevoked: false };
+      grants.push(grant);
       return issue(grant, code.isOffline ? newRefreshToken(grant) : undefined);
     }
     if (of('grant_type') !== 'refresh_token') return refuse('unsupported_grant_type');
@@ -133,7 +146,8 @@ export async function startFakeGoogle(): Promise<FakeGoogle> {
     const given = new URLSearchParams(body).get('token') ?? '';
     const grant = refreshTokens.get(given)?.grant ?? accessTokens.get(given)?.grant;
     if (grant === undefined || grant.isRevoked) return refuse('invalid_token');
-    grant.isRevoked = true;
+    // All that the account has granted to the client ends with it.
+    for (const each of grants) each.isRevoked ||= each.account === grant.account;
     return { status: 200, json: {} };
   }
 

@@ -59,7 +59,7 @@ export async function beginConsent(admin: Member, query = ''): Promise<string> {
 export async function consentTo(
   { google }: ToolStack,
   admin: Member,
-  { query = '', ...choice }: { query?: string; scopes?: string[]; isDenied?: boolean } = {},
+  { query = '', ...choice }: { query?: string; account?: string; scopes?: string[]; isDenied?: boolean } = {},
 ): Promise<string> {
   const back = await google.consent(await beginConsent(admin, query), choice);
   return `${back.pathname}${back.search}`;

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { returnAddress } from '#src/domain/return-address.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
-import { appError, fieldError } from '#src/errors.ts';
+import { type AppError, appError, fieldError } from '#src/errors.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { OAuthClient, OAuthProvider } from '#src/ports/oauth-client.ts';
 import type { SecretBox } from '#src/ports/secret-box.ts';
@@ -44,6 +44,15 @@ export function createConsentsService(deps: {
     return address;
   }
 
+  function verifierOf(stateHash: Buffer, sealed: string): string {
+    try {
+      return secrets.open(sealed, placeOf(stateHash)).secret;
+    } catch (cause) {
+      // Its key went out of the settings in the meantime.
+      throw lost(cause);
+    }
+  }
+
   return {
     /** The address at which the caller gives his consent. Throws `validation_failed` for where he may not return to. */
     async begin({ orgId, userId }: RequestActor, wish: ConsentWish): Promise<string> {
@@ -69,11 +78,9 @@ export function createConsentsService(deps: {
     /** Uses a state up. Throws `consent_invalid` unless it is fresh and was made for this. */
     async take(state: string, made: { purpose: ConsentPurpose; provider: string }): Promise<Consent> {
       const row = await createConsentsRepository(db).take(hashOf(state));
-      if (row === undefined || row.purpose !== made.purpose || row.provider !== made.provider) {
-        throw appError('consent_invalid', { detail: 'Begin the consent once more.' });
-      }
+      if (row === undefined || row.purpose !== made.purpose || row.provider !== made.provider) throw lost();
       const { stateHash, codeVerifier, ...consent } = row;
-      return { ...consent, codeVerifier: secrets.open(codeVerifier, placeOf(stateHash)).secret };
+      return { ...consent, codeVerifier: verifierOf(stateHash, codeVerifier) };
     },
 
     /** A step of the sweeper. */
@@ -84,6 +91,10 @@ export function createConsentsService(deps: {
 }
 
 export type ConsentsService = ReturnType<typeof createConsentsService>;
+
+function lost(cause?: unknown): AppError {
+  return appError('consent_invalid', { detail: 'Begin the consent once more.', cause });
+}
 
 function hashOf(state: string): Buffer {
   return createHash('sha256').update(state).digest();

@@ -51,7 +51,7 @@ export function createToolConnectionsService(deps: {
   audit: AuditService;
   logger: Logger;
 }) {
-  const { access, secrets, oauth, consents, accessChanges, audit, logger } = deps;
+  const { db, access, secrets, oauth, consents, accessChanges, audit, logger } = deps;
 
   /** Throws `provider_not_found`, `wrong_auth_kind`, `provider_not_configured`. */
   function grantSettings(id: string): { provider: ToolProvider; settings: OAuthProvider } {
@@ -91,6 +91,20 @@ export function createToolConnectionsService(deps: {
     }
   }
 
+  /**
+   * Ends a grant that is not stored. Not where there is a connection: providers like Google end all grants of the same
+   * account with one, and the older may be of that account.
+   */
+  async function giveBack(orgId: string, provider: string, credentials: Credentials): Promise<void> {
+    const isConnected = await createToolConnectionsRepository(db)
+      .find(orgId, provider)
+      .then(
+        (connection) => connection !== undefined,
+        () => true,
+      );
+    if (!isConnected) await revoke(provider, credentials);
+  }
+
   /** The id of the connection that a consent has led to. */
   async function complete(whose: Whose, answer: ConsentAnswer, consent: Awaited<ReturnType<typeof consents.take>>) {
     if (answer.error !== undefined) throw appError('consent_denied');
@@ -104,7 +118,7 @@ export function createToolConnectionsService(deps: {
     try {
       return await store(whose, answer.provider, { credentials, scopes: tokens.scopes ?? consent.scopes, expiresAt });
     } catch (error) {
-      await revoke(answer.provider, credentials);
+      await giveBack(whose.orgId, answer.provider, credentials);
       // Of an account, an organization or a role that has ended meanwhile; nobody is signed in here.
       if (!(error instanceof AppError)) throw error;
       throw appError('consent_invalid', { detail: 'Who has begun it is no admin of the organization any more.' });

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
 import { tools } from '#src/domain/tools.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { AppError, appError } from '#src/errors.ts';
@@ -28,11 +29,12 @@ type OpenedGrant = { connection: ToolConnection; credentials: Extract<Credential
 export function createToolCredentials(deps: {
   db: Db;
   secrets: ConnectionSecrets;
-  oauth: Pick<OAuthClient, 'refresh'>;
+  oauth: Pick<OAuthClient, 'refresh' | 'revoke'>;
   access: ProviderAccesses;
   audit: AuditService;
+  logger: Pick<Logger, 'warn'>;
 }): ToolCredentials {
-  const { db, secrets, oauth, access, audit } = deps;
+  const { db, secrets, oauth, access, audit, logger } = deps;
   const repository = createToolConnectionsRepository(db);
 
   async function load(orgId: string, provider: string): Promise<Opened> {
@@ -79,7 +81,7 @@ export function createToolCredentials(deps: {
     }
     const { accessToken, refreshToken, expiresAt, scopes } = tokens;
     // Stored before it is used: the provider may not know the old ones any more.
-    await repository.storeRefreshed(connection, {
+    const isStored = await repository.storeRefreshed(connection, {
       credentials: secrets.seal(connection, {
         kind: 'oauth',
         accessToken,
@@ -88,7 +90,16 @@ export function createToolCredentials(deps: {
       scopes: scopes ?? connection.scopes,
       expiresAt,
     });
+    if (!isStored) await giveBack(connection, refreshToken ?? accessToken);
     return load(of.orgId, connection.provider);
+  }
+
+  /** What came for a connection that is gone by now nobody else knows of. One that was made anew may be the same grant. */
+  async function giveBack({ orgId, provider }: ToolConnection, token: string): Promise<void> {
+    if ((await repository.find(orgId, provider)) !== undefined) return;
+    await oauth.revoke(settingsOf(provider), token).catch((error: unknown) => {
+      logger.warn({ msg: 'a grant could not be revoked', provider, code: error instanceof AppError && error.code });
+    });
   }
 
   function settingsOf(provider: string): OAuthProvider {

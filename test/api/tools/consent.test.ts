@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import { auditEntries } from '#test/support/audit-entries.ts';
 import type { Member } from '#test/support/client.ts';
@@ -6,6 +7,7 @@ import { stack } from '#test/support/stack.ts';
 import {
   anotherProcess,
   beginConsent,
+  callProviderTool,
   connectionOf,
   consentTo,
   frontendUrl,
@@ -201,6 +203,28 @@ describe('GET /agents/tools/{provider}/callback', () => {
     const left = await consentTo(api, bob);
     await bob.delete('/entity/org', 204);
     expect(await refused(left)).equal('consent_invalid');
+  });
+
+  it('400: for one who is no admin any more, and leaves the connection that there is as it was', async () => {
+    const bob = await api.signUp();
+    const grace = await signUpColleague(api, bob, 'Grace', { is_admin: true });
+    const account = { account: 'calendar@bank.example' };
+    await api.anonymous.get(await consentTo(api, bob, account), 200);
+    const path = await consentTo(api, grace, account);
+    await bob.patch(`/entity/members/${grace.userId}/org-admin`, { is_org_admin: false }, 200);
+    expect(await refused(path)).equal('consent_invalid');
+    api.google.expireTokens();
+    await callProviderTool(api.container, bob, 'calendar.list_events');
+  });
+
+  it('400: for a state whose verifier was sealed by a key that is gone', async () => {
+    const path = await consentTo(api, ada);
+    const other = anotherProcess(api, { encryptionKeys: [{ id: 'other', key: randomBytes(32) }] });
+    const state = new URL(path, 'http://api').searchParams.get('state') ?? '';
+    const answer = { provider: 'google_calendar', state, code: 'c', error: undefined, issuer: undefined };
+    const finished = other.toolConnections.finishConsent({ ...answer, requestId: 'r' });
+    expect(Object(await finished.catch((error: unknown) => error)).code).equal('consent_invalid');
+    await other.close();
   });
 
   it('404: for a provider that there is none of', async () => {

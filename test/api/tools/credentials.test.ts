@@ -131,6 +131,25 @@ describe('credentials of connections', () => {
     expect((await row())[0]).deep.include({ scopes: [readScope], generation: 2 });
   });
 
+  it('that came for a connection which was taken away meanwhile are given back', async () => {
+    const before = api.google.liveGrants();
+    await connectCalendar(api, ada);
+    await api.container
+      .db('tool_connections')
+      .where({ orgId: ada.orgId })
+      .update({ expiresAt: new Date(0) });
+    const held = api.google.holdNext();
+    const listed = appErrorCode(listEvents());
+    await held.arrived;
+    // The provider did not hear that the old ones are not wanted any more.
+    api.google.failNext(1, { status: 503 });
+    await ada.delete('/agents/tools/google_calendar/connection', 204);
+    expect(api.google.liveGrants()).equal(before + 1);
+    held.release();
+    expect(await listed).equal('not_connected');
+    expect(api.google.liveGrants()).equal(before);
+  });
+
   it('are for what was granted', async () => {
     await connectCalendar(api, ada, { scopes: [readScope] });
     await listEvents();
