@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { v5 as uuidv5 } from 'uuid';
 import { aclOf, type Visibility } from '#src/domain/visibility.ts';
 import { echoStates } from '#src/modules/logs/logs.model.ts';
@@ -132,18 +133,14 @@ export function generateConversations(options: { rounds: number; passwordHash: s
   }
 
   /** As the trigger would have it. */
-  const wordsOf = (text: string): string =>
-    [
-      `@${orgId}`,
-      ...new Set(
-        text
-          .toLowerCase()
-          .normalize('NFKD')
-          .match(/[\p{L}\p{N}]+/gu) ?? [],
-      ),
-    ]
-      .map((word) => `'${word}'`)
-      .join(' ');
+  const wordsOf = (text: string): string => {
+    const words = text
+      .toLowerCase()
+      .normalize('NFKD')
+      .match(/[\p{L}\p{N}]+/gu);
+    return [...new Set(words)].map((word) => `'${mark}${word}'`).join(' ');
+  };
+  const mark = createHash('md5').update(orgId).digest('hex').slice(0, 6);
 
   function* rows(): Generator<TableRow> {
     yield* structure();

@@ -10,7 +10,7 @@ type Page = { limit: number; after: ListPosition | null };
 type LoggedPage = { items: LoggedChat[]; last: ListPosition | null };
 
 /** So many of the newest chats are looked through for words before an index is asked for all that have them. */
-const walkedChats = 300;
+const walkedChats = 200;
 /** More than a description shows. */
 const firstWordsRead = 1_000;
 
@@ -61,10 +61,12 @@ export function createConversationsRepository(db: Db) {
       select from log_texts t where t.chat_id = w.chat_id and t.words @@ ${asked} limit 1
     ) found
     ${newestFirst} limit :limit`;
+  /** The offset keeps it a look for each that was found, instead of one at all that there are. */
   const allWithWords = (where: string) => `
-    select l.chat_id, l.started_at from chat_logs l
-    where l.chat_id in (select t.chat_id from log_texts t where t.words @@ ${asked})
-      and exists (select from reach r where ${isWithin}) ${where}`;
+    select l.chat_id, l.started_at
+    from (select distinct chat_id from log_texts where org_id = :orgId and words @@ ${asked}) found
+    cross join lateral (select * from chat_logs l where l.chat_id = found.chat_id ${where} offset 0) l
+    where exists (select from reach r where ${isWithin})`;
 
   async function read(actor: Actor, filter: LogFilter, { limit, after }: Page, page: string): Promise<LoggedPage> {
     const { rows } = await db.raw<{ rows: (LoggedChat & ListPosition)[] }>(

@@ -38,7 +38,7 @@ export const logQuery = {
     .string()
     .max(200)
     .optional()
-    .describe('Each word begins one of the title, or of one round: its message and its reply together.'),
+    .describe('Its words stand in the title, or in one round: its message and its reply. The last may be a beginning.'),
 };
 
 export const roundsQuery = {
