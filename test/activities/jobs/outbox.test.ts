@@ -377,6 +377,23 @@ describe('the jobs table as an outbox', () => {
     expect(await jobOf(id)).include({ status: 'succeeded' });
   });
 
+  it('an evaluation whose run is completed is done again while it has no results', async () => {
+    const { engine, jobs } = setUp();
+    const id = 'evaluate-0';
+    const run = { id, orgId, createdBy, acl: [], specification: '{}', estimatedCalls: 1 };
+    await db('evaluationRuns').insert(run);
+    const start = { workflow: 'evaluateVersion', input: { orgId, runId: id }, summary: 'Evaluate' } as const;
+    await jobs.enqueue(db, { id, kind: 'evaluate', orgId, createdBy, acl: [], start, requestId: null });
+    for (const status of ['queued', 'succeeded']) {
+      await jobs.dispatch(id);
+      engine.runs.set(id, { state: 'completed' });
+      await age('checkedAt');
+      await jobs.reconcileOpen();
+      expect(await jobOf(id)).include({ status });
+      await db('evaluationRuns').where({ id }).update({ finishedAt: db.fn.now(), results: '{}' });
+    }
+  });
+
   it('the proposal of anchor words whose run is completed is done again while a live agent has none', async () => {
     const { engine, jobs } = setUp();
     const agentId = uuidv7();
