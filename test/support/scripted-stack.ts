@@ -1,17 +1,18 @@
 import { type FakeBrave, startFakeBrave } from './fake-brave.ts';
+import { type FakeGoogle, startFakeGoogle } from './fake-google.ts';
 import { type ScriptedModel, startScriptedModel } from './scripted-model.ts';
 import { createTestDatabase, testServices } from './services.ts';
 import { type Stack, startStack } from './stack.ts';
 import { createTestNamespace } from './temporal-namespace.ts';
 import { startWebSite, type WebSite } from './web-site.ts';
 
-export type ScriptedStack = Stack & { model: ScriptedModel; site: WebSite; brave: FakeBrave };
+export type ScriptedStack = Stack & { model: ScriptedModel; site: WebSite; brave: FakeBrave; google: FakeGoogle };
 
 let shared: Promise<ScriptedStack> | undefined;
 
 /**
- * The API and the workers with a chat model that does as it is told, and a web of one site that tools may ask. Database and namespace are its own, so that no
- * other worker, with the real model, takes its work.
+ * The API and the workers with a chat model that does as it is told, a web of one site that tools may ask, and providers
+ * of tools. Database and namespace are its own, so that no other worker, with the real model, takes its work.
  */
 export function scriptedStack(): Promise<ScriptedStack> {
   shared ??= startScriptedStack();
@@ -24,10 +25,11 @@ after(async function closeScriptedStack() {
 });
 
 async function startScriptedStack(): Promise<ScriptedStack> {
-  const [model, site, brave, database, namespace] = await Promise.all([
+  const [model, site, brave, google, database, namespace] = await Promise.all([
     startScriptedModel(),
     startWebSite(),
     startFakeBrave(),
+    startFakeGoogle(),
     createTestDatabase(),
     createTestNamespace(testServices().temporalAddress),
   ]);
@@ -37,7 +39,10 @@ async function startScriptedStack(): Promise<ScriptedStack> {
     OPENAI_BASE_URL: model.baseUrl,
     ALIGNMENT_EMBEDDING_BASE_URL: model.baseUrl,
     BRAVE_SEARCH_BASE_URL: brave.baseUrl,
-    EGRESS_ALLOW: `${site.place},${brave.place}`,
+    GOOGLE_CALENDAR_BASE_URL: google.baseUrl,
+    GOOGLE_CALENDAR_CLIENT_ID: google.client.id,
+    GOOGLE_CALENDAR_CLIENT_SECRET: google.client.secret,
+    EGRESS_ALLOW: `${site.place},${brave.place},${google.place}`,
     HTTP_REQUEST_ALLOW: site.place,
     // Long enough for every fold, so that an answer tells of its own round.
     ECHO_WAIT_MS: '5000',
@@ -47,9 +52,10 @@ async function startScriptedStack(): Promise<ScriptedStack> {
     model,
     site,
     brave,
+    google,
     close: async () => {
       await stack.close();
-      await Promise.all([model.close(), site.close(), brave.close()]);
+      await Promise.all([model.close(), site.close(), brave.close(), google.close()]);
       await database.drop();
     },
   };

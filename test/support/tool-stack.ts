@@ -57,7 +57,7 @@ export async function beginConsent(admin: Member, query = ''): Promise<string> {
 
 /** The address that the browser of an administrator comes back to, without the origin. */
 export async function consentTo(
-  { google }: ToolStack,
+  { google }: Pick<ToolStack, 'google'>,
   admin: Member,
   { query = '', ...choice }: { query?: string; account?: string; scopes?: string[]; isDenied?: boolean } = {},
 ): Promise<string> {
@@ -66,7 +66,11 @@ export async function consentTo(
 }
 
 /** The organization of the administrator has a calendar. */
-export async function connectCalendar(stack: ToolStack, admin: Member, choice = {}): Promise<void> {
+export async function connectCalendar(
+  stack: Pick<ToolStack, 'google' | 'anonymous'>,
+  admin: Member,
+  choice = {},
+): Promise<void> {
   await stack.anonymous.get(await consentTo(stack, admin, choice), 200);
 }
 
