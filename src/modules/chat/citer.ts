@@ -108,6 +108,8 @@ export function createCiter(deps: {
     const chunks: RetrievedChunk[] = [];
     const comparisonsOf = new Map<RetrievedChunk, ReturnType<typeof createComparisons>>();
     const readability = new Map<RetrievedChunk, boolean>();
+    const wordsOfChunks = new Map<RetrievedChunk, ReadonlySet<string>>();
+    const lastChecks = new Map<RetrievedChunk, { statement: string; holds: boolean }>();
     const similarity = (statement: string, chunk: RetrievedChunk) =>
       comparisonsOf.get(chunk)?.similarity(statement, chunk) ?? 0;
 
@@ -135,8 +137,14 @@ export function createCiter(deps: {
       return readable;
     }
 
+    function wordsOf(chunk: RetrievedChunk): ReadonlySet<string> {
+      const words = wordsOfChunks.get(chunk) ?? new Set(contentWords(chunk.content));
+      wordsOfChunks.set(chunk, words);
+      return words;
+    }
+
     async function isSupported(statement: string, chunk: RetrievedChunk): Promise<boolean> {
-      const shared = sharedWords(contentWords(statement), new Set(contentWords(chunk.content)));
+      const shared = sharedWords(contentWords(statement), wordsOf(chunk));
       if (shared >= minSupport) return true;
       await comparisonsOf.get(chunk)?.embed([statement], [chunk]);
       return similarity(statement, chunk) >= minSupport;
@@ -144,7 +152,11 @@ export function createCiter(deps: {
 
     const markers = createMarkerRewriter(chunks, async (chunk, statement) => {
       if (!(await isReadable(chunk))) return 'unreadable';
-      return (await isSupported(statement, chunk)) ? null : 'unsupported';
+      // A model that repeats itself cites one statement thousands of times.
+      const checked = lastChecks.get(chunk);
+      const holds = checked?.statement === statement ? checked.holds : await isSupported(statement, chunk);
+      lastChecks.set(chunk, { statement, holds });
+      return holds ? null : 'unsupported';
     });
 
     async function attributed(reply: string): Promise<RetrievedChunk[]> {
@@ -158,9 +170,8 @@ export function createCiter(deps: {
       ]);
       const candidates = chunks.filter((chunk) => readable.has(chunk.chunkId));
       const said = new Map(statements.map((statement) => [statement, contentWords(statement)]));
-      const known = new Map(candidates.map((chunk) => [chunk, new Set(contentWords(chunk.content))]));
       return attribute(statements, candidates, (statement, chunk) =>
-        attributionScore(similarity(statement, chunk), said.get(statement) ?? [], known.get(chunk) ?? new Set()),
+        attributionScore(similarity(statement, chunk), said.get(statement) ?? [], wordsOf(chunk)),
       );
     }
 

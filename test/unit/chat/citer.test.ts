@@ -18,7 +18,9 @@ describe('the citations of an answer', () => {
     embeddingModel: 'model',
   };
 
-  function start(embed: Embedder['embed'], stopped: AbortSignal) {
+  const analyzeText = createTextAnalyzer();
+
+  function start(embed: Embedder['embed'], stopped: AbortSignal, analyze = analyzeText) {
     const lookedUp: string[] = [];
     const cite = createCiter({
       retrieval: {
@@ -29,7 +31,7 @@ describe('the citations of an answer', () => {
       },
       embedders: { of: (model) => ({ model, embed }) },
       vectors: { fetch: async () => new Map() },
-      analyze: createTextAnalyzer(),
+      analyze,
       logger: pino({ enabled: false }),
     });
     return { lookedUp, citing: cite(actor, [chunk], stopped) };
@@ -59,6 +61,21 @@ describe('the citations of an answer', () => {
     const { citing } = start(hang, stop.signal);
     const rewritten = collect(citing.rewrite(say('Zebras graze yonder [1]. ')));
     expect(String(await rewritten.catch((error: unknown) => error))).equal('Error: He is gone.');
+  });
+
+  it('are checked once where they repeat themselves', async () => {
+    const read: string[] = [];
+    const { citing } = start(
+      async () => [],
+      new AbortController().signal,
+      (text) => {
+        read.push(text);
+        return analyzeText(text);
+      },
+    );
+    const said = `A loan is repaid${' [1]'.repeat(100)}. Month by month it is repaid${' [1]'.repeat(100)}.`;
+    expect((await collect(citing.rewrite(say(said)))).join('')).equal(said);
+    expect(read).length(3);
   });
 
   it('take in passages that come up meanwhile, each under one number', async () => {
