@@ -75,20 +75,27 @@ export function createToolLoop(deps: { chatModel: Pick<ChatModel, 'stream'> } & 
     }
   };
 
-  /** The calls of a turn, and the message that says in the conversation that they were made. */
+  /**
+   * The calls of a turn, and the message that says in the conversation that they were made: without their arguments,
+   * which the model has written in any length, where those would take the room of the results.
+   */
   function askedBy({ text, toolCalls = [] }: ModelReply, turn: number, tokens: number) {
     // Nine letters and digits, which is what the strictest services take for an id.
     const calls = toolCalls
       .slice(0, callsAtOnce)
       .map((call, index) => ({ ...call, id: `call${String(turn * 100 + index + 1).padStart(5, '0')}` }));
-    const message: ModelMessage = {
+    const most = Math.floor(tokens / 2);
+    const saying = (hasArguments: boolean): ModelMessage => ({
       role: 'assistant',
-      content: Number.isFinite(tokens) ? truncateToTokens(text, Math.floor(tokens / 2), tokenCounter) : text,
-      toolCalls: calls.map(({ id, name, arguments: json }) => {
-        return { id, name: /^[\w-]{1,64}$/.test(name) ? name : 'unknown', arguments: repeatable(json) };
-      }),
-    };
-    return { calls, message };
+      content: Number.isFinite(tokens) ? truncateToTokens(text, Math.floor(most / 2), tokenCounter) : text,
+      toolCalls: calls.map(({ id, name, arguments: json }) => ({
+        id,
+        name: /^[\w-]{1,64}$/.test(name) ? name : 'unknown',
+        arguments: hasArguments ? repeatable(json) : '{}',
+      })),
+    });
+    const whole = saying(true);
+    return { calls, message: tokenCounter.count(JSON.stringify(whole)) <= most ? whole : saying(false) };
   }
 }
 

@@ -247,6 +247,19 @@ describe('the tools of a round', () => {
     expect(asked.length).below(7);
   });
 
+  it('keep what was called within it, too', async () => {
+    const calls = Array.from({ length: 8 }, (_, index) => calculate(`${index} + ${'1 + 2 * 3 '.repeat(180)}1`));
+    const { asked, toolCalls } = await run([{ calls }, {}], [math(async () => 'word '.repeat(500))], {
+      toolTokens: 1_033,
+    });
+    const counter = createTokenCounter();
+    const added = (asked.at(-1)?.messages ?? []).slice(1);
+    expect(added.reduce((sum, message) => sum + counter.count(JSON.stringify(message)), 0)).most(1_300);
+    expect(toolCalls[0]).include({ status: 'ok' });
+    // What was called is on record as it was.
+    expect(JSON.stringify(toolCalls[0]?.arguments)).include('1 + 2 * 3');
+  });
+
   it('open no role and hide nothing by what they give', async () => {
     const { results, toolCalls } = await run(
       [{ calls: [calculate('1')] }, {}],
