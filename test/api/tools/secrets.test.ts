@@ -17,7 +17,7 @@ describe('secrets of providers', function () {
       const [key, guess] = [brave.newKey(), 's3cret-guess'];
       const answers: unknown[] = [];
       const callback = async (choice: object, status: number) => {
-        const path = await consentTo({ brave, google, ...api }, ada, choice);
+        const path = await consentTo({ google }, ada, choice);
         answers.push((await anonymous.get(path, status)).body);
       };
 
@@ -32,7 +32,7 @@ describe('secrets of providers', function () {
         { reply: { status: 400, json: { error: 'odd', error_description: google.client.secret } }, status: 502 },
       ];
       for (const { reply, status } of cases) {
-        const path = await consentTo({ brave, google, ...api }, ada);
+        const path = await consentTo({ google }, ada);
         google.failNext(1, reply);
         answers.push((await anonymous.get(path, status)).body);
       }
