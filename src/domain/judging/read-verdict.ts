@@ -1,6 +1,7 @@
 import { toStorable } from '../plain-text.ts';
 import { rubricOf } from './axes.ts';
 import type { AnchoredScore, Judgement, JudgeTask, PairWinner, PlainScore } from './judgement.ts';
+import { exhibitsOf } from './material.ts';
 import { allowedScore, maxScore, type Severity, severities } from './rubric.ts';
 import { axesOf, maxRationaleCharacters, maxWeaknessCharacters, plainList } from './verdict-schema.ts';
 
@@ -110,9 +111,9 @@ function winnerOf({ winner }: Said): PairWinner {
   throw new InvalidVerdict('"winner" is not A, B or tie');
 }
 
-/** The words alone are compared: whoever repeats a verdict may space, quote and escape it otherwise. */
-function echoFinder({ material }: JudgeTask): IsEcho {
-  const judged = bareWords(JSON.stringify(material));
+/** The words alone are compared, as the judge has read them: whoever repeats a verdict may space and quote it otherwise. */
+function echoFinder(task: JudgeTask): IsEcho {
+  const judged = bareWords(JSON.stringify(exhibitsOf(task).map(({ text }) => text)));
   return (rationale) => judged.includes(`rationale:${bareWords(rationale)}`);
 }
 
