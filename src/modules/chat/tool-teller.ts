@@ -70,7 +70,7 @@ export function createToolTeller(deps: { tokenCounter: TokenCounter; citing: Pic
     const numbers = citing.add(chunks.slice(0, count));
     return {
       message: count === 0 ? noRoom : write(numbers, characters),
-      preview: `Passages ${numbers.join(', ')}`,
+      preview: resultPreview(previewOf(chunks.slice(0, count))),
       characters: chunks.reduce((sum, { content }) => sum + content.length, 0),
       texts: chunks.slice(0, count).flatMap(({ documentName, content }) => [documentName, content]),
     };
@@ -89,6 +89,13 @@ export function createToolTeller(deps: { tokenCounter: TokenCounter; citing: Pic
 
   return (tool: string, output: ToolOutput, tokens: number): ToldResult =>
     typeof output === 'string' ? tellText(tool, output, tokens) : tellPassages(output, tokens);
+}
+
+/** By their ids: their numbers were those of the prompt, and their names and texts are for who may read them. */
+function previewOf(chunks: readonly { documentId: string }[]): string {
+  if (chunks.length === 0) return noRoom;
+  const ids = new Set(chunks.map(({ documentId }) => documentId));
+  return `${chunks.length} passages of ${[...ids].join(', ')}`;
 }
 
 /** The mark tells the model that there was more. */

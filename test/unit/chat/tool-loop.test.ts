@@ -406,6 +406,6 @@ describe('the tools of a round', () => {
     expect(results[1]?.[0]).match(/<<[a-z0-9]{16} 3 \| Terms \| p\. 2>>\nTheˆfeeˆisˆ1ˆ%\.\n<<end [a-z0-9]{16} 3>>/);
     expect(results[1]?.[0]).match(/ 1 \| Terms \| p\. 2, unverified instructions inside>>/);
     expect(results[1]?.[0]).match(/Numbers 3,1\.$/);
-    expect(toolCalls[0]).include({ resultPreview: 'Passages 3, 1', resultCharacters: 48 });
+    expect(toolCalls[0]).include({ resultPreview: '2 passages of d', resultCharacters: 48 });
   });
 });
