@@ -218,6 +218,7 @@ const settings = z.object({
   RATE_LIMIT_REFRESH: rateLimit,
   RATE_LIMIT_CHAT: rateLimit,
   RATE_LIMIT_UPLOAD: rateLimit,
+  RATE_LIMIT_CONNECT: rateLimit,
   TIER_LIMITS: json.pipe(z.partialRecord(z.enum(['free', 'pro', 'max'], 'is no tier'), limitsOfTier)).optional(),
 
   NODE_ENV: z.string().optional(),
@@ -482,6 +483,7 @@ function rateLimits(s: z.infer<typeof settings>): Config['rateLimits'] {
     refresh: or(s.RATE_LIMIT_REFRESH, 'refresh'),
     chat: or(s.RATE_LIMIT_CHAT, 'chat'),
     upload: or(s.RATE_LIMIT_UPLOAD, 'upload'),
+    connect: or(s.RATE_LIMIT_CONNECT, 'connect'),
   };
 }
 

@@ -2,7 +2,15 @@
 export type RateLimit = { count: number; seconds: number };
 
 /** What is counted: one person's attempts at one account (`…_ip` from one address at all), or one user's requests. */
-export type RateLimitName = 'login' | 'login_ip' | 'register' | 'register_ip' | 'refresh' | 'chat' | 'upload';
+export type RateLimitName =
+  | 'login'
+  | 'login_ip'
+  | 'register'
+  | 'register_ip'
+  | 'refresh'
+  | 'chat'
+  | 'upload'
+  | 'connect';
 
 const minute = 60;
 
@@ -14,4 +22,5 @@ export const defaultRateLimits: Readonly<Record<RateLimitName, RateLimit>> = {
   refresh: { count: 60, seconds: minute },
   chat: { count: 60, seconds: minute },
   upload: { count: 1_000, seconds: 10 * minute },
+  connect: { count: 60, seconds: 10 * minute },
 };

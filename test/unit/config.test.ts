@@ -93,6 +93,7 @@ const wrong: Record<string, string[]> = {
   RATE_LIMIT_REFRESH: wrongLimits,
   RATE_LIMIT_CHAT: wrongLimits,
   RATE_LIMIT_UPLOAD: wrongLimits,
+  RATE_LIMIT_CONNECT: wrongLimits,
   TIER_LIMITS: [
     'free',
     '[]',

@@ -51,6 +51,7 @@ export function toolsRoutes(catalog: ToolCatalogService, connections: ToolConnec
       tag,
       summary: 'Begin a consent at a provider, in the name of your organization',
       access: 'organization:administer',
+      limits: [{ limit: 'connect', by: 'user' }],
       params: providerParams,
       query: authorizeQuery,
       responses: { 200: { description: 'Where to send the browser', schema: authorizeSchema } },
@@ -68,6 +69,7 @@ export function toolsRoutes(catalog: ToolCatalogService, connections: ToolConnec
       tag,
       summary: 'Where a provider sends the browser after a consent; its state says whose it is',
       access: 'public',
+      limits: [{ limit: 'connect', by: 'ip' }],
       params: providerParams,
       query: callbackQuery,
       responses: {
@@ -97,6 +99,7 @@ export function toolsRoutes(catalog: ToolCatalogService, connections: ToolConnec
       tag,
       summary: 'Connect your organization to a provider by a key, or by another key',
       access: 'organization:administer',
+      limits: [{ limit: 'connect', by: 'user' }],
       params: providerParams,
       body: connectToolBody,
       responses: { 204: { description: 'It is connected' } },

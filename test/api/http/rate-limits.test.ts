@@ -10,6 +10,7 @@ const limits = {
   RATE_LIMIT_REFRESH: '2/1',
   RATE_LIMIT_CHAT: '1/60',
   RATE_LIMIT_UPLOAD: '1/60',
+  RATE_LIMIT_CONNECT: '1/60',
   TRUST_PROXY: '1',
 };
 
@@ -106,6 +107,21 @@ describe('rate limits', () => {
     const message = { agent_id: crypto.randomUUID(), message: 'Hello?' };
     await ada.post('/chat', message, 404);
     await ada.post('/chat/stream', message, 429);
+  });
+
+  it('count consents by user where they begin, and by address where they come back', async () => {
+    const [ada, bob] = [await first.signUp(), await first.signUp()];
+    const calendar = '/agents/tools/google_calendar';
+    await ada.get(`${calendar}/authorize`, 501);
+    await ada.post('/agents/tools/brave_search/connection', { api_key: 'k' }, 429);
+    await bob.get(`${calendar}/authorize`, 501);
+    const back = async (from: string) => {
+      const headers = { 'x-forwarded-for': from };
+      return (await first.anonymous.raw(`${calendar}/callback?state=unknown`, { headers })).status;
+    };
+    expect([await back('203.0.113.9'), await back('203.0.113.9'), await back('203.0.113.10')]).deep.equal([
+      400, 429, 400,
+    ]);
   });
 
   it('count guesses at the password of a signed-in user', async () => {
