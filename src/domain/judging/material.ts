@@ -9,6 +9,9 @@ export const maxTextCharacters = 24_000;
 /** Of what is left of a text, how much is its beginning. */
 const headShare = 2 / 3;
 
+/** Who has read less of a text, where there is more of it, cannot grade it. */
+const leastTokens = 200;
+
 /** A text as the judge reads it: what it is, the text itself, and how many characters of its middle are left out. */
 export type Exhibit = { title: string; text: string; leftOut: number };
 
@@ -49,10 +52,12 @@ export function readable({ title, text }: Text): Exhibit {
 
 /**
  * The texts within so many tokens together. Short ones stay whole: what they leave of their share goes to the others.
+ * Null where too little would be left of those.
  */
-export function fitExhibits(exhibits: readonly Exhibit[], tokens: number, counter: TokenCounter): Exhibit[] {
+export function fitExhibits(exhibits: readonly Exhibit[], tokens: number, counter: TokenCounter): Exhibit[] | null {
   const counts = exhibits.map(({ text }) => counter.count(text));
   const share = fairShare(counts, tokens);
+  if (share < leastTokens) return null;
   return exhibits.map((exhibit, index) =>
     (counts[index] ?? 0) <= share ? exhibit : shortenedToTokens(exhibit, share, counter),
   );

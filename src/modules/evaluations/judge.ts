@@ -16,7 +16,8 @@ export type JudgeAnswer = { judgement: Judgement; usage: ModelUsage; calls: numb
 
 /**
  * Has one unit judged. Throws `judge_response_invalid` when the judge gives no verdict, also when it is told what was
- * wrong and when it is asked anew: that is never a score. Errors of the call itself are those of `ChatModel`.
+ * wrong and when it is asked anew: that is never a score. Throws `context_too_long` when the judge could not read enough
+ * of the texts. Errors of the call itself are those of `ChatModel`.
  */
 export type Judge = (task: JudgeTask, options: { model: string; signal: AbortSignal }) => Promise<JudgeAnswer>;
 
@@ -62,6 +63,9 @@ export function createJudge(deps: {
       budget === null ? Number.POSITIVE_INFINITY : budget * (task.mode === 'pairwise' ? 2 : 1),
     );
     const shown = readable === Number.POSITIVE_INFINITY ? exhibits : fitExhibits(exhibits, readable, counter);
+    if (shown === null) {
+      throw appError('context_too_long', { detail: `The window of ${model} is too small to judge these texts.` });
+    }
     const messages = judgeMessages(task, shown, nonce);
     const thinking = Math.min(thinkingTokens, room - tokensOf(messages) - answerTokens(task));
     return { messages, nonce, maxTokens: answerTokens(task) + Math.max(0, thinking) };

@@ -118,6 +118,15 @@ describe('the judge', () => {
     expect(tokensAsked).within(3_000, 4_096);
   });
 
+  it('grades no text of which its model reads next to nothing', async () => {
+    const long = 'The fee depends on the term of the loan. '.repeat(200);
+    for (const window of [600, 2_048, 2_600]) {
+      const { ask, requests } = judgeThat(wellFormed, { window });
+      expect(await appErrorCode(ask(promptTask(long))), `${window}`).equal('context_too_long');
+      expect(requests).length(0);
+    }
+  });
+
   it('puts another mark around every text, which does not say what it is made of', async () => {
     const { ask, requests } = judgeThat(wellFormed);
     await ask(replyTask());
