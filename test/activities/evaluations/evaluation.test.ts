@@ -12,6 +12,7 @@ import { judgeWell } from '#test/support/scripted-judge.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { storeEvaluation } from '#test/support/stored-evaluation.ts';
+import { until } from '#test/support/until.ts';
 
 describe('evaluation activities', function () {
   this.timeout(60_000);
@@ -155,6 +156,35 @@ describe('evaluation activities', function () {
     await db.raw('alter table evaluation_units enable trigger evaluation_units_forgotten');
     expect(await violations()).length(2);
     await db.raw('truncate evaluation_runs, judgements cascade');
+  });
+
+  it('forget what two runs share when both are deleted, also at the same time', async () => {
+    const member = await own.signUp();
+    const runId = await storeEvaluation(db, member);
+    const twin = `${runId}-twin`;
+    await db.raw(
+      `insert into evaluation_runs (id, org_id, specification, estimated_calls, acl, created_by)
+       select ?, org_id, specification, estimated_calls, acl, created_by from evaluation_runs where id = ?`,
+      [twin, runId],
+    );
+    await db.raw(
+      `insert into evaluation_units (org_id, run_id, unit, cache_key)
+       select org_id, ?, unit, cache_key from evaluation_units where run_id = ?`,
+      [twin, runId],
+    );
+    let second: Promise<number> | undefined;
+    await db.transaction(async (trx) => {
+      await trx('evaluationRuns').where({ id: runId }).delete();
+      second = db('evaluationRuns').where({ id: twin }).delete().then(Number);
+      await until('the second waits, or is done', async () => {
+        const { rows } = await db.raw(
+          `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+        );
+        return rows.length > 0 || (await db('evaluationRuns').where({ id: twin })).length === 0;
+      });
+    });
+    expect(await second).equal(1);
+    expect(await db('judgements').where({ orgId: member.orgId })).deep.equal([]);
   });
 
   it('forget what was judged without a draft, after its time', async () => {
