@@ -12,6 +12,9 @@ export type ScoredCase = {
   response_average: number;
 };
 
+/** What two versions are compared by: how good a reply is, and how long. */
+export type AnsweredCase = Pick<ScoredCase, 'input' | 'generated_response' | 'response_average'>;
+
 /** What is stored with a version as its `eval_scores`, and shown as it is stored. */
 export type EvalScores = {
   rubric: Rubric;
@@ -44,7 +47,7 @@ export function evalScores(evaluation: {
   generationModel: string;
   failedUnits: FailedUnit[];
   finishedAt: Date;
-  parent: Pick<EvalScores, 'cases'> | null;
+  parent: { cases: readonly AnsweredCase[] } | null;
 }): EvalScores {
   const { result, rubric, evaluatorModel, generationModel, parent } = evaluation;
   const cases = result.cases.map(scoredCase);
@@ -58,7 +61,8 @@ export function evalScores(evaluation: {
     ci95: interval(cases.map((each) => each.response_average)),
     samples: sampling[rubric].samples,
     same_family: isSameFamily(evaluatorModel, generationModel),
-    length_confounded: parent !== null && isLengthConfounded(pairCases(cases, parent.cases).map(lengthVerdict)),
+    length_confounded:
+      parent !== null && isLengthConfounded(pairCases<AnsweredCase>(cases, parent.cases).map(lengthVerdict)),
     prompt_scores: result.promptScores,
     cases,
     failed_units: evaluation.failedUnits,
@@ -99,7 +103,7 @@ export function pairCases<Case extends { input: string }>(
   });
 }
 
-function lengthVerdict({ version, parent }: CasePair<ScoredCase>) {
+function lengthVerdict({ version, parent }: CasePair<AnsweredCase>) {
   const difference = version.response_average - parent.response_average;
   const better = difference > 0 ? ('version' as const) : ('baseline' as const);
   return {

@@ -2,6 +2,7 @@ import type { EvalScores } from '#src/domain/judging/eval-scores.ts';
 import type { Judgement } from '#src/domain/judging/judgement.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { EvaluatedText, EvaluationRun, GeneratedAnswer, StoredJudgement } from './evaluations.model.ts';
+import { type ReportedScores, readScores } from './reported-scores.ts';
 
 type RunKey = { orgId: string; runId: string };
 
@@ -119,14 +120,13 @@ export function createEvaluationUnitsRepository(db: Db) {
       return stored;
     },
 
-    /** Of the version before, where they are of our own making. */
-    async findParentScores(orgId: string, versionId: string): Promise<EvalScores | null> {
-      const row: { evalScores: EvalScores | null } | undefined = await db('draftVersions as v')
+    /** Of the version before, also those that came with its commit; null for what can be compared with nothing. */
+    async findParentScores(orgId: string, versionId: string): Promise<ReportedScores | null> {
+      const row: { evalScores: object | null } | undefined = await db('draftVersions as v')
         .join('draftVersions as p', { 'p.orgId': 'v.orgId', 'p.id': 'v.parentVersionId' })
         .where({ 'v.orgId': orgId, 'v.id': versionId })
-        .whereNotNull('p.evalRunId')
         .first('p.evalScores');
-      return row?.evalScores ?? null;
+      return readScores(row?.evalScores);
     },
 
     /** On the versions that the run was begun for. */

@@ -172,6 +172,17 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', funct
     expect(eval_scores).include({ rubric: 'anchored', samples: 3, length_confounded: false });
   });
 
+  it('200: beside whatever scores the parent was committed with', async () => {
+    const { draft_id, version_id: first } = await newEvaluable(ada);
+    const eval_scores = { cases: [{ input: 'How long?' }] };
+    const parent = await commitVersion(ada, draft_id, { parent_version_id: first, eval_scores });
+    await start({ draft_id, version_id: parent.id }, {}, { prefer: 'wait=0' });
+    const { id: version_id } = await commitVersion(ada, draft_id, { parent_version_id: parent.id });
+    const version = await start({ draft_id, version_id });
+    expect(version).include({ eval_status: 'completed' });
+    expect(await start({ draft_id, version_id })).deep.equal(version);
+  });
+
   it('200: scores that are sent with a commit are kept as they are', async () => {
     const { draft_id, version_id: parent_version_id } = await newEvaluable(ada);
     const eval_scores = { prompt_average: 4.5, of: 'my own' };
