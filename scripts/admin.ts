@@ -1,4 +1,4 @@
-// `npm run admin -- verify | audit-stores [--repair [--force]] | reembed … | rescore …`: looks after an installation, running or not.
+// `npm run admin -- verify | audit-stores [--repair [--force]] | reseal | reembed … | rescore …`: looks after an installation, running or not.
 import { type ReembedWish, readReembedWish } from './admin/reembed-wish.ts';
 import { type RescoreWish, readRescoreWish } from './admin/rescore-wish.ts';
 import { exitAfter } from './supervisor/run-until-stopped.ts';
@@ -8,6 +8,7 @@ const USAGE = `Use: npm run admin -- <command>
   verify                   checks what must hold at any time, and exits with 1 when something does not
   audit-stores [--repair]  compares the database with the vectors and the originals, and mends what differs;
                            with --force also where that deletes many vectors or originals
+  reseal                   encrypts the credentials of tools with the first of ENCRYPTION_KEYS, so that the others can go
   reembed <organization id> --model <id>                  has all its documents embedded by another model
   reembed <organization id> --pause | --resume | --status
   rescore --all | <organization id> [--status]            has chats scored again that another calibration has scored,
@@ -36,6 +37,7 @@ await exitAfter(async () => {
       console.log(USAGE);
       return 0;
     case 'verify':
+    case 'reseal':
       return run({ command });
     case 'audit-stores':
     case 'audit-stores --repair':
@@ -48,20 +50,21 @@ await exitAfter(async () => {
 });
 
 type Task =
-  | { command: 'verify' }
+  | { command: 'verify' | 'reseal' }
   | { command: 'audit-stores'; repair: boolean; force: boolean }
   | { command: 'reembed'; wish: ReembedWish }
   | { command: 'rescore'; wish: RescoreWish };
 
 /** Loads the service only when there is something to do for it. */
 async function run(task: Task): Promise<number> {
-  const [{ createContainer }, { auditStores }, { readInstallation }, { reembed }, { rescore }, { verify }] =
+  const [{ createContainer }, { auditStores }, { readInstallation }, { reembed }, { rescore }, { reseal }, { verify }] =
     await Promise.all([
       import('#src/container.ts'),
       import('./admin/audit-stores.ts'),
       import('./admin/installation.ts'),
       import('./admin/reembed.ts'),
       import('./admin/rescore.ts'),
+      import('./admin/reseal.ts'),
       import('./admin/verify.ts'),
     ]);
   const container = createContainer(await readInstallation(process.env), 'admin');
@@ -74,6 +77,8 @@ async function run(task: Task): Promise<number> {
         return auditStores(container, task, say);
       case 'reembed':
         return reembed(container, task.wish, say.print);
+      case 'reseal':
+        return reseal(container, say.print);
       case 'rescore':
         return rescore(container, task.wish, say.print);
     }

@@ -58,6 +58,16 @@ describe('npm run admin', function () {
     expect(nobody.stderr).match(/^"acme" is no organization's id, which is a UUID[^\n]+\n$/);
   });
 
+  it('encrypts credentials by the first key, and fails where none can read them', async () => {
+    const rows = () => own.container.db('tool_connections').where({ orgId: ada.orgId });
+    const unreadable = { id: uuidv7(), orgId: ada.orgId, provider: 'brave_search', credentials: 'gone:AAAA' };
+    await own.container.db('tool_connections').insert({ ...unreadable, scopes: [], status: 'active' });
+    const failed = await admin(own.settings, 'reseal');
+    expect(failed).include({ stdout: 'encrypted anew: 0\ncannot be read by any of the keys: 1\n', code: 1 });
+    await rows().delete();
+    expect(await admin(own.settings, 'reseal')).include({ code: 0 });
+  });
+
   it('verifies, mends, and verifies again', async () => {
     const { body } = await ada.upload('/documents', { name: 'note.txt', content: 'Some words about loans.' }, 201);
     const { embedding_job_id: jobId } = fullDocumentSchema.parse(body);
