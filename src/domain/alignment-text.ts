@@ -26,8 +26,9 @@ export function tellingPart(text: string): string {
   return parts.join('\n').toWellFormed();
 }
 
-// Repetitions are bounded: a message of 30,000 times "please" must not cost the square of its length.
-const dismissal = String.raw`(?:^|[.!?;,:\n—–-][^\S\n]{0,9}|\b(?:ok|okay|well|so|please|alright|actually|now|just)\s+)(?:(?:please|let['’]s|just)\s+){0,3}(?:forget|never\s?mind|enough|no more|stop talking|drop|leave|skip|put)\s+(?:about\s+|of\s+|with\s+)?[^.!?,;:\n—–]{0,200}(?:[.!?,;:\n—–]{1,9}\s*(?:(?:and|but|so|now|then|instead,?)\s+){0,3}|\s+and\s+(?=let|can|could|tell|talk|i\b|what|how))`;
+// What may repeat, spaces too, is bounded where something may follow it: a message of 30,000 times "please", or of as
+// many spaces, must not cost the square of its length.
+const dismissal = String.raw`(?:^|[.!?;,:\n—–-][^\S\n]{0,9}|\b(?:ok|okay|well|so|please|alright|actually|now|just)\s+)(?:(?:please|let['’]s|just)\s+){0,3}(?:forget|never\s?mind|enough|no more|stop talking|drop|leave|skip|put)\s{1,9}(?:(?:about|of|with)\s{1,9})?[^.!?,;:\n—–]{0,200}(?:[.!?,;:\n—–]{1,9}\s*(?:(?:and|but|so|now|then|instead,?)\s+){0,3}|\s{1,9}and\s{1,9}(?=let|can|could|tell|talk|i\b|what|how))`;
 const turn = String.raw`\b(?:let['’]?s|let us|can we|could we|shall we|we should|i(?:['’]d| would) (?:like|rather|prefer)(?: to)?|i want to)\s+(?:(?:now|instead|please|just|rather)\s+){0,3}(?:talk|speak|chat|discuss|switch|move on|change|turn|go)\b(?:\s+(?:back|instead|now|the|topics?|subjects?)){0,4}\s*(?:about|over to|to|onto|on)?\s+`;
 const announcement = String.raw`\b(?:changing|to change|switching|on) (?:the |another |a different |an unrelated |a totally different )?(?:subjects?|topics?|note)\b[\s,:.—–-]{0,9}(?:to\s+)?`;
 const switchCues = new RegExp(`${dismissal}|${turn}|${announcement}`, 'giu');

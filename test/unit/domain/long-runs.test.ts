@@ -32,6 +32,18 @@ describe('texts that repeat one thing 100,000 times', () => {
     });
   }
 
+  for (const begun of [
+    'please leave',
+    'please leave about',
+    'please leave it',
+    'please leave it and',
+    "let's talk to",
+  ]) {
+    it(`are read: white space after "${begun}"`, () => {
+      for (const space of [' ', '\t\n']) clauseAfterSwitch(`${begun}${space.repeat(100_000)}x`);
+    });
+  }
+
   it('are read: white space inside a heading', () => {
     parseBlocks(`# a${' '.repeat(100_000)}b`);
   });
