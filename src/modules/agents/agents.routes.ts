@@ -18,7 +18,8 @@ import type { AgentsService } from './agents.service.ts';
 const params = z.strictObject({ agent_id: idParam('agent_not_found') });
 
 export function agentsRoutes(agents: AgentsService): Route[] {
-  const toDto = async (actor: Actor, agent: AgentView) => toAgentDto(actor, agent, (await agents.readiness(actor))(agent));
+  const toDto = async (actor: Actor, agent: AgentView) =>
+    toAgentDto(actor, agent, (await agents.readiness(actor))(agent));
 
   return [
     route({

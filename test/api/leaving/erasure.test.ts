@@ -174,7 +174,16 @@ describe('what somebody leaves behind, once it is time', function () {
     const gone = await signUpColleague(own, ada, 'Gone');
     await remove(gone);
     const before = await membersAndRemains(own, ada.orgId);
-    expect(before.remains).include.members(['documents', 'vectors', 'blobs', 'embeddings', 'rounds', 'tool_connections', 'oauth_states', 'name']);
+    expect(before.remains).include.members([
+      'documents',
+      'vectors',
+      'blobs',
+      'embeddings',
+      'rounds',
+      'tool_connections',
+      'oauth_states',
+      'name',
+    ]);
     expect(before.userIds).length(3);
 
     await ada.delete('/entity/org', 204);
