@@ -49,13 +49,14 @@ export const anchorWordsSchema = z
 
 export function toExpandInput(body: z.output<typeof expandBody>): ExpandInput {
   const { agent_id, agent_name = '', agent_prompt = '', chat_model = null, tags = [] } = body;
+  const spelled = (words: readonly string[]) => words.filter((word) => word.trim() !== '');
   return {
     of:
       agent_id === undefined
         ? { agentName: agent_name, agentPrompt: agent_prompt, chatModel: chat_model, tags }
         : { agentId: agent_id },
-    words: [...body.words, ...body.anchor_words],
-    excludeWords: body.exclude_words,
+    words: spelled([...body.words, ...body.anchor_words]),
+    excludeWords: spelled(body.exclude_words),
   };
 }
 

@@ -68,6 +68,12 @@ describe('POST /anchor-words/expand', function () {
     for (const word of ['refund', 'voucher', 'parcel', 'the']) expect(stems).not.include(stemsOf(word));
   });
 
+  it('200: makes nothing of blank words', async () => {
+    stack.model.behaveAnchoring(() => ({ kind: 'status', status: 503 }));
+    const blank = { words: ['', ' '], exclude_words: [''] };
+    expect(await expand({ ...personas.webShop, ...blank })).length.within(24, 40);
+  });
+
   it('200: of a published agent, none of its own anchors', async () => {
     stack.model.behaveAnchoring(proposing('loans', 'mortgages', 'down payment'));
     const agentId = await publishAgent(ada);
