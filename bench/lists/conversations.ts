@@ -116,30 +116,34 @@ export function generateConversations(options: { rounds: number; passwordHash: s
         ...{ rag_enabled: false, created_by: createdBy, created_at: at, updated_at: at },
       },
     };
-    yield { table: 'log_texts', row: { org_id: orgId, chat_id: id, round: 0, words: wordsOf(title) } };
+    yield {
+      table: 'log_texts',
+      row: { org_id: orgId, chat_id: id, round: 0, words: wordsOf(title.toLowerCase().split(/[ .]/)) },
+    };
     for (let round = 1; round <= roundsPerChat; round += 1) {
-      const [asked, told] = [texts.passage().text.split(' ').slice(0, 12).join(' '), texts.passage().text];
+      const [asked, told] = [texts.words(12), texts.words(40)];
       yield {
         table: 'rounds',
         row: {
-          ...{ org_id: orgId, chat_id: id, round, status: 'complete', user_content: asked, assistant_reply: told },
+          ...{
+            org_id: orgId,
+            chat_id: id,
+            round,
+            status: 'complete',
+            user_content: asked.join(' '),
+            assistant_reply: told.join(' '),
+          },
           ...{ model: 'any', input_tokens: 900, completion_tokens: 60, cost_usd: 0.0002, latency_ms: 1_500 },
           ...{ started_at: at, finished_at: at, scored_at: at, ewma: 60 + random.below(40), alignment_score: 0.8 },
           ...{ echo_state: round === roundsPerChat ? state : 'stable' },
         },
       };
-      yield { table: 'log_texts', row: { org_id: orgId, chat_id: id, round, words: wordsOf(`${asked} ${told}`) } };
+      yield { table: 'log_texts', row: { org_id: orgId, chat_id: id, round, words: wordsOf([...asked, ...told]) } };
     }
   }
 
   /** As the trigger would have it. */
-  const wordsOf = (text: string): string => {
-    const words = text
-      .toLowerCase()
-      .normalize('NFKD')
-      .match(/[\p{L}\p{N}]+/gu);
-    return [...new Set(words)].map((word) => `'${mark}${word}'`).join(' ');
-  };
+  const wordsOf = (words: readonly string[]): string => [...new Set(words)].map((word) => `'${mark}${word}'`).join(' ');
   const mark = createHash('md5').update(orgId).digest('hex').slice(0, 6);
 
   function* rows(): Generator<TableRow> {

@@ -7,6 +7,7 @@ import type { Random } from '../search/random.ts';
 type Passage = { text: string; termCount: number; stems: ReadonlyMap<string, number> };
 
 export type Texts = {
+  words(count: number): string[];
   passage(): Passage;
   /** Of several words, with the ending of a file. */
   name(): string;
@@ -46,9 +47,12 @@ export function generateTexts(random: Random): Texts {
   };
   const capital = (word: string) => `${word.slice(0, 1).toUpperCase()}${word.slice(1)}`;
 
+  const anyWords = (count: number) => Array.from({ length: count }, anyWord);
+
   return {
+    words: anyWords,
     passage() {
-      const chosen = Array.from({ length: passageWords }, anyWord);
+      const chosen = anyWords(passageWords);
       const counted = new Map<string, number>();
       let termCount = 0;
       for (const word of chosen) {

@@ -55,10 +55,11 @@ export function createConversationsRepository(db: Db) {
     select newest.* from reach r cross join lateral (
       select l.chat_id, l.started_at from chat_logs l where ${isWithin} ${where} ${newestFirst} limit ${limit}
     ) newest ${newestFirst} limit ${limit}`;
+  /** The offset keeps the index of words out of it, which would be asked anew for each chat. */
   const walkWithWords = (where: string) => `
     select w.* from (${walk(where, String(walkedChats))}) w
     cross join lateral (
-      select from log_texts t where t.chat_id = w.chat_id and t.words @@ ${asked} limit 1
+      select from (select words from log_texts t where t.chat_id = w.chat_id offset 0) t where t.words @@ ${asked} limit 1
     ) found
     ${newestFirst} limit :limit`;
   /** The offset keeps it a look for each that was found, instead of one at all that there are. */
