@@ -23,16 +23,20 @@ import type { Db } from '#src/ports/database.ts';
 import { type Answerer, answerKey } from './answerer.ts';
 import { evalScoresOfRun } from './eval-scores-of-run.ts';
 import { createEvaluationUnitsRepository } from './evaluation-units.repository.ts';
-import type { EvaluationRun } from './evaluations.model.ts';
+import type { EvaluationRun, RunTerms } from './evaluations.model.ts';
 import type { Judge } from './judge.ts';
 import { judgementKey } from './judgement-key.ts';
 import { createRunTexts, questionOf, taskOf } from './run-texts.ts';
 
 /** A model that has failed so often on a unit is not asked for it again; a pause that it asks for is no failure. */
 const MAX_FAILURES = 5;
+/** Unless it asks for one after the other. */
+const MAX_PAUSED_SECONDS = 3_600;
 
 /** A model on our own machine answers one after the other; chats come between. */
 const LOCAL_CALLS_AT_ONCE = 1;
+
+type EvaluationUnitsRepository = ReturnType<typeof createEvaluationUnitsRepository>;
 
 export type EvaluationStepsService = ReturnType<typeof createEvaluationStepsService>;
 
@@ -55,6 +59,12 @@ export function createEvaluationStepsService(deps: {
     return run;
   }
 
+  async function requireTerms(of: EvaluationInput): Promise<RunTerms> {
+    const terms = await repository.findTerms(of);
+    if (terms === undefined) throw gone();
+    return terms;
+  }
+
   /** The calls of an organization wait for each other, in whatever process they are made. */
   const modelOf = (orgId: string): Pick<ChatModel, 'complete'> => ({
     complete: async (request) => {
@@ -73,21 +83,26 @@ export function createEvaluationStepsService(deps: {
     return { spent: { calls: 1, cached: 0, inputTokens, completionTokens, costUsd: cost }, failed: [] };
   }
 
-  /** Stores what a unit came to, unless it is there, and says where the run finds it. */
+  /**
+   * Says where the run finds what a unit came to.
+   * @param hold sees to it that this is there and stays
+   * @returns false when it is not there
+   */
   async function settle(
     of: EvaluationInput,
     unit: string,
     cacheKey: Buffer,
-    store?: (units: ReturnType<typeof createEvaluationUnitsRepository>) => Promise<unknown>,
-  ): Promise<void> {
-    await db.transaction(async (trx) => {
+    hold: (units: EvaluationUnitsRepository) => Promise<boolean>,
+  ): Promise<boolean> {
+    return db.transaction(async (trx) => {
       const units = createEvaluationUnitsRepository(trx);
       const run = await units.lockRun(of);
       if (run === undefined) throw gone();
-      await store?.(units);
+      if (!(await hold(units))) return false;
       const done = await units.settle(of, unit, cacheKey);
       const total = run.estimatedCalls;
       await jobs.advanceWithin(trx, of.runId, { progress: { done, total, unit: 'answers' } });
+      return true;
     });
   }
 
@@ -102,13 +117,14 @@ export function createEvaluationStepsService(deps: {
       return await work();
     } catch (error) {
       if (signal.aborted || !(error instanceof AppError) || error.code === 'version_not_found') throw error;
-      if (error.errorClass === 'transient') {
-        if (error.retryAfterSeconds !== undefined) throw error;
-        const failures = await repository.countFailure(of, unit);
-        if (failures === undefined || failures < MAX_FAILURES) throw error;
-      }
+      if (error.errorClass === 'transient' && !(await isEnough(of, unit, error))) throw error;
       return { spent: nothingSpent, failed: [{ unit, code: error.code }] };
     }
+  }
+
+  async function isEnough(of: EvaluationInput, unit: string, error: AppError): Promise<boolean> {
+    if (error.retryAfterSeconds === undefined) return ((await repository.countFailure(of, unit)) ?? 0) >= MAX_FAILURES;
+    return ((await repository.countPause(of, unit)) ?? 0) >= MAX_PAUSED_SECONDS;
   }
 
   return {
@@ -132,38 +148,35 @@ export function createEvaluationStepsService(deps: {
 
     /** Has a case answered by a version, unless it was before. */
     async answer({ caseIndex, side, ...of }: AnswerCaseInput, signal: AbortSignal): Promise<StepsResult> {
-      const { specification } = await requireRun(of);
-      const texts = createRunTexts(repository, of, specification);
-      const question = await questionOf(specification, texts, { caseIndex, side });
+      const { orgId } = of;
+      const terms = await requireTerms(of);
+      const question = await questionOf(terms, createRunTexts(repository, of, terms), { caseIndex, side });
+      const { model } = question;
       const unit = answerName(caseIndex, side);
       const cacheKey = answerKey(question);
-      if ((await repository.findAnswer(of.orgId, cacheKey)) !== undefined) {
-        await settle(of, unit, cacheKey);
-        return spent(question.model, null);
-      }
+      if (await settle(of, unit, cacheKey, (units) => units.holdAnswer(orgId, cacheKey))) return spent(model, null);
       return orFailed(of, unit, signal, async () => {
-        const { text, usage } = await deps.createAnswerer(modelOf(of.orgId))(question, signal);
-        const answer = { cacheKey, model: question.model, answer: text, ...usage };
-        await settle(of, unit, cacheKey, (units) => units.insertAnswer(of.orgId, answer));
-        return spent(question.model, usage);
+        const { text, usage } = await deps.createAnswerer(modelOf(orgId))(question, signal);
+        const answer = { cacheKey, model, answer: text, ...usage };
+        await settle(of, unit, cacheKey, (units) => units.insertAnswer(orgId, answer).then(() => true));
+        return spent(model, usage);
       });
     },
 
     /** Has a unit judged, unless it was before. */
     async judge({ unit, ...of }: JudgeUnitInput, signal: AbortSignal): Promise<StepsResult> {
-      const { specification } = await requireRun(of);
-      const task = await taskOf(specification, createRunTexts(repository, of, specification), unit);
+      const { orgId } = of;
+      const terms = await requireTerms(of);
       const name = unitName(unit);
-      const model = specification.evaluatorModel;
-      const cacheKey = judgementKey(task, model);
-      if ((await repository.findJudgement(of.orgId, cacheKey)) !== undefined) {
-        await settle(of, name, cacheKey);
-        return spent(model, null);
-      }
+      const model = terms.evaluatorModel;
       return orFailed(of, name, signal, async () => {
-        const { judgement, usage } = await deps.createJudge(modelOf(of.orgId))(task, { model, signal });
+        const task = await taskOf(createRunTexts(repository, of, terms), unit);
+        const cacheKey = judgementKey(task, model);
+        if (await settle(of, name, cacheKey, (units) => units.holdJudgement(orgId, cacheKey)))
+          return spent(model, null);
+        const { judgement, usage } = await deps.createJudge(modelOf(orgId))(task, { model, signal });
         const stored = { cacheKey, model, verdict: judgement, ...usage };
-        await settle(of, name, cacheKey, (units) => units.insertJudgement(of.orgId, stored));
+        await settle(of, name, cacheKey, (units) => units.insertJudgement(orgId, stored).then(() => true));
         return spent(model, usage);
       });
     },

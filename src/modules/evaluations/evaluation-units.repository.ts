@@ -1,7 +1,7 @@
 import type { EvalScores } from '#src/domain/judging/eval-scores.ts';
-import type { Judgement } from '#src/domain/judging/judgement.ts';
+import type { CaseText, Judgement } from '#src/domain/judging/judgement.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { EvaluatedText, EvaluationRun, GeneratedAnswer, StoredJudgement } from './evaluations.model.ts';
+import type { EvaluatedText, EvaluationRun, GeneratedAnswer, RunTerms, StoredJudgement } from './evaluations.model.ts';
 import { type ReportedScores, readScores } from './reported-scores.ts';
 
 type RunKey = { orgId: string; runId: string };
@@ -10,12 +10,30 @@ type RunKey = { orgId: string; runId: string };
 export function createEvaluationUnitsRepository(db: Db) {
   return {
     /** Held until the end of the transaction: what it speaks about cannot go meanwhile. */
-    async lockRun({ orgId, runId }: RunKey): Promise<EvaluationRun | undefined> {
-      return db<EvaluationRun>('evaluationRuns').where({ orgId, id: runId }).forNoKeyUpdate().first();
+    async lockRun({ orgId, runId }: RunKey): Promise<Pick<EvaluationRun, 'estimatedCalls'> | undefined> {
+      return db<EvaluationRun>('evaluationRuns')
+        .where({ orgId, id: runId })
+        .forNoKeyUpdate()
+        .first<Pick<EvaluationRun, 'estimatedCalls'> | undefined>('estimatedCalls');
     },
 
     async findRun({ orgId, runId }: RunKey): Promise<EvaluationRun | undefined> {
       return db<EvaluationRun>('evaluationRuns').where({ orgId, id: runId }).first();
+    },
+
+    /** Without the cases, which may be megabytes. */
+    async findTerms({ orgId, runId }: RunKey): Promise<RunTerms | undefined> {
+      const row: { terms: RunTerms } | undefined = await db('evaluationRuns')
+        .where({ orgId, id: runId })
+        .first(db.raw(`specification - 'cases' as terms`));
+      return row?.terms;
+    },
+
+    async findCase({ orgId, runId }: RunKey, caseIndex: number): Promise<CaseText | undefined> {
+      const row: { case: CaseText | null } | undefined = await db('evaluationRuns')
+        .where({ orgId, id: runId })
+        .first(db.raw(`specification #> array['cases', ?] as "case"`, [`${caseIndex}`]));
+      return row?.case ?? undefined;
     },
 
     /** Before all other locks of who stores scores: a draft that is changed or deleted is waited for. */
@@ -29,9 +47,9 @@ export function createEvaluationUnitsRepository(db: Db) {
         .first('agentName', 'agentPrompt', 'tags', 'temperature', 'maxTokens');
     },
 
-    /** Forgets how often models have failed the attempt before. */
+    /** Forgets how often models have failed the attempt before, or asked for a pause. */
     async forgetFailures({ orgId, runId }: RunKey): Promise<void> {
-      await db('evaluationUnits').where({ orgId, runId }).update({ failures: 0 });
+      await db('evaluationUnits').where({ orgId, runId }).update({ failures: 0, pausedSince: null });
     },
 
     /** @returns how often that is now; undefined when the run is gone */
@@ -44,6 +62,18 @@ export function createEvaluationUnitsRepository(db: Db) {
         { orgId, runId, unit },
       );
       return rows[0]?.failures;
+    },
+
+    /** @returns seconds since the first pause; undefined when the run is gone */
+    async countPause({ orgId, runId }: RunKey, unit: string): Promise<number | undefined> {
+      const { rows } = await db.raw<{ rows: { seconds: number }[] }>(
+        `insert into evaluation_units as u (org_id, run_id, unit, paused_since)
+         select org_id, id, :unit, now() from evaluation_runs where org_id = :orgId and id = :runId
+         on conflict (org_id, run_id, unit) do update set paused_since = coalesce(u.paused_since, now())
+         returning extract(epoch from now() - paused_since)::float as seconds`,
+        { orgId, runId, unit },
+      );
+      return rows[0]?.seconds;
     },
 
     /** Says where the result of a unit is found. To be called with the run locked. @returns how many are done */
@@ -59,24 +89,31 @@ export function createEvaluationUnitsRepository(db: Db) {
       return row?.count ?? 0;
     },
 
-    async findJudgement(orgId: string, cacheKey: Buffer): Promise<StoredJudgement | undefined> {
-      return db('judgements').where({ orgId, cacheKey }).first<StoredJudgement | undefined>();
+    /** False when there is none, or it is being deleted; else it stays until the end of the transaction. */
+    async holdJudgement(orgId: string, cacheKey: Buffer): Promise<boolean> {
+      return (
+        (await db('judgements').where({ orgId, cacheKey }).forKeyShare().skipLocked().first('model')) !== undefined
+      );
     },
 
-    /** The first one stays. @returns whether this is the first */
-    async insertJudgement(orgId: string, judgement: StoredJudgement): Promise<boolean> {
+    /** The first one stays, and until the end of the transaction in any case. */
+    async insertJudgement(orgId: string, judgement: StoredJudgement): Promise<void> {
       const row = { ...judgement, orgId, verdict: JSON.stringify(judgement.verdict) };
-      return (await db('judgements').insert(row).onConflict().ignore().returning('model')).length > 0;
+      await db('judgements').insert(row).onConflict(['orgId', 'cacheKey']).merge(['model']);
     },
 
-    async findAnswer(orgId: string, cacheKey: Buffer): Promise<GeneratedAnswer | undefined> {
-      return db('generatedAnswers').where({ orgId, cacheKey }).first<GeneratedAnswer | undefined>();
+    /** As `holdJudgement`. */
+    async holdAnswer(orgId: string, cacheKey: Buffer): Promise<boolean> {
+      const answers = db('generatedAnswers').where({ orgId, cacheKey });
+      return (await answers.forKeyShare().skipLocked().first('model')) !== undefined;
     },
 
-    /** The first one stays. */
-    async insertAnswer(orgId: string, answer: GeneratedAnswer): Promise<boolean> {
-      const row = { ...answer, orgId };
-      return (await db('generatedAnswers').insert(row).onConflict().ignore().returning('model')).length > 0;
+    /** As `insertJudgement`. */
+    async insertAnswer(orgId: string, answer: GeneratedAnswer): Promise<void> {
+      await db('generatedAnswers')
+        .insert({ ...answer, orgId })
+        .onConflict(['orgId', 'cacheKey'])
+        .merge(['model']);
     },
 
     /** What a run was answered, by the names of its units. */

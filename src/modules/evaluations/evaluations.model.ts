@@ -1,7 +1,11 @@
 import type { Judgement, PromptText } from '#src/domain/judging/judgement.ts';
 import type { ComparisonResults, EvaluationResults } from '#src/domain/judging/outcome.ts';
 import type { FailedUnit } from '#src/domain/judging/results.ts';
-import type { EvaluationSpecification } from '#src/domain/judging/specification.ts';
+import type {
+  ComparedSpecification,
+  EvaluatedSpecification,
+  EvaluationSpecification,
+} from '#src/domain/judging/specification.ts';
 import type { ModelUsage } from '#src/ports/chat-model.ts';
 
 /** A run of its specification; its id is that of its job. Complete once it has ended without failed units. */
@@ -20,6 +24,9 @@ export type EvaluationRun = {
   createdAt: Date;
   finishedAt: Date | null;
 };
+
+/** All that a run was asked for, but for the texts of its cases. */
+export type RunTerms = Omit<EvaluatedSpecification, 'cases'> | Omit<ComparedSpecification, 'cases'>;
 
 export type StoredJudgement = { cacheKey: Buffer; model: string; verdict: Judgement } & ModelUsage;
 export type GeneratedAnswer = { cacheKey: Buffer; model: string; answer: string } & ModelUsage;

@@ -1,13 +1,13 @@
-import { type JudgeTask, type PromptText, pairMaterial } from '#src/domain/judging/judgement.ts';
-import type { EvaluationSpecification } from '#src/domain/judging/specification.ts';
+import { type CaseText, type JudgeTask, type PromptText, pairMaterial } from '#src/domain/judging/judgement.ts';
 import { answerName, type Side, type TextRef, type Unit } from '#src/domain/judging/units.ts';
 import { appError } from '#src/errors.ts';
 import type { CaseQuestion } from './answerer.ts';
 import type { createEvaluationUnitsRepository } from './evaluation-units.repository.ts';
-import type { EvaluatedText } from './evaluations.model.ts';
+import type { EvaluatedText, RunTerms } from './evaluations.model.ts';
 
 /** The texts of a run: those of its versions now, and what they have answered. */
 export type RunTexts = {
+  asked(caseIndex: number): Promise<CaseText>;
   prompt(side: Side): Promise<EvaluatedText>;
   /** What the version has answered to a case. */
   reply(caseIndex: number, side: Side): Promise<string>;
@@ -17,11 +17,17 @@ export type RunTexts = {
 const alone = { temperature: 0, maxTokens: 1 };
 
 export function createRunTexts(
-  units: Pick<ReturnType<typeof createEvaluationUnitsRepository>, 'findText' | 'findAnswerOf'>,
+  units: Pick<ReturnType<typeof createEvaluationUnitsRepository>, 'findText' | 'findCase' | 'findAnswerOf'>,
   of: { orgId: string; runId: string },
-  specification: EvaluationSpecification,
+  specification: RunTerms,
 ): RunTexts {
   return {
+    async asked(caseIndex) {
+      const found = await units.findCase(of, caseIndex);
+      if (found === undefined) throw appError('version_not_found', { detail: `The run has no case ${caseIndex + 1}.` });
+      return found;
+    },
+
     async prompt(side) {
       const { subject } = specification;
       if (subject.kind === 'prompt') return { ...subject, tags: [...subject.tags], ...alone };
@@ -43,12 +49,12 @@ export function createRunTexts(
 
 /** What a version is asked. */
 export async function questionOf(
-  specification: EvaluationSpecification,
+  specification: RunTerms,
   texts: RunTexts,
   { caseIndex, side }: { caseIndex: number; side: Side },
 ): Promise<CaseQuestion> {
   const { agentPrompt, temperature, maxTokens } = await texts.prompt(side);
-  const { input } = caseOf(specification, caseIndex);
+  const { input } = await texts.asked(caseIndex);
   const model =
     side === 'baseline' && specification.kind === 'compare'
       ? specification.baselineGenerationModel
@@ -57,7 +63,7 @@ export async function questionOf(
 }
 
 /** What the judge is asked. */
-export async function taskOf(specification: EvaluationSpecification, texts: RunTexts, unit: Unit): Promise<JudgeTask> {
+export async function taskOf(texts: RunTexts, unit: Unit): Promise<JudgeTask> {
   const replyText = async (caseIndex: number, side: Side) => ({
     persona: (await texts.prompt(side)).agentPrompt,
     reply: await texts.reply(caseIndex, side),
@@ -65,7 +71,7 @@ export async function taskOf(specification: EvaluationSpecification, texts: RunT
   const materialOf = async (text: TextRef) => {
     if (text.kind === 'prompt') return { kind: 'prompt' as const, ...promptText(await texts.prompt(text.side)) };
     const { caseIndex } = text;
-    return { kind: 'reply' as const, ...caseOf(specification, caseIndex), ...(await replyText(caseIndex, 'version')) };
+    return { kind: 'reply' as const, ...(await texts.asked(caseIndex)), ...(await replyText(caseIndex, 'version')) };
   };
 
   if (unit.mode === 'plain') return { mode: 'plain', material: await materialOf(unit.text) };
@@ -76,13 +82,7 @@ export async function taskOf(specification: EvaluationSpecification, texts: RunT
   const { mode, axis, order, caseIndex } = unit;
   const version = await replyText(caseIndex, 'version');
   const baseline = await replyText(caseIndex, 'baseline');
-  return { mode, axis, material: pairMaterial(order, { ...caseOf(specification, caseIndex), version, baseline }) };
+  return { mode, axis, material: pairMaterial(order, { ...(await texts.asked(caseIndex)), version, baseline }) };
 }
 
 const promptText = ({ agentName, agentPrompt, tags }: PromptText): PromptText => ({ agentName, agentPrompt, tags });
-
-function caseOf({ cases }: EvaluationSpecification, caseIndex: number) {
-  const found = cases[caseIndex];
-  if (found === undefined) throw new Error(`the run has no case ${caseIndex}`);
-  return found;
-}

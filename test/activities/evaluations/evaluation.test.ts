@@ -87,16 +87,13 @@ describe('evaluation activities', function () {
     expect(model.requests).length(1);
   });
 
-  it('try five times what may pass, and then go on without it; a pause is no failure', async () => {
+  it('try five times what may pass, and then go on without it', async () => {
     model.behave(() => ({ kind: 'status', status: 503 }));
     for (let times = 1; times < 5; times += 1) expect(await appErrorCode(judge())).equal('model_unavailable');
     expect((await judge()).failed).deep.equal([{ unit: 'prompt', code: 'model_unavailable' }]);
     // The next attempt begins to count anew.
     await take(steps.planEvaluation, run);
     expect(await appErrorCode(judge())).equal('model_unavailable');
-    model.behave(() => ({ kind: 'status', status: 503, retryAfterSeconds: 3_600 }));
-    for (let times = 0; times < 6; times += 1) expect(await appErrorCode(judge())).equal('model_unavailable');
-    await db('modelPauses').delete();
   });
 
   it('go on at once without what waiting does not mend', async () => {
@@ -133,6 +130,22 @@ describe('evaluation activities', function () {
     expect(await judging).equal('version_not_found');
     expect(await appErrorCode(score())).equal('version_not_found');
     expect(await db('judgements').where({ orgId: ada.orgId })).deep.equal([]);
+  });
+
+  it('judge again what is deleted while they find it, and miss alone what cannot be judged for it', async () => {
+    await judge();
+    const deletion = await db.transaction();
+    const judgements = () => deletion('judgements').where({ orgId: ada.orgId });
+    await judgements().forUpdate();
+    const judging = judge();
+    await until('the judge is asked once more', async () => model.requests.length === 2);
+    await judgements().delete();
+    await deletion.commit();
+    expect((await judging).spent).include({ cached: 0 });
+    expect(await db('judgements').where({ orgId: ada.orgId })).length(1);
+    await answer();
+    await db('generatedAnswers').where({ orgId: ada.orgId }).delete();
+    expect((await judge(ofCase)).failed).deep.equal([{ unit: 'case 1', code: 'eval_incomplete' }]);
   });
 
   it('leave what is verified: results that do not follow from judgements are found, and strays', async () => {
@@ -195,5 +208,17 @@ describe('evaluation activities', function () {
     await own.container.evaluations.forgetAdhoc();
     expect(await db('evaluationRuns').where({ id })).deep.equal([]);
     expect(await db('evaluationRuns').where({ id: run.runId })).length(1);
+  });
+
+  // The last: this process does not ask that model again.
+  it('count no pause as a failure, but go on without a model that asks for them for an hour', async () => {
+    model.behave(() => ({ kind: 'status', status: 503, retryAfterSeconds: 3_600 }));
+    for (let times = 0; times < 6; times += 1) expect(await appErrorCode(judge())).equal('model_unavailable');
+    await db('evaluationUnits')
+      .where({ runId: run.runId })
+      .update({ pausedSince: db.raw(`now() - interval '61 minutes'`) });
+    expect((await judge()).failed).deep.equal([{ unit: 'prompt', code: 'model_unavailable' }]);
+    await take(steps.planEvaluation, run);
+    expect(await appErrorCode(judge())).equal('model_unavailable');
   });
 });
