@@ -11,6 +11,7 @@ import type {
 } from '#src/contracts/evaluation.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
 import { caseWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { namesOfFailed } from '#src/domain/judging/results.ts';
 import { nothingSpent, plusSpending, spendingLine } from '#src/domain/judging/spending.ts';
 import { type Unit, unitName } from '#src/domain/judging/units.ts';
 import { attemptOfJob, endOfRun } from './failure.ts';
@@ -80,9 +81,8 @@ export function judge(run: EvaluationInput, unit: Unit): Promise<StepsResult> {
 }
 
 export function progressLine({ calls, spent, failed }: Pick<EvaluationProgress, 'calls' | keyof StepsResult>): string {
-  const missing = failed.slice(0, 10).map(({ unit, code }) => `${unit} (${code})`);
-  const names = `${missing.join(', ')}${failed.length > missing.length ? ', …' : ''}`;
-  return `Of ${calls} answers: ${spendingLine(spent)}.${failed.length === 0 ? '' : ` ${failed.length} failed: ${names}.`}`;
+  const missing = failed.length === 0 ? '' : ` ${failed.length} failed: ${namesOfFailed(failed)}.`;
+  return `Of ${calls} answers: ${spendingLine(spent)}.${missing}`;
 }
 
 /** Waits for all of them, so that nothing goes on behind the end of a run; then throws what the first has thrown. */

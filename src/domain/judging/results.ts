@@ -80,6 +80,12 @@ export function failedUnits(outcomes: readonly UnitOutcome[]): FailedUnit[] {
   );
 }
 
+/** The first ten, in words. */
+export function namesOfFailed(failed: readonly FailedUnit[]): string {
+  const names = failed.slice(0, 10).map(({ unit, code }) => `${unit} (${code})`);
+  return failed.length > names.length ? `${names.join(', ')}, … (${failed.length} in all)` : names.join(', ');
+}
+
 function axisScores(outcomes: readonly UnitOutcome[], axes: readonly Axis[]): AxisScore[] {
   const verdicts = outcomes.flatMap((outcome) => ('judgement' in outcome ? verdictsIn(outcome.judgement) : []));
   return axes.flatMap((axis) => {

@@ -11,7 +11,8 @@ import type {
 import type { AttemptOfJob } from '#src/contracts/jobs.ts';
 import { isReference } from '#src/domain/judging/axes.ts';
 import { outcomeOf } from '#src/domain/judging/outcome.ts';
-import { nothingSpent } from '#src/domain/judging/spending.ts';
+import { namesOfFailed } from '#src/domain/judging/results.ts';
+import { nothingSpent, type Spending } from '#src/domain/judging/spending.ts';
 import { answerName, unitName } from '#src/domain/judging/units.ts';
 import { costUsd } from '#src/domain/prices.ts';
 import { AppError, appError } from '#src/errors.ts';
@@ -35,6 +36,8 @@ const MAX_PAUSED_SECONDS = 3_600;
 
 /** A model on our own machine answers one after the other; chats come between. */
 const LOCAL_CALLS_AT_ONCE = 1;
+
+const foundBefore: Spending = { ...nothingSpent, calls: 1, cached: 1 };
 
 type EvaluationUnitsRepository = ReturnType<typeof createEvaluationUnitsRepository>;
 
@@ -65,22 +68,28 @@ export function createEvaluationStepsService(deps: {
     return terms;
   }
 
-  /** The calls of an organization wait for each other, in whatever process they are made. */
-  const modelOf = (orgId: string): Pick<ChatModel, 'complete'> => ({
+  /**
+   * The calls of an organization wait for each other, in whatever process they are made.
+   * @param taken what they take is added to it, whatever comes of them
+   */
+  const modelOf = (orgId: string, taken: ModelUsage): Pick<ChatModel, 'complete'> => ({
     complete: async (request) => {
       const { model, signal } = request;
       const isLocal = (await models.find(model))?.isLocal ?? false;
       const of = { orgId, model, ...(isLocal && { atOnce: LOCAL_CALLS_AT_ONCE }) };
-      return limiter.run(of, () => deps.chatModel.complete(request), signal);
+      const reply = await limiter.run(of, () => deps.chatModel.complete(request), signal);
+      taken.inputTokens += reply.usage.inputTokens;
+      taken.cachedInputTokens += reply.usage.cachedInputTokens;
+      taken.completionTokens += reply.usage.completionTokens;
+      return reply;
     },
   });
 
-  async function spent(model: string, usage: ModelUsage | null): Promise<StepsResult> {
-    if (usage === null) return { spent: { ...nothingSpent, calls: 1, cached: 1 }, failed: [] };
+  async function spent(model: string, usage: ModelUsage): Promise<Spending> {
     const { inputTokens, completionTokens } = usage;
     const price = await models.priceOf(model);
     const cost = price === null ? 0 : costUsd(price, usage);
-    return { spent: { calls: 1, cached: 0, inputTokens, completionTokens, costUsd: cost }, failed: [] };
+    return { calls: 1, cached: 0, inputTokens, completionTokens, costUsd: cost };
   }
 
   /**
@@ -108,17 +117,18 @@ export function createEvaluationStepsService(deps: {
 
   /** What a model failed with for good ends its unit and not the run; what may pass is thrown, to be tried again. */
   async function orFailed(
-    of: EvaluationInput,
-    unit: string,
+    { unit, model, ...of }: EvaluationInput & { unit: string; model: string },
     signal: AbortSignal,
-    work: () => Promise<StepsResult>,
+    work: (chatModel: Pick<ChatModel, 'complete'>) => Promise<'found' | 'made'>,
   ): Promise<StepsResult> {
+    const taken: ModelUsage = { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 };
     try {
-      return await work();
+      const isFound = (await work(modelOf(of.orgId, taken))) === 'found';
+      return { spent: isFound ? foundBefore : await spent(model, taken), failed: [] };
     } catch (error) {
       if (signal.aborted || !(error instanceof AppError) || error.code === 'version_not_found') throw error;
       if (error.errorClass === 'transient' && !(await isEnough(of, unit, error))) throw error;
-      return { spent: nothingSpent, failed: [{ unit, code: error.code }] };
+      return { spent: { ...(await spent(model, taken)), calls: 0 }, failed: [{ unit, code: error.code }] };
     }
   }
 
@@ -153,13 +163,13 @@ export function createEvaluationStepsService(deps: {
       const question = await questionOf(terms, createRunTexts(repository, of, terms), { caseIndex, side });
       const { model } = question;
       const unit = answerName(caseIndex, side);
-      const cacheKey = answerKey(question);
-      if (await settle(of, unit, cacheKey, (units) => units.holdAnswer(orgId, cacheKey))) return spent(model, null);
-      return orFailed(of, unit, signal, async () => {
-        const { text, usage } = await deps.createAnswerer(modelOf(orgId))(question, signal);
+      return orFailed({ ...of, unit, model }, signal, async (chatModel) => {
+        const cacheKey = answerKey(question);
+        if (await settle(of, unit, cacheKey, (units) => units.holdAnswer(orgId, cacheKey))) return 'found';
+        const { text, usage } = await deps.createAnswerer(chatModel)(question, signal);
         const answer = { cacheKey, model, answer: text, ...usage };
         await settle(of, unit, cacheKey, (units) => units.insertAnswer(orgId, answer).then(() => true));
-        return spent(model, usage);
+        return 'made';
       });
     },
 
@@ -169,15 +179,14 @@ export function createEvaluationStepsService(deps: {
       const terms = await requireTerms(of);
       const name = unitName(unit);
       const model = terms.evaluatorModel;
-      return orFailed(of, name, signal, async () => {
+      return orFailed({ ...of, unit: name, model }, signal, async (chatModel) => {
         const task = await taskOf(createRunTexts(repository, of, terms), unit);
         const cacheKey = judgementKey(task, model);
-        if (await settle(of, name, cacheKey, (units) => units.holdJudgement(orgId, cacheKey)))
-          return spent(model, null);
-        const { judgement, usage } = await deps.createJudge(modelOf(orgId))(task, { model, signal });
+        if (await settle(of, name, cacheKey, (units) => units.holdJudgement(orgId, cacheKey))) return 'found';
+        const { judgement, usage } = await deps.createJudge(chatModel)(task, { model, signal });
         const stored = { cacheKey, model, verdict: judgement, ...usage };
         await settle(of, name, cacheKey, (units) => units.insertJudgement(orgId, stored).then(() => true));
-        return spent(model, usage);
+        return 'made';
       });
     },
 
@@ -202,8 +211,7 @@ export function createEvaluationStepsService(deps: {
         await units.showEnd(of, status, status === 'failed' ? null : evalScoresOfRun(scored, parent));
       });
       if (status === 'completed') return;
-      const codes = [...new Set(failedUnits.map(({ code }) => code))].join(', ');
-      const detail = `${failedUnits.length} of ${run.estimatedCalls} answers of models are missing: ${codes}.`;
+      const detail = `Of ${run.estimatedCalls} answers of models some are missing: ${namesOfFailed(failedUnits)}.`;
       throw appError('eval_incomplete', { detail });
     },
 

@@ -100,7 +100,9 @@ describe('evaluation activities', function () {
     model.behave(() => ({ kind: 'status', status: 401 }));
     expect((await answer()).failed).deep.equal([{ unit: 'case 1 answer', code: 'model_not_configured' }]);
     model.behave(() => ({ kind: 'answer', text: 'Five stars.' }));
-    expect((await judge()).failed).deep.equal([{ unit: 'prompt', code: 'judge_response_invalid' }]);
+    const { spent, failed } = await judge();
+    expect(failed).deep.equal([{ unit: 'prompt', code: 'judge_response_invalid' }]);
+    expect(spent).deep.equal({ calls: 0, cached: 0, inputTokens: 360, completionTokens: 21, costUsd: 0 });
     expect(model.requests).length(3);
   });
 
