@@ -16,7 +16,7 @@ import { nothingSpent, plusSpending, spendingLine } from '#src/domain/judging/sp
 import { type Unit, unitName } from '#src/domain/judging/units.ts';
 import { attemptOfJob, endOfRun } from './failure.ts';
 import { question, quick, record } from './policies.ts';
-import { attributesOfPart, showProgress, showStage } from './visibility.ts';
+import { attributesOfPart, showProgress, showStage, showStanding } from './visibility.ts';
 
 const { planEvaluation, scoreEvaluation } = proxyActivities<EvaluationActivities>(quick);
 const { judgeUnit } = proxyActivities<EvaluationActivities>(question);
@@ -69,10 +69,12 @@ export async function runEvaluation(
     showStage('done', `Done: ${progressLine(progress)}`);
     return { spent, failed };
   } catch (error) {
-    throw await endOfRun(error, {
+    const end = await endOfRun(error, {
       cancelled: () => recordEvaluationCancellation({ ...input, ...attemptOfJob() }),
       failed: (failure) => recordEvaluationFailure({ ...input, ...attemptOfJob(), error: failure }),
     });
+    showStanding(progressLine(progress));
+    throw end;
   }
 }
 

@@ -29,6 +29,11 @@ export function showFailure(failure: { code: string; message: string }): void {
   show(`Failed: **${failure.code}**. ${failure.message}`);
 }
 
+/** How far the run came, below the words of its end. */
+export function showStanding(details: string): void {
+  setCurrentDetails(`${getCurrentDetails()}\n\n${details}`);
+}
+
 /**
  * Says what the run waits for and how it goes on.
  * @returns takes it back

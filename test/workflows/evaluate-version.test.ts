@@ -116,6 +116,9 @@ describe('evaluateVersion and compareVersions', function () {
     await evaluate(activities, async (run, runId) => {
       const failure = await failureOf(run);
       expect(failure).instanceOf(ApplicationFailure).property('type', 'eval_incomplete');
+      expect(await detailsOf(run))
+        .match(/^Failed: \*\*eval_incomplete/)
+        .and.match(/tokens read.* 1 failed: case 1 answer \(context_too_long\)/);
       const score = calls.find(({ name }) => name === 'scoreEvaluation')?.input as ScoreEvaluationInput;
       expect(score.failed).deep.equal(failed);
       expect(calls.map(nameOf)).not.include('case 1');
