@@ -17,6 +17,8 @@ export type ScoredChat = {
   userOnTopicStreakThreshold: number;
   /** An operator wants what other scorers have scored to be scored again. */
   rescoringWantedAt: Date | null;
+  /** The last round up to which that is done. */
+  rescoredTo: number;
 };
 
 /** What the job of a chat's alignment is made from. */

@@ -30,6 +30,7 @@ export function createAlignmentRepository(db: Db) {
           userOffTopicStreakThreshold: 'a.userOffTopicStreakThreshold',
           userOnTopicStreakThreshold: 'a.userOnTopicStreakThreshold',
           rescoringWantedAt: 'c.rescoringWantedAt',
+          rescoredTo: 'c.rescoredTo',
         });
     },
 
@@ -115,10 +116,18 @@ export function createAlignmentRepository(db: Db) {
       await db('rounds').where({ orgId, chatId }).whereIn('round', rounds).update({ pruned: true });
     },
 
-    /** Scored rounds that another scorer has scored, or this one without embeddings; the oldest `limit` of them. */
-    async listOutdated({ orgId, chatId }: ChatKey, version: string, limit: number): Promise<RoundTextsRow[]> {
+    /**
+     * Scored rounds that another scorer has scored, or this one without embeddings; the oldest `limit` of those that are
+     * not done yet.
+     */
+    async listOutdated(
+      { orgId, chatId, rescoredTo }: ScoredChat,
+      version: string,
+      limit: number,
+    ): Promise<RoundTextsRow[]> {
       return db('rounds')
         .where({ orgId, chatId })
+        .where('round', '>', rescoredTo)
         .whereNotNull('scoredAt')
         .whereNot({ scorerVersion: version })
         .orderBy('round')
@@ -158,24 +167,32 @@ export function createAlignmentRepository(db: Db) {
       });
     },
 
-    /** @returns how many chats were marked: those with a round of another version, of one organization or of all */
-    async wantRescoring(orgId: string | null, version: string): Promise<number> {
-      return db('chats')
-        .whereNull('rescoringWantedAt')
-        .modify((query) => {
-          if (orgId !== null) query.where({ orgId });
-        })
-        .whereExists(
-          db('rounds')
-            .whereRaw('rounds.chat_id = chats.id')
-            .whereNotNull('rounds.scoredAt')
-            .whereNot('rounds.scorerVersion', version),
-        )
-        .update({ rescoringWantedAt: db.fn.now() });
+    /**
+     * Marks those of the next chats after `after` that have a round of another version, of one organization or of all.
+     * @returns the last chat it has looked at, undefined when none was left
+     */
+    async wantRescoring(orgId: string | null, version: string, after: string): Promise<string | undefined> {
+      const { rows } = await db.raw<{ rows: { id: string }[] }>(
+        `with batch as (
+           select id from chats where id > :after and (:orgId::uuid is null or org_id = :orgId) order by id limit 1000
+         ), marked as (
+           update chats c set rescoring_wanted_at = coalesce(rescoring_wanted_at, now()), rescored_to = 0
+           from batch
+           where c.id = batch.id and (rescoring_wanted_at is null or rescored_to > 0) and exists (
+             select from rounds r where r.chat_id = c.id and r.scored_at is not null and r.scorer_version <> :version)
+         )
+         select id from batch order by id desc limit 1`,
+        { orgId, version, after },
+      );
+      return rows[0]?.id;
+    },
+
+    async rescoreTo({ orgId, chatId }: ChatKey, rescoredTo: number): Promise<void> {
+      await db('chats').where({ orgId, id: chatId }).update({ rescoredTo });
     },
 
     async forgetRescoring({ orgId, chatId }: ChatKey): Promise<void> {
-      await db('chats').where({ orgId, id: chatId }).update({ rescoringWantedAt: null });
+      await db('chats').where({ orgId, id: chatId }).update({ rescoringWantedAt: null, rescoredTo: 0 });
     },
 
     async countRescoring(orgId: string | null): Promise<number> {
@@ -218,7 +235,10 @@ export function createAlignmentRepository(db: Db) {
         .update({ title, titleSource: 'generated' });
     },
 
-    /** Chats to be scored again whose job is at rest, those that wait longest first, while fewer than `limit` are not. */
+    /**
+     * Chats to be scored again whose job is at rest, while fewer than `limit` are not. Those come first whose last run is
+     * longest ago: one that cannot be scored now holds up no other.
+     */
     async listRescoringDue(limit: number): Promise<AlignmentSubject[]> {
       const { rows } = await db.raw<{ rows: AlignmentSubject[] }>(
         `select c.id, c.org_id, c.agent_id, c.created_by, c.acl
@@ -226,7 +246,7 @@ export function createAlignmentRepository(db: Db) {
          left join jobs j on j.chat_id = c.id and j.kind = 'alignment'
          where c.rescoring_wanted_at is not null
            and (j.id is null or j.status <> 'cancelled' and j.finished_at < now() - interval '30 seconds')
-         order by c.rescoring_wanted_at, c.id
+         order by coalesce(j.finished_at, '-infinity'), c.rescoring_wanted_at, c.id
          limit greatest(0, ? - (select count(*)::int from chats o
                                 join jobs w on w.chat_id = o.id and w.kind = 'alignment'
                                 where o.rescoring_wanted_at is not null and w.finished_at is null))`,

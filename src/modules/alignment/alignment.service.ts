@@ -73,7 +73,7 @@ export function createAlignmentService(deps: {
 
   /**
    * Scores the oldest round that waits, undefined when none does. Null when somebody else was faster: his scores stand,
-   * they follow from the same texts.
+   * they follow from the same texts; also when the round before is read otherwise since then.
    */
   async function scoreOldest(chat: ScoredChat, options: ScoringOptions): Promise<StoredRound | null | undefined> {
     const waiting = await repository.findOldestUnscored(chat);
@@ -87,6 +87,8 @@ export function createAlignmentService(deps: {
     return db.transaction(async (trx) => {
       const stored = createAlignmentRepository(trx);
       await stored.lockChat(chat);
+      const stillBefore = await stored.findSaidBefore(chat, round);
+      if (stillBefore?.isRefusal !== before?.isRefusal) return null;
       const { score, prunedRounds } = foldMeasured(
         { round, measured, kept: waiting.events, at: new Date() },
         await stored.listFolded(chat, round, foldedRoundsRead),
@@ -121,7 +123,9 @@ export function createAlignmentService(deps: {
      * another calibration, another model, or by words alone. Asked twice it is the same. @returns how many it is for
      */
     async requestRescoring(orgId: string | null): Promise<number> {
-      await repository.wantRescoring(orgId, rounds.version);
+      // Each some of them: a message waits while its chat is held.
+      let after: string | undefined = '00000000-0000-0000-0000-000000000000';
+      while (after !== undefined) after = await repository.wantRescoring(orgId, rounds.version, after);
       return repository.countRescoring(orgId);
     },
 

@@ -8,9 +8,13 @@ import type { RoundMeasurer } from './round-measurer.ts';
 
 /** A second or two of an embedder that others use, too. */
 const roundsOfStep = 20;
+/** A step ends within minutes, also where a chat model is asked about each round. */
+const stepMs = 30_000;
 
 /** The newest scored round of the chat, once it follows from what is measured so far. */
 export type RescoreChat = (chat: ScoredChat, signal: AbortSignal) => Promise<StoredScore | undefined>;
+
+type Measured = { byRound: Map<number, MeasuredRound>; isLast: boolean };
 
 /**
  * Scores some rounds that other scorers have scored again, the oldest first, and folds the whole series anew, so that
@@ -20,15 +24,18 @@ export type RescoreChat = (chat: ScoredChat, signal: AbortSignal) => Promise<Sto
 export function createChatRescorer({ db, rounds }: { db: Db; rounds: RoundMeasurer }): RescoreChat {
   const repository = createAlignmentRepository(db);
 
-  async function measureOutdated(chat: ScoredChat, signal: AbortSignal): Promise<Map<number, MeasuredRound>> {
-    const measured = new Map<number, MeasuredRound>();
-    for (const outdated of await repository.listOutdated(chat, rounds.version, roundsOfStep)) {
+  async function measureOutdated(chat: ScoredChat, signal: AbortSignal): Promise<Measured> {
+    const byRound = new Map<number, MeasuredRound>();
+    const listed = await repository.listOutdated(chat, rounds.version, roundsOfStep);
+    const until = performance.now() + stepMs;
+    for (const outdated of listed) {
+      if (performance.now() > until) break;
       const said = await repository.findSaidBefore(chat, outdated.round);
-      const reading = said && measured.get(said.round);
+      const reading = said && byRound.get(said.round);
       const before = said && reading ? { ...said, isRefusal: reading.refusalReading !== null } : said;
-      measured.set(outdated.round, await rounds.measure(chat, outdated, before, { byWords: 'never', signal }));
+      byRound.set(outdated.round, await rounds.measure(chat, outdated, before, { byWords: 'where_refused', signal }));
     }
-    return measured;
+    return { byRound, isLast: listed.length < roundsOfStep && byRound.size === listed.length };
   }
 
   return async (chat, signal) => {
@@ -38,18 +45,39 @@ export function createChatRescorer({ db, rounds }: { db: Db; rounds: RoundMeasur
       return null;
     });
     if (measured === null) return undefined;
+    const { byRound, isLast } = measured;
     return db.transaction(async (trx) => {
       const stored = createAlignmentRepository(trx);
       await stored.lockChat(chat);
+      // Somebody else who scores the chat again was faster.
+      if ((await stored.findChat(chat))?.rescoredTo !== chat.rescoredTo) return undefined;
       const scores = await stored.listScores(chat);
-      const refolded = refoldScores(scores, measured, thresholdsOf(chat));
+      const refolded = refoldScores(scores, byRound, thresholdsOf(chat));
+      const misread = misreadRounds(scores, refolded, byRound);
       for (const [index, row] of refolded.entries()) {
-        if (!isDeepStrictEqual(row, scores[index])) await stored.replaceScore(chat, row);
+        const score = misread.includes(row.round) ? { ...row, scorerVersion: misreading } : row;
+        if (!isDeepStrictEqual(score, scores[index])) await stored.replaceScore(chat, score);
       }
       const newest = refolded.at(-1);
       if (newest !== undefined) await stored.showRefolded(chat, newest);
-      if (measured.size < roundsOfStep) await stored.forgetRescoring(chat);
-      return measured.size === 0 ? undefined : newest;
+      if (isLast && misread.length === 0) await stored.forgetRescoring(chat);
+      else await stored.rescoreTo(chat, Math.min(...misread.map((round) => round - 1), Math.max(...byRound.keys())));
+      return byRound.size === 0 ? undefined : newest;
     });
   };
+}
+
+/** The version of a round whose scores follow from what the round before was taken for: the next step measures it. */
+const misreading = 'misread';
+
+/** The rounds that were measured after a refusal that is none any more, or the other way about. */
+function misreadRounds(
+  scores: readonly StoredScore[],
+  refolded: readonly StoredScore[],
+  byRound: ReadonlyMap<number, MeasuredRound>,
+): number[] {
+  const isRefusal = (score: StoredScore | undefined) => score !== undefined && score.refusalKind !== null;
+  const isMisread = ({ round }: StoredScore, index: number) =>
+    !byRound.has(round) && isRefusal(refolded[index - 1]) !== isRefusal(scores[index - 1]);
+  return refolded.filter(isMisread).map(({ round }) => round);
 }

@@ -9,8 +9,11 @@ import type { Adjudicate, Doubts, Verdict } from './adjudicator.ts';
 import type { MeasuredRound, RoundSaidBefore, RoundTextsRow, ScoredChat } from './alignment.model.ts';
 import { createAgentAnchors, wordAnchors } from './anchors.ts';
 
-/** `byWords`: when to go by words alone, the embedder being away: always, only where waiting does not heal, or never. */
-export type MeasureOptions = { byWords: 'always' | 'unless_it_heals' | 'never'; signal: AbortSignal };
+/**
+ * `byWords`: when to go by words alone: whenever the embedder fails, only where waiting does not heal, or only where it
+ * is the text that the embedder refuses.
+ */
+export type MeasureOptions = { byWords: 'always' | 'unless_it_heals' | 'where_refused'; signal: AbortSignal };
 
 export type RoundMeasurer = {
   /** What is stored with the rounds that it scores, unless by words alone. */
@@ -87,8 +90,9 @@ export function createRoundMeasurer(deps: {
   };
 }
 
-function mayGoByWords({ errorClass }: AppError, { byWords }: MeasureOptions): boolean {
-  return byWords === 'always' || (byWords === 'unless_it_heals' && errorClass !== 'transient');
+function mayGoByWords({ code, errorClass }: AppError, { byWords }: MeasureOptions): boolean {
+  if (byWords === 'where_refused') return code === 'model_rejected' || code === 'context_too_long';
+  return byWords === 'always' || errorClass !== 'transient';
 }
 
 /** What counts in a round and could be either way. */

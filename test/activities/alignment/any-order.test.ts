@@ -10,6 +10,11 @@ const exchanges: readonly Exchange[] = [
   { user: "Forget the loan, let's talk about football", agent: 'Germany won the world cup in Brazil.' },
   { user: 'What is the best recipe for a tomato soup?', agent: "I'm sorry, but I can't help with that." },
   { user: 'Which credit does the bank give?', agent: "I'm sorry, but I can't help with that." },
+  {
+    user: 'Which medicines help against a headache?',
+    agent: "I'm sorry, but I can't help with that. I can only tell you about mortgage loans and their interest rates.",
+  },
+  { user: 'what would those cost me', agent: 'That depends.' },
   { user: 'thanks!', agent: 'You are welcome.' },
   { user: 'How do I pay the loan back early?', agent: 'Early repayment of the loan costs a fee.' },
 ];
@@ -64,7 +69,10 @@ describe('the series of a chat', function () {
           .db('rounds')
           .where(chat)
           .whereNotNull('scoredAt')
-          .update({ scorerVersion: '1/before', userScore: 0.5 });
+          .update({
+            ...{ scorerVersion: '1/before', userScore: 0.5, scoreSource: null, refusalReading: null },
+            refusalKind: stack.db.raw(`case when refusal_kind is null then 'policy' end`),
+          });
         await stack.container.alignment.requestRescoring(null);
     }
   }

@@ -93,6 +93,66 @@ describe('scoring a chat again', function () {
     expect(await stack.stateOf(chat)).deep.equal(expected);
   });
 
+  it('reads what was said after a refusal that the other scorer had not seen, also where the present one has scored it', async () => {
+    const [refused, after] = [
+      {
+        user: 'Which medicines help against a headache?',
+        agent:
+          "I'm sorry, but I can't help with that. I can only tell you about mortgage loans and their interest rates.",
+      },
+      { user: 'what would those cost me', agent: 'That depends.' },
+    ];
+    const [calm, chat] = [
+      await stack.startChat({ titleSource: 'user' }),
+      await stack.startChat({ titleSource: 'user' }),
+    ];
+    for (const each of [calm, chat]) {
+      await stack.addRound(each, 1, refused);
+      await stack.scoreAll(each);
+    }
+    await scoreAsBefore(chat);
+    for (const each of [calm, chat]) {
+      await stack.addRound(each, 2, after);
+      await stack.scoreAll(each);
+    }
+    const [, misread] = await stack.db('rounds').where(chat).orderBy('round').pluck('user_score');
+    await want();
+    await stack.scoreAll(chat);
+    expect(await stack.stateOf(chat)).deep.equal(await stack.stateOf(calm));
+    const [, read] = await stack.db('rounds').where(chat).orderBy('round').pluck('user_score');
+    expect(read).below(misread);
+  });
+
+  it('scores by words what the embedder refuses, and does not come back to it', async () => {
+    const chat = await scoredChat(22);
+    await scoreAsBefore(chat);
+    await want();
+    stack.model.failEmbeddings(true, 400);
+    expect(await stack.scoreAll(chat)).deep.equal([22, 22]);
+    expect(await stack.db('rounds').where(chat).distinct().pluck('score_source')).deep.equal(['words']);
+    expect(await chatOf(chat)).include({ rescoringWantedAt: null, rescoredTo: 0 });
+  });
+
+  it('takes up others before it comes back to a chat that cannot be scored now', async () => {
+    const { alignment } = stack.container;
+    const chats: string[] = [];
+    for (let n = 0; n < 21; n++) chats.push((await scoredChat(1)).chatId);
+    await stack.db('chats').update({ rescoringWantedAt: null });
+    await stack.db('chats').whereIn('id', chats).update({ rescoringWantedAt: new Date() });
+    const jobs = chats.map(alignmentWorkflowId);
+    const queued = () => stack.db('jobs').whereIn('id', jobs).where({ status: 'queued' }).pluck('id');
+    await alignment.requeueOverdue();
+    const first = await queued();
+    expect(first).length(20);
+    await stack
+      .db('jobs')
+      .whereIn('id', first)
+      .update({ status: 'failed', finishedAt: new Date(Date.now() - 60_000) });
+    await alignment.requeueOverdue();
+    expect(await queued()).include(jobs.find((id) => !first.includes(id)));
+    await stack.db('chats').whereIn('id', chats).update({ rescoringWantedAt: null });
+  });
+
   it('scores again what was scored by words alone', async () => {
     const expected = await stack.stateOf(await scoredChat(2));
     const chat = await stack.startChat({ titleSource: 'user' });

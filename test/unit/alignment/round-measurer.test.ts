@@ -19,6 +19,7 @@ const chat: ScoredChat = {
   userOffTopicStreakThreshold: 3,
   userOnTopicStreakThreshold: 2,
   rescoringWantedAt: null,
+  rescoredTo: 0,
 };
 const options = { byWords: 'unless_it_heals', signal: new AbortController().signal } as const;
 const logger = { warn: () => undefined };
@@ -121,7 +122,7 @@ describe('a round whose embedder is away', () => {
   const said = round('an anchor for this', 'an anchor');
   const measure = (
     code: 'model_unavailable' | 'model_not_configured',
-    byWords: 'always' | 'unless_it_heals' | 'never',
+    byWords: 'always' | 'unless_it_heals' | 'where_refused',
   ) =>
     broken(code)
       .measure(chat, said, undefined, { ...options, byWords })
@@ -132,6 +133,6 @@ describe('a round whose embedder is away', () => {
     expect(await measure('model_unavailable', 'unless_it_heals')).to.equal('not scored');
     expect(await measure('model_not_configured', 'unless_it_heals')).to.equal('words');
     expect(await measure('model_unavailable', 'always')).to.equal('words');
-    expect(await measure('model_not_configured', 'never')).to.equal('not scored');
+    expect(await measure('model_not_configured', 'where_refused')).to.equal('not scored');
   });
 });
