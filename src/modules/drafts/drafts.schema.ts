@@ -41,7 +41,7 @@ const fields = {
 
 const teamIds = z.array(idField).max(100).default([]).describe('Required for `team_level`.');
 
-export const createDraftBody = z
+const createdDraft = z
   .strictObject({
     visibility: visibilityField.default('personal'),
     team_ids: teamIds,
@@ -53,6 +53,15 @@ export const createDraftBody = z
     path: ['source_version_id'],
     message: 'only one of source_agent_id and source_version_id',
   });
+
+export const createDraftBody = z.preprocess(withoutIgnoredFields, createdDraft);
+
+/** Of a fork nothing is read but where it comes from and who may see it: what else is sent need not be right. */
+function withoutIgnoredFields(body: unknown): unknown {
+  if (typeof body !== 'object' || body === null) return body;
+  const isFork = 'source_agent_id' in body || 'source_version_id' in body;
+  return isFork ? Object.fromEntries(Object.entries(body).filter(([name]) => !(name in fields))) : body;
+}
 
 export const commitVersionBody = z.strictObject({
   parent_version_id: idField,

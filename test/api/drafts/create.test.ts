@@ -61,6 +61,12 @@ describe('POST /agent-drafts', () => {
     expect(fork.versions[0]).to.deep.include({ ...fields, title: 'v1', parent_version_id: null });
   });
 
+  it('201: forks whatever is wrong with the fields beside it', async () => {
+    const { head_version_id } = await create(fields);
+    const wrong = { color: 'red', temperature: 9, enabled_tools: ['none.such'], anchor_words: { a: 99 }, tags: 1 };
+    expect((await create({ source_version_id: head_version_id, ...wrong })).versions[0]).to.deep.include(fields);
+  });
+
   it('201: forks an agent, which brings no golden cases', async () => {
     const source = await create(fields);
     const published = await ada.post(`/agent-drafts/${source.id}/publish`, { version_id: source.head_version_id }, 201);
