@@ -11,10 +11,14 @@ export function createRouteTable(routes: readonly Route[], dispatch: ReturnType<
     const at = router.route(path);
     for (const route of ofPath) {
       const getState = routes.find((one) => one.method === 'get' && one.path === (route.stateAt ?? path));
+      // Express answers HEAD by the handler of GET, unless there is one of its own.
+      if (route.isSafe === false) at.head((_req, _res, next) => next());
       at[route.method](dispatch(route, getState));
     }
     at.all((req, res) => {
-      const methods = ofPath.flatMap(({ method }) => (method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()]));
+      const methods = ofPath.flatMap(({ method, isSafe = true }) =>
+        method === 'get' && isSafe ? ['GET', 'HEAD'] : [method.toUpperCase()],
+      );
       res.set('Allow', methods.join(', '));
       if (req.method !== 'OPTIONS') throw appError('method_not_allowed', { detail: `Use ${methods.join(' or ')}.` });
       res.status(204).end();

@@ -119,6 +119,8 @@ type RouteFacts = {
   operationId: string;
   tag: string;
   summary: string;
+  /** Of a GET: whether asking twice is as asking once. One that is not takes no HEAD, with which scanners look ahead. */
+  isSafe?: false;
   /** Of a PATCH or PUT: the path of the GET whose answer `If-Match` is about, where that is not its own. */
   stateAt?: string;
   /** Honours `Idempotency-Key`: for every request that creates something. */

@@ -69,6 +69,7 @@ export function toolsRoutes(catalog: ToolCatalogService, connections: ToolConnec
       tag,
       summary: 'Where a provider sends the browser after a consent; its state says whose it is',
       access: 'public',
+      isSafe: false,
       limits: [{ limit: 'connect', by: 'ip' }],
       params: providerParams,
       query: callbackQuery,

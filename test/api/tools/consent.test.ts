@@ -140,6 +140,13 @@ describe('GET /agents/tools/{provider}/callback', () => {
     expect(await connectionOf(bob, 'google_calendar')).include({ status: 'active' });
   });
 
+  it('200: completes nothing for who only looks ahead', async () => {
+    const path = await consentTo(api, ada);
+    const response = await api.anonymous.raw(path, { method: 'HEAD' });
+    expect([response.status, response.headers.get('allow')]).deep.equal([405, 'GET']);
+    await api.anonymous.get(path, 200);
+  });
+
   it('303: goes on to where the user came from, with the id of the connection', async () => {
     const path = await consentTo(api, ada, { query: `?return_to=${encodeURIComponent('/tools?tab=1')}` });
     const response = await api.anonymous.raw(path, { redirect: 'manual' });
