@@ -1,5 +1,6 @@
 import type { Judgement } from '#src/domain/judging/judgement.ts';
 import { type ComparisonResults, type EvaluationResults, outcomeOf } from '#src/domain/judging/outcome.ts';
+import { rubricVersion } from '#src/domain/judging/rubric.ts';
 import type { EvaluationSpecification } from '#src/domain/judging/specification.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { InvariantCheck } from '../invariants.model.ts';
@@ -43,13 +44,17 @@ export const evaluationsAddUp: InvariantCheck = {
 };
 
 async function completeAfter(db: Db, after: string): Promise<CompleteRun[]> {
-  return db('evaluationRuns')
-    .whereNotNull('finishedAt')
-    .whereRaw('jsonb_array_length(failed_units) = 0')
-    .where('id', '>', after)
-    .orderBy('id')
-    .limit(RUNS_AT_ONCE)
-    .select<CompleteRun[]>('id', 'orgId', 'specification', 'results');
+  return (
+    db('evaluationRuns')
+      .whereNotNull('finishedAt')
+      .whereRaw('jsonb_array_length(failed_units) = 0')
+      // Others were added up by rules that are gone.
+      .whereRaw(`specification ->> 'rubricVersion' = ?`, [rubricVersion])
+      .where('id', '>', after)
+      .orderBy('id')
+      .limit(RUNS_AT_ONCE)
+      .select<CompleteRun[]>('id', 'orgId', 'specification', 'results')
+  );
 }
 
 async function unitsOf(db: Db, runs: readonly CompleteRun[]): Promise<Map<string, UnitRow[]>> {
@@ -57,8 +62,8 @@ async function unitsOf(db: Db, runs: readonly CompleteRun[]): Promise<Map<string
     .leftJoin('judgements as j', { 'j.orgId': 'u.orgId', 'j.cacheKey': 'u.cacheKey' })
     .leftJoin('generatedAnswers as a', { 'a.orgId': 'u.orgId', 'a.cacheKey': 'u.cacheKey' })
     .whereIn(
-      'u.runId',
-      runs.map(({ id }) => id),
+      ['u.orgId', 'u.runId'],
+      runs.map(({ id, orgId }) => [orgId, id]),
     )
     .select<UnitRow[]>('u.runId', 'u.unit', 'j.verdict', 'a.answer');
   return Map.groupBy(rows, ({ runId }) => runId);
