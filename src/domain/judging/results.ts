@@ -31,7 +31,7 @@ export type EvaluationResult = {
   cases: CaseResult[];
   /** 0 without cases. */
   responseAverage: number;
-  /** The mean of both averages; that of the prompt without cases. */
+  /** The mean of both averages; that of what was judged where it is only one. */
   overallAverage: number;
 };
 
@@ -60,12 +60,16 @@ export function caseResult(
 export function evaluationResult(promptScores: AxisScore[], cases: CaseResult[]): EvaluationResult {
   const promptAverage = averageOf(promptScores);
   const responseAverage = meanScore(cases.map((each) => each.responseAverage));
+  const averages = [
+    ...(promptScores.length === 0 ? [] : [promptAverage]),
+    ...(responseAverage === null ? [] : [responseAverage]),
+  ];
   return {
     promptScores,
     promptAverage,
     cases,
     responseAverage: responseAverage ?? 0,
-    overallAverage: meanScore(responseAverage === null ? [promptAverage] : [promptAverage, responseAverage]) ?? 0,
+    overallAverage: meanScore(averages) ?? 0,
   };
 }
 

@@ -80,6 +80,7 @@ describe('results of an evaluation', () => {
       [2, 2, 3],
     ].flatMap((scores) => caseResult(answered, anchored(scores)) ?? []);
     expect(evaluationResult([one], cases)).include({ responseAverage: 1.67, overallAverage: 3.34 });
+    expect(evaluationResult([], cases)).include({ promptAverage: 0, responseAverage: 1.67, overallAverage: 1.67 });
   });
 
   it('can be averaged again from what is shown, exactly', () => {
