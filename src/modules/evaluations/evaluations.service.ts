@@ -72,7 +72,9 @@ export function createEvaluationsService(deps: {
     const draw = wishes.isFresh ? actor.requestId : null;
     const opened = await db.transaction(async (trx) => {
       const places = await limits.lock(trx, actor.orgId);
-      const specification = await specify(trx, { evaluatorModel, defaultModel, rubricVersion, draw });
+      const wished = await specify(trx, { evaluatorModel, defaultModel, rubricVersion, draw });
+      // Without answers nothing is drawn, and it is the same run.
+      const specification = wished.cases.length === 0 ? { ...wished, draw: null } : wished;
       return openRun(trx, actor, places, specification);
     });
     if (opened.state === 'complete') return opened.run;

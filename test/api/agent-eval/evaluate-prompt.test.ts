@@ -30,6 +30,12 @@ describe('POST /agent-eval/evaluate-prompt', () => {
     expect(result).deep.include({ cases: [], response_average: 0, prompt_average: 3, overall_average: 3 });
   });
 
+  it('200: once, also for Cache-Control: no-cache, which draws replies', async () => {
+    const of = await newEvaluable(ada);
+    for (let times = 0; times < 2; times += 1) await ada.post(path, of, 200, { 'cache-control': 'no-cache' });
+    expect(Object((await ada.get('/jobs', 200)).body).items).length(1);
+  });
+
   it('200: by the rubric and the judge that are asked for', async () => {
     const [version] = await newPair(ada);
     shared.model.offer([{ id: 'judge-2', kind: 'chat' }]);
