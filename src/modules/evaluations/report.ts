@@ -1,5 +1,6 @@
 import { meanScore } from '#src/domain/judging/averages.ts';
 import { type CasePair, pairCases } from '#src/domain/judging/eval-scores.ts';
+import type { EvalStatus } from '#src/domain/judging/eval-status.ts';
 import { meanInterval, signTest } from '#src/domain/judging/statistics.ts';
 import { type ReportedAxis, type ReportedCase, type ReportedScores, readScores } from './reported-scores.ts';
 
@@ -9,6 +10,7 @@ export type ReportedVersion = {
   title: string;
   agentName: string;
   evalScores: unknown;
+  evalStatus: EvalStatus | null;
 };
 
 type VersionName = { number: number; title: string };
@@ -79,7 +81,7 @@ export function evaluationReport(version: ReportedVersion, parent: ReportedVersi
     ],
     cases: weakestFirst(scores.cases, pairs),
     paired: pairedChange(pairs),
-    notes: notesOn(scores, before),
+    notes: notesOn(version.evalStatus, scores, before),
     failed_units: scores.failed_units,
   };
 }
@@ -135,8 +137,11 @@ function pairedChange(pairs: readonly CasePair<ReportedCase>[]): EvaluationRepor
   };
 }
 
-function notesOn(scores: ReportedScores, before: ReportedScores | null): string[] {
+function notesOn(status: EvalStatus | null, scores: ReportedScores, before: ReportedScores | null): string[] {
   const notes: string[] = [];
+  if (status !== 'completed' && status !== 'partial') {
+    notes.push('These scores came with the commit, or are of an earlier evaluation.');
+  }
   if (scores.failed_units.length > 0) {
     notes.push(`${scores.failed_units.length} verdicts are missing; no average counts them.`);
   }

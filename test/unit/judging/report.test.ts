@@ -43,7 +43,7 @@ function scoresOf(averages: readonly number[], { words = 'So it is.', evaluatorM
 }
 
 const version = (versionNumber: number, evalScores: unknown, agentName = 'Lena') => {
-  return { versionNumber, title: 'Shorter', agentName, evalScores };
+  return { versionNumber, title: 'Shorter', agentName, evalScores, evalStatus: 'completed' as const };
 };
 
 function reportOf(evalScores: unknown, parentScores?: unknown, agentName?: string): EvaluationReport {
@@ -90,6 +90,10 @@ describe('the report on an evaluation', () => {
     );
     expect(report.notes).length(4);
     expect(reportOf(scoresOf([3]), scoresOf([2])).notes).deep.equal([]);
+    for (const evalStatus of [null, 'failed', 'running'] as const) {
+      const report = evaluationReport({ ...version(2, scoresOf([3])), evalStatus }, null);
+      expect(report?.notes).deep.equal(['These scores came with the commit, or are of an earlier evaluation.']);
+    }
   });
 
   it('reads what a client has committed of a preview, and nothing that is no evaluation', () => {
