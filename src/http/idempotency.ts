@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
+import { canonicalJson } from '#src/domain/canonical-json.ts';
 import { appError } from '#src/errors.ts';
 import type { IdempotencyKey, IdempotencyStore, StoredResponse } from '#src/ports/idempotency-store.ts';
-import { canonicalJson } from './canonical-json.ts';
 
 /** How long a key stays taken after its process died, and how often a living one says so. */
 const leaseSeconds = 20;

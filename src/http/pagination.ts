@@ -1,8 +1,8 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import type { ListPosition } from '#src/contracts/list-position.ts';
+import { canonicalJson } from '#src/domain/canonical-json.ts';
 import { appError } from '#src/errors.ts';
-import { canonicalJson } from './canonical-json.ts';
 import { integerField } from './fields.ts';
 
 /** The query fields of a keyset list: `z.strictObject({ ...keysetQuery, agent_id: … })`. */

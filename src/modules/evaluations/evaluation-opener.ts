@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from 'pino';
 import { comparisonWorkflowId, evaluationWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { canonicalJson } from '#src/domain/canonical-json.ts';
 import { isReference } from '#src/domain/judging/axes.ts';
 import type { EvaluationSpecification } from '#src/domain/judging/specification.ts';
 import { callsOfComparison, callsOfEvaluation } from '#src/domain/judging/units.ts';
@@ -81,7 +82,7 @@ export function createEvaluationOpener(deps: {
 
 /** Equal for equal wishes of an organization. */
 function idOf(orgId: string, specification: EvaluationSpecification): string {
-  const wishes = JSON.stringify([orgId, specification]);
+  const wishes = canonicalJson([orgId, specification]);
   const hash = createHash('sha256').update(wishes).digest('hex').slice(0, 40);
   return specification.kind === 'compare' ? comparisonWorkflowId(hash) : evaluationWorkflowId(hash);
 }

@@ -94,6 +94,7 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', funct
     expect(version.eval_scores).include({ prompt_average: result.prompt_average });
     expect(await start(of)).deep.equal(version);
     expect(shared.model.requests).length(1);
+    expect(Object((await ada.get('/jobs', 200)).body).items).length(1);
   });
 
   it('200: as far as it is when the wait is over, with the scores of before', async () => {
