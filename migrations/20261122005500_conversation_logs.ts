@@ -19,24 +19,22 @@ const totals = [...chatCounts, ...sums];
 const list = (columns: readonly string[], of: (column: string) => string = (column) => column) =>
   columns.map(of).join(', ');
 
-/** What one round, or all of them together, adds to a log. Decimals are exact, so that nothing is left when it is taken away. */
-const sumsOf = (sum: (of: string) => string) => `
-  ${sum('1')} as rounds,
-  ${sum("(r.status = 'complete')::integer")} as completed_rounds,
-  ${sum("coalesce((r.echo_state in ('stable', 'watch'))::integer, 0)")} as stable_rounds,
-  ${sum("coalesce((r.echo_state like 'drift\\_%')::integer, 0)")} as drift_rounds,
-  ${sum("coalesce((r.echo_state = 'refusal')::integer, 0)")} as refusal_rounds,
-  ${sum('coalesce(r.ewma::numeric, 0)')} as ewma_sum,
-  ${sum('r.input_tokens::bigint')} as input_tokens,
-  ${sum('r.completion_tokens::bigint')} as completion_tokens,
-  ${sum('r.cost_usd')} as cost_usd,
-  ${sum("case when r.status = 'complete' then coalesce(r.latency_ms, 0)::bigint else 0 end")} as latency_ms`;
+/** What a round adds to a log. Decimals are exact, so that nothing is left when it is taken away. */
+const sumsOfRound = `
+  1 as rounds,
+  (r.status = 'complete')::integer as completed_rounds,
+  coalesce((r.echo_state in ('stable', 'watch'))::integer, 0) as stable_rounds,
+  coalesce((r.echo_state like 'drift\\_%')::integer, 0) as drift_rounds,
+  coalesce((r.echo_state = 'refusal')::integer, 0) as refusal_rounds,
+  coalesce(r.ewma::numeric, 0) as ewma_sum,
+  r.input_tokens::bigint as input_tokens,
+  r.completion_tokens::bigint as completion_tokens,
+  r.cost_usd as cost_usd,
+  case when r.status = 'complete' then coalesce(r.latency_ms, 0)::bigint else 0 end as latency_ms`;
 
+/** Chats that are there already come in with 20261122005800. */
 export async function up(knex: Knex): Promise<void> {
   await knex.raw(`
-    -- What is written while it is summed up would be missing.
-    lock table chats, rounds in exclusive mode;
-
     -- The keys of a chat without its author's, unless there are no others: chats of many authors have the same.
     create function audience_of(acl text[], author uuid) returns text[] language sql immutable strict parallel safe
     return case when acl <@ array['user:' || author::text] then acl else array_remove(acl, 'user:' || author::text) end;
@@ -186,8 +184,8 @@ export async function up(knex: Knex): Promise<void> {
       more record;
       less record;
     begin
-      select ${sumsOf((of) => of)} into more from (select new.*) r;
-      select ${sumsOf((of) => of)} into less from (select old.*) r;
+      select ${sumsOfRound} into more from (select new.*) r;
+      select ${sumsOfRound} into less from (select old.*) r;
       update chat_logs l
       set ${list(sums, (column) => `${column} = l.${column} + more.${column} - case tg_op when 'INSERT' then 0 else less.${column} end`)}
       where chat_id = new.chat_id;
@@ -198,21 +196,6 @@ export async function up(knex: Knex): Promise<void> {
     create trigger rounds_logged_again after update of
       status, echo_state, ewma, input_tokens, completion_tokens, cost_usd, latency_ms
       on rounds for each row execute function log_round();
-
-    -- Makes the logs anew, of all there is.
-    create function renew_chat_logs() returns void language plpgsql as $$
-    begin
-      lock table chats, rounds in exclusive mode;
-      truncate chat_logs, log_totals;
-      insert into chat_logs (
-        org_id, chat_id, agent_id, created_by, audience, started_at, updated_at, state, ${list(sums)})
-      select c.org_id, c.id, c.agent_id, c.created_by, audience_of(c.acl, c.created_by),
-             c.created_at, c.updated_at, c.echo_state, ${list(sums, (column) => `s.${column}`)}
-      from chats c cross join lateral (
-        select ${sumsOf((of) => `coalesce(sum(${of}), 0)`)} from rounds r where r.chat_id = c.id
-      ) s;
-    end $$;
-    select renew_chat_logs();
   `);
 }
 
@@ -222,7 +205,7 @@ export async function down(knex: Knex): Promise<void> {
     drop trigger rounds_logged_again on rounds;
     drop trigger chats_logged on chats;
     drop trigger chats_logged_again on chats;
-    drop function renew_chat_logs, log_round, log_chat;
+    drop function log_round, log_chat;
     drop table chat_logs, log_totals cascade;
     drop function total_new_chat_logs, total_changed_chat_logs, total_gone_chat_logs, audience_of;
   `);

@@ -1,9 +1,8 @@
 import type { Knex } from 'knex';
 
+/** What is said already comes in with 20261122005830. */
 export async function up(knex: Knex): Promise<void> {
   await knex.raw(String.raw`
-    lock table chats, rounds in exclusive mode;
-
     -- The words of a text as they are looked for, by the rules of name_key, which cuts what is longer than a name.
     create function text_words(content text) returns text[] language sql immutable strict parallel safe
     return array(
@@ -66,11 +65,6 @@ export async function up(knex: Knex): Promise<void> {
     end $$;
     create trigger rounds_worded after insert or update of user_content, assistant_reply on rounds
       for each row execute function log_text();
-
-    insert into log_texts
-    select org_id, id, 0, logged_words(org_id, title) from chats
-    union all
-    select org_id, chat_id, round, logged_words(org_id, round_text(user_content, assistant_reply)) from rounds;
   `);
 }
 

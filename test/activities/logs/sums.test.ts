@@ -292,4 +292,18 @@ describe('sums over conversations', function () {
     await db.raw('select renew_chat_logs()');
     expect(await violations()).deep.equal([]);
   });
+
+  it('leave the words as they are when those are made anew, and mend them', async () => {
+    const chatId = await addChat(db, { orgId, createdBy: authors[0] ?? '', agentId: agents[0] ?? '' });
+    for (const round of [1, 2, 3]) await addRound(db, { orgId, chatId, round });
+    await addRound(db, { orgId, chatId, round: 4 }, { status: 'open', finishedAt: null });
+    const texts = () => db('logTexts').where({ chatId }).orderBy('round').select('round', 'words');
+    const before = await texts();
+    expect(before.map(({ round }) => round)).deep.equal([0, 1, 2, 3]);
+    await db('logTexts').where({ chatId, round: 1 }).update({ words: 'something else' });
+    await db('logTexts').where({ chatId, round: 2 }).delete();
+    await db('logTexts').insert({ orgId, chatId, round: 9, words: 'gone' });
+    await db.raw('call renew_log_texts()');
+    expect(await texts()).deep.equal(before);
+  });
 });
