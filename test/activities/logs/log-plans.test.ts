@@ -6,7 +6,7 @@ import type { LogFilter } from '#src/modules/logs/logs.model.ts';
 import { createLogsService, type LogsService } from '#src/modules/logs/logs.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import { addOrganization } from '#test/support/logged-chats.ts';
-import { openQueryPlans, type PlanNode, rowsRead } from '#test/support/query-plans.ts';
+import { indexesOf, openQueryPlans, type PlanNode, rowsRead } from '#test/support/query-plans.ts';
 import { createTestDatabase } from '#test/support/services.ts';
 
 const chatCount = 4_000;
@@ -120,6 +120,9 @@ describe('plans of logs', function () {
   it('a frequent word is found among the newest chats, a rare one by an index', async () => {
     for (const words of ['repaid', 'loan 3217']) {
       expect(await readBy(list(all, { words }), 'log_texts'), words).below(1_600);
+      const [walk = [], rest] = await plans.plansOf(list(all, { words }));
+      expect(indexesOf(walk)).include('log_texts_pkey').and.not.include('log_texts_words_idx');
+      if (rest !== undefined) expect(indexesOf(rest)).include('log_texts_words_idx');
     }
     const found = await logs.list(
       all,
