@@ -1,7 +1,7 @@
 import { isLengthConfounded } from './comparison.ts';
 import { isSameFamily } from './model-family.ts';
 import type { AxisScore, CaseResult, EvaluationResult, FailedUnit } from './results.ts';
-import { maxScore, type Rubric, rubricVersion, sampling } from './rubric.ts';
+import { maxScore, type Rubric, sampling } from './rubric.ts';
 import { meanInterval } from './statistics.ts';
 
 export type ScoredCase = {
@@ -43,6 +43,7 @@ export type EvalScores = {
 export function evalScores(evaluation: {
   result: EvaluationResult;
   rubric: Rubric;
+  rubricVersion: string;
   evaluatorModel: string;
   generationModel: string;
   failedUnits: FailedUnit[];
@@ -66,7 +67,7 @@ export function evalScores(evaluation: {
     prompt_scores: result.promptScores,
     cases,
     failed_units: evaluation.failedUnits,
-    rubric_version: rubricVersion,
+    rubric_version: evaluation.rubricVersion,
     finished_at: evaluation.finishedAt.toISOString(),
   };
 }

@@ -1,4 +1,8 @@
-/** Of prompts, axes and the rules of scoring: whoever changes one of them changes it, too, and no cached verdict counts. */
+/**
+ * Of prompts, axes and the rules of scoring: whoever changes one of them changes it, too, and no cached verdict counts.
+ * Runs that are open then end as `eval_incomplete`, and the next request begins another. Workflows follow from axes and
+ * samples (`units.ts`): where their number changes, `patched` has to let the histories of open runs go on.
+ */
 export const rubricVersion = 'r1';
 
 export const rubrics = ['plain', 'anchored'] as const;

@@ -8,6 +8,7 @@ export function evalScoresOfRun(
 ): EvalScores | null {
   const { specification, results, failedUnits, finishedAt } = run;
   if (specification.kind !== 'evaluate' || results?.kind !== 'evaluate' || finishedAt === null) return null;
-  const { rubric, evaluatorModel, generationModel } = specification;
-  return evalScores({ result: results, rubric, evaluatorModel, generationModel, failedUnits, finishedAt, parent });
+  const { rubric, rubricVersion, evaluatorModel, generationModel } = specification;
+  const judging = { rubric, rubricVersion, evaluatorModel, generationModel };
+  return evalScores({ result: results, ...judging, failedUnits, finishedAt, parent });
 }

@@ -12,6 +12,7 @@ import type { AttemptOfJob } from '#src/contracts/jobs.ts';
 import { isReference } from '#src/domain/judging/axes.ts';
 import { outcomeOf } from '#src/domain/judging/outcome.ts';
 import { namesOfFailed } from '#src/domain/judging/results.ts';
+import { rubricVersion } from '#src/domain/judging/rubric.ts';
 import { nothingSpent, type Spending } from '#src/domain/judging/spending.ts';
 import { answerName, unitName } from '#src/domain/judging/units.ts';
 import { costUsd } from '#src/domain/prices.ts';
@@ -59,12 +60,14 @@ export function createEvaluationStepsService(deps: {
   async function requireRun(of: EvaluationInput): Promise<EvaluationRun> {
     const run = await repository.findRun(of);
     if (run === undefined) throw gone();
+    refuseOlderRubric(run.specification);
     return run;
   }
 
   async function requireTerms(of: EvaluationInput): Promise<RunTerms> {
     const terms = await repository.findTerms(of);
     if (terms === undefined) throw gone();
+    refuseOlderRubric(terms);
     return terms;
   }
 
@@ -226,6 +229,14 @@ export function createEvaluationStepsService(deps: {
 }
 
 const attemptOf = ({ attempt, startId }: AttemptOfJob): AttemptOfJob => ({ attempt, startId });
+
+/** A run that was begun before a release is not judged half by one rubric and half by another. */
+function refuseOlderRubric({ rubricVersion: begun }: RunTerms): void {
+  if (begun === rubricVersion) return;
+  throw appError('eval_incomplete', {
+    detail: `It was begun by the rubric ${begun}; now it is ${rubricVersion}. Ask anew.`,
+  });
+}
 
 function gone(): AppError {
   return appError('version_not_found', { detail: 'What is evaluated was deleted meanwhile.' });

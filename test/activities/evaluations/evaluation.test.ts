@@ -116,6 +116,17 @@ describe('evaluation activities', function () {
     expect(await versionNow()).include({ evalStatus: 'failed' });
   });
 
+  it('end what was begun by another rubric, so that no run is judged by two', async () => {
+    await judge();
+    await db.raw(`update evaluation_runs set specification = specification || '{"rubricVersion": "r0"}' where id = ?`, [
+      run.runId,
+    ]);
+    for (const step of [() => take(steps.planEvaluation, run), () => judge(ofCase), answer, score]) {
+      expect(await appErrorCode(step())).equal('eval_incomplete');
+    }
+    expect(model.requests).length(1);
+  });
+
   it('record that somebody has stopped it', async () => {
     await take(steps.planEvaluation, run);
     await twice(() => take(steps.recordEvaluationCancellation, run));

@@ -33,6 +33,7 @@ function scoresOf(averages: readonly number[], { words = 'So it is.', evaluatorM
     ...{
       result,
       rubric: 'anchored',
+      rubricVersion: 'r1',
       evaluatorModel,
       generationModel: 'claude-sonnet-4',
       failedUnits: [],

@@ -185,7 +185,7 @@ describe('a comparison', () => {
 
 describe('stored scores', () => {
   const evaluation = {
-    ...{ rubric: 'anchored' as const, evaluatorModel: 'gpt-4o', generationModel: 'gpt-4.1' },
+    ...{ rubric: 'anchored' as const, rubricVersion: 'r1', evaluatorModel: 'gpt-4o', generationModel: 'gpt-4.1' },
     ...{ failedUnits: [], finishedAt: new Date('2026-11-22T10:00:00Z'), parent: null },
   };
   const resultOf = (...averages: number[]) =>
