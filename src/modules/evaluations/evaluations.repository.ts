@@ -55,7 +55,7 @@ export function createEvaluationsRepository(db: Db) {
         .update({ ...others, ...(evalScores !== undefined && { evalScores: JSON.stringify(evalScores) }) });
     },
 
-    /** Of prompts that belong to no draft, some at a time. @returns how many there were */
+    /** Of prompts that belong to no draft and that nobody waits for again, some at a time. @returns how many there were */
     async deleteAdhocOlderThan(days: number, limit: number): Promise<number> {
       return db('evaluationRuns')
         .whereIn(
@@ -63,6 +63,9 @@ export function createEvaluationsRepository(db: Db) {
           db('evaluationRuns')
             .whereNull('draftId')
             .whereRaw('created_at < now() - make_interval(days => ?)', [days])
+            .whereNotExists(
+              db('jobs').whereRaw('jobs.id = evaluation_runs.id').whereNull('jobs.finishedAt').select('id'),
+            )
             .orderBy('createdAt')
             .limit(limit)
             .select('id'),

@@ -88,7 +88,7 @@ export function createEvaluationsService(deps: {
     switch (job.status) {
       case 'succeeded': {
         const found = await runs.findRun(orgId, id);
-        if (found === undefined) throw appError('version_not_found');
+        if (found === undefined) throw appError('eval_incomplete', { detail: `${id} was deleted meanwhile.` });
         return found;
       }
       case 'failed':

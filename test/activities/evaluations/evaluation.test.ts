@@ -224,10 +224,13 @@ describe('evaluation activities', function () {
     const id = await storeEvaluation(db, await own.signUp());
     await own.container.evaluations.forgetAdhoc();
     expect(await db('evaluationRuns').where({ id })).length(1);
+    // Somebody waits for this one.
+    await ada.post('/agent-eval/evaluate-prompt-adhoc', { agent_prompt: 'Help.' }, 504, { prefer: 'wait=0' });
     await db.raw(`update evaluation_runs set created_at = now() - interval '31 days'`);
     await own.container.evaluations.forgetAdhoc();
     expect(await db('evaluationRuns').where({ id })).deep.equal([]);
     expect(await db('evaluationRuns').where({ id: run.runId })).length(1);
+    expect(await db('evaluationRuns').where({ orgId: ada.orgId, draftId: null })).length(1);
   });
 
   // The last: this process does not ask that model again.
