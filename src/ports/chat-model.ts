@@ -19,7 +19,7 @@ export type ModelRequest = {
   maxTokens: number;
   /** What the model may call; a model that knows no tools is asked without them. */
   tools?: readonly ModelTool[];
-  /** False: no more, now the model is to answer. */
+  /** False: no more, now the model is to answer; one that calls all the same, and says nothing, has `toolCalls`. */
   mayCall?: boolean;
   /** The answer is to be JSON of this schema; whoever asks still checks it. */
   responseSchema?: { name: string; schema: Record<string, unknown> };

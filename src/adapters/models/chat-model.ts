@@ -151,9 +151,10 @@ function replyOf(
   { text, end, usage = noUsage }: Pick<ChatAnswer, 'text' | 'end' | 'usage'>,
   called: readonly ModelToolCall[],
 ): ModelReply {
-  // Nobody would answer calls that were not asked for.
-  const toolCalls = tools.length > 0 && mayCall ? called : [];
-  if (text.trim() === '' && toolCalls.length === 0) throw invalid('it is empty');
+  // Nobody would answer calls that were not asked for, but where nothing else was said they say why.
+  const isBlank = text.trim() === '';
+  const toolCalls = tools.length > 0 && (mayCall || isBlank) ? called : [];
+  if (isBlank && toolCalls.length === 0) throw invalid('it is empty');
   const isCut = end === 'length' || end === 'content_filter';
   return { text, model, usage, ...(toolCalls.length > 0 && { toolCalls }), ...(isCut && { cutBy: end }) };
 }

@@ -54,6 +54,8 @@ export type ToolRound = {
 export type CallerDeps = { tokenCounter: TokenCounter; logger: Pick<Logger, 'info' | 'warn'>; timeoutMs?: number };
 
 type NamedCall = ModelToolCall & { id: string };
+/** Where a call stands: its place in the round, and how many behind it are not even refused. */
+type Standing = { place: number; hasRoom: boolean; leftOut: number };
 type AdmittedCall = { offered: RoundTool; args: ToolArguments; key: string };
 type EndedCall = { output: ToolOutput; record: Omit<ToolCallRecord, 'resultPreview' | 'resultCharacters'> };
 
@@ -77,9 +79,10 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
   let count = 0;
 
   /** Throws what the call is refused for. */
-  function admit(call: ModelToolCall, place: number, hasRoom: boolean): AdmittedCall {
+  function admit(call: ModelToolCall, { place, hasRoom, leftOut }: Standing): AdmittedCall {
     if (place > maxToolCalls || !hasRoom) {
-      throw appError('tool_limit_reached', { detail: 'Answer with what there is.' });
+      const rest = leftOut > 0 ? `Calls left out: ${leftOut}. ` : '';
+      throw appError('tool_limit_reached', { detail: `${rest}Answer with what there is.` });
     }
     const offered = byName.get(call.name);
     if (offered === undefined) {
@@ -141,10 +144,10 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
   }
 
   /** Throws only when the round is over. */
-  async function make(call: NamedCall, place: number, hasRoom: boolean): Promise<EndedCall> {
+  async function make(call: NamedCall, standing: Standing): Promise<EndedCall> {
     const startedAt = new Date().toISOString();
     const start = performance.now();
-    const tool = byName.get(call.name)?.tool.id ?? resultPreview(call.name).slice(0, 100);
+    const tool = byName.get(call.name)?.tool.id ?? (resultPreview(call.name).slice(0, 100) || 'unknown');
     let admitted: AdmittedCall | null = null;
     const ended = (output: ToolOutput, failure: AppError | null): EndedCall => {
       const durationMs = Math.round(performance.now() - start);
@@ -157,7 +160,7 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
       return { output, record: { id: call.id, tool, arguments: args, status, errorCode, startedAt, durationMs } };
     };
     try {
-      admitted = admit(call, place, hasRoom);
+      admitted = admit(call, standing);
       return ended(await run(admitted), null);
     } catch (error) {
       round.signal.throwIfAborted();
@@ -185,10 +188,14 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
     /**
      * Makes calls at once. @returns what the model is told of each, in their order
      * @param tokens for all of that together
+     * @param leftOut how many more there were, of which the last of these, being refused, tells the model
      */
-    async call(calls: readonly NamedCall[], tokens: number): Promise<string[]> {
+    async call(calls: readonly NamedCall[], tokens: number, leftOut = 0): Promise<string[]> {
       const roomFor = Math.floor(tokens / leastResultTokens);
-      const ended = await Promise.all(calls.map((call, index) => make(call, ++count, index < roomFor)));
+      const standingOf = (index: number): Standing => {
+        return { place: ++count, hasRoom: index < roomFor, leftOut: index === calls.length - 1 ? leftOut : 0 };
+      };
+      const ended = await Promise.all(calls.map((call, index) => make(call, standingOf(index))));
       let left = tokens;
       // One after the other: passages are numbered in the order of the calls.
       return ended.map(({ output, record }, index) => {

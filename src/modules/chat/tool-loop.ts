@@ -1,5 +1,6 @@
 import { truncateToTokens } from '#src/domain/tokens.ts';
 import { functionNameOf } from '#src/domain/tools.ts';
+import { appError } from '#src/errors.ts';
 import type {
   ChatModel,
   ModelMessage,
@@ -15,10 +16,12 @@ import { type CallerDeps, createToolCaller, maxToolCalls, type ToolRound } from 
 
 /** A model that says what it is about to look up says it in less; what is longer is the answer. */
 const announcementCharacters = 160;
-/** Calls at once that are answered, the last of them by a refusal; the rest is not even that. */
+/** Calls at once that are answered, the last of them by a refusal, which says how many the rest were. */
 const callsAtOnce = maxToolCalls + 2;
 /** With less no result says anything. */
 const leastTokens = 200;
+
+const answerNow = 'No function can be called any more. Answer now, in words, with what there is.';
 
 /** `cutBy` of the last turn: what the model says before a call is no part of the answer. */
 export type LoopReply = Pick<ModelReply, 'usage' | 'model' | 'cutBy'> & { toolCalls: ToolCallRecord[] };
@@ -35,7 +38,8 @@ export function createToolLoop(deps: { chatModel: Pick<ChatModel, 'stream'> } & 
 
   /**
    * Once six calls are made, or nothing of their results would fit any more, the model is asked for its answer. What a
-   * model says before a call is no part of the answer, unless it is so long that it went out as one.
+   * model says before a call is no part of the answer, unless it is so long that it went out as one. A model that then
+   * only calls more is asked once again; when it does not answer either, this throws `model_response_invalid`.
    * @param round null without tools
    * @param toolTokens for calls and their results
    * @returns the usage of all turns together
@@ -54,6 +58,7 @@ export function createToolLoop(deps: { chatModel: Pick<ChatModel, 'stream'> } & 
     const messages = [...request.messages];
     const usage: ModelUsage = { inputTokens: 0, cachedInputTokens: 0, completionTokens: 0 };
     let tokensLeft = toolTokens;
+    let isUrged = false;
     for (let turn = 1; ; turn += 1) {
       const mayCall = caller.callsLeft() > 0 && tokensLeft >= leastTokens;
       const speak = voice.turn(mayCall ? announcementCharacters : 0);
@@ -63,9 +68,15 @@ export function createToolLoop(deps: { chatModel: Pick<ChatModel, 'stream'> } & 
         speak.end();
         return { ...reply, usage, toolCalls: caller.records() };
       }
+      if (!mayCall) {
+        if (isUrged) throw appError('model_response_invalid', { detail: 'The chat model calls tools without end.' });
+        messages.push({ role: 'system', content: answerNow });
+        isUrged = true;
+        continue;
+      }
       const asked = askedBy(reply, turn, tokensLeft);
       tokensLeft -= tokenCounter.count(JSON.stringify(asked.message));
-      const results = await caller.call(asked.calls, Math.max(0, tokensLeft));
+      const results = await caller.call(asked.calls, Math.max(0, tokensLeft), asked.leftOut);
       messages.push(asked.message);
       asked.calls.forEach(({ id }, index) => {
         const content = results[index] ?? '';
@@ -95,7 +106,8 @@ export function createToolLoop(deps: { chatModel: Pick<ChatModel, 'stream'> } & 
       })),
     });
     const whole = saying(true);
-    return { calls, message: tokenCounter.count(JSON.stringify(whole)) <= most ? whole : saying(false) };
+    const message = tokenCounter.count(JSON.stringify(whole)) <= most ? whole : saying(false);
+    return { calls, leftOut: toolCalls.length - calls.length, message };
   }
 }
 

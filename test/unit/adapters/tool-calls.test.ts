@@ -85,6 +85,12 @@ describe('calls of tools by a chat model', () => {
     expect(await appErrorCode(stream({ tools: [] }))).equal('model_response_invalid');
   });
 
+  it('are told of where there are no more, and nothing was said but them', async () => {
+    server.behave(() => ({ kind: 'call', calls: [{ name: 'time_now', args: {} }] }));
+    const { text, toolCalls } = await stream({ mayCall: false });
+    expect({ text, toolCalls }).deep.equal({ text: '', toolCalls: [{ name: 'time_now', arguments: '{}' }] });
+  });
+
   it('end by any word of the service', async () => {
     const piece = (delta: object, finish_reason: string | null) =>
       `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
@@ -197,15 +203,49 @@ describe('calls of tools by a chat model', () => {
       expect(read({ function: { name: 'now', arguments: null } })).deep.equal([{ name: 'now', arguments: '' }]);
     });
 
-    for (const [what, pieces] of [
-      ['no object', [7]],
-      ['no function', [{ index: 0, id: 'x' }]],
-      ['a call without a name', [{ index: 0, function: { arguments: '{}' } }]],
-      ['a name that is no text', [{ index: 0, function: { name: 7 } }]],
-      ['arguments without end', [{ index: 0, function: { name: 'search', arguments: 'x'.repeat(200_001) } }]],
-      ['calls without end', Array.from({ length: 65 }, (_, index) => ({ index, function: { name: 'search' } }))],
+    it('may come before their function, which some services send as null at first', () => {
+      const first = { index: 0, id: 'x', type: 'function', function: null };
+      expect(read(first, { index: 0, function: search('a') })).deep.equal([search('a')]);
+      expect(read({ index: 0, id: 'x' }, { index: 0, function: search('a') })).deep.equal([search('a')]);
+    });
+
+    for (const [what, piece, expected] of [
+      ['no object', 7, { name: '', arguments: '' }],
+      ['no function', { index: 0, id: 'x' }, { name: '', arguments: '' }],
+      ['no name', { function: { arguments: '{}' } }, { name: '', arguments: '{}' }],
+      ['a blank name', { function: { name: ' ', arguments: '{}' } }, { name: '', arguments: '{}' }],
+      ['a name that is no text', { function: { name: 7 } }, { name: '', arguments: '' }],
+      ['arguments that are a list', { function: { name: 'a', arguments: [1] } }, { name: 'a', arguments: '[1]' }],
+      ['arguments that are a number', { function: { name: 'a', arguments: 7 } }, { name: 'a', arguments: '7' }],
     ] as const) {
-      it(`are no calls: ${what}`, async () => {
+      it(`are left to be refused, without harm to those beside them: ${what}`, () => {
+        expect(read(piece)).deep.equal([expected]);
+        const sound = { index: 1, id: 'y', function: search('a') };
+        expect(read(piece, sound).at(-1)).deep.equal(search('a'));
+      });
+    }
+
+    it('are cut where a name or arguments are longer than any', () => {
+      const args = 'x'.repeat(1_000_000);
+      const [call] = read({ index: 0, function: { name: 'n'.repeat(5_000), arguments: args } });
+      expect(call).deep.equal({ name: 'n'.repeat(200), arguments: 'x'.repeat(200_000) });
+      const half = { index: 0, function: { arguments: 'x'.repeat(150_000) } };
+      expect(read({ index: 0, function: { name: 'a' } }, half, half)[0]?.arguments).length(200_000);
+    });
+
+    it('may stand there without a list', () => {
+      const called = createToolCallPieces();
+      called.add({ function: search('a') });
+      expect(called.calls()).deep.equal([search('a')]);
+    });
+
+    const megabyte = { index: 0, function: { name: 'search', arguments: 'x'.repeat(1_000_000) } };
+    for (const [what, pieces] of [
+      ['arguments', Array.from({ length: 5 }, () => megabyte)],
+      ['names', Array.from({ length: 5 }, () => ({ index: 0, function: { name: 'x'.repeat(1_000_000) } }))],
+      ['calls', Array.from({ length: 65 }, (_, index) => ({ index, function: { name: 'search' } }))],
+    ] as const) {
+      it(`are no calls where they find no end: ${what}`, async () => {
         expect(await appErrorCode(Promise.resolve().then(() => read(...pieces)))).equal('model_response_invalid');
       });
     }

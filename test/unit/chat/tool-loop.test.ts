@@ -8,6 +8,7 @@ import type { ToolRound } from '#src/modules/chat/tool-caller.ts';
 import { createToolLoop } from '#src/modules/chat/tool-loop.ts';
 import type { ModelReply, ModelRequest, ModelToolCall } from '#src/ports/chat-model.ts';
 import type { ToolExecutor } from '#src/ports/tool-executor.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
 
 const member = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
 const usage = { inputTokens: 10, cachedInputTokens: 2, completionTokens: 3 };
@@ -26,7 +27,8 @@ const calculate = (expression: string): ModelToolCall => {
   return { name: 'math_evaluate', arguments: JSON.stringify({ expression }) };
 };
 
-type Turn = { text?: string | string[]; calls?: ModelToolCall[] };
+/** `insists`: calls also where it may not. */
+type Turn = { text?: string | string[]; calls?: ModelToolCall[]; insists?: boolean };
 
 /** Runs a loop over a model that takes these turns; the last one again and again. */
 async function run(
@@ -42,7 +44,7 @@ async function run(
       async stream(request, onToken): Promise<ModelReply> {
         asked.push(structuredClone({ ...request, signal: undefined }) as never);
         const turn = turns[Math.min(asked.length, turns.length) - 1] ?? {};
-        const calls = request.mayCall === false ? undefined : turn.calls;
+        const calls = request.mayCall === false && !turn.insists ? undefined : turn.calls;
         const said = [turn.text ?? (calls ? [] : 'The answer.')].flat();
         for (const piece of said) onToken(piece);
         return { text: said.join(''), model: 'm', usage, ...(calls && { toolCalls: calls }) };
@@ -140,9 +142,42 @@ describe('the tools of a round', () => {
     expect(asked[1]?.messages.filter(({ role }) => role === 'tool')).length(8);
   });
 
+  it('say in the last refusal how many were not even refused', async () => {
+    const calls = Array.from({ length: 30 }, (_, index) => calculate(`${index + 1}`));
+    const { toolCalls } = await run([{ calls }, {}], [math()]);
+    const [seventh, eighth] = toolCalls.slice(6).map(({ resultPreview }) => resultPreview);
+    expect(seventh).match(/Answer with what there is\.$/);
+    expect(eighth).match(/Calls left out: 22\. Answer with what there is\.$/);
+  });
+
+  describe('when the model calls more, without a word', () => {
+    const calls = [calculate('7')];
+
+    it('are not made, and it is asked for its answer once more', async () => {
+      const { toolCalls, asked, pieces, usage } = await run(
+        [...everCalling.slice(0, 6), { calls, insists: true }, {}],
+        [math()],
+      );
+      expect(pieces.join('')).equal('The answer.');
+      expect(toolCalls).length(6);
+      expect(usage).property('inputTokens', 80);
+      expect(asked.map(({ mayCall }) => mayCall)).deep.equal([...Array(6).fill(true), false, false]);
+      expect(asked.at(-1)?.messages.slice(asked.at(-2)?.messages.length)).deep.equal([
+        { role: 'system', content: 'No function can be called any more. Answer now, in words, with what there is.' },
+      ]);
+    });
+
+    it('end the round when it does so again', async () => {
+      const turns = [...everCalling.slice(0, 6), { calls, insists: true }];
+      expect(await appErrorCode(run(turns, [math()]))).equal('model_response_invalid');
+    });
+  });
+
   for (const [what, call, code] of [
     ['a function that there is not', { name: 'delete_all', arguments: '{}' }, 'unknown_tool'],
     ['a tool that the agent does not have', { name: 'time_now', arguments: '{}' }, 'unknown_tool'],
+    ['an empty name', { name: '', arguments: '{}' }, 'unknown_tool'],
+    ['a name that nobody sees', { name: '\u200b', arguments: '{}' }, 'unknown_tool'],
     ['a name that is none', { name: 'x'.repeat(200), arguments: '{}' }, 'unknown_tool'],
     ['arguments that are no JSON', { name: 'math_evaluate', arguments: '{"expression": "1' }, 'tool_arguments_invalid'],
     ['arguments that are no object', { name: 'math_evaluate', arguments: '["1"]' }, 'tool_arguments_invalid'],
@@ -163,6 +198,7 @@ describe('the tools of a round', () => {
     it(`refuse ${what}, and the round goes on`, async () => {
       const { toolCalls, pieces, results, asked } = await run([{ calls: [call] }, {}], [math()]);
       expect(toolCalls[0]).include({ status: 'refused', errorCode: code });
+      expect(toolCalls[0]?.tool).not.equal('');
       expect(String(toolCalls[0]?.arguments).length).below(4_010);
       expect(results[1]?.[0]).include(code);
       expect(pieces.join('')).equal('The answer.');
