@@ -15,7 +15,11 @@ export function createTopicWords({ model }: { model: string }): TopicWords {
 
   return {
     async nearest(relevance, limit) {
-      loading ??= load(model);
+      loading ??= load(model).catch((error: unknown) => {
+        // A full table of open files passes.
+        loading = undefined;
+        throw error;
+      });
       const ranked = (await loading).map((entry) => ({ entry, relevance: relevance(entry.vector) }));
       return ranked
         .sort((a, b) => b.relevance - a.relevance)
