@@ -70,11 +70,18 @@ export function createAnchorWordsService(deps: {
     async expand(actor: Actor, { of, words, excludeWords }: ExpandInput, signal: AbortSignal): Promise<string[]> {
       const persona = await personaOf(actor, of);
       const subject = { ...persona, words: [...persona.words, ...words], excludeWords };
-      const [proposals, passages] = await Promise.all([
-        proposeInTime(subject, persona.chatModel, signal),
-        passagesAbout(actor, persona, signal),
-      ]);
-      return find(subject, { proposals, passages }, signal);
+      // When one of them throws, nobody waits for the other.
+      const unneeded = new AbortController();
+      const either = AbortSignal.any([signal, unneeded.signal]);
+      try {
+        const [proposals, passages] = await Promise.all([
+          proposeInTime(subject, persona.chatModel, either),
+          passagesAbout(actor, persona, either),
+        ]);
+        return await find(subject, { proposals, passages }, signal);
+      } finally {
+        unneeded.abort();
+      }
     },
 
     /** Throws `agent_not_found`, `anchor_words_not_initialized`. */
