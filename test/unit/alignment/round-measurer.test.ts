@@ -58,6 +58,9 @@ describe('a chat model that is asked about rounds in doubt', () => {
     expect(requests).to.have.length(1);
     expect(requests[0]).to.include({ model: 'model', temperature: 0 });
     expect(requests[0]?.messages[1]?.content).to.include(chat.agentPrompt).and.to.include(doubtful.userContent);
+    const [system, user] = requests[0]?.messages ?? [];
+    const nonce = /<<end ([0-9a-f]{16})>>/.exec(String(system?.content))?.[1];
+    expect(user?.content).to.include(`<<message ${nonce}>>\n${doubtful.userContent}\n<<end ${nonce}>>`);
     const off = await measurer(() => verdict(false, true)).measure(chat, doubtful, undefined, options);
     expect(off.userScore).to.equal(0.2);
   });
