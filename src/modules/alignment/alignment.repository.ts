@@ -282,6 +282,6 @@ function columnsOf({ foldState, events, refusalReading, ...columns }: RoundScore
     ...columns,
     foldState: JSON.stringify(foldState),
     events: JSON.stringify(events),
-    refusalReading: JSON.stringify(refusalReading),
+    refusalReading: refusalReading && JSON.stringify(refusalReading),
   };
 }
