@@ -7,7 +7,7 @@ import { parking } from './parking.ts';
 import { bulk, record } from './policies.ts';
 import { showStage } from './visibility.ts';
 
-// A slow model is asked twice, and gets a minute each time.
+// A slow model is asked twice, within two minutes.
 const { proposeWords } = proxyActivities<AnchoringActivities>(bulk);
 const {
   recordAnchoring,
