@@ -69,6 +69,11 @@ export function createConversationsRepository(db: Db) {
     cross join lateral (select * from chat_logs l where l.chat_id = found.chat_id ${where} offset 0) l
     where exists (select from reach r where ${isWithin})`;
 
+  /** Nothing where the walk has seen all: what a search takes must not tell of chats that its reader may not see. */
+  const unlessWalked = (where: string) => `
+    select * from (${allWithWords(where)}) found
+    where (select count(*) from (${walk(where, String(walkedChats))}) walked) = ${walkedChats}`;
+
   async function read(actor: Actor, filter: LogFilter, { limit, after }: Page, page: string): Promise<LoggedPage> {
     const { rows } = await db.raw<{ rows: (LoggedChat & ListPosition)[] }>(
       `with recursive ${reach}, page as (${page})
@@ -86,7 +91,8 @@ export function createConversationsRepository(db: Db) {
       const near = await read(actor, filter, page, walkWithWords(where));
       if (near.last !== null) return near;
       // What is rare is not among them, or not often enough.
-      return read(actor, filter, page, `${allWithWords(where)} ${newestFirst} limit :limit`);
+      const all = await read(actor, filter, page, `${unlessWalked(where)} ${newestFirst} limit :limit`);
+      return all.items.length > 0 ? all : near;
     },
 
     /** Of a search for words; all else has sums. */

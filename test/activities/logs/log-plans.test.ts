@@ -133,6 +133,13 @@ describe('plans of logs', function () {
     expect(found.total).equal(1);
   });
 
+  it('a search of who may read few chats looks at no others, however frequent the word is', async () => {
+    const period = { from: null, until: new Date('2024-10-01T00:00:00Z') };
+    const ask = list(one, { words: 'repaid', period });
+    expect((await ask()).items).length.within(1, 19);
+    expect(await readBy(ask, 'log_texts')).below(200);
+  });
+
   it('what changed last, and the agents, are read by an index', async () => {
     for (const ask of [
       () => logs.recent(all, { limit: 31, mine: false }),
