@@ -14,5 +14,5 @@ export type ConsentRow = {
   returnTo: string | null;
 };
 
-/** The same, once its state has come back; it exists nowhere else any more. */
-export type Consent = Omit<ConsentRow, 'stateHash'>;
+/** The same, once its state has come back; it exists nowhere else any more. One that is not fresh gives no rights. */
+export type Consent = Omit<ConsentRow, 'stateHash'> & { isFresh: boolean };

@@ -1,5 +1,5 @@
 import type { Db } from '#src/ports/database.ts';
-import type { ConsentRow } from './consents.model.ts';
+import type { Consent, ConsentRow } from './consents.model.ts';
 
 const lifetimeMinutes = 10;
 
@@ -11,13 +11,13 @@ export function createConsentsRepository(db: Db) {
       await db('oauth_states').insert({ ...row, expiresAt });
     },
 
-    /** Whoever gets it is the only one who ever does. Undefined when there is none that is fresh. */
-    async take(stateHash: Buffer): Promise<ConsentRow | undefined> {
+    /** Whoever gets it is the only one who ever does. Undefined when there is none. */
+    async take(stateHash: Buffer): Promise<(ConsentRow & Consent) | undefined> {
       const [row] = await db('oauth_states')
         .where({ stateHash })
         .delete()
-        .returning<(ConsentRow & { isFresh: boolean })[]>(['oauth_states.*', db.raw('expires_at > now() as is_fresh')]);
-      return row?.isFresh ? row : undefined;
+        .returning<(ConsentRow & Consent)[]>(['oauth_states.*', db.raw('expires_at > now() as is_fresh')]);
+      return row;
     },
 
     async deleteExpired(): Promise<void> {

@@ -75,7 +75,10 @@ export function createConsentsService(deps: {
       return oauth.authorizeUrl(settings, { state, codeVerifier, redirectUri, scopes });
     },
 
-    /** Uses a state up. Throws `consent_invalid` unless it is fresh and was made for this. */
+    /**
+     * Uses a state up. Throws `consent_invalid` unless it was made for this; of one that is too old (`isFresh`) the
+     * caller still learns where its browser goes.
+     */
     async take(state: string, made: { purpose: ConsentPurpose; provider: string }): Promise<Consent> {
       const row = await createConsentsRepository(db).take(hashOf(state));
       if (row === undefined || row.purpose !== made.purpose || row.provider !== made.provider) throw lost();

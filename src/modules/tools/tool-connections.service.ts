@@ -170,13 +170,12 @@ export function createToolConnectionsService(deps: {
       const consent = await consents.take(answer.state, { purpose, provider: answer.provider });
       const { orgId, userId, returnTo } = consent;
       try {
+        if (!consent.isFresh) throw appError('consent_invalid', { detail: 'Begin the consent once more.' });
         const id = await complete({ orgId, userId, requestId: answer.requestId }, answer, consent);
-        return returnTo === null
-          ? { location: null, orgId }
-          : { location: withParameter(returnTo, 'connection_id', id) };
+        return returnTo === null ? { location: null, orgId } : { location: withOutcome(returnTo, 'connection_id', id) };
       } catch (error) {
         if (returnTo === null || !(error instanceof AppError)) throw error;
-        return { location: withParameter(returnTo, 'error', error.code) };
+        return { location: withOutcome(returnTo, 'error', error.code) };
       }
     },
 
@@ -204,8 +203,10 @@ export function createToolConnectionsService(deps: {
 
 export type ToolConnectionsService = ReturnType<typeof createToolConnectionsService>;
 
-function withParameter(address: string, name: string, value: string): string {
+/** In the place of the outcome of an earlier consent, which the page may have had in its address. */
+function withOutcome(address: string, name: 'connection_id' | 'error', value: string): string {
   const url = new URL(address);
+  for (const each of ['connection_id', 'error']) url.searchParams.delete(each);
   url.searchParams.set(name, value);
   return url.href;
 }

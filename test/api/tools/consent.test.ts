@@ -111,6 +111,13 @@ describe('GET /agents/tools/{provider}/callback', () => {
   });
 
   const refused = async (path: string) => Object((await api.anonymous.get(path, 400)).body).code;
+  const location = async (path: string) =>
+    (await api.anonymous.raw(path, { redirect: 'manual' })).headers.get('location');
+  /** Lets the consents that are under way become too old. */
+  const outlive = async ({ orgId }: Member) => {
+    const expiresAt = api.container.db.raw("now() - interval '1 second'");
+    await api.container.db('oauth_states').where({ orgId }).update({ expiresAt });
+  };
 
   it('200: connects the organization, and says how', async () => {
     const { body, headers } = await api.anonymous.get(await consentTo(api, ada), 200);
@@ -157,15 +164,26 @@ describe('GET /agents/tools/{provider}/callback', () => {
     expect(await response.text()).equal('');
   });
 
+  it('303: says how it ended in the place of what an earlier consent had said there', async () => {
+    const query = `?return_to=${encodeURIComponent('/tools?error=consent_denied&connection_id=7')}`;
+    const path = await consentTo(api, ada, { query });
+    const good = await location(path);
+    const { id } = await connectionOf(ada, 'google_calendar');
+    expect(good).equal(`${frontendUrl}/tools?connection_id=${id}`);
+    const denied = await consentTo(api, ada, { query, isDenied: true });
+    expect(await location(denied)).equal(`${frontendUrl}/tools?error=consent_denied`);
+  });
+
   it('303: tells there what went wrong', async () => {
     const query = `?return_to=${encodeURIComponent('/tools')}`;
-    const location = async (path: string) =>
-      (await api.anonymous.raw(path, { redirect: 'manual' })).headers.get('location');
     const denied = await consentTo(api, ada, { query, isDenied: true });
     expect(await location(denied)).equal(`${frontendUrl}/tools?error=consent_denied`);
     const path = await consentTo(api, ada, { query });
     api.google.failNext(1, { status: 503 });
     expect(await location(path)).equal(`${frontendUrl}/tools?error=provider_unavailable`);
+    const old = await consentTo(api, ada, { query });
+    await outlive(ada);
+    expect(await location(old)).equal(`${frontendUrl}/tools?error=consent_invalid`);
   });
 
   it('400: for a consent that was not given', async () => {
@@ -182,8 +200,7 @@ describe('GET /agents/tools/{provider}/callback', () => {
   it('400: for a state that nobody has made, is too old, or is of another provider', async () => {
     expect(await refused(`${google}/callback?state=unknown&code=x`)).equal('consent_invalid');
     const old = await consentTo(api, ada);
-    const minutesAgo = api.container.db.raw("now() - interval '1 second'");
-    await api.container.db('oauth_states').where({ orgId: ada.orgId }).update({ expiresAt: minutesAgo });
+    await outlive(ada);
     expect(await refused(old)).equal('consent_invalid');
     const foreign = (await consentTo(api, ada)).replace('google_calendar', 'brave_search');
     expect(await refused(foreign)).equal('consent_invalid');
