@@ -180,6 +180,9 @@ export function createJobsRepository(db: Db) {
         status === 'running' && stage !== undefined
           ? db.raw(`case when status = 'running' and stage = ? then ${column} end`, [stage])
           : null;
+      /** One that is tried again also says first how far it had come; only what is done beyond that is a way forward. */
+      const keptUntilDone = (column: string) =>
+        db.raw(`case when progress_done >= ? then ${column} end`, [progress?.done ?? 0]);
       const query = jobs()
         .where({ id })
         .update({
@@ -197,7 +200,10 @@ export function createJobsRepository(db: Db) {
             progressDone: progress.done,
             progressTotal: progress.total,
             progressUnit: progress.unit,
-            ...(status === undefined && { errorCode: null, errorMessage: null }),
+            ...(status === undefined && {
+              errorCode: keptUntilDone('error_code'),
+              errorMessage: keptUntilDone('error_message'),
+            }),
           }),
         });
       if (status === undefined) query.whereNull('finishedAt');

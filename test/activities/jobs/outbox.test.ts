@@ -99,6 +99,21 @@ describe('the jobs table as an outbox', () => {
   /** Lets a time limit of the outbox pass. */
   const age = (column: string) => db('jobs').update({ [column]: db.raw("now() - interval '1 hour'") });
 
+  it('says why a step is tried again until more is done than before', async () => {
+    const { jobs } = setUp();
+    const id = await enqueue(jobs);
+    const say = (done: number) => jobs.advance(id, { progress: { done, total: 9, unit: 'chunks' } });
+    const errorCode = async () => (await db('jobs').where({ id }).first())?.errorCode;
+    await jobs.advance(id, { status: 'running', stage: 'embed' });
+    await say(4);
+    await jobs.noteFault(id, { code: 'model_unavailable', message: 'The model is away.' });
+    await jobs.advance(id, { status: 'running', stage: 'embed' });
+    await say(4);
+    expect(await errorCode()).equal('model_unavailable');
+    await say(5);
+    expect(await errorCode()).equal(null);
+  });
+
   it('the request that wrote a job starts it, and the sweeper leaves it alone', async () => {
     const { engine, jobs } = setUp();
     const id = await enqueue(jobs);
