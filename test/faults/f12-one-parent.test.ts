@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { type AgentDto, agentListSchema } from '#src/modules/agents/agents.schema.ts';
 import type { Member } from '#test/support/client.ts';
-import { newChain, newDraft, publishDraft, readDraft } from '#test/support/drafts.ts';
+import { newChain, newDraft, publishSettled, readDraft } from '#test/support/drafts.ts';
 import { post } from '#test/support/exact-limit.ts';
 import { expectInvariants } from '#test/support/fault-case.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
@@ -16,7 +16,7 @@ describe('F12: many who commit and publish at once, before two processes of the 
   let turns: Member[];
 
   before(async () => {
-    const first = await startStack({}, { workers: false });
+    const first = await startStack();
     const second = await startStack({ DATABASE_URL: first.config.database.url }, { workers: false });
     stacks = [first, second];
     ada = await first.signUp();
@@ -68,7 +68,7 @@ describe('F12: many who commit and publish at once, before two processes of the 
     const draft = await newDraft(ada);
     const agents: AgentDto[] = [];
     for (let used = 1; used < stacks[0].config.tierLimits.free.agents; used += 1) {
-      agents.unshift(await publishDraft(ada, draft));
+      agents.unshift(await publishSettled(ada, draft));
     }
     const sent = { version_id: draft.head_version_id };
     const answers = await atOnce((member) => post(member, `/agent-drafts/${draft.id}/publish`, sent));
