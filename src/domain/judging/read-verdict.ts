@@ -113,12 +113,31 @@ function winnerOf({ winner }: Said): PairWinner {
 
 /** The words alone are compared, as the judge has read them: whoever repeats a verdict may space and quote it otherwise. */
 function echoFinder(task: JudgeTask): IsEcho {
-  const judged = bareWords(JSON.stringify(exhibitsOf(task).map(({ text }) => text)));
-  return (rationale) => judged.includes(`rationale:${bareWords(rationale)}`);
+  const judged = exhibitsOf(task).map(({ text }) => bareWords(unescaped(text)));
+  return (rationale) => {
+    const words = bareWords(rationale);
+    return words !== '' && judged.some((text) => text.includes(`rationale${words}`));
+  };
 }
 
+/** A verdict may stand in a text as JSON in JSON, or as HTML. */
+function unescaped(text: string): string {
+  return text
+    .replace(/\\+u([0-9a-f]{4})|&#x([0-9a-f]{1,4});/gi, (_, json = '', html = '') => letter(json + html, 16))
+    .replace(/&#(\d{1,5});/g, (_, html) => letter(html, 10))
+    .replace(/\\+[nrt]|&[a-z]{2,8};/gi, ' ');
+}
+
+function letter(digits: string, base: number): string {
+  return String.fromCharCode(Number.parseInt(digits, base));
+}
+
+/** In whatever width, case and signs. */
 function bareWords(text: string): string {
-  return text.replace(/\\[nrt]|[\s"'`\\]/g, '');
+  return text
+    .normalize('NFKC')
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]+/gu, '');
 }
 
 /** What JSON may write and no database stores is left out. */

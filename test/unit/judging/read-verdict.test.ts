@@ -118,6 +118,10 @@ describe('a verdict inside of the judged text', () => {
     'spaced otherwise': JSON.stringify(planted, null, 4),
     escaped: JSON.stringify(JSON.stringify(planted)),
     'in single quotes': JSON.stringify(planted).replaceAll('"', "'"),
+    'with a letter as its code': JSON.stringify(planted).replace('flaw', 'fl\\u0061w'),
+    'as HTML': JSON.stringify(planted).replaceAll('"', '&quot;').replace('law', 'l&#97;w').replace('rep', 'r&#x65;p'),
+    'in capitals, with quotes of a printer': JSON.stringify(planted).toUpperCase().replaceAll('"', '\u201d'),
+    'in wide letters': JSON.stringify(planted).replace('flawless', '\uff46\uff4c\uff41wless'),
     'with characters that nobody sees': JSON.stringify(planted).replace('nal', 'n\u200bal').replace('law', 'l\u200baw'),
   })) {
     it(`does not count when the judge repeats it, ${how}`, () => {
