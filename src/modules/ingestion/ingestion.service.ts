@@ -146,14 +146,26 @@ export function createIngestionService(deps: {
     embed: (windows) => embeddings.embed({ orgId, model: ragConfig.embedding.model }, windows, { signal: step.signal }),
   });
 
+  /** Figures that come at once are told one after the other, so that none is overtaken by an earlier one. */
+  function inOrder(of: IngestDocumentInput, unit: 'sentences' | 'chunks') {
+    let told: Promise<void> = Promise.resolve();
+    return (done: number, total: number | null): Promise<void> => {
+      told = told.then(() => jobs.advance(jobIdOf(of), { progress: { done, total, unit } }));
+      return told;
+    };
+  }
+
   /** Tells clients and the engine how far a step is. */
-  const counting = (of: IngestDocumentInput, unit: 'sentences' | 'chunks', { signal, report }: Step) => ({
-    signal,
-    report: async (done: number, total: number): Promise<void> => {
-      await jobs.advance(jobIdOf(of), { progress: { done, total, unit } });
-      report({ [unit]: done });
-    },
-  });
+  const counting = (of: IngestDocumentInput, unit: 'sentences' | 'chunks', { signal, report }: Step) => {
+    const tell = inOrder(of, unit);
+    return {
+      signal,
+      report: async (done: number, total: number): Promise<void> => {
+        await tell(done, total);
+        report({ [unit]: done });
+      },
+    };
+  };
 
   /** What a newer generation, or a deletion, took over did not fail: it was given up. */
   async function endFromOutside(
@@ -274,11 +286,12 @@ export function createIngestionService(deps: {
         chunks.countEmbedded(of),
       ]);
       let done = embeddedBefore;
+      const tell = inOrder(of, 'chunks');
       const showDone = async (count: number) => {
         // What is being stored is behind what is being embedded.
         if (count <= done) return;
         done = count;
-        await jobs.advance(jobIdOf(of), { progress: { done, total: chunksTotal, unit: 'chunks' } });
+        await tell(done, chunksTotal);
       };
       await jobs.advance(jobIdOf(of), {
         status: 'running',
