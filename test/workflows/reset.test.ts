@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { jobSchema } from '#src/modules/jobs/jobs.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
@@ -50,10 +51,12 @@ describe('a failed run that an operator resets', function () {
     model.failEmbeddings(true, 503);
     await reset(jobId);
     const running = await until('the job runs again', async () => {
-      const job = (await ada.get(`/jobs/${jobId}`, 200)).body as { status: string; finished_at: string | null };
+      const job = jobSchema.parse((await ada.get(`/jobs/${jobId}`, 200)).body);
       return job.status === 'running' && job;
     });
-    expect(running).include({ last_error: null, finished_at: null });
+    // By now it may have met the provider that is slow to come back.
+    expect(running.last_error?.code).not.equal('model_rejected');
+    expect(running.finished_at).equal(null);
     model.failEmbeddings(false);
     await untilJob(ada, jobId, 'succeeded');
   });
