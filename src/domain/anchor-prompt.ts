@@ -1,6 +1,5 @@
 import { anchorCandidateCount } from './anchor-expansion.ts';
-import { visibleText } from './context-blocks.ts';
-import { withoutRoleTokens } from './role-tokens.ts';
+import { asMaterial } from './context-blocks.ts';
 
 /** Whom words are wanted for. `words` are chosen already, and `excludeWords` are not wanted. */
 export type AnchorSubject = {
@@ -53,7 +52,7 @@ export function anchorMessages(subject: AnchorSubject, nonce: string): { role: '
     {
       role: 'user',
       content:
-        `<<${nonce}>>\n${withoutRoleTokens(visibleText(agent))}\n<<end ${nonce}>>\n\n` +
+        `<<${nonce}>>\n${asMaterial(agent)}\n<<end ${nonce}>>\n\n` +
         `Which ${anchorCandidateCount.max} words or phrases of at most three words would its users say when they ask ` +
         'about its subject? Name things of the subject, technical terms too, the most typical first; none twice, and ' +
         'none of the known words. Use the language of the description. Answer with JSON: {"words": ["…", …]}.',

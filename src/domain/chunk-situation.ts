@@ -1,5 +1,4 @@
-import { visibleText } from './context-blocks.ts';
-import { withoutRoleTokens } from './role-tokens.ts';
+import { asMaterial, visibleText } from './context-blocks.ts';
 import { type TokenCounter, truncateToTokens } from './tokens.ts';
 
 /** A part of the key under which answers are kept: another prompt gives other ones. */
@@ -20,8 +19,7 @@ export function situationMessages(
   { document, passage }: { document: string; passage: string },
   nonce: string,
 ): { role: 'system' | 'user'; content: string }[] {
-  const block = (name: string, text: string) =>
-    `<<${nonce} ${name}>>\n${withoutRoleTokens(visibleText(text))}\n<<end ${nonce} ${name}>>`;
+  const block = (name: string, text: string) => `<<${nonce} ${name}>>\n${asMaterial(text)}\n<<end ${nonce} ${name}>>`;
   return [
     {
       role: 'system',

@@ -45,9 +45,14 @@ export function contextBlocks(passages: readonly Passage[], nonce: string): stri
     .join('\n\n');
 }
 
+/** Text for a model, without what nobody sees and without marks that would end it as a message. */
+export function asMaterial(text: string): string {
+  return withoutRoleTokens(visibleText(text));
+}
+
 /** Text that a model takes for no words of ours, however it is written. */
 export function asData(text: string): string {
-  return withoutRoleTokens(visibleText(text)).replaceAll(/[^\S\r\n]/g, datamark);
+  return asMaterial(text).replaceAll(/[^\S\r\n]/g, datamark);
 }
 
 /** What a model must know of the blocks; said before them, and in short after them. */

@@ -1,5 +1,4 @@
-import { asData, contextBlocks, contextRules, type Passage, visibleText } from './context-blocks.ts';
-import { withoutRoleTokens } from './role-tokens.ts';
+import { asData, asMaterial, contextBlocks, contextRules, type Passage } from './context-blocks.ts';
 
 const previewCharacters = 300;
 
@@ -23,5 +22,5 @@ export function foundPassagesMessage(passages: readonly Passage[], note: string,
 
 /** The beginning of what a tool gave, for people. */
 export function resultPreview(text: string): string {
-  return withoutRoleTokens(visibleText(text)).trim().slice(0, previewCharacters).toWellFormed();
+  return asMaterial(text).trim().slice(0, previewCharacters).toWellFormed();
 }

@@ -1,5 +1,4 @@
-import { visibleText } from '../context-blocks.ts';
-import { withoutRoleTokens } from '../role-tokens.ts';
+import { asMaterial } from '../context-blocks.ts';
 import { isCharacterBoundary, type TokenCounter } from '../tokens.ts';
 import { isReference } from './axes.ts';
 import type { JudgeTask } from './judgement.ts';
@@ -47,7 +46,7 @@ export function exhibitsOf({ material }: JudgeTask): Exhibit[] {
 
 /** A text without marks of roles and without what nobody sees, within its limit. */
 export function readable({ title, text }: Text): Exhibit {
-  return { title, ...shortened(withoutRoleTokens(visibleText(text)), maxTextCharacters) };
+  return { title, ...shortened(asMaterial(text), maxTextCharacters) };
 }
 
 /**

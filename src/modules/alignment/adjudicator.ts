@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { visibleText } from '#src/domain/context-blocks.ts';
-import { withoutRoleTokens } from '#src/domain/role-tokens.ts';
+import { asMaterial } from '#src/domain/context-blocks.ts';
 import { AppError } from '#src/errors.ts';
 import type { ChatModel } from '#src/ports/chat-model.ts';
 import type { RoundTextsRow, ScoredChat } from './alignment.model.ts';
@@ -38,8 +37,7 @@ export function createAdjudicator(deps: {
     const nonce = randomBytes(8).toString('hex');
     const material = { task: chat.agentPrompt, message: userContent, reply: assistantReply };
     const shown = Object.entries(material).map(
-      ([name, text]) =>
-        `<<${name} ${nonce}>>\n${withoutRoleTokens(visibleText(text.slice(0, maxCharacters)))}\n<<end ${nonce}>>`,
+      ([name, text]) => `<<${name} ${nonce}>>\n${asMaterial(text.slice(0, maxCharacters))}\n<<end ${nonce}>>`,
     );
     try {
       const { text } = await chatModel.complete({

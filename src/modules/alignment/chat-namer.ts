@@ -1,6 +1,5 @@
-import { visibleText } from '#src/domain/context-blocks.ts';
+import { asMaterial, visibleText } from '#src/domain/context-blocks.ts';
 import { withoutAddresses } from '#src/domain/reply-addresses.ts';
-import { withoutRoleTokens } from '#src/domain/role-tokens.ts';
 import type { ChatModel } from '#src/ports/chat-model.ts';
 
 const maxTitleCharacters = 80;
@@ -21,7 +20,7 @@ export async function proposeTitle(
     model: input.model,
     messages: [
       { role: 'system', content: instruction },
-      { role: 'user', content: withoutRoleTokens(visibleText(input.message.slice(0, maxMessageCharacters))) },
+      { role: 'user', content: asMaterial(input.message.slice(0, maxMessageCharacters)) },
     ],
     temperature: 0.2,
     maxTokens: maxTitleTokens,
