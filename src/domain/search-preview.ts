@@ -1,3 +1,5 @@
+import { escapeHtml } from './escape-html.ts';
+
 /** About so many characters of a text are shown, as in lists of documents. */
 const previewCharacters = 280;
 /** Of these so many stand before the first word that was found. */
@@ -96,10 +98,4 @@ function isBetweenCharacters(text: string, at: number): boolean {
 
 function withEllipses(text: string, { start, end }: Span, html: string): string {
   return `${start > 0 ? ellipsis : ''}${html}${end < text.length ? ellipsis : ''}`;
-}
-
-const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
-
-function escapeHtml(text: string): string {
-  return text.replaceAll(/[&<>"']/g, (character) => entities[character] ?? '');
 }

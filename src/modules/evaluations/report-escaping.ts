@@ -1,16 +1,9 @@
 import { visibleText } from '#src/domain/context-blocks.ts';
-
-const entities: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
+import { escapeHtml } from '#src/domain/escape-html.ts';
 
 /** As text of HTML and SVG, and as the value of an attribute in quotation marks. */
 export function escaped(text: string): string {
-  return visibleText(text).replace(/[&<>"']/g, (sign) => entities[sign] ?? sign);
+  return escapeHtml(visibleText(text));
 }
 
 /** As Markdown on one line, in which nothing is formatted, linked, embedded or cut into cells. */

@@ -1,3 +1,4 @@
+import { escapeHtml } from '#src/domain/escape-html.ts';
 import type { TrendPoint } from './logged-rounds.repository.ts';
 
 const width = 720;
@@ -120,14 +121,9 @@ function describe(points: readonly TrendPoint[]): string {
   );
 }
 
-const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
-
 /** Text of users; what XML cannot hold is left out. */
 function escapeXml(text: string): string {
-  return text
-    .toWellFormed()
-    .replaceAll(/[\p{Cc}\uFFFE\uFFFF]+/gu, ' ')
-    .replaceAll(/[&<>"']/g, (sign) => entities[sign] ?? '');
+  return escapeHtml(text.toWellFormed().replaceAll(/[\p{Cc}\uFFFE\uFFFF]+/gu, ' '));
 }
 
 const rounded = (value: number): number => Math.round(value * 10) / 10;
