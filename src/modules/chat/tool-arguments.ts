@@ -31,11 +31,6 @@ export function repeatable(json: string): string {
   return anyArguments.safeParse(parse(json)).success ? json || '{}' : '{}';
 }
 
-/** The same text for the same arguments, however they are ordered. */
-export function canonical(args: ToolArguments): string {
-  return JSON.stringify(Object.entries(args).sort(([a], [b]) => (a < b ? -1 : 1)));
-}
-
 /** All texts in the arguments. */
 export function textsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value];

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from 'pino';
 import { addressesIn } from '#src/domain/addresses.ts';
+import { canonicalJson } from '#src/domain/canonical-json.ts';
 import { visibleText } from '#src/domain/context-blocks.ts';
 import type { TokenCounter } from '#src/domain/tokens.ts';
 import { resultPreview } from '#src/domain/tool-results.ts';
@@ -14,7 +15,6 @@ import type { Citing } from './citer.ts';
 import type { RoundTool, ToolOutput } from './round-tools.ts';
 import {
   argumentCharacters,
-  canonical,
   comparable,
   partsOf,
   readArguments,
@@ -89,7 +89,7 @@ export function createToolCaller(round: ToolRound, deps: CallerDeps) {
       throw appError('unknown_tool', { detail: `The functions are: ${[...byName.keys()].join(', ')}.` });
     }
     const args = readArguments(offered.tool, call.arguments);
-    const key = `${call.name} ${canonical(args)}`;
+    const key = `${call.name} ${canonicalJson(args)}`;
     if (made.has(key)) {
       throw appError('tool_call_repeated', { detail: 'This was called before with the same arguments.' });
     }
