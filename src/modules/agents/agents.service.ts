@@ -26,7 +26,7 @@ export type PublishInput = {
 
 export function createAgentsService(deps: {
   db: Db;
-  versions: Pick<DraftVersionsService, 'lockForPublish'>;
+  versions: Pick<DraftVersionsService, 'lockOwnVersion'>;
   limits: TierLimitsService;
   teams: Pick<TeamsService, 'grantScope'>;
   models: Pick<ModelsService, 'chatModels'>;
@@ -111,7 +111,7 @@ export function createAgentsService(deps: {
       const offered = await deps.models.chatModels();
       const jobId = await deps.db.transaction(async (trx) => {
         const places = await deps.limits.lock(trx, actor.orgId);
-        const { draft, version } = await deps.versions.lockForPublish(trx, actor, draftId, input.versionId);
+        const { draft, version } = await deps.versions.lockOwnVersion(trx, actor, draftId, input.versionId);
         const missing = missingForPublish(version, offered.all);
         if (missing.length > 0) {
           throw appError('not_ready', {

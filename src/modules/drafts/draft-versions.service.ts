@@ -112,7 +112,7 @@ export function createDraftVersionsService(deps: {
     },
 
     /** The caller's own draft and one of its versions, held still until the end of `trx`. */
-    async lockForPublish(
+    async lockOwnVersion(
       trx: Db,
       actor: Actor,
       draftId: string,

@@ -45,7 +45,7 @@ export type EvaluationsService = ReturnType<typeof createEvaluationsService>;
  */
 export function createEvaluationsService(deps: {
   db: Db;
-  versions: Pick<DraftVersionsService, 'lockForPublish'>;
+  versions: Pick<DraftVersionsService, 'lockOwnVersion'>;
   limits: TierLimitsService;
   models: Pick<ModelsService, 'evaluator' | 'chatModels'>;
   jobs: Pick<JobsService, 'dispatch'>;
@@ -112,7 +112,7 @@ export function createEvaluationsService(deps: {
     const { draftId, versionId, rubric, judgesPrompt, cases } = of;
     return evaluated(
       await run(actor, wishes, async (trx, { defaultModel, ...judging }) => {
-        const { version } = await versions.lockForPublish(trx, actor, draftId, versionId);
+        const { version } = await versions.lockOwnVersion(trx, actor, draftId, versionId);
         const hasParent = version.parentVersionId !== null;
         return {
           kind: 'evaluate',
@@ -174,12 +174,12 @@ export function createEvaluationsService(deps: {
     ): Promise<Compared> {
       const { draftId, versionId, cases } = of;
       const found = await run(actor, wishes, async (trx, { defaultModel, ...judging }) => {
-        const { version } = await versions.lockForPublish(trx, actor, draftId, versionId);
+        const { version } = await versions.lockOwnVersion(trx, actor, draftId, versionId);
         const baselineVersionId = of.baselineVersionId ?? version.parentVersionId;
         if (baselineVersionId === null) {
           throw appError('no_baseline', { detail: 'A first version has no parent: name a baseline_version_id.' });
         }
-        const { version: baseline } = await versions.lockForPublish(trx, actor, draftId, baselineVersionId);
+        const { version: baseline } = await versions.lockOwnVersion(trx, actor, draftId, baselineVersionId);
         return {
           kind: 'compare',
           ...judging,

@@ -36,7 +36,7 @@ export type VersionEvaluationsService = ReturnType<typeof createVersionEvaluatio
 export function createVersionEvaluationsService(deps: {
   db: Db;
   drafts: Pick<DraftsService, 'get'>;
-  versions: Pick<DraftVersionsService, 'lockForPublish'>;
+  versions: Pick<DraftVersionsService, 'lockOwnVersion'>;
   limits: TierLimitsService;
   models: Pick<ModelsService, 'chatModels' | 'evaluator'>;
   jobs: Pick<JobsService, 'dispatch' | 'isOpen'>;
@@ -61,7 +61,7 @@ export function createVersionEvaluationsService(deps: {
   ): Promise<string | null> {
     const { draftId, versionId } = input;
     const places = await limits.lock(trx, actor.orgId);
-    const { version } = await versions.lockForPublish(trx, actor, draftId, versionId);
+    const { version } = await versions.lockOwnVersion(trx, actor, draftId, versionId);
     // Whatever was asked for differently: one evaluation of a version at a time.
     if (version.evalRunId !== null && (await jobs.isOpen(trx, version.evalRunId))) return version.evalRunId;
 
