@@ -26,8 +26,6 @@ export type ConsentRequest = {
   codeVerifier: string;
   redirectUri: string;
   scopes: readonly string[];
-  /** Whom the provider should offer first. */
-  loginHint?: string | undefined;
 };
 
 /**

@@ -25,7 +25,7 @@ export function createOAuthClient({ call }: { call: ProviderCaller }): OAuthClie
   return {
     newCodeVerifier: openid.randomPKCECodeVerifier,
 
-    async authorizeUrl(provider, { state, codeVerifier, redirectUri, scopes, loginHint }) {
+    async authorizeUrl(provider, { state, codeVerifier, redirectUri, scopes }) {
       const url = openid.buildAuthorizationUrl(configurationOf(provider), {
         ...provider.authorizeParameters,
         redirect_uri: redirectUri,
@@ -33,7 +33,6 @@ export function createOAuthClient({ call }: { call: ProviderCaller }): OAuthClie
         state,
         code_challenge: await openid.calculatePKCECodeChallenge(codeVerifier),
         code_challenge_method: 'S256',
-        ...(loginHint !== undefined && { login_hint: loginHint }),
       });
       return url.href;
     },
