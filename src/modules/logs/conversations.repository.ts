@@ -1,9 +1,9 @@
 import { toPage } from '#src/adapters/postgres/keyset.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
+import { roundSums } from '#src/domain/round-sums.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
 import { isWithin, reach, reachValues } from './log-reach.ts';
-import { roundSums } from './log-sums.repository.ts';
 import type { LogFilter, LoggedAgent, LoggedChat, RecentChat, Session } from './logs.model.ts';
 
 type Page = { limit: number; after: ListPosition | null };

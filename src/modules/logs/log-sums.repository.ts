@@ -1,22 +1,10 @@
 import { type Period, type PeriodPart, partsOf } from '#src/domain/log-period.ts';
+import { roundSums } from '#src/domain/round-sums.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
 import { isWithin, reach, reachValues } from './log-reach.ts';
 import { echoStates, type LogSums, type SumsFilter } from './logs.model.ts';
 
-/** Columns of a chat's log and of totals. */
-export const roundSums = [
-  'rounds',
-  'completed_rounds',
-  'stable_rounds',
-  'drift_rounds',
-  'refusal_rounds',
-  'ewma_sum',
-  'input_tokens',
-  'completion_tokens',
-  'cost_usd',
-  'latency_ms',
-];
 const columns = [...echoStates.map((state) => `${state}_chats`), ...roundSums];
 const ofTotals = columns.map((column) => `t.${column}`).join(', ');
 const ofOneChat = [

@@ -1,22 +1,11 @@
+import { roundSums } from '#src/domain/round-sums.ts';
 import type { InvariantCheck } from '../invariants.model.ts';
 import { countRows, pagesOf } from './rows.ts';
 
 type ChatRow = { id: string; orgId: string; isFindable: boolean };
 type OrganizationRow = { id: string; wrongTotals: number };
 
-const sums = [
-  'rounds',
-  'completed_rounds',
-  'stable_rounds',
-  'drift_rounds',
-  'refusal_rounds',
-  'ewma_sum',
-  'input_tokens',
-  'completion_tokens',
-  'cost_usd',
-  'latency_ms',
-];
-const sumsOf = (table: string) => sums.map((column) => `${table}.${column}`).join(', ');
+const sumsOf = (table: string) => roundSums.map((column) => `${table}.${column}`).join(', ');
 
 /** In one statement, so that it sees both sides at one time. A scored round is in one class: stable, drift or refusal. */
 const misread = `
@@ -48,7 +37,7 @@ const misread = `
   )`;
 
 const states = ['stable', 'watch', 'drift_user', 'drift_agent', 'drift_recovering', 'refusal'];
-const totals = [...states.map((state) => `${state}_chats`), ...sums];
+const totals = [...states.map((state) => `${state}_chats`), ...roundSums];
 
 /** What is left when the logs are taken from their totals. */
 const mistotalled = `
@@ -60,7 +49,7 @@ const mistotalled = `
           select audience, agent_id, span, starts_on, ${totals.join(', ')} from log_totals where org_id = o.id
           union all
           select audience, agent_id, s.span, s.starts_on,
-                 ${[...states.map((state) => `-(state = '${state}')::integer`), ...sums.map((column) => `-${column}`)].join(', ')}
+                 ${[...states.map((state) => `-(state = '${state}')::integer`), ...roundSums.map((column) => `-${column}`)].join(', ')}
           from chat_logs cross join lateral (values
             ('ever', date '0001-01-01'),
             ('month', date_trunc('month', started_at at time zone 'utc')::date),
