@@ -1,6 +1,10 @@
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { StartFailure } from './start-failure.ts';
+
+const FIRST_FREE = 12_000;
+const END_FREE = 32_768;
 
 /** A port that a setting chose. */
 export type ChosenPort = { setting: string; host: string; port: number };
@@ -19,13 +23,19 @@ export async function checkPortsAreFree(chosen: readonly ChosenPort[]): Promise<
   if (problems.length > 0) throw new StartFailure(problems.join('\n'));
 }
 
-/** Ports of 127.0.0.1 that nothing uses at this moment. */
+/**
+ * Ports of 127.0.0.1 that nothing uses at this moment. They lie below those that systems give to outgoing
+ * connections (from 32768 on Linux, 49152 elsewhere): one of these may be taken again before its program listens.
+ */
 export async function findFreePorts(count: number): Promise<number[]> {
-  // All are held at once: a port that is given back early could be handed out twice.
-  const servers = await Promise.all(Array.from({ length: count }, () => listen('127.0.0.1', 0)));
-  const ports = servers.map((server) => (server.address() as AddressInfo).port);
-  await Promise.all(servers.map((server) => once(server.close(), 'close')));
-  return ports;
+  const free = new Set<number>();
+  while (free.size < count) {
+    const port = randomInt(FIRST_FREE, END_FREE);
+    const refusal = await bind('127.0.0.1', port);
+    if (refusal === null) free.add(port);
+    else if (refusal !== 'EADDRINUSE') throw new StartFailure(`Cannot listen on 127.0.0.1 (${refusal}).`);
+  }
+  return [...free];
 }
 
 function explain({ setting, host, port }: ChosenPort, code: string): string {

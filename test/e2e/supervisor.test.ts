@@ -237,6 +237,13 @@ describe('ports of the embedded services', () => {
     server.close();
   });
 
+  it('are found free and different, where no outgoing connection takes them before their program listens', async () => {
+    const ports = await findFreePorts(20);
+    expect(new Set(ports).size).to.equal(20);
+    for (const port of ports) expect(port).to.be.within(1_024, 32_767);
+    await checkPortsAreFree(ports.map((port, index) => ({ setting: `PORT_${index}`, host: '127.0.0.1', port })));
+  });
+
   it('are refused when two are the same', async () => {
     const [port = 0] = await findFreePorts(1);
     const chosen = ['PORT', 'TEMPORAL_PORT'].map((setting) => ({ setting, host: '127.0.0.1', port }));
