@@ -186,7 +186,11 @@ const catalogue = {
   },
   consent_denied: { status: 400, class: 'permanent', title: 'The consent was not given' },
   provider_not_found: { status: 404, class: 'permanent', title: 'There is no such provider' },
+  connection_not_found: { status: 404, class: 'permanent', title: 'The connection does not exist or is not yours' },
+  remote_file_not_found: { status: 404, class: 'permanent', title: 'The provider has no such file or folder' },
   wrong_auth_kind: { status: 409, class: 'permanent', title: 'The provider is connected in another way' },
+  connection_limit_reached: { status: 409, class: 'permanent', title: 'The limit of connections is reached' },
+  cursor_expired: { status: 409, class: 'permanent', title: 'The provider has forgotten what had changed since' },
   not_connected: { status: 409, class: 'operator', title: 'The organization is not connected to the provider' },
   not_granted: { status: 409, class: 'operator', title: 'The connection was not granted what this needs' },
   needs_reauth: {
@@ -202,6 +206,7 @@ const catalogue = {
   },
   provider_rejected: { status: 502, class: 'permanent', title: 'The provider refused the request' },
   provider_unavailable: { status: 503, class: 'transient', title: 'The provider is not reachable or overloaded' },
+  provider_throttled: { status: 503, class: 'transient', title: 'The provider asks for a pause' },
   credentials_unreadable: {
     status: 503,
     class: 'operator',
