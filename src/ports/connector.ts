@@ -46,7 +46,15 @@ export type RemoteFile = {
 /** `nextPage` is opaque, and null on the last page. */
 export type RemotePage = { files: RemoteFile[]; nextPage: string | null };
 
-export type RemoteChange = { kind: 'present'; file: RemoteFile } | { kind: 'gone'; fileId: string };
+/**
+ * `present`: a file or folder as it is now; what is in a folder that was renamed or moved may not be told. `gone`: deleted,
+ * or moved out. `gone-path`: the same of whatever was at this path or below, without regard to case; by one that was
+ * renamed since, its new place is told as `present`.
+ */
+export type RemoteChange =
+  | { kind: 'present'; file: RemoteFile }
+  | { kind: 'gone'; fileId: string }
+  | { kind: 'gone-path'; path: string };
 
 /** By its id where there is one, and else by its path from the connection's root; `''` is the root. */
 export type RemoteFolder = { fileId?: string; path: string };
