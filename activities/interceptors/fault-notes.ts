@@ -16,11 +16,11 @@ export function noteFaults(jobs: Pick<JobsService, 'noteFault'>) {
           return await next(input);
         } catch (error) {
           const workflowId = info.workflowExecution?.workflowId;
-          if (workflowId !== undefined && error instanceof ApplicationFailure && error.nonRetryable !== true) {
+          if (workflowId !== undefined && error instanceof ApplicationFailure && isTriedAgain(error, info)) {
             const { type, message } = error;
-            // A database that is down cannot be told so.
             // That of a case is a part of its evaluation's.
             const { workflowId: jobId } = parseJobId(workflowId);
+            // A database that is down cannot be told so.
             await jobs.noteFault(jobId, { code: type ?? 'internal_error', message }).catch(() => undefined);
           }
           throw error;
@@ -28,4 +28,9 @@ export function noteFaults(jobs: Pick<JobsService, 'noteFault'>) {
       },
     },
   });
+}
+
+function isTriedAgain({ nonRetryable }: ApplicationFailure, { attempt, retryPolicy }: Context['info']): boolean {
+  const { maximumAttempts = 0 } = retryPolicy ?? {};
+  return nonRetryable !== true && (maximumAttempts === 0 || attempt < maximumAttempts);
 }
