@@ -1,10 +1,54 @@
-/** The formats that the converter reads. What is not here fails its job with `unsupported_format`. */
-export const sourceFormats = ['text', 'markdown', 'code', 'html', 'csv', 'json', 'pdf', 'docx'] as const;
+/**
+ * All that detection tells apart. What is none of them, and what is not yet among `sourceFormats`, fails its job with
+ * `unsupported_format`.
+ */
+export const fileFormats = [
+  'text',
+  'markdown',
+  'code',
+  'html',
+  'csv',
+  'json',
+  'pdf',
+  'docx',
+  'doc',
+  'odt',
+  'rtf',
+  'pptx',
+  'ppt',
+  'odp',
+  'xlsx',
+  'xls',
+  'ods',
+  'epub',
+  'eml',
+  'msg',
+  'image',
+] as const;
+export type FileFormat = (typeof fileFormats)[number];
+
+/** The formats that the converter reads. */
+export const sourceFormats = [
+  'text',
+  'markdown',
+  'code',
+  'html',
+  'csv',
+  'json',
+  'pdf',
+  'docx',
+] as const satisfies readonly FileFormat[];
 export type SourceFormat = (typeof sourceFormats)[number];
 
+export function isSourceFormat(format: string): format is SourceFormat {
+  return sourceFormats.some((name) => name === format);
+}
+
 /** The same for people whose file is of none of them. */
-export const readableFormats =
-  'text, Markdown, source code, HTML, CSV, JSON, PDF with a text layer and Word documents (.docx)';
+export const readableFormats = `text, Markdown, source code, HTML, ${sourceFormats
+  .filter((format) => !['text', 'markdown', 'code', 'html', 'image'].includes(format))
+  .map((format) => `.${format}`)
+  .join(', ')}${isSourceFormat('image') ? ' and images of text' : ''}`;
 
 /** Source code by extension, with the name that goes after the code fence. */
 const codeLanguages: Record<string, string> = {
@@ -65,7 +109,7 @@ const codeLanguages: Record<string, string> = {
   yml: 'yaml',
 };
 
-const formatsByExtension: Record<string, SourceFormat> = {
+const formatsByExtension: Record<string, FileFormat> = {
   csv: 'csv',
   htm: 'html',
   html: 'html',
@@ -80,7 +124,7 @@ const formatsByExtension: Record<string, SourceFormat> = {
   xhtml: 'html',
 };
 
-const formatsByMediaType: Record<string, SourceFormat> = {
+const formatsByMediaType: Record<string, FileFormat> = {
   'application/json': 'json',
   'application/xhtml+xml': 'html',
   'application/xml': 'code',
@@ -106,12 +150,14 @@ export function codeLanguage(fileName: string): string {
  * only choose among formats that cannot be told apart by content.
  *
  * @param head the first characters of the file, decoded
- * @returns null for formats that are text on the outside only (mail, RTF, PostScript) and are not read as text
+ * @returns null for PostScript, which is text on the outside only
  */
-export function textFormat(input: { head: string; fileName: string; declaredMediaType?: string }): SourceFormat | null {
+export function textFormat(input: { head: string; fileName: string; declaredMediaType?: string }): FileFormat | null {
   const head = input.head.trimStart();
   const extension = fileExtension(input.fileName);
-  if (head.startsWith('{\\rtf') || head.startsWith('%!PS') || extension === 'eml' || looksLikeMail(head)) return null;
+  if (head.startsWith('%!PS')) return null;
+  if (head.startsWith('{\\rtf')) return 'rtf';
+  if (extension === 'eml' || looksLikeMail(head)) return 'eml';
   if (looksLikeHtmlPage(head)) return 'html';
   if (Object.hasOwn(codeLanguages, extension)) return 'code';
   const mediaType = input.declaredMediaType?.split(';', 1)[0]?.trim().toLowerCase() ?? '';

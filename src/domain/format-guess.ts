@@ -1,21 +1,11 @@
-import { fileExtension, type SourceFormat, textFormat } from './document-format.ts';
+import { type FileFormat, fileExtension, isSourceFormat, type SourceFormat, textFormat } from './document-format.ts';
+import { bareMediaType } from './media-type.ts';
 
-/**
- * What a file probably is, from its name and the media type that the client gave: shown until the content has been
- * looked at. Null when neither says.
- */
-export function guessFormat(file: { fileName: string; mediaType: string | null }): SourceFormat | null {
-  const extension = fileExtension(file.fileName);
-  const mediaType = file.mediaType?.split(';', 1)[0]?.trim().toLowerCase() ?? '';
-  if (extension === 'pdf' || mediaType === 'application/pdf') return 'pdf';
-  if (extension === 'docx' || mediaType.endsWith('.wordprocessingml.document')) return 'docx';
-  if (/^x?html?$/.test(extension) || mediaType === 'text/html') return 'html';
-  const format = textFormat({ head: '', fileName: file.fileName, declaredMediaType: mediaType });
-  if (format !== 'text') return format;
-  return extension === 'txt' || mediaType.startsWith('text/') ? 'text' : null;
-}
+const officePackage = 'application/vnd.openxmlformats-officedocument';
+const openDocument = 'application/vnd.oasis.opendocument';
 
-const mediaTypes: Record<SourceFormat, string> = {
+/** By format; images are told apart by their names. */
+const mediaTypes: Record<Exclude<FileFormat, 'image'>, string> = {
   text: 'text/plain',
   markdown: 'text/markdown',
   code: 'text/plain',
@@ -23,10 +13,80 @@ const mediaTypes: Record<SourceFormat, string> = {
   csv: 'text/csv',
   json: 'application/json',
   pdf: 'application/pdf',
-  docx: 'application/vnd.openxmlformats-officedocument.wordprocessingml.document',
+  docx: `${officePackage}.wordprocessingml.document`,
+  doc: 'application/msword',
+  odt: `${openDocument}.text`,
+  rtf: 'application/rtf',
+  pptx: `${officePackage}.presentationml.presentation`,
+  ppt: 'application/vnd.ms-powerpoint',
+  odp: `${openDocument}.presentation`,
+  xlsx: `${officePackage}.spreadsheetml.sheet`,
+  xls: 'application/vnd.ms-excel',
+  ods: `${openDocument}.spreadsheet`,
+  epub: 'application/epub+zip',
+  eml: 'message/rfc822',
+  msg: 'application/vnd.ms-outlook',
 };
 
+/** Those that their first bytes show: the name is as good a guess as any. */
+const binaryFormats = [
+  'pdf',
+  'docx',
+  'doc',
+  'odt',
+  'rtf',
+  'pptx',
+  'ppt',
+  'odp',
+  'xlsx',
+  'xls',
+  'ods',
+  'epub',
+  'eml',
+  'msg',
+] as const;
+
+const imageTypes: Record<string, string> = {
+  bmp: 'image/bmp',
+  gif: 'image/gif',
+  jpeg: 'image/jpeg',
+  jpg: 'image/jpeg',
+  png: 'image/png',
+  tif: 'image/tiff',
+  tiff: 'image/tiff',
+  webp: 'image/webp',
+};
+
+/**
+ * What a file probably is, from its name and the media type that the client gave: shown until the content has been
+ * looked at. Null when neither says.
+ */
+export function guessFormat(file: { fileName: string; mediaType: string | null }): SourceFormat | null {
+  const extension = fileExtension(file.fileName);
+  const mediaType = bareMediaType(file.mediaType ?? '');
+  const format = binaryFormat(extension, mediaType) ?? guessText(file.fileName, extension, mediaType);
+  return format !== null && isSourceFormat(format) ? format : null;
+}
+
+function binaryFormat(extension: string, mediaType: string): FileFormat | undefined {
+  if (Object.hasOwn(imageTypes, extension) || Object.values(imageTypes).includes(mediaType)) return 'image';
+  return (
+    binaryFormats.find((format) => format === extension) ?? binaryFormats.find((each) => mediaTypes[each] === mediaType)
+  );
+}
+
+function guessText(fileName: string, extension: string, mediaType: string): FileFormat | null {
+  if (/^x?html?$/.test(extension) || mediaType === 'text/html') return 'html';
+  const format = textFormat({ head: '', fileName, declaredMediaType: mediaType });
+  if (format !== 'text') return format;
+  return extension === 'txt' || mediaType.startsWith('text/') ? 'text' : null;
+}
+
 /** The media type under which an original is given back: that of its format, else none in particular. */
-export function mediaTypeOf(format: string | null): string {
-  return (Object.entries(mediaTypes).find(([name]) => name === format) ?? [])[1] ?? 'application/octet-stream';
+export function mediaTypeOf(format: string | null, fileName: string): string {
+  const found =
+    format === 'image'
+      ? Object.entries(imageTypes).find(([extension]) => extension === fileExtension(fileName))
+      : Object.entries(mediaTypes).find(([name]) => name === format);
+  return found?.[1] ?? 'application/octet-stream';
 }

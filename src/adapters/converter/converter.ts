@@ -6,16 +6,16 @@ import type { SourceFormat } from '#src/domain/document-format.ts';
 import { appError } from '#src/errors.ts';
 import type { ConvertedDocument, Converter } from '#src/ports/converter.ts';
 import { createGate } from '../gate.ts';
-import { cleanMarkdown } from './clean-text.ts';
+import { type CleanDocument, cleanDocument } from './clean-document.ts';
 import { type ConversionLimits, defaultConversionLimits } from './conversion-limits.ts';
 import { detectFormat } from './detect-format.ts';
 import { parsePdf } from './formats/pdf.ts';
 import { parseCode, parsePlainText } from './formats/plain-text.ts';
-import type { DocumentParser, ParsedDocument } from './parsed-document.ts';
+import type { DocumentParser } from './parsed-document.ts';
 import { runParserProcess } from './parser-process.ts';
 
 /** Part of the key of stored conversions: raise it with every change that could give a file another body. */
-const version = '3';
+const version = '4';
 
 const childScript = join(import.meta.dirname, 'parser-child.ts');
 const projectFolder = join(import.meta.dirname, '../../..');
@@ -35,7 +35,11 @@ const inProcessParsers: Partial<Record<SourceFormat, DocumentParser>> = {
 /** A heading further down is not the document's title. */
 const titleWithin = 10_000;
 
-const parsedDocument = z.object({ body: z.string(), title: z.string().nullable() });
+const cleanedDocument = z.object({
+  body: z.string(),
+  pageMap: z.array(z.number()).nullable(),
+  title: z.string().nullable(),
+});
 
 type Source = Parameters<Converter['convert']>[0];
 
@@ -58,8 +62,8 @@ export function createConverter(deps: {
   // A parser may take a core and all of its memory limit; more at once would only be more memory.
   const gate = createGate(availableParallelism());
 
-  async function parseInChild(source: Source): Promise<ParsedDocument> {
-    let parsed: ParsedDocument | undefined;
+  async function parseInChild(source: Source): Promise<CleanDocument> {
+    let parsed: CleanDocument | undefined;
     const path = await realpath(source.path);
     const readable = [path, ...readableCode.map((name) => join(projectFolder, name))];
     await runParserProcess({
@@ -79,14 +83,14 @@ export function createConverter(deps: {
       limits,
       signal: source.signal,
       onMessage: (message) => {
-        parsed = parsedDocument.parse(message);
+        parsed = cleanedDocument.parse(message);
       },
     });
     if (!parsed) throw appError('corrupt_document', { detail: 'Reading the file gave nothing.' });
     return parsed;
   }
 
-  async function parse(source: Source, onProgress: (note: string) => void) {
+  async function parse(source: Source, onProgress: (note: string) => void): Promise<CleanDocument> {
     if (source.format === 'pdf') {
       const { toolsDir, python = 'python3' } = deps;
       const path = await realpath(source.path);
@@ -95,9 +99,8 @@ export function createConverter(deps: {
     }
     const { size } = await stat(source.path);
     const parser = size <= limits.inProcessBytes ? inProcessParsers[source.format] : undefined;
-    if (!parser) return { ...(await gate(() => parseInChild(source))), pageMap: null };
-    const { body, title } = await parser({ ...source, bytes: await readFile(source.path) });
-    return { body: cleanMarkdown(body), title, pageMap: null };
+    if (!parser) return gate(() => parseInChild(source));
+    return cleanDocument(await parser({ ...source, bytes: await readFile(source.path) }));
   }
 
   return {

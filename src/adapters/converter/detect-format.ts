@@ -1,15 +1,24 @@
 import { type FileHandle, open } from 'node:fs/promises';
-import { readableFormats, type SourceFormat, textFormat } from '#src/domain/document-format.ts';
+import { fileTypeFromBuffer } from 'file-type';
+import {
+  type FileFormat,
+  isSourceFormat,
+  readableFormats,
+  type SourceFormat,
+  textFormat,
+} from '#src/domain/document-format.ts';
 import { type AppError, appError } from '#src/errors.ts';
+import { compoundFileSignature, listCompoundRoot } from './compound-file.ts';
 import type { ConversionLimits } from './conversion-limits.ts';
 import { decodeText, unicodeEncoding } from './decode-text.ts';
-import { cfbSignature, nameOfCompoundFile, nameOfKind, nameOfOfficeArchive } from './unread-kinds.ts';
-import { listZipEntries } from './zip-guard.ts';
+import { kindOfArchive, kindOfCompoundFile, type OfficeKind } from './office-kinds.ts';
+import { nameOfFormat, nameOfKind } from './unread-kinds.ts';
+import { listZipEntries, zipSignature } from './zip-guard.ts';
 
 const headBytes = 64 * 1024;
 /** Readers look for the mark of a PDF in the first kilobyte: some writers put a banner before it. */
 const pdfMarkWithinBytes = 1024;
-const zipSignature = Buffer.from('504b0304', 'hex');
+const imageTypes = ['image/bmp', 'image/gif', 'image/jpeg', 'image/png', 'image/tiff', 'image/webp'];
 
 /**
  * Tells what a file is by its content. Nothing is unpacked or parsed.
@@ -23,23 +32,45 @@ export async function detectFormat(
   try {
     const head = await readHead(file);
     if (head.length === 0) throw appError('empty_document', { detail: 'The file has no content.' });
-    if (head.subarray(0, cfbSignature.length).equals(cfbSignature))
-      throw refuseCfb(await nameOfCompoundFile(file, input.fileName));
-    if (head.subarray(0, zipSignature.length).equals(zipSignature)) {
-      const names = await listZipEntries(input.path, limits);
-      if (names.some((name) => /^word\/document\d*\.xml$/.test(name))) return 'docx';
-      throw refuse(nameOfOfficeArchive(names) ?? (await nameOfKind(head)));
-    }
-    const isText = looksLikeText(head);
-    const pdfMark = head.subarray(0, pdfMarkWithinBytes).indexOf('%PDF-');
-    if (pdfMark === 0 || (pdfMark > 0 && !isText)) return 'pdf';
-    const format = isText ? textFormat({ ...input, head: decodeText(wholeCharacters(head)) }) : null;
-    // Text that is not read as such is mail, where no signature says otherwise.
-    if (!format) throw refuse((await nameOfKind(head)) ?? (isText ? 'an email (.eml)' : undefined));
-    return format;
+    const format = await formatOf(file, head, input, limits);
+    if (format !== null && isSourceFormat(format)) return format;
+    throw refuse((format && nameOfFormat(format)) ?? (await nameOfKind(head)));
   } finally {
     await file.close();
   }
+}
+
+/** Null for what is none of our formats. */
+async function formatOf(
+  file: FileHandle,
+  head: Buffer,
+  input: Parameters<typeof detectFormat>[0],
+  limits: Parameters<typeof detectFormat>[1],
+): Promise<FileFormat | null> {
+  if (startsWith(head, compoundFileSignature)) {
+    const kind = kindOfCompoundFile(await listCompoundRoot(file));
+    if (kind !== 'protected') return formatOrRefuse(kind ?? { name: 'of the old Office formats, but of none known' });
+    throw appError('encrypted_document', { detail: 'The file is protected; upload it without the protection.' });
+  }
+  if (startsWith(head, zipSignature)) {
+    const kind = await kindOfArchive(head, await listZipEntries(input.path, limits));
+    return kind ? formatOrRefuse(kind) : null;
+  }
+  const isText = looksLikeText(head);
+  const pdfMark = head.subarray(0, pdfMarkWithinBytes).indexOf('%PDF-');
+  if (pdfMark === 0 || (pdfMark > 0 && !isText)) return 'pdf';
+  if (isText) return textFormat({ ...input, head: decodeText(wholeCharacters(head)) });
+  const type = await fileTypeFromBuffer(head).catch(() => undefined);
+  return type && imageTypes.includes(type.mime) ? 'image' : null;
+}
+
+function formatOrRefuse(kind: OfficeKind): FileFormat {
+  if ('format' in kind) return kind.format;
+  throw refuse(kind.name);
+}
+
+function startsWith(head: Buffer, signature: Buffer): boolean {
+  return head.subarray(0, signature.length).equals(signature);
 }
 
 async function readHead(file: FileHandle): Promise<Buffer> {
@@ -65,12 +96,6 @@ function wholeCharacters(head: Buffer): Buffer {
   let end = head.length;
   while (end > head.length - 4 && ((head[end - 1] ?? 0) & 0xc0) === 0x80) end -= 1;
   return head.subarray(0, end - 1);
-}
-
-function refuseCfb(kind: string | null): AppError {
-  return kind === null
-    ? appError('encrypted_document', { detail: 'The file is protected; upload it without the protection.' })
-    : refuse(kind);
 }
 
 function refuse(kind: string | undefined): AppError {

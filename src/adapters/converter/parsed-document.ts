@@ -1,7 +1,7 @@
 /** What a format's parser gives back; the converter cleans and checks it. */
 export type ParsedDocument = {
-  /** Markdown. */
-  body: string;
+  /** Markdown: the whole, or one for each slide, sheet or page, in their order, where some may be empty. */
+  body: string | string[];
   /** The title that the document itself states, or null. */
   title: string | null;
 };

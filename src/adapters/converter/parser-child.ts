@@ -4,10 +4,10 @@
  */
 import { readFile, stat } from 'node:fs/promises';
 import { AppError, appError } from '#src/errors.ts';
-import { cleanMarkdown } from './clean-text.ts';
+import { cleanDocument } from './clean-document.ts';
 import type { ConversionLimits } from './conversion-limits.ts';
 import type { DocumentParser } from './parsed-document.ts';
-import { checkZip } from './zip-guard.ts';
+import { checkZip, zipSignature } from './zip-guard.ts';
 
 /** Loaded one at a time: a start costs what its format needs. */
 const parsers: Record<string, () => Promise<DocumentParser>> = {
@@ -28,9 +28,9 @@ say({ ready: true });
 try {
   const { size } = await stat(path);
   if (size > limits.sourceBytes) throw appError('too_large', { detail: 'The file is larger than this format may be.' });
-  if (format === 'docx') await checkZip(path, limits);
-  const { body, title } = await parse({ bytes: await readFile(path), fileName, encoding });
-  say({ body: cleanMarkdown(body), title });
+  const bytes = await readFile(path);
+  if (bytes.subarray(0, zipSignature.length).equals(zipSignature)) await checkZip(path, limits);
+  say(cleanDocument(await parse({ bytes, fileName, encoding })));
 } catch (error) {
   const known = error instanceof AppError ? error : null;
   process.stderr.write(`${error}\n`);

@@ -4,6 +4,9 @@ import yauzl from 'yauzl';
 import { AppError, appError } from '#src/errors.ts';
 import type { ConversionLimits } from './conversion-limits.ts';
 
+/** The first bytes of an archive with something in it. */
+export const zipSignature = Buffer.from('504b0304', 'hex');
+
 type ZipLimits = Pick<ConversionLimits, 'zipEntries' | 'zipInflatedBytes' | 'zipRatio' | 'zipRatioFromBytes'>;
 
 /**

@@ -40,7 +40,7 @@ export function createDocumentFilesService(deps: {
         throw appError('service_unavailable', { detail: 'The file was replaced just now.', retryAfterSeconds: 1 });
       }
     };
-    return { document, mediaType: mediaTypeOf(document.sourceFormat), open };
+    return { document, mediaType: mediaTypeOf(document.sourceFormat, document.fileName), open };
   }
 
   const get = (actor: Actor, documentId: string): Promise<DocumentFile> =>

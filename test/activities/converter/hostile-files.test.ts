@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import { appErrorCode } from '#test/support/app-error-code.ts';
+import { compoundFile } from '#test/support/compound-file.ts';
 import {
   type ConverterEnvironment,
   createConverterEnvironment,
@@ -35,27 +36,18 @@ describe('a file that cannot be converted', function () {
   });
 
   it('has a format that is not read, whatever its name says', async () => {
-    const png = Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), Buffer.alloc(100)]);
-    expect(await codeOf('a.pdf', png)).to.equal('unsupported_format');
     expect(await codeOf('a.docx', zipFile({ 'a.txt': 'x' }))).to.equal('unsupported_format');
     expect(await codeOf('a.txt', randomBytes(1_024))).to.equal('unsupported_format');
-    expect(await codeOf('a.txt', '{\\rtf1\\ansi text}')).to.equal('unsupported_format');
   });
 
   it('is called what people call it, with what can be read instead', async () => {
-    const compound = (stream: string) =>
-      Buffer.concat([Buffer.from('d0cf11e0a1b11ae1', 'hex'), Buffer.alloc(512), Buffer.from(stream, 'utf16le')]);
     const files: Record<string, [string, string | Buffer]> = {
-      'an old Word document (.doc)': ['a.doc', compound('WordDocument')],
-      'an old Excel workbook (.xls)': ['a.xls', compound('Workbook')],
-      'an old PowerPoint presentation (.ppt)': ['a.ppt', compound('PowerPoint Document')],
-      'an Outlook message (.msg)': ['a.msg', compound('__substg1.0_0037001F')],
-      'an Excel workbook (.xlsx)': ['a.xlsx', zipFile({ 'xl/workbook.xml': '<workbook/>' })],
-      'a protected Excel workbook': ['b.xlsx', compound('EncryptedPackage')],
-      'a PowerPoint presentation (.pptx)': ['a.pptx', zipFile({ 'ppt/presentation.xml': '<p/>' })],
-      'an email (.eml)': ['a.eml', 'From: a@example.org\nMIME-Version: 1.0\n\nHello'],
-      'a rich text document (.rtf)': ['a.rtf', '{\\rtf1\\ansi text}'],
-      'an image (.gif)': ['a.pdf', Buffer.concat([Buffer.from('GIF89a'), Buffer.alloc(100)])],
+      'an old Visio drawing (.vsd)': ['a.doc', compoundFile({ VisioDocument: 'x' })],
+      'a Visio drawing (.vsdx)': ['a.docx', zipFile({ 'visio/document.xml': '<visio/>' })],
+      'a document of Pages, Numbers or Keynote': ['a.pages', zipFile({ 'Index/Document.iwa': 'x' })],
+      'an archive (.zip)': ['a.docx', zipFile({ 'a.txt': 'x' })],
+      'a PostScript file': ['a.txt', '%!PS-Adobe-3.0'],
+      'a sound recording (.flac)': ['a.docx', Buffer.concat([Buffer.from('fLaC'), Buffer.alloc(100)])],
       'of an unknown kind': ['a.txt', Buffer.alloc(1_024, 1)],
     };
     for (const [kind, [name, content]] of Object.entries(files)) {
@@ -63,22 +55,21 @@ describe('a file that cannot be converted', function () {
       expect(error, kind).property('code', 'unsupported_format');
       expect(error, kind)
         .property('message')
-        .match(/can be read: text, Markdown, .*\(\.docx\)\.$/)
+        .match(/can be read: text, Markdown, .*\.docx/)
         .and.contain(`is ${kind},`);
     }
   });
 
-  it('is protected', async () => {
-    const header = Buffer.concat([Buffer.from('d0cf11e0a1b11ae1', 'hex'), Buffer.alloc(2 * MiB)]);
-    const office = Buffer.concat([header, Buffer.from('EncryptedPackage', 'utf16le'), Buffer.alloc(512)]);
+  it('is protected, whatever would be behind the protection', async () => {
+    const office = compoundFile({ EncryptedPackage: Buffer.alloc(2 * MiB), EncryptionInfo: 'x' });
     expect(await codeOf('a.docx', office)).to.equal('encrypted_document');
-    expect(await codeOf('a.doc', header)).to.equal('unsupported_format');
+    expect(await codeOf('a.xlsx', office)).to.equal('encrypted_document');
   });
 
-  it('is protected, and would not be read without the protection', async () => {
-    const header = Buffer.concat([Buffer.from('d0cf11e0a1b11ae1', 'hex'), Buffer.alloc(2 * MiB)]);
-    const office = Buffer.concat([header, Buffer.from('EncryptedPackage', 'utf16le'), Buffer.alloc(512)]);
-    expect(await codeOf('a.xlsx', office)).to.equal('unsupported_format');
+  it('is a compound file that was cut off or that no office program has written', async () => {
+    const office = compoundFile({ WordDocument: Buffer.alloc(MiB) });
+    expect(await codeOf('a.doc', office.subarray(0, 512))).to.equal('corrupt_document');
+    expect(await codeOf('a.doc', compoundFile({ Thumbs: 'x' }))).to.equal('unsupported_format');
   });
 
   it('is a PDF that wants a password, was cut off, is no PDF inside, or has no page', async function () {

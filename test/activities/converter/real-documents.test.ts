@@ -47,19 +47,9 @@ const pdfPhrases: Record<string, string[]> = {
 };
 
 const failures: Record<string, string> = {
-  'email-no-html-content-1.eml': 'unsupported_format',
   'empty.txt': 'empty_document',
-  'english-and-korean.png': 'unsupported_format',
-  'fake-encrypted.msg': 'unsupported_format',
-  'fake-power-point.ppt': 'unsupported_format',
-  'fake.doc': 'unsupported_format',
-  'fake.odt': 'unsupported_format',
-  'password_protected.xlsx': 'unsupported_format',
+  'password_protected.xlsx': 'encrypted_document',
   'random.bin': 'unsupported_format',
-  'test.epub': 'unsupported_format',
-  'test.pptx': 'unsupported_format',
-  'test.rtf': 'unsupported_format',
-  'test.xls': 'unsupported_format',
 };
 
 describe('converting real documents', function () {

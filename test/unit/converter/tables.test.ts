@@ -3,7 +3,7 @@ import { parseCsv } from '#src/adapters/converter/formats/csv.ts';
 import { parseJson } from '#src/adapters/converter/formats/json.ts';
 
 const bodyOf = async (parse: typeof parseCsv, fileName: string, text: string) =>
-  (await parse({ bytes: Buffer.from(text), fileName })).body;
+  String((await parse({ bytes: Buffer.from(text), fileName })).body);
 
 describe('values in columns', () => {
   it('become a Markdown table', async () => {

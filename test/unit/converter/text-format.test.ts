@@ -30,11 +30,12 @@ describe('the format of text', () => {
     expect(textFormat({ fileName: 'export.txt', head, declaredMediaType: 'text/csv' })).to.equal('text');
   });
 
-  it('does not read mail, RTF and PostScript as text', () => {
+  it('knows mail, RTF and PostScript, which are text on the outside', () => {
     const mail = 'From: a@b.example\nMIME-Version: 1.0\n\nHello';
-    expect([formatOf('a.txt', mail), formatOf('a.txt', '{\\rtf1'), formatOf('a.txt', '%!PS-Adobe')]).to.eql([
-      null,
-      null,
+    expect(['From: me', mail, '{\\rtf1', '%!PS-Adobe'].map((head) => formatOf('a.txt', head))).to.eql([
+      'text',
+      'eml',
+      'rtf',
       null,
     ]);
     expect(formatOf('a.txt', 'Note: a letter\n\nMIME-Version: is a header')).to.equal('text');

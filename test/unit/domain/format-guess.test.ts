@@ -23,9 +23,11 @@ describe('the guess of a format', () => {
   }
 
   it('gives originals back as what they are, and the unknown as bytes', () => {
-    expect([mediaTypeOf('pdf'), mediaTypeOf('code'), mediaTypeOf('unheard'), mediaTypeOf(null)]).to.deep.equal([
+    const types = ['pdf', 'code', 'image', 'unheard', null].map((format) => mediaTypeOf(format, 'a.png'));
+    expect(types).to.deep.equal([
       'application/pdf',
       'text/plain',
+      'image/png',
       'application/octet-stream',
       'application/octet-stream',
     ]);

@@ -1,8 +1,8 @@
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { appError } from '#src/errors.ts';
+import type { CleanDocument } from '../clean-document.ts';
 import type { ConversionLimits } from '../conversion-limits.ts';
-import type { ParsedDocument } from '../parsed-document.ts';
 import { runParserProcess } from '../parser-process.ts';
 import { layOutPages } from './pdf-layout.ts';
 import { type PdfPage, pdfDocumentMessage, pdfPageMessage } from './pdf-page.ts';
@@ -26,7 +26,7 @@ export type PdfSource = {
 };
 
 /** PDF with a text layer, read by PDFium. Page n starts at `pageMap[n - 1]` of the body. */
-export async function parsePdf(source: PdfSource): Promise<ParsedDocument & { pageMap: number[] }> {
+export async function parsePdf(source: PdfSource): Promise<CleanDocument> {
   await checkEnd(source.path);
   const { limits } = source;
   const pages: PdfPage[] = [];

@@ -1,0 +1,64 @@
+import { mkdtemp, open, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { listCompoundRoot } from '#src/adapters/converter/compound-file.ts';
+import { kindOfCompoundFile } from '#src/adapters/converter/office-kinds.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import { compoundFile } from '#test/support/compound-file.ts';
+
+describe('a compound file', () => {
+  let folder: string;
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'compound-test-'));
+  });
+  after(() => rm(folder, { recursive: true, force: true }));
+
+  async function rootOf(content: Buffer): Promise<string[]> {
+    const path = join(folder, 'file');
+    await writeFile(path, content);
+    const file = await open(path);
+    try {
+      return await listCompoundRoot(file);
+    } finally {
+      await file.close();
+    }
+  }
+
+  it('is what lies at its root, not what is embedded in it', async () => {
+    const letter = compoundFile({ WordDocument: 'x', 'ObjectPool/_1/Workbook': 'x', '1Table': 'x' });
+    const names = await rootOf(letter);
+    expect(names).to.include.members(['WordDocument', 'ObjectPool', '1Table']).and.not.include('Workbook');
+    expect(kindOfCompoundFile(names)).to.eql({ format: 'doc' });
+  });
+
+  it('is told apart from its neighbours', async () => {
+    const kindOf = async (stream: string) => kindOfCompoundFile(await rootOf(compoundFile({ [stream]: 'x' })));
+    expect(await kindOf('Workbook')).to.eql({ format: 'xls' });
+    expect(await kindOf('Book')).to.eql({ format: 'xls' });
+    expect(await kindOf('PowerPoint Document')).to.eql({ format: 'ppt' });
+    expect(await kindOf('__properties_version1.0')).to.eql({ format: 'msg' });
+    expect(await kindOf('EncryptedPackage')).to.equal('protected');
+    expect(await kindOf('Thumbs')).to.equal(undefined);
+  });
+
+  it('may be larger than the header can map', async () => {
+    const names = Array.from({ length: 40 }, (_, index) => `stream ${index}`);
+    const large = compoundFile(Object.fromEntries(names.map((name) => [name, Buffer.alloc(256 * 1024)])));
+    expect(await rootOf(large)).to.include.members(names);
+  });
+
+  it('is refused when its directory is cut off, points outside or runs in a circle', async () => {
+    const whole = compoundFile({ WordDocument: Buffer.alloc(10_000) });
+    const directory = whole.readUInt32LE(48);
+    const table = whole.readUInt32LE(76);
+    const circle = Buffer.from(whole);
+    circle.writeUInt32LE(directory, (table + 1) * 512 + directory * 4);
+    const outside = Buffer.from(whole);
+    outside.writeUInt32LE(0xfffffff0, 48);
+    const lists = Buffer.from(whole);
+    lists.writeUInt32LE(directory, 68);
+    for (const damaged of [whole.subarray(0, 600), circle, outside, lists])
+      expect(await appErrorCode(rootOf(damaged))).to.equal('corrupt_document');
+  });
+});
