@@ -28,6 +28,7 @@ const catalogue = {
   file_url_expired: { status: 403, class: 'permanent', title: 'The address of the file has expired' },
   not_found: { status: 404, class: 'permanent', title: 'There is nothing at this address' },
   document_not_found: { status: 404, class: 'permanent', title: 'The document does not exist or is not readable' },
+  preview_not_found: { status: 404, class: 'permanent', title: 'The document has no preview' },
   chunk_not_found: { status: 404, class: 'permanent', title: 'The chunk does not exist or is not readable' },
   folder_not_found: { status: 404, class: 'permanent', title: 'The folder does not exist or is not readable' },
   draft_not_found: { status: 404, class: 'permanent', title: 'The draft does not exist or is not readable' },
@@ -102,6 +103,12 @@ const catalogue = {
   empty_document: { status: 422, class: 'permanent', title: 'The file holds no text' },
   too_large: { status: 422, class: 'permanent', title: 'The file is larger than can be converted' },
   conversion_timeout: { status: 422, class: 'permanent', title: 'Converting the file took too long' },
+  converter_unavailable: {
+    status: 422,
+    class: 'permanent',
+    title: 'The deployment has no office program, which this format needs',
+  },
+  malware_found: { status: 403, class: 'permanent', title: 'The malware scanner found something in the file' },
   superseded: { status: 409, class: 'permanent', title: 'A newer ingestion of the document took over' },
   blob_store_refused: {
     status: 503,
