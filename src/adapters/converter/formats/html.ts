@@ -1,19 +1,13 @@
 import { Readability } from '@mozilla/readability';
 import { DOMParser } from 'linkedom';
 import { parse, serialize } from 'parse5';
-import { appError } from '#src/errors.ts';
 import { decodeText, htmlEncoding } from '../decode-text.ts';
+import { checkNesting } from '../html-nesting.ts';
 import { htmlToMarkdown } from '../html-to-markdown.ts';
 import type { DocumentParser } from '../parsed-document.ts';
 
 /** Below this share of the page's text, what was taken for its main part is only one part of several. */
 const leastMainShare = 0.3;
-/** Deeper pages are no pages; the parsers would take hours to find that out. */
-const deepestNesting = 2_000;
-/** Elements that a following one closes without being asked, or that hold nothing. */
-const selfClosing =
-  /^(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr|p|li|d[td]|t[dhr]|tbody|thead|tfoot|option|optgroup)$/;
-
 /** The main part of a page without its menus and banners, or the whole page when there is no clear main part. */
 export const parseHtml: DocumentParser = ({ bytes, encoding }) => {
   const html = decodeText(bytes, encoding ?? htmlEncoding(bytes));
@@ -34,16 +28,6 @@ export const parseHtml: DocumentParser = ({ bytes, encoding }) => {
   const isUntitled = body.trim() !== '' && !/^# /m.test(body);
   return { body: title && isUntitled ? `# ${title}\n\n${body}` : body, title };
 };
-
-function checkNesting(html: string): void {
-  let depth = 0;
-  for (const [, slash, name = ''] of html.matchAll(/<(\/?)([a-z][a-z0-9]*)/gi)) {
-    if (!selfClosing.test(name.toLowerCase())) depth = slash ? Math.max(0, depth - 1) : depth + 1;
-    if (depth > deepestNesting) {
-      throw appError('corrupt_document', { detail: `The page nests more than ${deepestNesting} elements.` });
-    }
-  }
-}
 
 function textLength(text: string | null | undefined): number {
   return text?.replace(/\s+/g, '').length ?? 0;
