@@ -13,6 +13,8 @@ const RENEW_INTERVAL_MS = 3_000;
 const POLL_INTERVAL_MS = 200;
 /** As long as a call waits in all before its caller waits for it instead. */
 const PATIENCE_MS = 120_000;
+/** A service that wants more says so again; one that names a year by mistake is not lost for it. */
+const MAX_PAUSE_SECONDS = 600;
 
 type Of = { orgId: string; model: string; atOnce?: number };
 /** `waitMs` is null for a call that may be made; `isTried` says that its service has asked for a pause. */
@@ -20,15 +22,22 @@ type Entry = { waitMs: number | null; isTried: boolean };
 
 /** A row for each call that is under way. Within a process, calls wait for each other before they ask the database. */
 export function createPgCallLimiter(db: Db): CallLimiter {
-  const gates = new Map<string, ReturnType<typeof createGate>>();
+  /** Of those who have a call under way or waiting. */
+  const gates = new Map<string, { pass: ReturnType<typeof createGate>; users: number }>();
   /** By model, in milliseconds: what this process was told before the database knows it. */
   const heardOf = new Map<string, number>();
 
-  function gateOf({ orgId, model }: Of): ReturnType<typeof createGate> {
+  async function throughGate<T>({ orgId, model }: Of, call: () => Promise<T>): Promise<T> {
     const key = `${orgId} ${model}`;
-    const gate = gates.get(key) ?? createGate(CALLS_AT_ONCE);
+    const gate = gates.get(key) ?? { pass: createGate(CALLS_AT_ONCE), users: 0 };
     gates.set(key, gate);
-    return gate;
+    gate.users += 1;
+    try {
+      return await gate.pass(call);
+    } finally {
+      gate.users -= 1;
+      if (gate.users === 0) gates.delete(key);
+    }
   }
 
   async function tryToEnter(id: string, { orgId, model, atOnce = Number.POSITIVE_INFINITY }: Of): Promise<Entry> {
@@ -141,7 +150,7 @@ export function createPgCallLimiter(db: Db): CallLimiter {
       const stop = () => aborted.reject(signal.reason);
       signal.addEventListener('abort', stop, { once: true });
       try {
-        return await Promise.race([gateOf(of)(() => patiently(of, call, signal)), aborted.promise]);
+        return await Promise.race([throughGate(of, () => patiently(of, call, signal)), aborted.promise]);
       } finally {
         signal.removeEventListener('abort', stop);
       }
@@ -150,7 +159,8 @@ export function createPgCallLimiter(db: Db): CallLimiter {
 }
 
 function pauseOf(error: unknown): number | undefined {
-  return error instanceof AppError ? error.retryAfterSeconds : undefined;
+  const seconds = error instanceof AppError ? error.retryAfterSeconds : undefined;
+  return seconds === undefined ? undefined : Math.min(seconds, MAX_PAUSE_SECONDS);
 }
 
 function paused(waitMs: number): AppError {

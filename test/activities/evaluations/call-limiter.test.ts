@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { createPgCallLimiter } from '#src/adapters/postgres/call-limiter.ts';
 import { AppError, appError } from '#src/errors.ts';
@@ -87,14 +86,20 @@ describe('the limiter of model calls', () => {
     await limiters[0].run({ orgId, model }, async () => undefined, never);
   });
 
-  it('says when to come again where the pause is long, and lets go of who is stopped', async () => {
+  it('says when to come again where the pause is long, which ends though a service names years, and lets go of who is stopped', async () => {
     const busy = async () => {
-      throw appError('model_unavailable', { retryAfterSeconds: 600 });
+      throw appError('model_unavailable', { retryAfterSeconds: 10 ** 9 });
     };
     const refusal: unknown = await limiters[0].run({ orgId, model }, busy, never).catch((error: unknown) => error);
     expect(refusal).instanceOf(AppError);
     const told: unknown = await limiters[1].run({ orgId, model }, busy, never).catch((error: unknown) => error);
     expect(told instanceof AppError && told.retryAfterSeconds).within(590, 600);
+
+    const { rows } = await shared.container.db.raw(
+      'select extract(epoch from not_before - now()) as seconds from model_pauses where model = ?',
+      [model],
+    );
+    expect(Number(rows[0].seconds)).within(590, 600);
 
     const { state, call, release } = gauge();
     const ofOther = { orgId, model: `${model}-2` };
@@ -102,7 +107,6 @@ describe('the limiter of model calls', () => {
     await until('eight are under way', async () => state.running === 8);
     const leaving = new AbortController();
     const waiting = limiters[0].run(ofOther, call, leaving.signal).catch((error: unknown) => error);
-    await delay(50);
     leaving.abort(new Error('stopped'));
     expect(await waiting).property('message', 'stopped');
     release();
