@@ -1,0 +1,230 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { ProviderCall, ProviderReply } from './provider-server.ts';
+
+type Code = {
+  account: string;
+  challenge: string;
+  redirectUri: string;
+  scopes: string[];
+  isOffline: boolean;
+  isUsed: boolean;
+};
+type Grant = { account: string; scopes: string[]; isRevoked: boolean };
+
+/** Each consent is of another account where none is named. */
+export type Choice = { account?: string; scopes?: string[]; isDenied?: boolean };
+
+/** Whose call it is, by its access token. */
+export type Caller = { account: string; scopes: readonly string[] };
+
+/** How a provider's OAuth differs from that of others. */
+export type OAuthHabits = {
+  client: { id: string; secret: string };
+  paths: { authorize: string; token: string; revoke?: string };
+  /** Whether a consent that is asked for by these parameters comes with a refresh token. */
+  isOffline(parameters: URLSearchParams): boolean;
+  /** Of what was asked for, what a token says that it is good for. */
+  granted?(scopes: string[]): string[];
+  /** More that the consent page adds to the address of the callback. */
+  callback?: Readonly<Record<string, string>>;
+  /** More that stands in the answers of the token endpoint. */
+  token?(account: string): object;
+  /** Refresh tokens change with each use from the beginning. */
+  isRotating?: boolean;
+};
+
+/** What tests do to the grants of a fake. */
+export type FakeGrants = {
+  client: { id: string; secret: string };
+  /** Goes where the browser of a person would, and back: the address of the callback. */
+  consent(authorizeUrl: string, choice?: Choice): Promise<URL>;
+  /** An access token without the way to it. */
+  accessToken(scopes: readonly string[], account?: string): string;
+  /** Every access token is too old from now on. */
+  expireTokens(): void;
+  /** Somebody takes back every grant in his account. */
+  revokeGrants(): void;
+  /** Refresh tokens change with each use from now on, and an old one ends its grant. */
+  rotate(isOn: boolean): void;
+  /** The life of access tokens from now on. */
+  lifetimeSeconds(seconds: number): void;
+  /** Grants that are not revoked. */
+  liveGrants(): number;
+  /** Every token and code that was ever given out. */
+  secrets: string[];
+};
+
+/** The authorization server of a provider: consent with PKCE, codes, tokens, their renewal and end. */
+export function createFakeOAuth(habits: OAuthHabits) {
+  const { client, paths, granted = (scopes) => scopes } = habits;
+  const codes = new Map<string, Code>();
+  const refreshTokens = new Map<string, { grant: Grant; isSpent: boolean }>();
+  const accessTokens = new Map<string, { grant: Grant; expiresAtMs: number }>();
+  const granting: Grant[] = [];
+  const secrets: string[] = [client.secret];
+  let choice: Choice = {};
+  let isRotating = habits.isRotating ?? false;
+  let lifetime = 3_600;
+
+  const newSecret = (kind: string) => {
+    const secret = `${kind}-${randomBytes(16).toString('base64url')}`;
+    secrets.push(secret);
+    return secret;
+  };
+
+  /** The page on which somebody consents, answered as `choice` says. */
+  function authorize({ url }: ProviderCall): ProviderReply {
+    const of = (name: string) => url.searchParams.get(name) ?? '';
+    const isSound =
+      of('client_id') === client.id &&
+      of('response_type') === 'code' &&
+      of('code_challenge_method') === 'S256' &&
+      /^[\w-]{43}$/.test(of('code_challenge'));
+    if (!isSound) return { status: 400, text: 'Error 400: invalid_request' };
+    const back = new URL(of('redirect_uri'));
+    back.searchParams.set('state', of('state'));
+    if (choice.isDenied) {
+      back.searchParams.set('error', 'access_denied');
+    } else {
+      const asked = of('scope').split(' ').filter(Boolean);
+      const scopes = choice.scopes?.filter((scope) => asked.includes(scope)) ?? asked;
+      const code = newSecret('code');
+      codes.set(code, {
+        account: choice.account ?? code,
+        challenge: of('code_challenge'),
+        redirectUri: of('redirect_uri'),
+        scopes: granted(scopes),
+        isOffline: habits.isOffline(url.searchParams),
+        isUsed: false,
+      });
+      back.searchParams.set('code', code);
+      back.searchParams.set('scope', scopes.join(' '));
+      for (const [name, value] of Object.entries(habits.callback ?? {})) back.searchParams.set(name, value);
+    }
+    return { status: 302, headers: { location: back.href } };
+  }
+
+  const refuse = (error: string, status = 400): ProviderReply => ({
+    status,
+    json: { error, error_description: `Bad Request (${error})` },
+  });
+
+  function newAccessToken(grant: Grant): string {
+    const token = newSecret('access');
+    accessTokens.set(token, { grant, expiresAtMs: Date.now() + lifetime * 1_000 });
+    return token;
+  }
+
+  function issue(grant: Grant, refreshToken?: string): ProviderReply {
+    return {
+      status: 200,
+      json: {
+        access_token: newAccessToken(grant),
+        expires_in: lifetime,
+        scope: grant.scopes.join(' '),
+        token_type: 'Bearer',
+        ...habits.token?.(grant.account),
+        ...(refreshToken !== undefined && { refresh_token: refreshToken }),
+      },
+    };
+  }
+
+  function newRefreshToken(grant: Grant): string {
+    const token = newSecret('refresh');
+    refreshTokens.set(token, { grant, isSpent: false });
+    return token;
+  }
+
+  function token({ method, body }: ProviderCall): ProviderReply {
+    const form = new URLSearchParams(body);
+    const of = (name: string) => form.get(name) ?? '';
+    if (method !== 'POST') return refuse('invalid_request', 405);
+    if (of('client_id') !== client.id || of('client_secret') !== client.secret) return refuse('invalid_client', 401);
+    if (of('grant_type') === 'authorization_code') {
+      const code = codes.get(of('code'));
+      const challenge = createHash('sha256').update(of('code_verifier')).digest('base64url');
+      if (code === undefined || code.isUsed || code.challenge !== challenge) return refuse('invalid_grant');
+      if (code.redirectUri !== of('redirect_uri')) return refuse('redirect_uri_mismatch');
+      code.isUsed = true;
+      const grant = { account: code.account, scopes: code.scopes, isRevoked: false };
+      granting.push(grant);
+      return issue(grant, code.isOffline ? newRefreshToken(grant) : undefined);
+    }
+    if (of('grant_type') !== 'refresh_token') return refuse('unsupported_grant_type');
+    const known = refreshTokens.get(of('refresh_token'));
+    if (known === undefined || known.grant.isRevoked) return refuse('invalid_grant');
+    if (known.isSpent) {
+      known.grant.isRevoked = true;
+      return refuse('invalid_grant');
+    }
+    if (!isRotating) return issue(known.grant);
+    known.isSpent = true;
+    return issue(known.grant, newRefreshToken(known.grant));
+  }
+
+  function revoke({ body }: ProviderCall): ProviderReply {
+    const given = new URLSearchParams(body).get('token') ?? '';
+    const grant = refreshTokens.get(given)?.grant ?? accessTokens.get(given)?.grant;
+    if (grant === undefined || grant.isRevoked) return refuse('invalid_token');
+    end(grant);
+    return { status: 200, json: {} };
+  }
+
+  /** All that the account has granted to the client ends with it. */
+  function end({ account }: Grant): void {
+    for (const each of granting) each.isRevoked ||= each.account === account;
+  }
+
+  const tokenOf = ({ headers }: ProviderCall) => /^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1] ?? '';
+
+  const grants: FakeGrants = {
+    client,
+    secrets,
+    async consent(authorizeUrl, chosen = {}) {
+      choice = chosen;
+      const response = await fetch(authorizeUrl, { redirect: 'manual' });
+      const location = response.headers.get('location');
+      if (location === null) throw new Error(`the consent page answers ${response.status}`);
+      return new URL(location);
+    },
+    accessToken(scopes, account = 'account-1') {
+      const grant = { account, scopes: [...scopes], isRevoked: false };
+      granting.push(grant);
+      return newAccessToken(grant);
+    },
+    expireTokens: () => {
+      for (const each of accessTokens.values()) each.expiresAtMs = 0;
+    },
+    revokeGrants: () => {
+      for (const grant of granting) grant.isRevoked = true;
+    },
+    rotate: (isOn) => {
+      isRotating = isOn;
+    },
+    lifetimeSeconds: (seconds) => {
+      lifetime = seconds;
+    },
+    liveGrants: () => new Set([...refreshTokens.values()].map(({ grant }) => grant).filter((g) => !g.isRevoked)).size,
+  };
+
+  return {
+    grants,
+    /** Null for what is no call of OAuth. */
+    answer(call: ProviderCall): ProviderReply | null {
+      const { pathname } = call.url;
+      if (pathname === paths.authorize) return authorize(call);
+      if (pathname === paths.token) return token(call);
+      return pathname === paths.revoke ? revoke(call) : null;
+    },
+    /** Null without a token that holds. */
+    callerOf(call: ProviderCall): Caller | null {
+      const given = accessTokens.get(tokenOf(call));
+      return given === undefined || given.grant.isRevoked || given.expiresAtMs < Date.now() ? null : given.grant;
+    },
+    /** Ends the grant by which the call is made. */
+    endGrantOf(call: ProviderCall): void {
+      const given = accessTokens.get(tokenOf(call));
+      if (given !== undefined) end(given.grant);
+    },
+  };
+}
