@@ -1,0 +1,249 @@
+import { asArray, asRecord, asText } from '#src/adapters/tools/provider-answers.ts';
+import { AppError, appError } from '#src/errors.ts';
+import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/ports/connector.ts';
+import type { ProviderAnswer } from '#src/ports/provider-caller.ts';
+import { type FolderCursor, readCursor, writeCursor } from './folder-cursor.ts';
+import { childPath, createFolderPaths, namesOf, wantedNames } from './folder-paths.ts';
+import { tooLarge } from './open-content.ts';
+import {
+  asReason,
+  type ConnectorDeps,
+  createProviderApi,
+  folderMediaType,
+  segment,
+  throttled,
+} from './provider-api.ts';
+
+const name = 'Google Drive';
+const folderType = 'application/vnd.google-apps.folder';
+const shortcutType = 'application/vnd.google-apps.shortcut';
+const fields =
+  'id,name,mimeType,parents,size,md5Checksum,modifiedTime,trashed,shortcutDetails(targetId,targetMimeType)';
+const everyDrive = { supportsAllDrives: 'true', includeItemsFromAllDrives: 'true' };
+
+const office = 'application/vnd.openxmlformats-officedocument';
+/** What Google's own formats are exported to. */
+const exports: Readonly<Record<string, { mediaType: string; ending: string } | undefined>> = {
+  'application/vnd.google-apps.document': { mediaType: `${office}.wordprocessingml.document`, ending: '.docx' },
+  'application/vnd.google-apps.spreadsheet': { mediaType: `${office}.spreadsheetml.sheet`, ending: '.xlsx' },
+  'application/vnd.google-apps.presentation': { mediaType: `${office}.presentationml.presentation`, ending: '.pptx' },
+};
+
+type DriveFile = {
+  id: string;
+  name: string;
+  mimeType: string;
+  parentId: string | null;
+  sizeBytes: number | null;
+  revision: string;
+  isTrashed: boolean;
+  targetId: string;
+};
+
+/**
+ * Drive v3. A shortcut stands for the file that it leads to, whose changes between two full listings are not told; one
+ * to a folder is not followed, as it may lead in a circle.
+ */
+export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Connector {
+  const root = `${baseUrl ?? 'https://www.googleapis.com'}/drive/v3`;
+  const api = createProviderApi({ ...deps, name, roots: [root], reasonOf, special });
+
+  const ask = (access: ConnectorAccess, path: string, query: Readonly<Record<string, string>>) =>
+    api.ask(access, `${root}/${path}?${new URLSearchParams(query)}`);
+
+  const read = async (access: ConnectorAccess, id: string): Promise<DriveFile> => {
+    const file = fileOf(await ask(access, `files/${segment(id)}`, { fields, supportsAllDrives: 'true' }));
+    if (file.isTrashed) throw appError('remote_file_not_found');
+    return file;
+  };
+
+  const search = async (access: ConnectorAccess, q: string, more: Readonly<Record<string, string>>) => {
+    const query = { q: `${q} and trashed = false`, fields: `nextPageToken,files(${fields})`, ...everyDrive, ...more };
+    const { files, nextPageToken } = await ask(access, 'files', query);
+    return { files: asArray(files).map(fileOf), nextPage: asText(nextPageToken) || null };
+  };
+
+  /** Names need not be unique there: the one that was changed last is taken. */
+  async function resolve(access: ConnectorAccess, names: readonly string[], isFolder = false): Promise<DriveFile> {
+    let found = await read(access, 'root');
+    for (const [depth, wanted] of names.entries()) {
+      const isBetween = isFolder || depth < names.length - 1;
+      const q = `${quoted(found.id)} in parents and name = ${quoted(wanted)}`;
+      const kind = isBetween ? ` and mimeType = ${quoted(folderType)}` : '';
+      const { files } = await search(access, `${q}${kind}`, { pageSize: '1', orderBy: 'modifiedTime desc' });
+      if (files[0] === undefined) throw appError('remote_file_not_found');
+      found = files[0];
+    }
+    return found;
+  }
+
+  /** What a shortcut leads to, under the shortcut's own id and name. */
+  async function followed(access: ConnectorAccess, file: DriveFile): Promise<DriveFile> {
+    if (file.mimeType !== shortcutType || file.targetId === '') return file;
+    const target = await read(access, file.targetId).catch(absent);
+    if (target === null || target.mimeType === folderType) return file;
+    const { mimeType, sizeBytes, revision } = target;
+    return { ...file, mimeType, sizeBytes, revision };
+  }
+
+  const pathsWithin = (access: ConnectorAccess, within: { folderId: string; path: string } | null) =>
+    createFolderPaths(within, (id) => read(access, id).catch(absent));
+
+  return {
+    provider: 'acme_drive',
+    revoke: null,
+
+    async check(access) {
+      const { user } = await ask(access, 'about', { fields: 'user(permissionId,emailAddress)' });
+      const { permissionId, emailAddress } = asRecord(user);
+      return { accountId: asText(permissionId), accountName: asText(emailAddress) };
+    },
+
+    async list(access, { fileId, path }, page) {
+      const folderId = fileId ?? (await resolve(access, namesOf(path), true)).id;
+      const paging = { pageSize: '500', orderBy: 'folder,name', ...(page !== null && { pageToken: page }) };
+      const { files, nextPage } = await search(access, `${quoted(folderId)} in parents`, paging);
+      const listed: RemoteFile[] = [];
+      for (const file of files)
+        listed.push(remoteFile(await followed(access, file), childPath(namesOf(path).join('/'), file.name)));
+      return { files: listed, nextPage };
+    },
+
+    async find(access, wanted) {
+      if (wanted.fileId === undefined) {
+        const names = wantedNames(wanted);
+        return remoteFile(await followed(access, await resolve(access, names)), names.join('/'));
+      }
+      const found = await read(access, wanted.fileId);
+      // What others share lies in no folder of this account.
+      const folder = (await pathsWithin(access, null)(found.parentId)) ?? '';
+      return remoteFile(await followed(access, found), childPath(folder, found.name));
+    },
+
+    async download(access, { fileId }, { limitBytes, signal }) {
+      const listed = await read(access, fileId);
+      const file = await followed(access, listed);
+      const to = exports[file.mimeType];
+      if (to === undefined && file.mimeType.startsWith('application/vnd.google-apps.')) {
+        throw appError('unsupported_format', { detail: `${name} exports nothing of this kind.` });
+      }
+      if (file.sizeBytes !== null && file.sizeBytes > limitBytes) throw tooLarge(limitBytes);
+      const id = segment(listed.targetId || file.id);
+      const query = new URLSearchParams(
+        to === undefined ? { alt: 'media', supportsAllDrives: 'true' } : { mimeType: to.mediaType },
+      );
+      const url = `${root}/files/${id}${to === undefined ? '' : '/export'}?${query}`;
+      const { content } = await api.open(access, url, { limitBytes, signal });
+      const isNamed = to === undefined || file.name.toLowerCase().endsWith(to.ending);
+      return {
+        content,
+        mediaType: to?.mediaType ?? file.mimeType,
+        fileName: isNamed ? file.name : `${file.name}${to.ending}`,
+        // Read before the bytes: if it changes in between, the next listing tells of another one.
+        revision: file.revision,
+      };
+    },
+
+    changes: {
+      async begin(access, { fileId, path }) {
+        const folder = fileId === undefined ? await resolve(access, namesOf(path), true) : await read(access, fileId);
+        const { startPageToken } = await ask(access, 'changes/startPageToken', { supportsAllDrives: 'true' });
+        return writeCursor({ position: asText(startPageToken), folderId: folder.id, path: namesOf(path).join('/') });
+      },
+
+      async since(access, cursor) {
+        const from = readCursor(cursor);
+        const answer = await ask(access, 'changes', {
+          pageToken: from.position,
+          pageSize: '500',
+          fields: `nextPageToken,newStartPageToken,changes(changeType,removed,fileId,file(${fields}))`,
+          ...everyDrive,
+        }).catch(forgotten);
+        const changes = await changesIn(access, from, asArray(answer.changes).map(asRecord));
+        const next = asText(answer.nextPageToken);
+        const position = next || asText(answer.newStartPageToken);
+        return { changes, cursor: writeCursor({ ...from, position }), hasMore: next !== '' };
+      },
+    },
+  };
+
+  async function changesIn(
+    access: ConnectorAccess,
+    within: FolderCursor,
+    told: readonly Readonly<Record<string, unknown>>[],
+  ): Promise<RemoteChange[]> {
+    const pathOf = pathsWithin(access, within);
+    const changes: RemoteChange[] = [];
+    for (const { changeType, removed, fileId, file } of told) {
+      if (changeType === 'drive' || fileId === within.folderId) continue;
+      const now = removed === true || file === undefined ? null : fileOf(file);
+      const folder = now === null || now.isTrashed ? null : await pathOf(now.parentId);
+      if (now === null || folder === null) changes.push({ kind: 'gone', fileId: asText(fileId) });
+      else
+        changes.push({ kind: 'present', file: remoteFile(await followed(access, now), childPath(folder, now.name)) });
+    }
+    return changes;
+  }
+}
+
+function fileOf(value: unknown): DriveFile {
+  const { id, name: called, mimeType, parents, size, md5Checksum, modifiedTime, trashed, ...rest } = asRecord(value);
+  return {
+    id: asText(id),
+    name: asText(called),
+    mimeType: asText(mimeType),
+    parentId: asText(asArray(parents)[0]) || null,
+    sizeBytes: typeof size === 'string' ? Number(size) : null,
+    // Of Google's own formats there is no digest.
+    revision: asText(md5Checksum) || asText(modifiedTime),
+    isTrashed: trashed === true,
+    targetId: asText(asRecord(rest.shortcutDetails).targetId),
+  };
+}
+
+function remoteFile({ id, name: called, mimeType, sizeBytes, revision }: DriveFile, path: string): RemoteFile {
+  const isFolder = mimeType === folderType;
+  return {
+    fileId: id,
+    name: called,
+    path,
+    mimeType: isFolder ? folderMediaType : mimeType,
+    sizeBytes,
+    isFolder,
+    revision,
+  };
+}
+
+/** A string of its query language. */
+function quoted(text: string): string {
+  return `'${text.replace(/['\\]/g, '\\$&')}'`;
+}
+
+function reasonOf({ body }: ProviderAnswer): string {
+  const error = asRecord(asReason(body).error);
+  return asText(asRecord(asArray(error.errors)[0]).reason) || asText(error.status);
+}
+
+function special(reason: string, { status, headers }: ProviderAnswer): AppError | null {
+  if (status !== 403) return null;
+  // A day's limit is none that a pause of an hour would not help with in the end.
+  if (/RateLimitExceeded$|^rateLimitExceeded$|^quotaExceeded$|^dailyLimitExceeded$/.test(reason))
+    return throttled(name, headers);
+  if (reason === 'insufficientPermissions') return appError('not_granted');
+  if (reason === 'fileNotDownloadable') return appError('unsupported_format');
+  if (reason === 'exportSizeLimitExceeded') {
+    return appError('payload_too_large', { detail: `${name} exports no document of more than 10 MB.` });
+  }
+  return null;
+}
+
+function absent(error: unknown): null {
+  if (error instanceof AppError && error.code === 'remote_file_not_found') return null;
+  throw error;
+}
+
+/** Whatever it says of a position that it does not take. */
+function forgotten(error: unknown): never {
+  const isRefused = error instanceof AppError && ['remote_file_not_found', 'provider_rejected'].includes(error.code);
+  throw isRefused ? appError('cursor_expired') : error;
+}

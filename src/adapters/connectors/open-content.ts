@@ -1,0 +1,127 @@
+import { Readable } from 'node:stream';
+import { type Dispatcher, request } from 'undici';
+import { AppError, appError } from '#src/errors.ts';
+import type { ProviderAnswer } from '#src/ports/provider-caller.ts';
+
+const maxRedirects = 3;
+/** Without a byte. How long all of it may take is the caller's to say, by his signal. */
+const silenceMs = 30_000;
+const maxRefusalBytes = 16_000;
+
+type Request = {
+  agent: Dispatcher;
+  method?: 'GET' | 'POST';
+  /** Asked for each address anew: a token is not for everybody. */
+  headersFor: (url: string) => Readonly<Record<string, string>>;
+  /** Of what is no 2xx. */
+  failure: (answer: ProviderAnswer) => AppError;
+  limitBytes: number;
+  signal: AbortSignal;
+};
+
+/** Opens what a provider has for download, with its redirects. Errors quote no address: it may be a key by itself. */
+export async function openContent(
+  url: string,
+  options: Request,
+): Promise<{ content: Readable; mediaType: string; headers: Headers }> {
+  const { limitBytes, signal, failure } = options;
+  try {
+    const answer = await follow(url, options);
+    const headers = headersOf(answer);
+    const status = answer.statusCode;
+    // A part, without having asked for one, is not the whole.
+    if (status < 200 || status >= 300 || status === 206) {
+      throw failure({ status, headers, body: await beginningOf(answer.body) });
+    }
+    if (Number(headers.get('content-length') ?? 0) > limitBytes) {
+      drop(answer.body);
+      throw tooLarge(limitBytes);
+    }
+    const mediaType = headers.get('content-type') ?? 'application/octet-stream';
+    return { content: limited(answer.body, limitBytes, signal), mediaType, headers };
+  } catch (error) {
+    throw failedBy(error, signal);
+  }
+}
+
+export function tooLarge(limitBytes: number): AppError {
+  return appError('payload_too_large', { detail: `The file has more than ${limitBytes} bytes.` });
+}
+
+async function follow(asked: string, options: Request): Promise<Dispatcher.ResponseData> {
+  const { agent, headersFor, method = 'GET', signal } = options;
+  let url = asked;
+  for (let redirects = 0; redirects <= maxRedirects; redirects += 1) {
+    const answer = await request(url, {
+      dispatcher: agent,
+      method,
+      headers: { 'user-agent': 'AgentConversationService', ...headersFor(url) },
+      headersTimeout: silenceMs,
+      bodyTimeout: silenceMs,
+      signal,
+    });
+    const location = headersOf(answer).get('location');
+    if (![301, 302, 303, 307, 308].includes(answer.statusCode) || location === null) return answer;
+    drop(answer.body);
+    const next = new URL(location, url);
+    // What was asked for where nobody can change it on its way is not taken where anybody can.
+    if (url.startsWith('https:') && next.protocol !== 'https:') throw unavailable('It leads from https to http.');
+    url = next.href;
+  }
+  throw unavailable(`It redirects more than ${maxRedirects} times.`);
+}
+
+function limited(body: Readable, limitBytes: number, signal: AbortSignal): Readable {
+  async function* pieces() {
+    let sizeBytes = 0;
+    try {
+      for await (const piece of body as AsyncIterable<Buffer>) {
+        sizeBytes += piece.length;
+        if (sizeBytes > limitBytes) throw tooLarge(limitBytes);
+        yield piece;
+      }
+    } catch (error) {
+      throw failedBy(error, signal);
+    }
+  }
+  const content = Readable.from(pieces(), { objectMode: false });
+  // Its reader may have left when it fails, and an error that nobody hears ends the process.
+  content.on('error', () => {}).once('close', () => drop(body));
+  return content;
+}
+
+async function beginningOf(body: Readable): Promise<string> {
+  const pieces: Buffer[] = [];
+  let sizeBytes = 0;
+  // Leaving the loop hangs up.
+  for await (const piece of body as AsyncIterable<Buffer>) {
+    sizeBytes += piece.length;
+    if (sizeBytes > maxRefusalBytes) break;
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString('utf8');
+}
+
+function headersOf({ headers }: Dispatcher.ResponseData): Headers {
+  return new Headers(
+    Object.entries(headers).flatMap(([name, value = []]) => [value].flat().map((one): [string, string] => [name, one])),
+  );
+}
+
+/** Hangs up. */
+function drop(body: Readable): void {
+  body.on('error', () => {}).destroy();
+}
+
+function failedBy(error: unknown, signal: AbortSignal): unknown {
+  if (signal.aborted) return signal.reason;
+  if (!(error instanceof AppError)) return unavailable('It does not answer, or breaks off.');
+  // The agent's word for an address that a user has given; this one is the provider's or the deployment's.
+  return error.code === 'url_not_allowed'
+    ? unavailable('It leads to an address that is not public, and EGRESS_ALLOW does not name it.')
+    : error;
+}
+
+function unavailable(detail: string): AppError {
+  return appError('provider_unavailable', { detail });
+}

@@ -1,0 +1,128 @@
+import type { Dispatcher } from 'undici';
+import { asRecord, parseJson } from '#src/adapters/tools/provider-answers.ts';
+import { type AppError, appError } from '#src/errors.ts';
+import type { ConnectorAccess, OAuthAccess, RemoteContent } from '#src/ports/connector.ts';
+import type { ProviderAnswer, ProviderCaller, ProviderRequest } from '#src/ports/provider-caller.ts';
+import { openContent } from './open-content.ts';
+
+/** `baseUrl`: null for the provider's own hosts. `agent`: a guarded one. */
+export type ConnectorDeps = { call: ProviderCaller; agent: Dispatcher; baseUrl: string | null };
+
+export type ProviderApi = {
+  /** What it answers, an object of JSON. */
+  ask(access: ConnectorAccess, url: string, request?: ProviderRequest): Promise<Readonly<Record<string, unknown>>>;
+  /** The bytes behind an address, and the headers that came with them. */
+  open(
+    access: ConnectorAccess,
+    url: string,
+    request: {
+      headers?: Readonly<Record<string, string>>;
+      method?: 'GET' | 'POST';
+      limitBytes: number;
+      signal: AbortSignal;
+    },
+  ): Promise<Pick<RemoteContent, 'content' | 'mediaType'> & { headers: Headers }>;
+};
+
+/** A provider's own word for what went wrong; empty where it gives none. */
+export type ReasonOf = (answer: ProviderAnswer) => string;
+
+const maxPauseSeconds = 3_600;
+
+/**
+ * One provider, spoken to with the access of a connection. The token goes to the hosts of `roots` only, wherever an
+ * answer leads.
+ * @param deps.special what a reason means that its status does not tell
+ */
+export function createProviderApi(
+  deps: Pick<ConnectorDeps, 'call' | 'agent'> & {
+    name: string;
+    roots: readonly string[];
+    reasonOf: ReasonOf;
+    special?: (reason: string, answer: ProviderAnswer) => AppError | null;
+  },
+): ProviderApi {
+  const { call, agent, name, reasonOf, special = () => null } = deps;
+  const origins = new Set(deps.roots.map((root) => new URL(root).origin));
+
+  const authorization = (access: ConnectorAccess, url: string): Record<string, string> =>
+    origins.has(new URL(url).origin) ? { authorization: `Bearer ${tokenOf(access)}` } : {};
+
+  function failure(answer: ProviderAnswer): AppError {
+    const reason = /^[\w./:-]{1,100}$/.exec(reasonOf(answer))?.[0] ?? '';
+    return special(reason, answer) ?? failureOf(name, answer, reason);
+  }
+
+  return {
+    async ask(access, url, request = {}) {
+      // Only what is opened may lie elsewhere.
+      if (!origins.has(new URL(url).origin))
+        throw appError('provider_rejected', { detail: `${name} leads elsewhere.` });
+      const headers = { accept: 'application/json', ...request.headers, ...authorization(access, url) };
+      const answer = await call(url, { ...request, headers });
+      if (answer.status < 200 || answer.status >= 300) throw failure(answer);
+      return asRecord(answer.body === '' ? {} : parseJson(name, answer));
+    },
+    open: (access, url, { headers = {}, ...request }) =>
+      openContent(url, {
+        ...request,
+        agent,
+        headersFor: (target) => ({ ...headers, ...authorization(access, target) }),
+        failure,
+      }),
+  };
+}
+
+export function oauthAccess(access: ConnectorAccess): OAuthAccess {
+  if (access.kind !== 'oauth') throw new Error('this provider is connected by OAuth');
+  return access;
+}
+
+function tokenOf(access: ConnectorAccess): string {
+  return oauthAccess(access).accessToken;
+}
+
+/** What a status says. 509 is SharePoint's word for too much at once. */
+function failureOf(name: string, { status, headers }: ProviderAnswer, reason: string): AppError {
+  const said = reason === '' ? '' : `: ${reason}`;
+  if (status === 401) return appError('needs_reauth');
+  if (status === 404) return appError('remote_file_not_found');
+  if (status === 429 || status === 503 || status === 509) return throttled(name, headers);
+  if (status >= 400 && status < 500) {
+    return appError('provider_rejected', { detail: `${name} refuses what it is asked for (${status}${said}).` });
+  }
+  return appError('provider_unavailable', { detail: `${name} answers ${status}${said}.` });
+}
+
+/** The one media type of folders. */
+export const folderMediaType = 'application/x-directory';
+
+/** An id as one part of an address. */
+export function segment(id: string): string {
+  // These name no thing, but a place above it.
+  if (id === '' || id === '.' || id === '..') throw appError('remote_file_not_found');
+  return encodeURIComponent(id);
+}
+
+/** What a refusal says, which need not be JSON. */
+export function asReason(body: string): Readonly<Record<string, unknown>> {
+  try {
+    return asRecord(JSON.parse(body));
+  } catch {
+    return {};
+  }
+}
+
+export function throttled(name: string, headers: Headers = new Headers()): AppError {
+  const retryAfterSeconds = pauseSecondsOf(headers.get('retry-after') ?? '');
+  return appError('provider_throttled', {
+    detail: `${name} takes no more requests for now.`,
+    ...(retryAfterSeconds !== null && { retryAfterSeconds }),
+  });
+}
+
+/** Of a Retry-After: seconds or a date (RFC 9110 10.2.3), an hour at most. Null for neither. */
+export function pauseSecondsOf(text: string): number | null {
+  const seconds = /^\d+$/.test(text.trim()) ? Number(text) : Math.ceil((Date.parse(text) - Date.now()) / 1_000);
+  return Number.isNaN(seconds) ? null : Math.min(Math.max(seconds, 1), maxPauseSeconds);
+}
