@@ -1,41 +1,68 @@
-import mammoth from 'mammoth';
-import { htmlToMarkdown } from '../html-to-markdown.ts';
+import { appError } from '#src/errors.ts';
+import { renderBlocks, type TextBlock } from '../office/blocks.ts';
+import { readDrawingParts } from '../office/drawing-parts.ts';
+import { mainPartName, packageTitle, readRelationships, readXmlPart } from '../office/package-parts.ts';
+import { childAt, childrenNamed, elementsOf, type XmlElement } from '../office/xml.ts';
+import { openZipParts, type ZipParts } from '../office/zip-parts.ts';
 import type { DocumentParser } from '../parsed-document.ts';
+import { createNumbering } from './docx-numbering.ts';
+import { readStyles } from './docx-styles.ts';
+import { countsPages, type DocxReferences, readBlocks } from './docx-text.ts';
 
-/** Word names its heading styles in the language of its menus when the document came through other programs. */
-const headingNames = [
-  'heading',
-  'Heading',
-  'Überschrift',
-  'Titre',
-  'Título',
-  'Titolo',
-  'Kop',
-  'Rubrik',
-  'Overskrift',
-  'Otsikko',
-  'Nagłówek',
-  'Nadpis',
-  'Заголовок',
-  'Başlık',
-  '标题',
-  '見出し',
-  '제목',
-];
+/** Parts that hold notes, by the kind of the relationship, with the name of one note. */
+const noteParts: Record<string, string> = { footnotes: 'footnote', endnotes: 'endnote', comments: 'comment' };
 
-const styleMap = [
-  "p[style-name='Title'] => h1:fresh",
-  "p[style-name='Subtitle'] => h2:fresh",
-  ...headingNames.flatMap((name) =>
-    [1, 2, 3, 4, 5, 6].map((level) => `p[style-name='${name} ${level}'] => h${level}:fresh`),
-  ),
-];
-
-/** Word: headings, lists and tables; pictures are left out. The archive was checked for bombs and entities before. */
+/** Word: headers, the text with its notes and comments, footers; of pictures their alternative texts. */
 export const parseDocx: DocumentParser = async ({ bytes }) => {
-  const { value } = await mammoth.convertToHtml(
-    { buffer: bytes },
-    { styleMap, convertImage: mammoth.images.imgElement(async () => ({ src: '' })), externalFileAccess: false },
-  );
-  return { body: htmlToMarkdown(value), title: null };
+  const parts = await openZipParts(bytes);
+  const name = await mainPartName(parts, 'word/document.xml');
+  const root = await readXmlPart(parts, name);
+  if (!root) throw appError('corrupt_document', { detail: 'The file lacks the part that holds its text.' });
+  const related = await readRelationships(parts, name);
+  const partOf = (kind: string) => related.find(({ type }) => type === kind)?.target ?? '';
+  let marks = 0;
+  const shared = {
+    styles: readStyles(await readXmlPart(parts, partOf('styles'))),
+    nextNumber: createNumbering(await readXmlPart(parts, partOf('numbering'))),
+    notes: await readNotes(parts, related),
+    nextMark: () => String(++marks),
+  };
+  const running = async (kind: string) => {
+    const found: TextBlock[] = [];
+    for (const { target } of related.filter(({ type }) => type === kind)) {
+      const part = await readXmlPart(parts, target);
+      const references = await referencesOf(parts, target, shared);
+      const lines = elementsOf(part).filter((element) => !countsPages(element));
+      found.push(...readBlocks({ name: kind, attributes: {}, children: lines }, references));
+    }
+    return [...new Map(found.map((block) => [JSON.stringify(block), block])).values()];
+  };
+  const body = readBlocks(childAt(root, 'w:body'), await referencesOf(parts, name, shared));
+  const blocks = [...(await running('header')), ...body, ...(await running('footer'))];
+  return { body: renderBlocks(blocks), title: await packageTitle(parts) };
 };
+
+async function referencesOf(
+  parts: ZipParts,
+  partName: string,
+  shared: Omit<DocxReferences, 'drawings' | 'links'>,
+): Promise<DocxReferences> {
+  const related = await readRelationships(parts, partName);
+  const links = new Map(related.filter(({ isExternal }) => isExternal).map(({ id, target }) => [id, target]));
+  return { ...shared, links, drawings: await readDrawingParts(parts, partName) };
+}
+
+async function readNotes(
+  parts: ZipParts,
+  related: { type: string; target: string }[],
+): Promise<Map<string, XmlElement>> {
+  const notes = new Map<string, XmlElement>();
+  for (const { type, target } of related) {
+    const kind = Object.hasOwn(noteParts, type) ? noteParts[type] : undefined;
+    if (!kind) continue;
+    for (const note of childrenNamed(await readXmlPart(parts, target), `w:${kind}`)) {
+      notes.set(`${kind} ${note.attributes['w:id']}`, note);
+    }
+  }
+  return notes;
+}

@@ -1,0 +1,89 @@
+import { childAt, childrenNamed, type XmlElement } from '../office/xml.ts';
+
+/** Word names its heading styles in the language of its menus when the document came through other programs. */
+const headingNames = [
+  'heading',
+  'Überschrift',
+  'Titre',
+  'Título',
+  'Titolo',
+  'Kop',
+  'Rubrik',
+  'Overskrift',
+  'Otsikko',
+  'Nagłówek',
+  'Nadpis',
+  'Заголовок',
+  'Başlık',
+  '标题',
+  '見出し',
+  '제목',
+];
+const headingName = new RegExp(`^(?:${headingNames.join('|')}) ?([1-9])$`, 'i');
+/** A chain of styles that is longer goes in a circle. */
+const longestChain = 20;
+/** The level of an outline that means text. */
+const noOutline = 9;
+
+export type ListPlace = { listId: string; level: number };
+
+export type ParagraphStyle = {
+  /** 1 is the outermost. */
+  headingLevel: number | null;
+  list: ListPlace | null;
+};
+
+/** What a style, by its id, says about the paragraphs that have it. */
+export type ParagraphStyles = (styleId: string) => ParagraphStyle;
+
+export function readStyles(root: XmlElement | undefined): ParagraphStyles {
+  const styles = new Map(childrenNamed(root, 'w:style').map((style) => [style.attributes['w:styleId'] ?? '', style]));
+  const known = new Map<string, ParagraphStyle>();
+
+  /** The nearest style of the chain that says something about it decides. */
+  function firstInChain<Value>(styleId: string, read: (style: XmlElement) => Value | undefined): Value | undefined {
+    let style = styles.get(styleId);
+    for (let step = 0; style && step < longestChain; step += 1) {
+      const value = read(style);
+      if (value !== undefined) return value;
+      style = styles.get(childAt(style, 'w:basedOn')?.attributes['w:val'] ?? '');
+    }
+    return undefined;
+  }
+
+  return (styleId) => {
+    const before = known.get(styleId);
+    if (before) return before;
+    const level = styles.has(styleId) ? firstInChain(styleId, levelOfStyle) : levelOfName(styleId);
+    const list = firstInChain(styleId, (style) => listPlace(childAt(style, 'w:pPr')));
+    const style = { headingLevel: level ?? null, list: list ?? null };
+    known.set(styleId, style);
+    return style;
+  };
+}
+
+function levelOfStyle(style: XmlElement): number | null | undefined {
+  return levelOfName(childAt(style, 'w:name')?.attributes['w:val'] ?? '') ?? outlineLevel(childAt(style, 'w:pPr'));
+}
+
+function levelOfName(name: string): number | undefined {
+  if (/^title$/i.test(name)) return 1;
+  if (/^subtitle$/i.test(name)) return 2;
+  const digit = headingName.exec(name)?.[1];
+  return digit === undefined ? undefined : Number(digit);
+}
+
+/** What the properties of a paragraph or style say: null is text for sure, undefined nothing. */
+export function outlineLevel(properties: XmlElement | undefined): number | null | undefined {
+  const value = childAt(properties, 'w:outlineLvl')?.attributes['w:val'];
+  if (value === undefined) return undefined;
+  return Number(value) < noOutline ? Number(value) + 1 : null;
+}
+
+/** The list that properties put a paragraph into; null takes it out of the list of its style. */
+export function listPlace(properties: XmlElement | undefined): ListPlace | null | undefined {
+  const numbering = childAt(properties, 'w:numPr');
+  const listId = childAt(numbering, 'w:numId')?.attributes['w:val'];
+  if (listId === undefined) return undefined;
+  return listId === '0' ? null : { listId, level: Number(childAt(numbering, 'w:ilvl')?.attributes['w:val'] ?? 0) };
+}

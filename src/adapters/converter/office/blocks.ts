@@ -1,0 +1,85 @@
+import { renderTable } from '../render-table.ts';
+
+/** What a text consists of, whichever program wrote it. Texts are Markdown without newlines, but for paragraphs. */
+export type TextBlock =
+  | { kind: 'heading'; level: number; text: string }
+  | { kind: 'paragraph'; text: string }
+  /** `label` is the number as a reader sees it ("3.", "(b)", "4.1"); null for a bullet. The outermost depth is 0. */
+  | { kind: 'item'; depth: number; label: string | null; text: string }
+  /** The first row names the columns. */
+  | { kind: 'table'; rows: string[][] }
+  /** What stands outside the text: a footnote or a comment, already Markdown. */
+  | { kind: 'aside'; text: string };
+
+export function paragraph(text: string): TextBlock[] {
+  return text.trim() === '' ? [] : [{ kind: 'paragraph', text: text.trim() }];
+}
+
+export function footnote(mark: string, text: string): TextBlock {
+  return { kind: 'aside', text: `[^${mark}]: ${oneLine(text)}` };
+}
+
+/** "Comment by Ann: …", "Notes: …": what is said about a text, as a quotation. */
+export function remark(name: string, text: string): TextBlock {
+  const [first = '', ...rest] = text.trim().split('\n');
+  return { kind: 'aside', text: [`> ${name}: ${first}`, ...rest.map((line) => `> ${line}`.trimEnd())].join('\n') };
+}
+
+/** An address that a reader could follow; anything else (bookmarks, files of the author) stays text. */
+export function link(text: string, address: string | undefined): string {
+  const isFollowed = address !== undefined && /^(?:https?|mailto):[^\s()<>]+$/i.test(address);
+  const bare = address?.replace(/^mailto:/i, '').replace(/\/$/, '') ?? '';
+  if (!isFollowed || text.trim() === '' || text.includes(bare)) return text;
+  return `[${text}](${address})`;
+}
+
+export function renderBlocks(blocks: TextBlock[]): string {
+  let openItems: OpenItem[] = [];
+  let body = '';
+  let previous: TextBlock | undefined;
+  for (const block of blocks) {
+    const isSameList = block.kind === 'item' && previous?.kind === 'item';
+    if (!isSameList) openItems = [];
+    body += (body === '' ? '' : isSameList ? '\n' : '\n\n') + renderBlock(block, openItems);
+    previous = block;
+  }
+  return body;
+}
+
+/** An item that the next one may belong to; what does begins in the column where its text begins. */
+type OpenItem = { depth: number; textColumn: number };
+
+function renderBlock(block: TextBlock, openItems: OpenItem[]): string {
+  if (block.kind === 'table') {
+    const [header = [], ...rows] = block.rows;
+    return renderTable(header, rows);
+  }
+  if (block.kind === 'heading') return `${'#'.repeat(Math.min(block.level, 6))} ${oneLine(block.text)}`;
+  if (block.kind === 'item') return renderItem(block, openItems);
+  return block.text;
+}
+
+function renderItem({ depth, label, text }: TextBlock & { kind: 'item' }, openItems: OpenItem[]): string {
+  while ((openItems.at(-1)?.depth ?? -1) >= depth) openItems.pop();
+  const column = openItems.at(-1)?.textColumn ?? 0;
+  const isNumber = label !== null && /^\d{1,9}[.)]$/.test(label);
+  const marker = isNumber ? label : '-';
+  openItems.push({ depth, textColumn: column + marker.length + 1 });
+  return `${' '.repeat(column)}${marker} ${oneLine(isNumber ? text : `${label ?? ''} ${text}`)}`;
+}
+
+/** The text of a table's cell, and what cannot stand in it. */
+export function flattenCell(blocks: TextBlock[]): { text: string; asides: TextBlock[] } {
+  const asides = blocks.filter((block) => block.kind === 'aside');
+  return { text: blocks.map(cellLine).filter(Boolean).join(' '), asides };
+}
+
+function cellLine(block: TextBlock): string {
+  if (block.kind === 'aside') return '';
+  if (block.kind === 'table') return block.rows.map((row) => row.filter(Boolean).join(', ')).join('; ');
+  return oneLine(block.kind === 'item' ? `${block.label ?? '-'} ${block.text}` : block.text);
+}
+
+function oneLine(text: string): string {
+  return text.trim().replace(/\s+/g, ' ');
+}

@@ -1,0 +1,98 @@
+import { SaxesParser } from 'saxes';
+import { decodeText, htmlEncoding } from '../decode-text.ts';
+
+/** `name` and the names of attributes have the usual prefix of their vocabulary, whichever one the file uses. */
+export type XmlElement = { name: string; attributes: Record<string, string>; children: XmlNode[] };
+export type XmlNode = XmlElement | string;
+
+/** Vocabularies by the last part of their address that no other one has; the strict and the usual kind differ before. */
+const prefixes: [RegExp, string][] = [
+  [/wordprocessingml\/(?:2006\/)?main$/, 'w'],
+  [/presentationml\/(?:2006\/)?main$/, 'p'],
+  [/drawingml\/(?:2006\/)?main$/, 'a'],
+  [/drawingml\/(?:2006\/)?chart$/, 'c'],
+  [/drawingml\/(?:2006\/)?diagram$/, 'dgm'],
+  [/drawingml\/(?:2006\/)?wordprocessingDrawing$/, 'wp'],
+  [/officeDocument\/(?:2006\/)?relationships$/, 'r'],
+  [/officeDocument\/(?:2006\/)?math$/, 'm'],
+  [/markup-compatibility\/2006$/, 'mc'],
+  [/^urn:schemas-microsoft-com:vml$/, 'v'],
+  [/^http:\/\/purl\.org\/dc\/elements\/1\.1\/$/, 'dc'],
+  [/^http:\/\/www\.w3\.org\/1999\/xlink$/, 'xlink'],
+  [/^http:\/\/www\.w3\.org\/1998\/Math\/MathML$/, 'math'],
+  [/^urn:oasis:names:tc:opendocument:xmlns:drawing:/, 'draw'],
+  [/^urn:oasis:names:tc:opendocument:xmlns:svg-compatible:/, 'svg'],
+];
+
+/**
+ * The root of an XML document. White space between elements is left out.
+ * @throws Error for what is not well-formed
+ */
+export function parseXml(bytes: Buffer): XmlElement {
+  const parser = new SaxesParser({ xmlns: true });
+  const names = createNames();
+  const top: XmlElement = { name: '', attributes: {}, children: [] };
+  const open = [top];
+  parser.on('opentag', (tag) => {
+    const attributes: Record<string, string> = {};
+    for (const { uri, prefix, local, value } of Object.values(tag.attributes)) {
+      if (prefix !== 'xmlns' && local !== 'xmlns') attributes[names(uri, prefix, local)] = value;
+    }
+    const element = { name: names(tag.uri, tag.prefix, tag.local), attributes, children: [] };
+    open.at(-1)?.children.push(element);
+    open.push(element);
+  });
+  parser.on('closetag', () => open.pop());
+  const addText = (text: string) => {
+    if (!/^\s*\n\s*$/.test(text)) open.at(-1)?.children.push(text);
+  };
+  parser.on('text', addText);
+  parser.on('cdata', addText);
+  parser.write(decodeText(bytes, htmlEncoding(bytes))).close();
+  const [root] = elementsOf(top);
+  if (!root) throw new Error('The XML has no root.');
+  return root;
+}
+
+/** Each name is put together once: a document has few of them, a million times. */
+function createNames(): (uri: string, prefix: string, local: string) => string {
+  const vocabularies = new Map<string, Map<string, string>>();
+  return (uri, prefix, local) => {
+    const key = uri || prefix;
+    const known = vocabularies.get(key) ?? new Map<string, string>();
+    vocabularies.set(key, known);
+    const name = known.get(local) ?? withPrefix(uri, prefix, local);
+    known.set(local, name);
+    return name;
+  };
+}
+
+function withPrefix(uri: string, prefix: string, local: string): string {
+  const usual = prefixes.find(([address]) => address.test(uri))?.[1] ?? prefix;
+  return usual ? `${usual}:${local}` : local;
+}
+
+export function elementsOf(element: XmlElement | undefined): XmlElement[] {
+  return element?.children.filter((child) => typeof child !== 'string') ?? [];
+}
+
+export function childrenNamed(element: XmlElement | undefined, name: string): XmlElement[] {
+  return elementsOf(element).filter((child) => child.name === name);
+}
+
+/** The element at the end of a path of names, the first one of each name. */
+export function childAt(element: XmlElement | undefined, ...path: string[]): XmlElement | undefined {
+  let found = element;
+  for (const name of path) found = elementsOf(found).find((child) => child.name === name);
+  return found;
+}
+
+/** All elements of that name below, in the order of the document. */
+export function descendants(element: XmlElement | undefined, name: string): XmlElement[] {
+  return elementsOf(element).flatMap((child) => (child.name === name ? [child] : descendants(child, name)));
+}
+
+export function textOf(node: XmlNode | undefined): string {
+  if (node === undefined) return '';
+  return typeof node === 'string' ? node : node.children.map(textOf).join('');
+}
