@@ -4,7 +4,13 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
 export type ProviderCall = { method: string; url: URL; headers: IncomingMessage['headers']; body: string };
-export type ProviderReply = { status: number; json?: unknown; text?: string; headers?: Record<string, string> };
+export type ProviderReply = {
+  status: number;
+  json?: unknown;
+  text?: string;
+  bytes?: Buffer;
+  headers?: Record<string, string>;
+};
 
 /** A server of somebody else, and the way to it through the guard. */
 export type ProviderServer = {
@@ -36,7 +42,7 @@ export async function startProviderServer(
     const reply = failures.shift() ?? (await answer(call));
     if (reply === 'silence') return;
     const { status, json, headers = {} } = reply;
-    const body = json === undefined ? (reply.text ?? '') : JSON.stringify(json);
+    const body = json === undefined ? (reply.bytes ?? reply.text ?? '') : JSON.stringify(json);
     response.writeHead(status, { ...(json !== undefined && { 'content-type': 'application/json' }), ...headers });
     response.end(body);
   }).listen(0, '127.0.0.1');
