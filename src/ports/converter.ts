@@ -28,4 +28,6 @@ export type Converter = {
     signal: AbortSignal;
     onProgress?: (note: string) => void;
   }): Promise<ConvertedDocument>;
+  /** The words of each page of a PDF, in lines as they are drawn. Throws as `convert`. */
+  readPages(pdf: { path: string; signal: AbortSignal }): Promise<string[]>;
 };

@@ -9,7 +9,7 @@ import { createGate } from '../gate.ts';
 import { type CleanDocument, cleanDocument } from './clean-document.ts';
 import { type ConversionLimits, defaultConversionLimits } from './conversion-limits.ts';
 import { detectFormat } from './detect-format.ts';
-import { parsePdf } from './formats/pdf.ts';
+import { type PdfSource, parsePdf, readPdf } from './formats/pdf.ts';
 import { parseCode, parsePlainText } from './formats/plain-text.ts';
 import type { DocumentParser } from './parsed-document.ts';
 import { runParserProcess } from './parser-process.ts';
@@ -90,12 +90,15 @@ export function createConverter(deps: {
     return parsed;
   }
 
+  async function pdfAt(path: string, signal: AbortSignal, onProgress: PdfSource['onProgress']): Promise<PdfSource> {
+    const { toolsDir, python = 'python3' } = deps;
+    return { path: await realpath(path), signal, python, toolsDir, workingDirectory, limits, onProgress };
+  }
+
   async function parse(source: Source, onProgress: (note: string) => void): Promise<CleanDocument> {
     if (source.format === 'pdf') {
-      const { toolsDir, python = 'python3' } = deps;
-      const path = await realpath(source.path);
-      const { signal } = source;
-      return gate(() => parsePdf({ path, signal, python, toolsDir, workingDirectory, limits, onProgress }));
+      const pdf = await pdfAt(source.path, source.signal, onProgress);
+      return gate(() => parsePdf(pdf));
     }
     const { size } = await stat(source.path);
     const parser = size <= limits.inProcessBytes ? inProcessParsers[source.format] : undefined;
@@ -126,6 +129,11 @@ export function createConverter(deps: {
       } finally {
         clearInterval(progress);
       }
+    },
+    async readPages({ path, signal }) {
+      const pdf = await pdfAt(path, signal, () => undefined);
+      const { pages } = await gate(() => readPdf(pdf));
+      return pages.map((page) => page.lines.map((line) => line.text).join('\n'));
     },
   };
 }

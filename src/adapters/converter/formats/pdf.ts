@@ -27,6 +27,17 @@ export type PdfSource = {
 
 /** PDF with a text layer, read by PDFium. Page n starts at `pageMap[n - 1]` of the body. */
 export async function parsePdf(source: PdfSource): Promise<CleanDocument> {
+  const { pages, title } = await readPdf(source);
+  if (pages.every((page) => page.lines.length === 0) && pages.some((page) => page.images > 0)) {
+    throw appError('unsupported_format', {
+      detail: 'The PDF holds pictures of its pages only; scans cannot be read. A PDF with a text layer can.',
+    });
+  }
+  return { ...(await layOutPages(pages)), title: emptyTitle.test(title) ? null : title };
+}
+
+/** What is drawn on each page, and the title that the file states; empty when it states none. */
+export async function readPdf(source: PdfSource): Promise<{ pages: PdfPage[]; title: string }> {
   await checkEnd(source.path);
   const { limits } = source;
   const pages: PdfPage[] = [];
@@ -42,13 +53,7 @@ export async function parsePdf(source: PdfSource): Promise<CleanDocument> {
       if (pages.length % notedEveryPages === 0) source.onProgress(`page ${pages.length} of ${opened.pageCount}`);
     },
   });
-  if (pages.every((page) => page.lines.length === 0) && pages.some((page) => page.images > 0)) {
-    throw appError('unsupported_format', {
-      detail: 'The PDF holds pictures of its pages only; scans cannot be read. A PDF with a text layer can.',
-    });
-  }
-  const title = opened?.title.trim() ?? '';
-  return { ...(await layOutPages(pages)), title: emptyTitle.test(title) ? null : title };
+  return { pages, title: opened?.title.trim() ?? '' };
 }
 
 /** PDFium repairs a file that was cut off and would give the first half of a document as if it were the whole. */
