@@ -37,6 +37,7 @@ export const sourceFormats = [
   'json',
   'pdf',
   'docx',
+  'pptx',
 ] as const satisfies readonly FileFormat[];
 export type SourceFormat = (typeof sourceFormats)[number];
 

@@ -18,6 +18,7 @@ const parsers: Record<string, () => Promise<DocumentParser>> = {
   csv: async () => (await import('./formats/csv.ts')).parseCsv,
   json: async () => (await import('./formats/json.ts')).parseJson,
   docx: async () => (await import('./formats/docx.ts')).parseDocx,
+  pptx: async () => (await import('./formats/pptx.ts')).parsePptx,
 };
 
 const [format = '', path = '', fileName = '', limitsText = '{}', encoding] = process.argv.slice(2);
