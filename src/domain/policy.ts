@@ -6,6 +6,8 @@ type Keyed = InOrganization & { acl: readonly string[] };
 /** Nobody in person owns what `createdBy` is null for, like a root folder. */
 type Owned = InOrganization & { createdBy: string | null };
 type Shared = Keyed & Owned;
+/** What is one user's alone, whatever others administer. */
+type Held = InOrganization & { userId: string };
 /** What decides about a job is the thing that it works on. */
 type JobTarget = Shared & { kind: string; chatId: string | null };
 /**
@@ -34,6 +36,8 @@ function manages(actor: Actor, row: Shared): boolean {
   return visibility === 'team_level' && actor.teamAdminOf.some((id) => row.acl.includes(`team:${id}`));
 }
 
+const holds = (actor: Actor, { userId }: Held): boolean => userId === actor.userId;
+
 type ResourceOf = {
   'organization:read': InOrganization;
   'organization:administer': InOrganization;
@@ -51,6 +55,8 @@ type ResourceOf = {
   'draft:write': Owned;
   'chat:read': Keyed;
   'chat:write': Owned;
+  'connection:read': Held;
+  'connection:write': Held;
   'job:read': Keyed;
   'job:write': JobTarget;
 };
@@ -81,6 +87,8 @@ const rules: { [A in Action]: (actor: Actor, resource: ResourceOf[A]) => boolean
   'draft:write': owns,
   'chat:read': holdsKey,
   'chat:write': owns,
+  'connection:read': holds,
+  'connection:write': holds,
   'job:read': holdsKey,
   'job:write': (actor, job) => {
     if (job.kind === 'reembed' || job.acl.includes(adminsKey(job.orgId))) return actor.isOrgAdmin;

@@ -1,5 +1,9 @@
 import type { Readable } from 'node:stream';
 import type { ConnectorProvider } from '#src/domain/connector-providers.ts';
+import type { OAuthProvider } from './oauth-client.ts';
+
+/** How consents are asked for at a provider of files. */
+export type ConnectorOAuth = { settings: OAuthProvider; scopes: readonly string[] };
 
 /** What opens a connection, for as long as one call takes. Never logged, never in an error or a payload. */
 export type ConnectorAccess = OAuthAccess | KeyAccess;

@@ -1,5 +1,5 @@
 /** What somebody wants a provider's consent for; the callback of one takes no state of another. */
-export type ConsentPurpose = 'tools';
+export type ConsentPurpose = 'tools' | 'connectors';
 
 /** A consent that is under way at a provider. `codeVerifier` is sealed for the row. */
 export type ConsentRow = {
@@ -11,6 +11,8 @@ export type ConsentRow = {
   codeVerifier: string;
   redirectUri: string;
   scopes: string[];
+  /** Of a provider that keeps files by sites; null elsewhere. */
+  siteId: string | null;
   returnTo: string | null;
 };
 

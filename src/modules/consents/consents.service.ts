@@ -1,14 +1,29 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { returnAddress } from '#src/domain/return-address.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
-import { type AppError, appError, fieldError } from '#src/errors.ts';
+import { AppError, appError, fieldError } from '#src/errors.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { OAuthClient, OAuthProvider } from '#src/ports/oauth-client.ts';
+import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/oauth-client.ts';
 import type { SecretBox } from '#src/ports/secret-box.ts';
 import type { Consent, ConsentPurpose } from './consents.model.ts';
 import { createConsentsRepository } from './consents.repository.ts';
 
+export type { Consent } from './consents.model.ts';
+
 const stateBytes = 32;
+
+/** What the browser brings back from a provider. */
+export type ConsentAnswer = {
+  provider: string;
+  state: string;
+  code: string | undefined;
+  error: string | undefined;
+  issuer: string | undefined;
+  requestId: string;
+};
+
+/** `location` is where the browser goes next; null where it stays. */
+export type ConsentResult = { location: string } | { location: null; orgId: string; connectionId: string };
 
 export type ConsentWish = {
   purpose: ConsentPurpose;
@@ -17,6 +32,8 @@ export type ConsentWish = {
   /** The callback, as the provider knows it. */
   redirectUri: string;
   scopes: readonly string[];
+  /** Of a provider that keeps files by sites. */
+  siteId?: string;
   /** As the client has sent it; the browser ends at the callback without one. */
   returnTo: string | undefined;
   /** Where the API is, for a deployment that has not said where its users are. */
@@ -53,6 +70,14 @@ export function createConsentsService(deps: {
     }
   }
 
+  /** Throws `consent_invalid` unless it was made for this; one that is too old says still where its browser goes. */
+  async function take(state: string, made: { purpose: ConsentPurpose; provider: string }): Promise<Consent> {
+    const row = await createConsentsRepository(db).take(hashOf(state));
+    if (row === undefined || row.purpose !== made.purpose || row.provider !== made.provider) throw lost();
+    const { stateHash, codeVerifier, ...consent } = row;
+    return { ...consent, codeVerifier: verifierOf(stateHash, codeVerifier) };
+  }
+
   return {
     /** The address at which the caller gives his consent. Throws `validation_failed` for where he may not return to. */
     async begin({ orgId, userId }: RequestActor, wish: ConsentWish): Promise<string> {
@@ -70,20 +95,38 @@ export function createConsentsService(deps: {
         codeVerifier: secrets.seal(codeVerifier, placeOf(stateHash)),
         redirectUri,
         scopes: [...scopes],
+        siteId: wish.siteId ?? null,
         returnTo,
       });
       return oauth.authorizeUrl(settings, { state, codeVerifier, redirectUri, scopes });
     },
 
     /**
-     * Uses a state up. Throws `consent_invalid` unless it was made for this; of one that is too old (`isFresh`) the
-     * caller still learns where its browser goes.
+     * Takes what the provider has sent the browser back with, and uses its state up. Once the state is known, what goes
+     * wrong is told where the browser goes; throws what nobody else can tell: `consent_invalid`, `consent_denied`, what
+     * the exchange throws, and what `complete` does.
+     * @param complete makes the connection, and gives its id
      */
-    async take(state: string, made: { purpose: ConsentPurpose; provider: string }): Promise<Consent> {
-      const row = await createConsentsRepository(db).take(hashOf(state));
-      if (row === undefined || row.purpose !== made.purpose || row.provider !== made.provider) throw lost();
-      const { stateHash, codeVerifier, ...consent } = row;
-      return { ...consent, codeVerifier: verifierOf(stateHash, codeVerifier) };
+    async finish(
+      answer: ConsentAnswer,
+      made: { purpose: ConsentPurpose; settings: () => OAuthProvider },
+      complete: (consent: Consent, tokens: OAuthTokens) => Promise<string>,
+    ): Promise<ConsentResult> {
+      const consent = await take(answer.state, { purpose: made.purpose, provider: answer.provider });
+      const { orgId, returnTo, codeVerifier, redirectUri } = consent;
+      try {
+        if (!consent.isFresh) throw lost();
+        if (answer.error !== undefined) throw appError('consent_denied');
+        if (answer.code === undefined) throw appError('consent_invalid');
+        const { code, issuer } = answer;
+        const tokens = await oauth.exchange(made.settings(), { code, issuer, codeVerifier, redirectUri });
+        const connectionId = await complete(consent, tokens);
+        if (returnTo === null) return { location: null, orgId, connectionId };
+        return { location: withOutcome(returnTo, 'connection_id', connectionId) };
+      } catch (error) {
+        if (returnTo === null || !(error instanceof AppError)) throw error;
+        return { location: withOutcome(returnTo, 'error', error.code) };
+      }
     },
 
     /** A step of the sweeper. */
@@ -105,4 +148,12 @@ function hashOf(state: string): Buffer {
 
 function placeOf(stateHash: Buffer): string {
   return `oauth_states/${stateHash.toString('hex')}`;
+}
+
+/** In the place of the outcome of an earlier consent, which the page may have had in its address. */
+function withOutcome(address: string, name: 'connection_id' | 'error', value: string): string {
+  const url = new URL(address);
+  for (const each of ['connection_id', 'error']) url.searchParams.delete(each);
+  url.searchParams.set(name, value);
+  return url.href;
 }

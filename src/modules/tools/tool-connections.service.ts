@@ -4,10 +4,10 @@ import type { ToolProvider } from '#src/domain/tool-providers.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { AppError, appError, fieldError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
-import type { ConsentsService } from '#src/modules/consents/consents.service.ts';
+import type { Consent, ConsentAnswer, ConsentResult, ConsentsService } from '#src/modules/consents/consents.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { OAuthClient, OAuthProvider } from '#src/ports/oauth-client.ts';
+import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/oauth-client.ts';
 import type { ConnectionSecrets } from './connection-secrets.ts';
 import type { ProviderAccesses } from './provider-access.ts';
 import { providerOf } from './tool-catalog.service.ts';
@@ -24,19 +24,6 @@ export type ConsentInput = {
   publicUrl: string;
 };
 
-/** What the browser brings back from a provider. */
-export type ConsentAnswer = {
-  provider: string;
-  state: string;
-  code: string | undefined;
-  error: string | undefined;
-  issuer: string | undefined;
-  requestId: string;
-};
-
-/** `location` is where the browser goes next; null where it stays. */
-export type ConsentResult = { location: string } | { location: null; orgId: string };
-
 type Whose = Pick<RequestActor, 'orgId' | 'userId' | 'requestId'>;
 type Granted = { credentials: Credentials; scopes: string[]; expiresAt: Date | null };
 
@@ -45,8 +32,8 @@ export function createToolConnectionsService(deps: {
   db: Db;
   access: ProviderAccesses;
   secrets: ConnectionSecrets;
-  oauth: Pick<OAuthClient, 'exchange' | 'revoke'>;
-  consents: Pick<ConsentsService, 'begin' | 'take'>;
+  oauth: Pick<OAuthClient, 'revoke'>;
+  consents: Pick<ConsentsService, 'begin' | 'finish'>;
   accessChanges: Pick<AccessChangesService, 'administer'>;
   audit: AuditService;
   logger: Logger;
@@ -105,20 +92,14 @@ export function createToolConnectionsService(deps: {
     if (!isConnected) await revoke(provider, credentials);
   }
 
-  /** The id of the connection that a consent has led to. */
-  async function complete(whose: Whose, answer: ConsentAnswer, consent: Awaited<ReturnType<typeof consents.take>>) {
-    if (answer.error !== undefined) throw appError('consent_denied');
-    if (answer.code === undefined) throw appError('consent_invalid');
-    const { settings } = grantSettings(answer.provider);
-    const { code, issuer } = answer;
-    const { codeVerifier, redirectUri } = consent;
-    const tokens = await oauth.exchange(settings, { code, issuer, codeVerifier, redirectUri });
+  /** @returns the id of the connection that a consent has led to */
+  async function complete(whose: Whose, consent: Consent, tokens: OAuthTokens, provider: string): Promise<string> {
     const { accessToken, refreshToken, expiresAt } = tokens;
     const credentials = { kind: 'oauth', accessToken, refreshToken } as const;
     try {
-      return await store(whose, answer.provider, { credentials, scopes: tokens.scopes ?? consent.scopes, expiresAt });
+      return await store(whose, provider, { credentials, scopes: tokens.scopes ?? consent.scopes, expiresAt });
     } catch (error) {
-      await giveBack(whose.orgId, answer.provider, credentials);
+      await giveBack(whose.orgId, provider, credentials);
       // Of an account, an organization or a role that has ended meanwhile; nobody is signed in here.
       if (!(error instanceof AppError)) throw error;
       throw appError('consent_invalid', { detail: 'Who has begun it is no admin of the organization any more.' });
@@ -166,17 +147,12 @@ export function createToolConnectionsService(deps: {
      * `provider_not_configured`, `provider_rejected`, `provider_unavailable`.
      */
     async finishConsent(answer: ConsentAnswer): Promise<ConsentResult> {
-      providerOf(answer.provider);
-      const consent = await consents.take(answer.state, { purpose, provider: answer.provider });
-      const { orgId, userId, returnTo } = consent;
-      try {
-        if (!consent.isFresh) throw appError('consent_invalid', { detail: 'Begin the consent once more.' });
-        const id = await complete({ orgId, userId, requestId: answer.requestId }, answer, consent);
-        return returnTo === null ? { location: null, orgId } : { location: withOutcome(returnTo, 'connection_id', id) };
-      } catch (error) {
-        if (returnTo === null || !(error instanceof AppError)) throw error;
-        return { location: withOutcome(returnTo, 'error', error.code) };
-      }
+      const { provider, requestId } = answer;
+      providerOf(provider);
+      const made = { purpose, settings: () => grantSettings(provider).settings } as const;
+      return consents.finish(answer, made, (consent, tokens) =>
+        complete({ orgId: consent.orgId, userId: consent.userId, requestId }, consent, tokens, provider),
+      );
     },
 
     /** Nothing happens to who is not connected. Throws `provider_not_found`. */
@@ -202,11 +178,3 @@ export function createToolConnectionsService(deps: {
 }
 
 export type ToolConnectionsService = ReturnType<typeof createToolConnectionsService>;
-
-/** In the place of the outcome of an earlier consent, which the page may have had in its address. */
-function withOutcome(address: string, name: 'connection_id' | 'error', value: string): string {
-  const url = new URL(address);
-  for (const each of ['connection_id', 'error']) url.searchParams.delete(each);
-  url.searchParams.set(name, value);
-  return url.href;
-}

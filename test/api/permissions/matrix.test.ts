@@ -42,6 +42,8 @@ const expected: Record<Exclude<Access, 'public'>, Verdict[]> = {
   'draft:write': verdicts('ok', 403, 404, 403, 403, 404),
   'chat:read': verdicts('ok', 'ok', 404, 'ok', 'ok', 404),
   'chat:write': verdicts('ok', 403, 404, 403, 403, 404),
+  'connection:read': verdicts('ok', 404, 404, 404, 404, 404),
+  'connection:write': verdicts('ok', 404, 404, 404, 404, 404),
   'job:read': verdicts('ok', 'ok', 404, 'ok', 'ok', 404),
   'job:write': verdicts('ok', 403, 404, 'ok', 'ok', 404),
 };
