@@ -38,6 +38,11 @@ export const sourceFormats = [
   'pdf',
   'docx',
   'pptx',
+  'xlsx',
+  'xls',
+  'ods',
+  'odt',
+  'odp',
 ] as const satisfies readonly FileFormat[];
 export type SourceFormat = (typeof sourceFormats)[number];
 

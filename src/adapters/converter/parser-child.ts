@@ -19,6 +19,11 @@ const parsers: Record<string, () => Promise<DocumentParser>> = {
   json: async () => (await import('./formats/json.ts')).parseJson,
   docx: async () => (await import('./formats/docx.ts')).parseDocx,
   pptx: async () => (await import('./formats/pptx.ts')).parsePptx,
+  xlsx: async () => (await import('./formats/workbook.ts')).parseWorkbook,
+  xls: async () => (await import('./formats/workbook.ts')).parseWorkbook,
+  ods: async () => (await import('./formats/workbook.ts')).parseWorkbook,
+  odt: async () => (await import('./formats/odt.ts')).parseOdt,
+  odp: async () => (await import('./formats/odp.ts')).parseOdp,
 };
 
 const [format = '', path = '', fileName = '', limitsText = '{}', encoding] = process.argv.slice(2);

@@ -1,0 +1,83 @@
+import { formatNumber, type NumberStyle } from './list-numbers.ts';
+import type { OdfPackage } from './odf-package.ts';
+import { descendants, elementsOf, type XmlElement } from './xml.ts';
+
+export type OdfStyles = {
+  /** A style of words or paragraphs that nobody sees. */
+  isHiddenText(styleName: string | undefined): boolean;
+  isHiddenPage(styleName: string | undefined): boolean;
+  /** Begins a list, or goes on with one. */
+  openList(list: XmlElement, outer: OdfList | null): OdfList;
+  /** The number of the next item of a list as shown ("3.", "(b)"), or null for a bullet. */
+  nextLabel(list: OdfList, item: XmlElement): string | null;
+  /** The number of the next heading, or null where headings have none. */
+  nextHeadingLabel(level: number): string | null;
+};
+
+export type OdfList = { styleName: string; depth: number; counts: number[] };
+
+const numberStyles: Record<string, NumberStyle> = {
+  '1': 'decimal',
+  A: 'upperLetter',
+  a: 'lowerLetter',
+  I: 'upperRoman',
+  i: 'lowerRoman',
+};
+
+export function readOdfStyles({ content, styles }: OdfPackage): OdfStyles {
+  const roots = [content, styles];
+  const named = (name: string) => roots.flatMap((root) => descendants(root, name));
+  const hidden = namesWith(named('style:style'), 'style:text-properties', 'text:display', 'none');
+  const hiddenPages = namesWith(
+    named('style:style'),
+    'style:drawing-page-properties',
+    'presentation:visibility',
+    'hidden',
+  );
+  const listStyles = new Map(named('text:list-style').map((style) => [style.attributes['style:name'] ?? '', style]));
+  const [outline] = named('text:outline-style');
+  const outlineCounts: number[] = [];
+  const countsOfLists = new Map<string, number[]>();
+
+  return {
+    isHiddenText: (name) => name !== undefined && hidden.has(name),
+    isHiddenPage: (name) => name !== undefined && hiddenPages.has(name),
+    openList({ attributes }, outer) {
+      const styleName = attributes['text:style-name'] ?? outer?.styleName ?? '';
+      if (outer) return { styleName, depth: outer.depth + 1, counts: outer.counts };
+      const isContinued = attributes['text:continue-numbering'] === 'true';
+      const before = attributes['text:continue-list'] ?? (isContinued ? styleName : '');
+      const counts = countsOfLists.get(before) ?? [];
+      countsOfLists.set(styleName, counts);
+      countsOfLists.set(attributes['xml:id'] ?? '', counts);
+      return { styleName, depth: 0, counts };
+    },
+    nextLabel: ({ styleName, depth, counts }, { attributes }) =>
+      nextLabel(listStyles.get(styleName), depth, counts, attributes['text:start-value']),
+    nextHeadingLabel: (level) => nextLabel(outline, level - 1, outlineCounts),
+  };
+}
+
+function namesWith(styles: XmlElement[], properties: string, attribute: string, value: string): Set<string> {
+  const found = styles.filter((style) =>
+    elementsOf(style).some((each) => each.name === properties && each.attributes[attribute] === value),
+  );
+  return new Set(found.map(({ attributes }) => attributes['style:name'] ?? ''));
+}
+
+function nextLabel(style: XmlElement | undefined, depth: number, counts: number[], start?: string): string | null {
+  const levels = elementsOf(style);
+  const levelAt = (index: number) =>
+    levels.find(({ attributes }) => attributes['text:level'] === String(index + 1))?.attributes;
+  const own = levelAt(depth);
+  const first = Number(start ?? own?.['text:start-value'] ?? 1);
+  counts[depth] = start === undefined && counts[depth] !== undefined ? counts[depth] + 1 : first;
+  counts.length = depth + 1;
+  if (!own?.['style:num-format']) return null;
+  const shown = Math.min(depth + 1, Number(own['text:display-levels'] ?? 1));
+  const numbers = Array.from({ length: shown }, (_, index) => {
+    const level = depth + 1 - shown + index;
+    return formatNumber(counts[level] ?? 1, numberStyles[levelAt(level)?.['style:num-format'] ?? ''] ?? 'decimal');
+  });
+  return `${own['style:num-prefix'] ?? ''}${numbers.join('.')}${own['style:num-suffix'] ?? ''}`.trim();
+}

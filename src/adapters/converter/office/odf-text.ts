@@ -1,0 +1,194 @@
+import { flattenCell, footnote, link, paragraph, remark, renderBlocks, type TextBlock } from './blocks.ts';
+import type { OdfList, OdfStyles } from './odf-styles.ts';
+import { childAt, childrenNamed, descendants, elementsOf, textOf, type XmlElement, type XmlNode } from './xml.ts';
+
+export type OdfReferences = {
+  styles: OdfStyles;
+  objects: ReadonlyMap<string, XmlElement>;
+  /** The mark of the next note that is referred to: notes are numbered as they come. */
+  nextMark: () => string;
+};
+
+/** Deleted text, what a condition hides, remarks, and what is no text. */
+const leftOut = new Set([
+  'text:tracked-changes',
+  'text:hidden-text',
+  'text:hidden-paragraph',
+  'text:ruby-text',
+  'text:page-number',
+  'text:page-count',
+  'text:sequence-decls',
+  'office:forms',
+  'presentation:notes',
+  'svg:title',
+  'svg:desc',
+]);
+
+/** The blocks of a text, a section, a cell, a text box or a shape. */
+export function readOdfBlocks(container: XmlElement | undefined, references: OdfReferences): TextBlock[] {
+  return elementsOf(container).flatMap((element) => readBlock(element, references));
+}
+
+function readBlock(element: XmlElement, references: OdfReferences): TextBlock[] {
+  switch (element.name) {
+    case 'text:p':
+    case 'text:h':
+      return readParagraph(element, references);
+    case 'text:list':
+      return readList(element, references, null);
+    case 'table:table':
+      return readOdfTable(element, references);
+    case 'draw:frame':
+      return readFrame(element, references);
+    case 'office:annotation':
+      return [readComment(element, references)];
+    default:
+      return leftOut.has(element.name) ? [] : readOdfBlocks(element, references);
+  }
+}
+
+function readParagraph(element: XmlElement, references: OdfReferences): TextBlock[] {
+  const { text, after } = readInline(element, references);
+  if (text.trim() === '') return after;
+  if (element.name === 'text:p') return [...paragraph(text), ...after];
+  const level = Math.max(1, Number(element.attributes['text:outline-level'] ?? 1));
+  const label = references.styles.nextHeadingLabel(level);
+  return [{ kind: 'heading', level, text: label ? `${label} ${text}` : text }, ...after];
+}
+
+function readList(element: XmlElement, references: OdfReferences, outer: OdfList | null): TextBlock[] {
+  const list = references.styles.openList(element, outer);
+  return elementsOf(element).flatMap((item): TextBlock[] => {
+    const content = elementsOf(item);
+    const inner = content
+      .filter(({ name }) => name === 'text:list')
+      .flatMap((each) => readList(each, references, list));
+    const own = content.filter(({ name }) => name !== 'text:list').flatMap((each) => readBlock(each, references));
+    const lines = own.filter((block) => block.kind === 'paragraph');
+    if (item.name !== 'text:list-item' || lines.length === 0) return [...own, ...inner];
+    const text = lines.map((line) => line.text).join(' ');
+    const label = references.styles.nextLabel(list, item);
+    const others = own.filter((block) => block.kind !== 'paragraph');
+    return [{ kind: 'item', depth: list.depth, label, text }, ...others, ...inner];
+  });
+}
+
+type Inline = { text: string; after: TextBlock[] };
+
+/** The text of a paragraph, and what is anchored in it and has to stand behind. */
+function readInline(element: XmlElement, references: OdfReferences): Inline {
+  const after: TextBlock[] = [];
+
+  const readAll = (parent: XmlElement): string => parent.children.map(read).join('');
+  function read(node: XmlNode): string {
+    if (typeof node === 'string') return node.replace(/\s+/g, ' ');
+    if (leftOut.has(node.name) || references.styles.isHiddenText(node.attributes['text:style-name'])) return '';
+    switch (node.name) {
+      case 'text:s':
+      case 'text:tab':
+        return ' ';
+      case 'text:line-break':
+        return '\n';
+      case 'text:a':
+        return link(readAll(node), node.attributes['xlink:href']);
+      case 'text:note':
+        return readNote(node);
+      case 'office:annotation':
+        after.push(readComment(node, references));
+        return '';
+      case 'draw:frame':
+        return readInlineFrame(node);
+      default:
+        if (!node.name.startsWith('draw:')) return readAll(node);
+        after.push(...readOdfBlocks(node, references));
+        return '';
+    }
+  }
+
+  function readNote(note: XmlElement): string {
+    const mark = references.nextMark();
+    after.push(footnote(mark, renderBlocks(readOdfBlocks(childAt(note, 'text:note-body'), references))));
+    return `[^${mark}]`;
+  }
+
+  /** Equations and pictures stand among the words, everything else behind them. */
+  function readInlineFrame(frame: XmlElement): string {
+    const blocks = readFrame(frame, references);
+    const [only] = blocks;
+    const isText = only?.kind === 'paragraph' && childAt(frame, 'draw:text-box') === undefined;
+    if (isText && blocks.length === 1) return ` ${only.text} `;
+    after.push(...blocks);
+    return '';
+  }
+
+  if (references.styles.isHiddenText(element.attributes['text:style-name'])) return { text: '', after };
+  return { text: readAll(element).replace(/ {2,}/g, ' '), after };
+}
+
+function readComment(annotation: XmlElement, references: OdfReferences): TextBlock {
+  const author = textOf(childAt(annotation, 'dc:creator')).trim();
+  const lines = elementsOf(annotation).filter(({ name }) => name.startsWith('text:'));
+  const text = lines.flatMap((each) => readBlock(each, references));
+  return remark(author ? `Comment by ${author}` : 'Comment', renderBlocks(text).replace(/\n{2,}/g, '\n'));
+}
+
+/** A text box, a table, an equation, a chart by its numbers, or a picture by its alternative text. */
+function readFrame(frame: XmlElement, references: OdfReferences): TextBlock[] {
+  const object = references.objects.get(childAt(frame, 'draw:object')?.attributes['xlink:href'] ?? '');
+  const content = object ? readObject(object, references) : readOdfBlocks(frame, references);
+  if (content.length > 0) return content;
+  return paragraph(textOf(childAt(frame, 'svg:desc')) || textOf(childAt(frame, 'svg:title')));
+}
+
+function readObject(object: XmlElement, references: OdfReferences): TextBlock[] {
+  const [equation] = descendants(object, 'math:annotation').map((each) => textOf(each).trim());
+  if (equation) return paragraph(`$${equation}$`);
+  const titles = descendants(object, 'chart:title').flatMap((title) => readOdfBlocks(title, references));
+  return [...titles, ...descendants(object, 'table:table').flatMap((table) => readOdfTable(table, references))];
+}
+
+/** Tables of texts have a few columns; a file may claim any number of equal cells. */
+const mostRepeated = 100;
+
+/** A cell over several columns is named once; one over several rows in each row, which may be read alone. */
+export function readOdfTable(table: XmlElement, references: OdfReferences): TextBlock[] {
+  const rows: string[][] = [];
+  const asides: TextBlock[] = [];
+  const written = rowsOf(table);
+  const [only, ...others] = written.flatMap((row) => childrenNamed(row, 'table:table-cell'));
+  // One cell is a frame around text.
+  if (only && others.length === 0) return readOdfBlocks(only, references);
+  const spans: { rows: number; text: string }[] = [];
+  for (const row of written) {
+    const cells: string[] = [];
+    let covered = 0;
+    for (const cell of elementsOf(row)) {
+      const repeated = count(cell, 'table:number-columns-repeated');
+      const isCovered = cell.name === 'table:covered-table-cell';
+      const content = isCovered ? null : flattenCell(readOdfBlocks(cell, references));
+      asides.push(...(content?.asides ?? []));
+      if (content) covered = count(cell, 'table:number-columns-spanned') - 1;
+      for (let time = 0; time < repeated; time += 1) {
+        const above = spans[cells.length];
+        const isBelow = content === null && covered <= 0 && above !== undefined && above.rows > 0;
+        if (isBelow) above.rows -= 1;
+        if (content) spans[cells.length] = { rows: count(cell, 'table:number-rows-spanned') - 1, text: content.text };
+        else if (covered > 0) covered -= 1;
+        cells.push(content?.text ?? (isBelow ? above.text : ''));
+      }
+    }
+    rows.push(cells);
+  }
+  return rows.flat().every((cell) => cell === '') ? asides : [{ kind: 'table', rows }, ...asides];
+}
+
+function rowsOf(container: XmlElement): XmlElement[] {
+  return elementsOf(container).flatMap((element) => {
+    if (element.name === 'table:table-row') return [element];
+    return /^table:table-(?:header-rows|rows|row-group)$/.test(element.name) ? rowsOf(element) : [];
+  });
+}
+
+function count(element: XmlElement, attribute: string): number {
+  return Math.min(mostRepeated, Math.max(1, Math.floor(Number(element.attributes[attribute] ?? 1)) || 1));
+}
