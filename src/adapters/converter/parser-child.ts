@@ -19,9 +19,9 @@ const parsers: Record<string, () => Promise<DocumentParser>> = {
   json: async () => (await import('./formats/json.ts')).parseJson,
   docx: async () => (await import('./formats/docx.ts')).parseDocx,
   pptx: async () => (await import('./formats/pptx.ts')).parsePptx,
-  xlsx: async () => (await import('./formats/workbook.ts')).parseWorkbook,
-  xls: async () => (await import('./formats/workbook.ts')).parseWorkbook,
-  ods: async () => (await import('./formats/workbook.ts')).parseWorkbook,
+  xlsx: async () => (await import('./formats/workbook.ts')).parseExcel,
+  xls: async () => (await import('./formats/workbook.ts')).parseExcel,
+  ods: async () => (await import('./formats/workbook.ts')).parseOds,
   odt: async () => (await import('./formats/odt.ts')).parseOdt,
   odp: async () => (await import('./formats/odp.ts')).parseOdp,
 };

@@ -17,6 +17,8 @@ const phrases: Record<string, string[]> = {
   'norwich-city.txt': ['Norwich'],
   'test.docx': ['# Introduction', '314b0a30-5b04-470b-b9f7-eed2c2bec74a'],
   'test.json': ['5b64c88c-b3c3-4510-bcb8-da0b200602d8: uuid_key'],
+  'test.xls': ['## Sheet1\n\n| Alpha | Beta | Gamma | Delta |', 'affc7dad-52dc-4b98-9b5d-51e65d8a8ad0'],
+  'test.xlsx': ['## Sheet1\n\n| Alpha | Beta | Gamma | Delta |', '6ff4173b-42a5-4784-9b19-f49caff4d93d'],
   'test_blog.html': ['## Experiment Setup', 'tuning the inference parameters like model'],
   'test_mskanji.csv': ['| 髙橋淳 | 35 | 名古屋 |'],
   'test_notebook.ipynb': ['```python\nprint("markitdown")\n```'],
