@@ -4,8 +4,8 @@ import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/
 import type { ProviderAnswer } from '#src/ports/provider-caller.ts';
 import { type FolderCursor, readCursor, writeCursor } from './folder-cursor.ts';
 import { childPath, createFolderPaths, namesOf, wantedNames } from './folder-paths.ts';
-import { tooLarge } from './open-content.ts';
 import {
+  absent,
   asReason,
   type ConnectorDeps,
   createProviderApi,
@@ -120,20 +120,19 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
       return remoteFile(await followed(access, found), childPath(folder, found.name));
     },
 
-    async download(access, { fileId }, { limitBytes, signal }) {
+    async download(access, { fileId }, options) {
       const listed = await read(access, fileId);
       const file = await followed(access, listed);
       const to = exports[file.mimeType];
       if (to === undefined && file.mimeType.startsWith('application/vnd.google-apps.')) {
         throw appError('unsupported_format', { detail: `${name} exports nothing of this kind.` });
       }
-      if (file.sizeBytes !== null && file.sizeBytes > limitBytes) throw tooLarge(limitBytes);
       const id = segment(listed.targetId || file.id);
       const query = new URLSearchParams(
         to === undefined ? { alt: 'media', supportsAllDrives: 'true' } : { mimeType: to.mediaType },
       );
       const url = `${root}/files/${id}${to === undefined ? '' : '/export'}?${query}`;
-      const { content } = await api.open(access, url, { limitBytes, signal });
+      const { content } = await api.open(access, url, options);
       const isNamed = to === undefined || file.name.toLowerCase().endsWith(to.ending);
       return {
         content,
@@ -235,11 +234,6 @@ function special(reason: string, { status, headers }: ProviderAnswer): AppError 
     return appError('payload_too_large', { detail: `${name} exports no document of more than 10 MB.` });
   }
   return null;
-}
-
-function absent(error: unknown): null {
-  if (error instanceof AppError && error.code === 'remote_file_not_found') return null;
-  throw error;
 }
 
 /** Whatever it says of a position that it does not take. */

@@ -1,7 +1,8 @@
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { type Dispatcher, request } from 'undici';
 import { AppError, appError } from '#src/errors.ts';
 import type { ProviderAnswer } from '#src/ports/provider-caller.ts';
+import { limited } from './limited-content.ts';
 
 const maxRedirects = 3;
 /** Without a byte. How long all of it may take is the caller's to say, by his signal. */
@@ -13,42 +14,30 @@ type Request = {
   method?: 'GET' | 'POST';
   /** Asked for each address anew: a token is not for everybody. */
   headersFor: (url: string) => Readonly<Record<string, string>>;
-  /** Of what is no 2xx. */
-  failure: (answer: ProviderAnswer) => AppError;
+  /** Of what is no 2xx, and where it came from. */
+  failure: (answer: ProviderAnswer, url: string) => AppError;
   limitBytes: number;
   signal: AbortSignal;
 };
 
 /** Opens what a provider has for download, with its redirects. Errors quote no address: it may be a key by itself. */
-export async function openContent(
-  url: string,
-  options: Request,
-): Promise<{ content: Readable; mediaType: string; headers: Headers }> {
+export async function openContent(url: string, options: Request): Promise<{ content: Readable; headers: Headers }> {
   const { limitBytes, signal, failure } = options;
   try {
-    const answer = await follow(url, options);
+    const { url: finalUrl, answer } = await follow(url, options);
     const headers = headersOf(answer);
     const status = answer.statusCode;
     // A part, without having asked for one, is not the whole.
     if (status < 200 || status >= 300 || status === 206) {
-      throw failure({ status, headers, body: await beginningOf(answer.body) });
+      throw failure({ status, headers, body: await beginningOf(answer.body) }, finalUrl);
     }
-    if (Number(headers.get('content-length') ?? 0) > limitBytes) {
-      drop(answer.body);
-      throw tooLarge(limitBytes);
-    }
-    const mediaType = headers.get('content-type') ?? 'application/octet-stream';
-    return { content: limited(answer.body, limitBytes, signal), mediaType, headers };
+    return { content: limited(answer.body, Number(headers.get('content-length') ?? 0), limitBytes), headers };
   } catch (error) {
     throw failedBy(error, signal);
   }
 }
 
-export function tooLarge(limitBytes: number): AppError {
-  return appError('payload_too_large', { detail: `The file has more than ${limitBytes} bytes.` });
-}
-
-async function follow(asked: string, options: Request): Promise<Dispatcher.ResponseData> {
+async function follow(asked: string, options: Request): Promise<{ url: string; answer: Dispatcher.ResponseData }> {
   const { agent, headersFor, method = 'GET', signal } = options;
   let url = asked;
   for (let redirects = 0; redirects <= maxRedirects; redirects += 1) {
@@ -61,7 +50,7 @@ async function follow(asked: string, options: Request): Promise<Dispatcher.Respo
       signal,
     });
     const location = headersOf(answer).get('location');
-    if (![301, 302, 303, 307, 308].includes(answer.statusCode) || location === null) return answer;
+    if (![301, 302, 303, 307, 308].includes(answer.statusCode) || location === null) return { url, answer };
     drop(answer.body);
     const next = new URL(location, url);
     // What was asked for where nobody can change it on its way is not taken where anybody can.
@@ -69,25 +58,6 @@ async function follow(asked: string, options: Request): Promise<Dispatcher.Respo
     url = next.href;
   }
   throw unavailable(`It redirects more than ${maxRedirects} times.`);
-}
-
-function limited(body: Readable, limitBytes: number, signal: AbortSignal): Readable {
-  async function* pieces() {
-    let sizeBytes = 0;
-    try {
-      for await (const piece of body as AsyncIterable<Buffer>) {
-        sizeBytes += piece.length;
-        if (sizeBytes > limitBytes) throw tooLarge(limitBytes);
-        yield piece;
-      }
-    } catch (error) {
-      throw failedBy(error, signal);
-    }
-  }
-  const content = Readable.from(pieces(), { objectMode: false });
-  // Its reader may have left when it fails, and an error that nobody hears ends the process.
-  content.on('error', () => {}).once('close', () => drop(body));
-  return content;
 }
 
 async function beginningOf(body: Readable): Promise<string> {

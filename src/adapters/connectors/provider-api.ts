@@ -1,7 +1,8 @@
+import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { asRecord, parseJson } from '#src/adapters/tools/provider-answers.ts';
-import { type AppError, appError } from '#src/errors.ts';
-import type { ConnectorAccess, OAuthAccess, RemoteContent } from '#src/ports/connector.ts';
+import { AppError, appError } from '#src/errors.ts';
+import type { ConnectorAccess, OAuthAccess } from '#src/ports/connector.ts';
 import type { ProviderAnswer, ProviderCaller, ProviderRequest } from '#src/ports/provider-caller.ts';
 import { openContent } from './open-content.ts';
 
@@ -21,7 +22,7 @@ export type ProviderApi = {
       limitBytes: number;
       signal: AbortSignal;
     },
-  ): Promise<Pick<RemoteContent, 'content' | 'mediaType'> & { headers: Headers }>;
+  ): Promise<{ content: Readable; headers: Headers }>;
 };
 
 /** A provider's own word for what went wrong; empty where it gives none. */
@@ -45,8 +46,9 @@ export function createProviderApi(
   const { call, agent, name, reasonOf, special = () => null } = deps;
   const origins = new Set(deps.roots.map((root) => new URL(root).origin));
 
+  const isOwn = (url: string) => URL.canParse(url) && origins.has(new URL(url).origin);
   const authorization = (access: ConnectorAccess, url: string): Record<string, string> =>
-    origins.has(new URL(url).origin) ? { authorization: `Bearer ${tokenOf(access)}` } : {};
+    isOwn(url) ? { authorization: `Bearer ${tokenOf(access)}` } : {};
 
   function failure(answer: ProviderAnswer): AppError {
     const reason = /^[\w./:-]{1,100}$/.exec(reasonOf(answer))?.[0] ?? '';
@@ -68,7 +70,9 @@ export function createProviderApi(
         ...request,
         agent,
         headersFor: (target) => ({ ...headers, ...authorization(access, target) }),
-        failure,
+        // An address that is a key by itself says nothing of the grant when it does not open; the next one may.
+        failure: (refusal, from) =>
+          isOwn(from) ? failure(refusal) : appError('provider_unavailable', { detail: `${name} did not hand it out.` }),
       }),
   };
 }
@@ -102,6 +106,12 @@ export function segment(id: string): string {
   // These name no thing, but a place above it.
   if (id === '' || id === '.' || id === '..') throw appError('remote_file_not_found');
   return encodeURIComponent(id);
+}
+
+/** For what may be missing. */
+export function absent(error: unknown): null {
+  if (error instanceof AppError && error.code === 'remote_file_not_found') return null;
+  throw error;
 }
 
 /** What a refusal says, which need not be JSON. */

@@ -1,0 +1,142 @@
+import { asArray, asRecord, asText } from '#src/adapters/tools/provider-answers.ts';
+import { AppError, appError } from '#src/errors.ts';
+import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/ports/connector.ts';
+import type { ProviderAnswer } from '#src/ports/provider-caller.ts';
+import { namesOf, wantedNames } from './folder-paths.ts';
+import { asReason, type ConnectorDeps, createProviderApi, folderMediaType } from './provider-api.ts';
+
+const name = 'Dropbox';
+
+/**
+ * Dropbox v2. What has no bytes, such as its own documents, is exported to what Dropbox exports it to by itself. It names
+ * things that are gone by their paths alone.
+ */
+export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Connector {
+  const root = `${baseUrl ?? 'https://api.dropboxapi.com'}/2`;
+  const contentRoot = `${baseUrl ?? 'https://content.dropboxapi.com'}/2`;
+  const api = createProviderApi({ ...deps, name, roots: [root, contentRoot], reasonOf, special });
+
+  const ask = (access: ConnectorAccess, route: string, argument: object | null) =>
+    api.ask(access, `${root}/${route}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(argument),
+    });
+
+  type Options = { limitBytes: number; signal: AbortSignal };
+  const open = async (access: ConnectorAccess, route: string, fileId: string, options: Options) => {
+    const headers = { 'dropbox-api-arg': headerJson({ path: fileId }) };
+    const opened = await api.open(access, `${contentRoot}/${route}`, { ...options, method: 'POST', headers });
+    return { ...opened, result: asReason(opened.headers.get('dropbox-api-result') ?? '') };
+  };
+
+  return {
+    provider: 'acme_dropbox',
+
+    async revoke(access) {
+      await ask(access, 'auth/token/revoke', null);
+    },
+
+    async check(access) {
+      const { account_id, email } = await ask(access, 'users/get_current_account', null);
+      return { accountId: asText(account_id), accountName: asText(email) };
+    },
+
+    async list(access, folder, page) {
+      const first = { path: placeOf(folder), limit: 500, include_non_downloadable_files: true };
+      const { entries, cursor, has_more } = await (page === null
+        ? ask(access, 'files/list_folder', first)
+        : ask(access, 'files/list_folder/continue', { cursor: page }));
+      return { files: asArray(entries).map(remoteFile), nextPage: has_more === true ? asText(cursor) : null };
+    },
+
+    async find(access, wanted) {
+      const place = placeOf({ fileId: wanted.fileId, path: wantedNames(wanted).join('/') });
+      // Of the root it tells nothing.
+      if (place === '') return remoteFile({ '.tag': 'folder' });
+      return remoteFile(await ask(access, 'files/get_metadata', { path: place }));
+    },
+
+    async download(access, { fileId }, options) {
+      try {
+        const { content, result } = await open(access, 'files/download', fileId, options);
+        const { name: fileName, mimeType: mediaType, revision } = remoteFile(result);
+        return { content, mediaType, fileName, revision };
+      } catch (error) {
+        if (!(error instanceof AppError && error.code === 'unsupported_format')) throw error;
+      }
+      const { content, result } = await open(access, 'files/export', fileId, options);
+      const { export_metadata, file_metadata } = result;
+      return {
+        content,
+        mediaType: 'application/octet-stream',
+        fileName: asText(asRecord(export_metadata).name),
+        revision: remoteFile(file_metadata).revision,
+      };
+    },
+
+    changes: {
+      async begin(access, folder) {
+        const wanted = { path: placeOf(folder), recursive: true, include_non_downloadable_files: true };
+        return asText((await ask(access, 'files/list_folder/get_latest_cursor', wanted)).cursor);
+      },
+
+      async since(access, from) {
+        const { entries, cursor, has_more } = await ask(access, 'files/list_folder/continue', { cursor: from });
+        const changes = asArray(entries).map(changeOf);
+        return { changes, cursor: asText(cursor), hasMore: has_more === true };
+      },
+    },
+  };
+}
+
+/** How it takes the name of a file or folder: the root is empty, an id stands for itself. */
+function placeOf({ fileId, path }: { fileId?: string | undefined; path: string }): string {
+  return (
+    fileId ??
+    namesOf(path)
+      .map((part) => `/${part}`)
+      .join('')
+  );
+}
+
+function remoteFile(value: unknown): RemoteFile {
+  const { '.tag': tag, id, name: called, path_display, path_lower, size, content_hash, rev } = asRecord(value);
+  const isFolder = tag === 'folder';
+  return {
+    fileId: asText(id),
+    name: asText(called),
+    path: namesOf(asText(path_display) || asText(path_lower)).join('/'),
+    mimeType: isFolder ? folderMediaType : 'application/octet-stream',
+    sizeBytes: typeof size === 'number' ? size : null,
+    isFolder,
+    revision: asText(content_hash) || asText(rev),
+  };
+}
+
+function changeOf(value: unknown): RemoteChange {
+  const { '.tag': tag, path_display, path_lower } = asRecord(value);
+  return tag === 'deleted'
+    ? { kind: 'gone-path', path: namesOf(asText(path_display) || asText(path_lower)).join('/') }
+    : { kind: 'present', file: remoteFile(value) };
+}
+
+/** Headers take ASCII only. */
+function headerJson(value: object): string {
+  return JSON.stringify(value).replace(/[\u007f-\uffff]/g, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  });
+}
+
+/** Such as `path/not_found/..`, of which the end is for people. */
+function reasonOf({ body }: ProviderAnswer): string {
+  return asText(asReason(body).error_summary).replace(/[/.]+$/, '');
+}
+
+function special(reason: string): AppError | null {
+  // A path of another form than theirs is a malformed argument to them.
+  if (/^path\/(?:not_found|not_folder|not_file|malformed_path)/.test(reason)) return appError('remote_file_not_found');
+  if (reason.startsWith('reset')) return appError('cursor_expired');
+  if (/^(?:unsupported_file|non_exportable)/.test(reason)) return appError('unsupported_format');
+  return null;
+}

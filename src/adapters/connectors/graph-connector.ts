@@ -1,0 +1,173 @@
+import { asArray, asRecord, asText } from '#src/adapters/tools/provider-answers.ts';
+import { type AppError, appError } from '#src/errors.ts';
+import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/ports/connector.ts';
+import type { ProviderAnswer } from '#src/ports/provider-caller.ts';
+import { type FolderCursor, readCursor, writeCursor } from './folder-cursor.ts';
+import { childPath, createFolderPaths, namesOf, wantedNames } from './folder-paths.ts';
+import {
+  absent,
+  asReason,
+  type ConnectorDeps,
+  createProviderApi,
+  folderMediaType,
+  oauthAccess,
+  segment,
+} from './provider-api.ts';
+
+const fields = 'id,name,size,file,folder,root,deleted,parentReference,cTag,eTag';
+
+type Item = {
+  id: string;
+  name: string;
+  parentId: string | null;
+  mimeType: string;
+  sizeBytes: number | null;
+  revision: string;
+  kind: 'file' | 'folder' | 'other';
+  isRoot: boolean;
+  isDeleted: boolean;
+  downloadUrl: string;
+};
+
+/**
+ * Microsoft Graph v1.0: the drive of the account, or that of a site's documents. Links to further pages and changes are
+ * opaque there, so they are kept whole; they are only followed on Graph's own host.
+ */
+export function createGraphConnector({
+  provider,
+  baseUrl,
+  ...deps
+}: ConnectorDeps & { provider: 'acme_onedrive' | 'acme_sharepoint' }): Connector {
+  const name = provider === 'acme_onedrive' ? 'OneDrive' : 'SharePoint';
+  const root = `${baseUrl ?? 'https://graph.microsoft.com'}/v1.0`;
+  const api = createProviderApi({ ...deps, name, roots: [root], reasonOf, special });
+
+  function driveOf(access: ConnectorAccess): string {
+    if (provider === 'acme_onedrive') return `${root}/me/drive`;
+    // Commas are part of a site's id, and stay as they are.
+    return `${root}/sites/${segment(oauthAccess(access).siteId ?? '').replaceAll('%2C', ',')}/drive`;
+  }
+
+  function addressOf(access: ConnectorAccess, { fileId, path }: { fileId?: string; path: string }): string {
+    if (fileId !== undefined) return `${driveOf(access)}/items/${segment(fileId)}`;
+    const names = namesOf(path).map(segment);
+    return names.length === 0 ? `${driveOf(access)}/root` : `${driveOf(access)}/root:/${names.join('/')}:`;
+  }
+
+  const read = async (access: ConnectorAccess, address: string, select = `?$select=${fields}`): Promise<Item> =>
+    itemOf(await api.ask(access, `${address.replace(/:$/, '')}${select}`));
+
+  const pathsWithin = (access: ConnectorAccess, within: { folderId: string; path: string } | null) =>
+    createFolderPaths(within, (fileId) => read(access, addressOf(access, { fileId, path: '' })).catch(absent));
+
+  return {
+    provider,
+    revoke: null,
+
+    async check(access) {
+      const { id, owner } = await api.ask(access, `${driveOf(access)}?$select=id,owner`);
+      const { user, group } = asRecord(owner);
+      const { email, displayName } = asRecord(user ?? group);
+      return { accountId: asText(id), accountName: asText(email) || asText(displayName) };
+    },
+
+    async list(access, folder, page) {
+      const first = `${addressOf(access, folder)}/children?$top=200&$select=${fields}`;
+      const answer = await api.ask(access, page ?? first);
+      const path = namesOf(folder.path).join('/');
+      const items = asArray(answer.value).map(itemOf);
+      return {
+        files: items.map((item) => remoteFile(item, childPath(path, item.name))),
+        nextPage: asText(answer['@odata.nextLink']) || null,
+      };
+    },
+
+    async find(access, wanted) {
+      if (wanted.fileId === undefined) {
+        const names = wantedNames(wanted);
+        const item = await read(access, addressOf(access, { path: names.join('/') }));
+        return remoteFile(item, item.isRoot ? '' : childPath(names.slice(0, -1).join('/'), item.name));
+      }
+      const item = await read(access, addressOf(access, { fileId: wanted.fileId, path: '' }));
+      const folder = (await pathsWithin(access, null)(item.parentId)) ?? '';
+      return remoteFile(item, item.isRoot ? '' : childPath(folder, item.name));
+    },
+
+    async download(access, { fileId }, options) {
+      const address = addressOf(access, { fileId, path: '' });
+      // Whole: its address for the download is not among what can be selected everywhere.
+      const item = await read(access, address, '');
+      if (item.kind !== 'file') throw appError('unsupported_format', { detail: `${name} keeps no file there.` });
+      const { content } = await api.open(access, item.downloadUrl || `${address}/content`, options);
+      // Read before the bytes: if it changes in between, the next listing tells of another one.
+      return { content, mediaType: item.mimeType, fileName: item.name, revision: item.revision };
+    },
+
+    changes: {
+      async begin(access, folder) {
+        const { id } = await read(access, addressOf(access, folder));
+        const latest = await api.ask(access, `${driveOf(access)}/root/delta?token=latest&$select=${fields}`);
+        const position = asText(latest['@odata.deltaLink']);
+        return writeCursor({ position, folderId: id, path: namesOf(folder.path).join('/') });
+      },
+
+      async since(access, cursor) {
+        const from = readCursor(cursor);
+        const answer = await api.ask(access, from.position);
+        const changes = await changesIn(access, from, asArray(answer.value).map(itemOf));
+        const next = asText(answer['@odata.nextLink']);
+        const position = next || asText(answer['@odata.deltaLink']);
+        return { changes, cursor: writeCursor({ ...from, position }), hasMore: next !== '' };
+      },
+    },
+  };
+
+  async function changesIn(access: ConnectorAccess, within: FolderCursor, told: Item[]): Promise<RemoteChange[]> {
+    const pathOf = pathsWithin(access, within);
+    const changes: RemoteChange[] = [];
+    for (const item of told) {
+      if (item.isRoot || item.id === within.folderId) continue;
+      const folder = item.isDeleted ? null : await pathOf(item.parentId);
+      if (folder === null) changes.push({ kind: 'gone', fileId: item.id });
+      else changes.push({ kind: 'present', file: remoteFile(item, childPath(folder, item.name)) });
+    }
+    return changes;
+  }
+}
+
+function itemOf(value: unknown): Item {
+  const { id, name, size, file, folder, root, deleted, parentReference, cTag, eTag, ...rest } = asRecord(value);
+  return {
+    id: asText(id),
+    name: asText(name),
+    parentId: root === undefined ? asText(asRecord(parentReference).id) || null : null,
+    mimeType: asText(asRecord(file).mimeType) || 'application/octet-stream',
+    sizeBytes: typeof size === 'number' ? size : null,
+    revision: asText(cTag) || asText(eTag),
+    kind: folder !== undefined ? 'folder' : file !== undefined ? 'file' : 'other',
+    isRoot: root !== undefined,
+    isDeleted: deleted !== undefined,
+    downloadUrl: asText(rest['@microsoft.graph.downloadUrl']),
+  };
+}
+
+function remoteFile({ id, name, kind, mimeType, sizeBytes, revision }: Item, path: string): RemoteFile {
+  const isFolder = kind === 'folder';
+  return {
+    fileId: id,
+    name,
+    path,
+    mimeType: isFolder ? folderMediaType : mimeType,
+    sizeBytes: isFolder ? null : sizeBytes,
+    isFolder,
+    revision,
+  };
+}
+
+function reasonOf({ body }: ProviderAnswer): string {
+  return asText(asRecord(asReason(body).error).code);
+}
+
+function special(_reason: string, { status }: ProviderAnswer): AppError | null {
+  return status === 410 ? appError('cursor_expired') : null;
+}
