@@ -1,7 +1,14 @@
 import { createGoogleOAuth } from './fake-google.ts';
 import type { FakeGrants } from './fake-oauth.ts';
 import { type ProviderCall, type ProviderReply, type ProviderServer, startProviderServer } from './provider-server.ts';
-import { createRemoteTree, digestOf, plainType, type RemoteEntry, type RemoteTree } from './remote-tree.ts';
+import {
+  createPositions,
+  createRemoteTree,
+  digestOf,
+  plainType,
+  type RemoteEntry,
+  type RemoteTree,
+} from './remote-tree.ts';
 
 /** What the fakes of all providers of files let tests see and do. */
 export type FakeFiles = ProviderServer &
@@ -13,6 +20,8 @@ export type FakeFiles = ProviderServer &
     onDownload(listener: ((entry: RemoteEntry, before: number) => void) | null): void;
     /** The most entries in a page. */
     pageSize(entries: number): void;
+    /** No position in the changes that was given out so far is known any more. */
+    forgetChanges(): void;
     /** A fresh access token with all rights that the service asks for. */
     token(account?: string): string;
   };
@@ -36,6 +45,7 @@ export async function startFakeDrive(): Promise<FakeFiles> {
   const downloads: string[] = [];
   let listener: ((entry: RemoteEntry, before: number) => void) | null = null;
   let maxPage = 1_000;
+  const positions = createPositions();
 
   const error = (status: number, reason: string, message: string): ProviderReply => ({
     status,
@@ -58,7 +68,7 @@ export async function startFakeDrive(): Promise<FakeFiles> {
       return masked(query, { user: { kind: 'drive#user', displayName: 'Somebody', me: true, ...user } });
     }
     if (path === 'changes/startPageToken') {
-      return { status: 200, json: { kind: 'drive#startPageToken', startPageToken: String(tree.now()) } };
+      return { status: 200, json: { kind: 'drive#startPageToken', startPageToken: positions.write(tree.now()) } };
     }
     if (path === 'changes') return changes(query);
     if (path === 'files') return list(query);
@@ -119,14 +129,17 @@ export async function startFakeDrive(): Promise<FakeFiles> {
 
   /** Each thing once, as it is now, at the place of its last change. */
   function changes(query: URLSearchParams): ProviderReply {
-    const since = Number(query.get('pageToken') ?? Number.NaN);
+    const since = positions.read(query.get('pageToken') ?? '');
     const size = Math.min(Number(query.get('pageSize') ?? 100), maxPage);
-    if (!Number.isInteger(since) || since > tree.now()) return invalid('pageToken');
+    if (since === null || since > tree.now()) return invalid('pageToken');
     const last = new Map(tree.eventsSince(since).map((event) => [event.id, event.at]));
     const told = [...last].sort(([, a], [, b]) => a - b).slice(0, size);
     const entries = told.flatMap(([id]) => tree.ever(id) ?? []);
     const end = told.at(-1)?.[1] ?? tree.now();
-    const more = told.length < last.size ? { nextPageToken: String(end) } : { newStartPageToken: String(tree.now()) };
+    const more =
+      told.length < last.size
+        ? { nextPageToken: positions.write(end) }
+        : { newStartPageToken: positions.write(tree.now()) };
     return masked(query, {
       kind: 'drive#changeList',
       changes: entries.map((entry) => ({
@@ -182,6 +195,7 @@ export async function startFakeDrive(): Promise<FakeFiles> {
     pageSize: (entries) => {
       maxPage = entries;
     },
+    forgetChanges: positions.forget,
     token: (account) => oauth.grants.accessToken(readScopes.slice(0, 1), account),
   };
 }

@@ -177,3 +177,18 @@ export function createRemoteTree(habits: { newId?: () => string; ignoresCase?: b
 export function digestOf({ content }: RemoteEntry, algorithm: 'md5' | 'sha256'): string {
   return createHash(algorithm).update(content).digest('hex');
 }
+
+/** What a fake gives out for positions in its changes: those from before `forget` are unreadable. */
+export function createPositions() {
+  let generation = 1;
+  return {
+    write: (at: number) => `${generation}.${at}`,
+    read(token: string): number | null {
+      const [, of, at] = /^(\d+)\.(\d+)$/.exec(token) ?? [];
+      return Number(of) === generation ? Number(at) : null;
+    },
+    forget: () => {
+      generation += 1;
+    },
+  };
+}

@@ -1,0 +1,210 @@
+import { randomBytes } from 'node:crypto';
+import type { FakeFiles } from './fake-drive.ts';
+import { createFakeOAuth } from './fake-oauth.ts';
+import { type ProviderCall, type ProviderReply, startProviderServer } from './provider-server.ts';
+import { createPositions, createRemoteTree, type RemoteEntry } from './remote-tree.ts';
+
+/** Of the only site that there is. */
+export const fakeSiteId = 'contoso.example,11111111-aaaa-4bbb-8ccc-222222222222,33333333-dddd-4eee-8fff-444444444444';
+
+const readScopes = ['Files.Read', 'Files.Read.All', 'Sites.Read.All'];
+
+type Drive = { id: string; path: string };
+
+/**
+ * Microsoft Graph v1.0 and Microsoft's OAuth: the drive of whoever signs in, and that of one site, with the same files.
+ * Bytes come from another host, by addresses that are keys by themselves.
+ */
+export async function startFakeGraph(): Promise<FakeFiles> {
+  const oauth = createFakeOAuth({
+    client: { id: '7c1e7b4e-0000-4000-8000-000000000001', secret: `client-secret-${randomBytes(8).toString('hex')}` },
+    paths: { authorize: '/common/oauth2/v2.0/authorize', token: '/common/oauth2/v2.0/token' },
+    isOffline: (asked) => (asked.get('scope') ?? '').split(' ').includes('offline_access'),
+    granted: (scopes) => scopes.filter((scope) => scope !== 'offline_access'),
+    callback: { session_state: 'session-1' },
+    isRotating: true,
+  });
+  const tree = createRemoteTree({
+    newId: () => `01${randomBytes(16).toString('hex').toUpperCase()}!1`,
+    ignoresCase: true,
+  });
+  const downloads: string[] = [];
+  const keys = new Map<string, RemoteEntry>();
+  let listener: ((entry: RemoteEntry, before: number) => void) | null = null;
+  let maxPage = 1_000;
+  const positions = createPositions();
+
+  const error = (status: number, code: string, message: string): ProviderReply => ({
+    status,
+    json: { error: { code, message, innerError: { 'request-id': randomBytes(8).toString('hex') } } },
+  });
+  const notFound = () => error(404, 'itemNotFound', 'The resource could not be found.');
+
+  const storage = await startProviderServer(({ url, headers }) => {
+    // A token here is nobody's business, and refused.
+    if (headers.authorization !== undefined) return { status: 401, text: 'unauthorized' };
+    const entry = keys.get(url.searchParams.get('tempauth') ?? '');
+    if (entry === undefined) return { status: 401, text: 'unauthorized' };
+    listener?.(entry, downloads.length);
+    downloads.push(entry.id);
+    return { status: 200, bytes: entry.content, headers: { 'content-type': entry.mimeType } };
+  });
+
+  function graph(call: ProviderCall): ProviderReply {
+    const caller = oauth.callerOf(call);
+    if (caller === null) return error(401, 'InvalidAuthenticationToken', 'Access token is missing or has expired.');
+    const isOfSite = call.url.pathname.startsWith('/v1.0/sites/');
+    const scopes = isOfSite ? ['Sites.Read.All', 'Files.Read.All'] : readScopes;
+    if (!caller.scopes.some((scope) => scopes.includes(scope))) return error(403, 'accessDenied', 'Access denied');
+    const [, place = '', rest = ''] = /^\/v1\.0\/(me\/drive|sites\/[^/]+\/drive)(\/.*)?$/.exec(call.url.pathname) ?? [];
+    if (place === '') return error(400, 'BadRequest', 'Resource not found for the segment.');
+    if (isOfSite && decodeURIComponent(place.split('/')[1] ?? '') !== fakeSiteId) return notFound();
+    const drive = { id: isOfSite ? 'b!site-1' : `b!${caller.account}`, path: place };
+    if (rest === '') {
+      const owner = { user: { id: caller.account, email: `${caller.account}@example.com`, displayName: 'Somebody' } };
+      return answered(call, { id: drive.id, driveType: isOfSite ? 'documentLibrary' : 'business', owner });
+    }
+    if (rest === '/root/delta') return delta(call, drive);
+    return about(call, drive, rest);
+  }
+
+  /** An item, its children or its bytes. */
+  function about(call: ProviderCall, drive: Drive, rest: string): ProviderReply {
+    const [, byPath, byId, action] =
+      /^\/(?:root(?::\/([^:]*?):?)?|items\/([^/:]+))(\/children|\/content)?$/.exec(rest) ?? [];
+    if (byId === undefined && !rest.startsWith('/root'))
+      return error(400, 'invalidRequest', 'The request is malformed');
+    const entry = byId === undefined ? tree.at(decoded(byPath ?? '')) : tree.get(decodeURIComponent(byId));
+    if (entry === undefined) return notFound();
+    if (action === '/children') return entry.isFolder ? children(call, drive, entry) : notFound();
+    if (action === '/content') {
+      return entry.isFolder ? error(400, 'invalidRequest', 'A folder has no content') : redirected(entry);
+    }
+    const link = entry.isFolder ? {} : { '@microsoft.graph.downloadUrl': downloadUrl(entry) };
+    const path = { path: `/drives/${drive.id}/root:${pathAbove(entry)}` };
+    return answered(call, { ...itemOf(drive, entry, path), ...link });
+  }
+
+  function itemOf(drive: Drive, entry: RemoteEntry, reference: object = {}): Record<string, unknown> {
+    const { id, name, parentId, isFolder, content, changedAt, contentAt, modified } = entry;
+    const parent = {
+      driveId: drive.id,
+      driveType: 'business',
+      ...(parentId !== null && { id: parentId, ...reference }),
+    };
+    return {
+      id,
+      name,
+      parentReference: parent,
+      eTag: `"{${id}},${changedAt}"`,
+      lastModifiedDateTime: modified.toISOString(),
+      ...(parentId === null && { root: {} }),
+      ...(isFolder
+        ? { folder: { childCount: tree.children(id).length }, size: 0 }
+        : { cTag: `"c:{${id}},${contentAt}"`, size: content.length, file: { mimeType: entry.mimeType, hashes: {} } }),
+    };
+  }
+
+  function pathAbove(entry: RemoteEntry): string {
+    const above = entry.parentId === null ? undefined : tree.get(entry.parentId);
+    const path = above === undefined ? '' : tree.pathOf(above);
+    return path === '' ? '' : `/${path}`;
+  }
+
+  function children(call: ProviderCall, drive: Drive, folder: RemoteEntry): ProviderReply {
+    const { searchParams: query } = call.url;
+    const from = Number(query.get('$skiptoken') ?? 0);
+    const size = Math.min(Number(query.get('$top') ?? 200), maxPage);
+    if (!Number.isInteger(from) || !(size >= 1)) return error(400, 'invalidRequest', 'Invalid request');
+    const all = tree.children(folder.id);
+    const path = { path: `/drives/${drive.id}/root:${tree.pathOf(folder) && `/${tree.pathOf(folder)}`}` };
+    const value = all.slice(from, from + size).map((entry) => itemOf(drive, entry, path));
+    const next = from + size < all.length ? { '@odata.nextLink': linkTo(call, '$skiptoken', String(from + size)) } : {};
+    return answered(call, { value, ...next });
+  }
+
+  /** Each item as it is now, with the folders above it, and without paths, as Graph has it. */
+  function delta(call: ProviderCall, drive: Drive): ProviderReply {
+    const given = call.url.searchParams.get('token') ?? call.url.searchParams.get('$skiptoken') ?? '';
+    const now = () => linkTo(call, 'token', positions.write(tree.now()));
+    if (given === 'latest') return answered(call, { value: [], '@odata.deltaLink': now() });
+    const since = positions.read(given);
+    if (since === null) return error(410, 'resyncRequired', 'Resync required. Replace any local items.');
+    const last = new Map(tree.eventsSince(since).map((event) => [event.id, event.at]));
+    const told = [...last].sort(([, a], [, b]) => a - b).slice(0, maxPage);
+    const entries = new Set(told.flatMap(([id]) => withAbove(id)));
+    const value = [...entries].map((entry) =>
+      tree.get(entry.id) === undefined
+        ? { id: entry.id, deleted: { state: 'deleted' }, parentReference: { driveId: drive.id, id: entry.parentId } }
+        : itemOf(drive, entry),
+    );
+    const link =
+      told.length < last.size
+        ? { '@odata.nextLink': linkTo(call, '$skiptoken', positions.write(told.at(-1)?.[1] ?? 0)) }
+        : { '@odata.deltaLink': now() };
+    return answered(call, { value, ...link });
+  }
+
+  function withAbove(id: string): RemoteEntry[] {
+    const entry = tree.ever(id);
+    if (entry === undefined) return [];
+    return [...(entry.parentId === null ? [] : withAbove(entry.parentId)), entry];
+  }
+
+  function linkTo(call: ProviderCall, name: string, value: string): string {
+    const link = new URL(call.url.pathname + call.url.search, server.baseUrl);
+    for (const one of ['token', '$skiptoken']) link.searchParams.delete(one);
+    link.searchParams.set(name, value);
+    return link.href;
+  }
+
+  function downloadUrl(entry: RemoteEntry): string {
+    const key = randomBytes(16).toString('base64url');
+    oauth.grants.secrets.push(key);
+    keys.set(key, entry);
+    return `${storage.baseUrl}/download.aspx?tempauth=${key}`;
+  }
+
+  const redirected = (entry: RemoteEntry): ProviderReply => ({
+    status: 302,
+    headers: { location: downloadUrl(entry) },
+  });
+
+  const server = await startProviderServer((call) => {
+    const reply = oauth.answer(call);
+    if (reply !== null) return reply;
+    return call.url.pathname.startsWith('/v1.0/') ? graph(call) : { status: 404 };
+  });
+
+  return {
+    ...server,
+    ...oauth.grants,
+    place: `${server.place},${storage.place}`,
+    close: async () => {
+      await Promise.all([server.close(), storage.close()]);
+    },
+    tree,
+    downloads,
+    onDownload: (called) => {
+      listener = called;
+    },
+    pageSize: (entries) => {
+      maxPage = entries;
+    },
+    forgetChanges: positions.forget,
+    token: (account) => oauth.grants.accessToken(['Files.Read.All', 'Sites.Read.All'], account),
+  };
+}
+
+/** Only what `$select` names, and the notes of OData. */
+function answered({ url }: ProviderCall, value: Record<string, unknown>): ProviderReply {
+  const selected = url.searchParams.get('$select')?.split(',') ?? null;
+  const chosen = (item: object) =>
+    Object.fromEntries(Object.entries(item).filter(([field]) => selected === null || selected.includes(field)));
+  if (!Array.isArray(value.value)) return { status: 200, json: chosen(value) };
+  return { status: 200, json: { ...value, value: value.value.map(chosen) } };
+}
+
+function decoded(path: string): string {
+  return path.split('/').map(decodeURIComponent).join('/');
+}
