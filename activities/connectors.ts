@@ -1,0 +1,62 @@
+import type {
+  ImportCounts,
+  ImportFileInput,
+  ImportFileResult,
+  ImportRun,
+  ImportSlice,
+  PendingFiles,
+  QueueSyncInput,
+  QueueSyncResult,
+  RecordFileFailureInput,
+  RecordImportEndInput,
+  RecordImportFailureInput,
+} from '#src/contracts/connectors.ts';
+import type { ImportStepsService } from '#src/modules/imports/import-steps.service.ts';
+import type { SyncsService } from '#src/modules/imports/syncs.service.ts';
+import { heartbeating } from './heartbeating.ts';
+
+export type ConnectorActivities = ReturnType<typeof createConnectorActivities>;
+
+/**
+ * The steps of `importFromConnector`, `syncConnection`, `importFile` and `queueSync`. Each may run twice, also at the same
+ * time: what was listed or imported once is found, and not fetched again.
+ */
+export function createConnectorActivities(deps: {
+  importSteps: ImportStepsService;
+  syncs: Pick<SyncsService, 'queueScheduled'>;
+}) {
+  const { importSteps, syncs } = deps;
+  return {
+    queueSyncOfConnection: (input: QueueSyncInput): Promise<QueueSyncResult> =>
+      heartbeating(() => syncs.queueScheduled(input)),
+
+    beginImport: (input: ImportRun): Promise<void> => heartbeating(() => importSteps.begin(input)),
+
+    listFiles: (input: ImportRun): Promise<ImportSlice> =>
+      heartbeating(({ signal }) => importSteps.list(input, signal)),
+
+    pendingFiles: (input: ImportRun): Promise<PendingFiles> => heartbeating(() => importSteps.pending(input)),
+
+    fetchFile: (input: ImportFileInput): Promise<ImportFileResult> =>
+      heartbeating(({ signal }) => importSteps.fetch(input, signal)),
+
+    deleteMissing: (input: ImportRun): Promise<ImportSlice> =>
+      heartbeating(({ signal }) => importSteps.deleteMissing(input, signal)),
+
+    finishImport: (input: RecordImportEndInput): Promise<ImportCounts> => heartbeating(() => importSteps.finish(input)),
+
+    recordFileFailure: (input: RecordFileFailureInput): Promise<void> =>
+      heartbeating(() => importSteps.recordFileFailure(input)),
+
+    recordImportParked: (input: RecordImportFailureInput): Promise<void> =>
+      heartbeating(() => importSteps.recordParked(input)),
+
+    recordImportResumed: (input: ImportRun): Promise<void> => heartbeating(() => importSteps.recordResumed(input)),
+
+    recordImportFailure: (input: RecordImportFailureInput): Promise<void> =>
+      heartbeating(() => importSteps.recordFailure(input)),
+
+    recordImportCancellation: (input: RecordImportEndInput): Promise<void> =>
+      heartbeating(() => importSteps.recordCancellation(input)),
+  };
+}

@@ -1,0 +1,48 @@
+import type { Db } from '#src/ports/database.ts';
+
+/** Connections that have changed since their schedules were brought in line. */
+export function createConnectionSchedulesRepository(db: Db) {
+  return {
+    /** When it was changed last, as text that keeps every digit; undefined when nothing is to be done. */
+    async find(connectionId: string): Promise<string | undefined> {
+      const row = await db('connectionSchedules')
+        .where({ connectionId })
+        .whereNotNull('outdatedAt')
+        .first<{ outdatedAt: string } | undefined>(db.raw('outdated_at::text'));
+      return row?.outdatedAt;
+    },
+
+    /** Unless it was changed again. */
+    async settle(connectionId: string, outdatedAt: string): Promise<void> {
+      await db('connectionSchedules')
+        .where({ connectionId })
+        .whereRaw('outdated_at = ?::timestamptz', [outdatedAt])
+        .update({ outdatedAt: null });
+    },
+
+    /** Of a connection that is gone. */
+    async forget(connectionId: string): Promise<void> {
+      await db('connectionSchedules').where({ connectionId }).delete();
+    },
+
+    async listOutdated(graceSeconds: number, limit: number): Promise<{ orgId: string; connectionId: string }[]> {
+      return db('connectionSchedules')
+        .whereRaw('outdated_at < clock_timestamp() - make_interval(secs => ?)', [graceSeconds])
+        .orderBy('outdatedAt')
+        .limit(limit)
+        .select('orgId', 'connectionId');
+    },
+
+    async outdateAll(): Promise<void> {
+      await db('connectionSchedules')
+        .whereNull('outdatedAt')
+        .update({ outdatedAt: db.raw('clock_timestamp()') });
+    },
+
+    /** Jobs of runs that wait for the connection to work again. */
+    async listParked(of: { orgId: string; connectionId: string }): Promise<string[]> {
+      const codes = ['needs_reauth', 'not_granted', 'credentials_unreadable', 'provider_not_configured'];
+      return db('importRuns').where(of).where({ status: 'parked' }).whereIn('errorCode', codes).pluck('job_id');
+    },
+  };
+}

@@ -1,0 +1,100 @@
+import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
+import type { ImportCounts, ImportRun } from '#src/contracts/connectors.ts';
+import type { ListPosition } from '#src/contracts/list-position.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { ImportConnection, ImportRunRow, NewImportRun } from './imports.model.ts';
+
+const runKey = ({ orgId, connectionId, runId }: ImportRun) => ({ orgId, connectionId, id: runId });
+
+/** Runs of imports and syncs, and where the next one goes on. */
+export function createImportRunsRepository(db: Db) {
+  const runs = () => db<ImportRunRow>('importRuns');
+
+  return {
+    async findConnection(of: { orgId: string; connectionId: string }): Promise<ImportConnection | undefined> {
+      return db<ImportConnection>('connections')
+        .where({ orgId: of.orgId, id: of.connectionId })
+        .first('id', 'orgId', 'userId', 'provider', 'status', 'config');
+    },
+
+    /** So that nobody deletes it, or begins another run of it, before the end of the transaction. */
+    async lockConnection(of: { orgId: string; connectionId: string }): Promise<ImportConnection | undefined> {
+      return db<ImportConnection>('connections')
+        .where({ orgId: of.orgId, id: of.connectionId })
+        .forNoKeyUpdate()
+        .first('id', 'orgId', 'userId', 'provider', 'status', 'config');
+    },
+
+    async insert(run: NewImportRun): Promise<void> {
+      await runs().insert(run);
+    },
+
+    async find(of: ImportRun): Promise<ImportRunRow | undefined> {
+      return runs().where(runKey(of)).first();
+    },
+
+    /** Whoever changes what a run has found holds it. */
+    async lock(of: ImportRun): Promise<ImportRunRow | undefined> {
+      return runs().where(runKey(of)).forUpdate().first();
+    },
+
+    async update(
+      of: ImportRun,
+      change: Partial<Pick<ImportRunRow, 'mode' | 'cursor' | 'isListed' | 'acceptsDeletions' | 'finishedAt'>>,
+    ): Promise<void> {
+      await runs().where(runKey(of)).update(change);
+    },
+
+    /** @returns the counts from then on */
+    async add(of: ImportRun, counts: Partial<ImportCounts>): Promise<ImportCounts> {
+      const more = Object.fromEntries(Object.entries(counts).map(([name, by]) => [name, db.raw('?? + ?', [name, by])]));
+      const [row] = await runs()
+        .where(runKey(of))
+        .update(more)
+        .returning(['total', 'added', 'updated', 'unchanged', 'deleted', 'failed']);
+      if (row === undefined) throw new Error(`there is no run ${of.runId}`);
+      return row;
+    },
+
+    /** Newest first. */
+    async listSyncs(
+      of: { orgId: string; connectionId: string },
+      page: { limit: number; after: ListPosition | null },
+    ): Promise<{ items: ImportRunRow[]; last: ListPosition | null }> {
+      const query = runs()
+        .where({ ...of, kind: 'sync' })
+        .select('importRuns.*');
+      const rows: (ImportRunRow & { sortKey: string })[] = await newestFirst(query, {
+        ...page,
+        time: 'importRuns.createdAt',
+        id: 'importRuns.id',
+      });
+      return toPage(rows, page.limit);
+    },
+
+    async findCursor(
+      connectionId: string,
+    ): Promise<{ folder: string; cursor: string | null; isFresh: boolean } | undefined> {
+      return db('connectorCursors')
+        .where({ connectionId })
+        .first('folder', 'cursor', db.raw(`reconciled_at > now() - interval '1 day' as is_fresh`));
+    },
+
+    /** @param isReconciled all was compared, and not only what has changed */
+    async keepCursor(
+      of: Pick<ImportRunRow, 'orgId' | 'connectionId' | 'folder' | 'cursor'>,
+      isReconciled: boolean,
+    ): Promise<void> {
+      const { orgId, connectionId, folder, cursor } = of;
+      await db('connectorCursors')
+        .insert({ orgId, connectionId, folder, cursor, reconciledAt: db.fn.now() })
+        .onConflict('connectionId')
+        .merge(isReconciled ? ['folder', 'cursor', 'reconciledAt'] : ['folder', 'cursor']);
+    },
+
+    /** Of what was over so long ago that nobody asks for it any more. */
+    async deleteOld(days: number): Promise<void> {
+      await runs().whereRaw('finished_at < now() - make_interval(days => ?)', [days]).delete();
+    },
+  };
+}

@@ -1,0 +1,218 @@
+import type {
+  ImportCounts,
+  ImportFileInput,
+  ImportFileResult,
+  ImportRun,
+  ImportSlice,
+  PendingFiles,
+  RecordFileFailureInput,
+  RecordImportEndInput,
+  RecordImportFailureInput,
+} from '#src/contracts/connectors.ts';
+import type { Actor, RequestActor } from '#src/domain/visibility.ts';
+import { AppError, appError } from '#src/errors.ts';
+import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
+import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { Db } from '#src/ports/database.ts';
+import { createConnectorDocumentsRepository } from './connector-documents.repository.ts';
+import type { FileImporter } from './file-importer.ts';
+import { createImportFilesRepository } from './import-files.repository.ts';
+import { createImportRunsRepository } from './import-runs.repository.ts';
+import type { ImportConnection, ImportFileRow, ImportRunRow } from './imports.model.ts';
+import type { RemoteListing } from './remote-listing.ts';
+
+/** Of one step: then it says how far it is. */
+const SLICE_MS = 20_000;
+const FILES_AT_ONCE = 500;
+/** A sync that would delete more than so many, and more than such a part of all, asks somebody first. */
+const DELETED_UNASKED = 20;
+const PART_DELETED_UNASKED = 0.3;
+const RUNS_KEPT_DAYS = 90;
+
+/** What ends a run, and not one of its files. */
+const endOfAll = new Set(['connection_not_found', 'account_disabled', 'invalid_token']);
+
+export type ImportStepsService = ReturnType<typeof createImportStepsService>;
+
+/** The work of imports and syncs, one method a step. Each finds what was done before, and does not do it again. */
+export function createImportStepsService(deps: {
+  db: Db;
+  listing: RemoteListing;
+  importer: FileImporter;
+  documents: Pick<DocumentsService, 'remove'>;
+  jobs: Pick<JobsService, 'advance' | 'advanceWithin'>;
+  findActor: (userId: string) => Promise<Actor | null>;
+}) {
+  const { db, listing, importer, documents, jobs, findActor } = deps;
+  const runs = createImportRunsRepository(db);
+  const files = createImportFilesRepository(db);
+
+  async function requireRun(of: ImportRun): Promise<ImportRunRow> {
+    const run = await runs.find(of);
+    // It has gone with its connection.
+    if (run === undefined) throw appError('connection_not_found');
+    return run;
+  }
+
+  /** In whose name a run works: as long as he may. */
+  async function requireOwner(
+    of: ImportRun,
+    { jobId }: ImportRunRow,
+  ): Promise<{ connection: ImportConnection; owner: RequestActor }> {
+    const connection = await runs.findConnection(of);
+    if (connection === undefined) throw appError('connection_not_found');
+    const actor = await findActor(connection.userId);
+    if (actor === null) throw appError('account_disabled');
+    return { connection, owner: { ...actor, requestId: jobId } };
+  }
+
+  /** Repeats a small step until nothing is left, or its time is up. */
+  async function inSlice(signal: AbortSignal, step: () => Promise<boolean>): Promise<boolean> {
+    const endMs = performance.now() + SLICE_MS;
+    while (performance.now() < endMs) {
+      signal.throwIfAborted();
+      if (!(await step())) return false;
+    }
+    return true;
+  }
+
+  async function show(run: ImportRunRow): Promise<void> {
+    const { total, added, updated, unchanged, failed } = run;
+    const progress = { done: added + updated + unchanged + failed, total: run.isListed ? total : null, unit: 'files' };
+    await jobs.advance(run.jobId, { progress });
+  }
+
+  async function requireLeaveToDelete(run: ImportRunRow): Promise<void> {
+    if (run.acceptsDeletions || run.deleted > 0) return;
+    const { missing, known } = await createConnectorDocumentsRepository(db).countMissing(run);
+    if (missing <= DELETED_UNASKED || missing <= known * PART_DELETED_UNASKED) return;
+    throw appError('mass_deletion', {
+      detail: `Of ${known} files ${missing} are not there any more. To delete their documents, too, answer with \`accept_deletions\`.`,
+    });
+  }
+
+  async function deleteSome(of: ImportRun, run: ImportRunRow): Promise<boolean> {
+    const missing = await createConnectorDocumentsRepository(db).listMissing(run);
+    if (missing.length === 0) return false;
+    const { owner } = await requireOwner(of, run);
+    for (const { remoteId, documentId } of missing) {
+      try {
+        await documents.remove(owner, documentId, async (trx) => {
+          if (await createConnectorDocumentsRepository(trx).markGone(of, remoteId)) {
+            await createImportRunsRepository(trx).add(of, { deleted: 1 });
+          }
+        });
+      } catch (error) {
+        if (!(error instanceof AppError) || error.errorClass !== 'permanent') throw error;
+        // Its owner may not delete it any more.
+        await createConnectorDocumentsRepository(db).release(of, remoteId);
+        await runs.add(of, { failed: 1, total: 1 });
+      }
+    }
+    return true;
+  }
+
+  return {
+    /** Throws `account_disabled` when nobody is there in whose name to work, `needs_reauth`. */
+    async begin(of: ImportRun): Promise<void> {
+      const run = await requireRun(of);
+      await jobs.advance(run.jobId, { status: 'running', stage: 'list' });
+      await requireOwner(of, run);
+      await listing.begin(of, run);
+    },
+
+    async list(of: ImportRun, signal: AbortSignal): Promise<ImportSlice> {
+      const { jobId } = await requireRun(of);
+      await jobs.advance(jobId, { status: 'running', stage: 'list' });
+      const isMore = await inSlice(signal, async () => listing.next(of, await requireRun(of)));
+      if (!isMore) await runs.update(of, { isListed: true });
+      const run = await requireRun(of);
+      await show(run);
+      return { counts: countsOf(run), isMore };
+    },
+
+    async pending(of: ImportRun): Promise<PendingFiles> {
+      const run = await requireRun(of);
+      await jobs.advance(run.jobId, { status: 'running', stage: 'import' });
+      await show(run);
+      return { numbers: await files.pendingNumbers(of, FILES_AT_ONCE), counts: countsOf(run) };
+    },
+
+    /** What is wrong with one file ends it, and not the run; what may pass is thrown, to be tried again. */
+    async fetch({ n, ...of }: ImportFileInput, signal: AbortSignal): Promise<ImportFileResult> {
+      const run = await requireRun(of);
+      const file = await files.find(of, n);
+      if (file === undefined) throw appError('connection_not_found');
+      const done = resultOf(file);
+      if (done !== undefined) return done;
+      const { connection, owner } = await requireOwner(of, run);
+      try {
+        return { status: await importer.importFile({ of, run, file, connection, owner }, signal), code: null };
+      } catch (error) {
+        if (signal.aborted || !(error instanceof AppError) || !isOfFile(error)) throw error;
+        return importer.fail({ of, run, file }, error);
+      }
+    },
+
+    /** Of a sync that mirrors deletions. Throws `mass_deletion` while nobody has said that so many may go. */
+    async deleteMissing(of: ImportRun, signal: AbortSignal): Promise<ImportSlice> {
+      const run = await requireRun(of);
+      await jobs.advance(run.jobId, { status: 'running', stage: 'delete' });
+      if (!run.deletesMissing) return { counts: countsOf(run), isMore: false };
+      await requireLeaveToDelete(run);
+      const isMore = await inSlice(signal, () => deleteSome(of, run));
+      return { counts: countsOf(await requireRun(of)), isMore };
+    },
+
+    /** The next sync goes on from here. */
+    async finish({ attempt, startId, ...of }: RecordImportEndInput): Promise<ImportCounts> {
+      return db.transaction(async (trx) => {
+        const run = await createImportRunsRepository(trx).lock(of);
+        if (run === undefined) throw appError('connection_not_found');
+        if (run.kind === 'sync') {
+          await createConnectorDocumentsRepository(trx).forgetGoneFolders(of);
+          await createImportRunsRepository(trx).keepCursor(run, run.mode === 'full');
+        }
+        await jobs.advanceWithin(trx, run.jobId, { status: 'succeeded', stage: 'finish' }, { attempt, startId });
+        return countsOf(run);
+      });
+    },
+
+    async recordFileFailure({ n, error, ...of }: RecordFileFailureInput): Promise<void> {
+      const run = await requireRun(of);
+      const file = await files.find(of, n);
+      if (file !== undefined) await importer.fail({ of, run, file }, error);
+    },
+
+    async recordParked({ error, ...of }: RecordImportFailureInput): Promise<void> {
+      await jobs.advance((await requireRun(of)).jobId, { status: 'parked', error });
+    },
+
+    async recordResumed(of: ImportRun): Promise<void> {
+      await jobs.advance((await requireRun(of)).jobId, { status: 'running' });
+    },
+
+    async recordFailure({ error, attempt, startId, ...of }: RecordImportFailureInput): Promise<void> {
+      const run = await runs.find(of);
+      if (run !== undefined) await jobs.advance(run.jobId, { status: 'failed', error }, { attempt, startId });
+    },
+
+    async recordCancellation({ attempt, startId, ...of }: RecordImportEndInput): Promise<void> {
+      const run = await runs.find(of);
+      if (run !== undefined) await jobs.advance(run.jobId, { status: 'cancelled' }, { attempt, startId });
+    },
+
+    /** A step of the sweeper. */
+    forgetOld: (): Promise<void> => runs.deleteOld(RUNS_KEPT_DAYS),
+  };
+}
+
+const isOfFile = ({ code, errorClass }: AppError): boolean => errorClass === 'permanent' && !endOfAll.has(code);
+
+function countsOf({ total, added, updated, unchanged, deleted, failed }: ImportRunRow): ImportCounts {
+  return { total, added, updated, unchanged, deleted, failed };
+}
+
+function resultOf({ status, errorCode }: ImportFileRow): ImportFileResult | undefined {
+  return status === 'pending' ? undefined : { status, code: errorCode };
+}

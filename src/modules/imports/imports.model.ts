@@ -1,0 +1,118 @@
+import type { ImportCounts } from '#src/contracts/connectors.ts';
+import type { JobStatus } from '#src/contracts/jobs.ts';
+import type { ConnectorProvider } from '#src/domain/connector-providers.ts';
+import type { RemoteFile } from '#src/ports/connector.ts';
+
+/** How a connection is kept in line with its provider, as it stands in `config.sync`. */
+export type SyncConfig = {
+  enabled: boolean;
+  interval_minutes?: number | undefined;
+  cron?: string | undefined;
+  /** A path from the connection's root; the root itself when left out. */
+  folder?: string | undefined;
+  /** The owner's personal root when left out. */
+  target_folder_id?: string | null | undefined;
+  delete_missing?: boolean | undefined;
+};
+
+/** What imports know of a connection. */
+export type ImportConnection = {
+  id: string;
+  orgId: string;
+  userId: string;
+  provider: ConnectorProvider;
+  status: string;
+  config: { sync?: SyncConfig | null };
+};
+
+/** A row of `import_runs`: what was asked for, and what came of it. */
+export type ImportRunRow = ImportCounts & {
+  id: string;
+  orgId: string;
+  connectionId: string;
+  kind: 'import' | 'sync';
+  jobId: string;
+  status: JobStatus;
+  errorCode: string | null;
+  errorMessage: string | null;
+  targetFolderId: string | null;
+  folder: string;
+  deletesMissing: boolean;
+  acceptsDeletions: boolean;
+  /** Of a sync that has begun. */
+  mode: 'full' | 'delta' | null;
+  cursor: string | null;
+  isListed: boolean;
+  createdAt: Date;
+  finishedAt: Date | null;
+};
+
+export type NewImportRun = Pick<
+  ImportRunRow,
+  'id' | 'orgId' | 'connectionId' | 'kind' | 'jobId' | 'targetFolderId' | 'folder' | 'deletesMissing'
+>;
+
+/** Something that was asked for, a folder found below it, or what has changed since the last sync. */
+export type ImportPlace = {
+  id: string;
+  /** Of the request, from 0. */
+  item: number;
+  kind: 'wish' | 'folder' | 'changes';
+  remoteId: string | null;
+  path: string | null;
+  name: string | null;
+  folder: string | null;
+  /** The path whose folders and files go straight into the target. */
+  base: string;
+  nextPage: string | null;
+  doneAt: Date | null;
+  errorCode: string | null;
+  errorMessage: string | null;
+};
+
+/** A file that was found, and the folders below the target that it goes into. */
+export type FoundFile = { item: number; remote: RemoteFile; localPath: string[] };
+
+export type ImportFileRow = {
+  n: number;
+  item: number;
+  remoteId: string;
+  remote: RemoteFile;
+  localPath: string[];
+  status: 'pending' | 'added' | 'updated' | 'unchanged' | 'failed';
+  errorCode: string | null;
+  errorMessage: string | null;
+  documentId: string | null;
+};
+
+/** What a file at the provider has become. */
+export type ConnectorDocument = {
+  remoteId: string;
+  /** Null when nobody has it any more. */
+  documentId: string | null;
+  revision: string;
+  contentSha256: string;
+  /** As the document was called, and put, when the file was imported: what differs since is somebody's own doing. */
+  name: string;
+  path: string;
+  targetFolderId: string | null;
+  localPath: string[];
+  folderId: string;
+  seenRunId: string | null;
+  /** Deleted at the provider, and here by a sync. */
+  goneAt: Date | null;
+};
+
+/** With the document as it is now; null for one that is deleted. */
+export type KnownFile = ConnectorDocument & {
+  document: { name: string; contentSha256: string; isWhereItWasPut: boolean } | null;
+};
+
+/** What came of one item of a request, or of a file in a folder that it names. */
+export type ImportResult = {
+  fileId: string | null;
+  documentId: string | null;
+  jobId: string;
+  status: 'queued' | 'unchanged' | 'failed';
+  error: { code: string; message: string } | null;
+};

@@ -1,0 +1,83 @@
+import { z } from 'zod';
+import { answer, ok } from '#src/http/answers.ts';
+import { idField } from '#src/http/fields.ts';
+import { requestNameOf } from '#src/http/idempotency.ts';
+import { type Cursors, keysetQuery } from '#src/http/pagination.ts';
+import { type Route, route } from '#src/http/route.ts';
+import {
+  importFromConnectorBody,
+  importResultsSchema,
+  startSyncBody,
+  syncRunListSchema,
+  syncRunSchema,
+  toImportResultDto,
+  toSyncRunDto,
+  toWishes,
+} from './imports.schema.ts';
+import type { ImportsService } from './imports.service.ts';
+import type { SyncsService } from './syncs.service.ts';
+
+const connectionParams = z.strictObject({ connection_id: idField });
+
+/** What comes into the dataroom by connections. */
+export function importsRoutes(
+  imports: ImportsService,
+  syncs: Pick<SyncsService, 'start' | 'list'>,
+  cursors: Cursors,
+  { importWaitSeconds }: { importWaitSeconds: number },
+): Route[] {
+  return [
+    route({
+      method: 'post',
+      path: '/documents/import-from-connector',
+      operationId: 'importDocumentsFromConnector',
+      tag: 'documents',
+      summary: 'Make documents of files and folders of a connection; `Prefer: wait` says how long to wait for that',
+      access: 'user',
+      limits: [{ limit: 'upload', by: 'user' }],
+      body: importFromConnectorBody,
+      idempotent: true,
+      responses: { 200: { description: 'What is known of each file so far', schema: importResultsSchema } },
+      errors: ['connection_not_found', 'needs_reauth', 'folder_not_found', 'forbidden'],
+      handle: async ({ actor, body, idempotencyKey, waitSeconds, signal }) => {
+        const { connection_id: connectionId, target_folder_id: targetFolderId } = body;
+        const requestName = requestNameOf(idempotencyKey, body);
+        const wait = { seconds: waitSeconds ?? importWaitSeconds, left: signal };
+        const asked = { requestName, connectionId, targetFolderId, wishes: toWishes(body) };
+        return ok({ results: (await imports.start(actor, asked, wait)).map(toImportResultDto) });
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/connectors/connections/:connection_id/sync',
+      operationId: 'syncConnection',
+      tag: 'connectors',
+      summary: 'Sync a connection now, as its `config.sync` says; one that is under way is shown',
+      access: 'user',
+      params: connectionParams,
+      body: startSyncBody,
+      responses: { 202: { description: 'The sync', schema: syncRunSchema } },
+      errors: ['connection_not_found', 'sync_not_configured', 'job_open'],
+      handle: async ({ actor, params, body }) =>
+        answer(202, toSyncRunDto(await syncs.start(actor, params.connection_id, body.accept_deletions))),
+    }),
+    route({
+      method: 'get',
+      path: '/connectors/connections/:connection_id/syncs',
+      operationId: 'listSyncs',
+      tag: 'connectors',
+      summary: 'The syncs of a connection, newest first',
+      access: 'user',
+      params: connectionParams,
+      query: z.strictObject(keysetQuery),
+      responses: { 200: { description: 'A page of syncs', schema: syncRunListSchema } },
+      errors: ['connection_not_found'],
+      handle: async ({ actor, params: { connection_id }, query: { limit, cursor } }) => {
+        const list = { list: 'syncs', connection_id };
+        const page = { limit, after: cursors.decode(cursor, list) };
+        const { items, last } = await syncs.list(actor, connection_id, page);
+        return ok({ items: items.map(toSyncRunDto), next_cursor: cursors.encode(last, list) });
+      },
+    }),
+  ];
+}

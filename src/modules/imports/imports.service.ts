@@ -1,0 +1,123 @@
+import { v5 as uuidv5, v7 as uuidv7 } from 'uuid';
+import { importWorkflowId, ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
+import type { RequestActor } from '#src/domain/visibility.ts';
+import { appError } from '#src/errors.ts';
+import type { FoldersService } from '#src/modules/folders/folders.service.ts';
+import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { RemoteFileWish } from '#src/ports/connector.ts';
+import type { Db } from '#src/ports/database.ts';
+import { createImportFilesRepository } from './import-files.repository.ts';
+import { createImportRunsRepository } from './import-runs.repository.ts';
+import type { ImportFileRow, ImportPlace, ImportResult, ImportRunRow } from './imports.model.ts';
+
+/** Makes ids of runs of named requests. */
+const requestNamespace = '6d1d5d0a-3f0e-4a52-9a52-8f5c5a0b8a11';
+/** Of an answer: what becomes of all files of a larger folder its job tells. */
+const RESULTS_SHOWN = 1_000;
+
+export type ImportRequest = {
+  /** Names the request among those of its caller: repeated, it finds what it has begun. Null for one that nobody repeats. */
+  requestName: string | null;
+  connectionId: string;
+  wishes: RemoteFileWish[];
+  /** The caller's personal root when undefined. */
+  targetFolderId: string | undefined;
+};
+
+export type ImportsService = ReturnType<typeof createImportsService>;
+
+/** Imports that somebody asks for. */
+export function createImportsService(deps: {
+  db: Db;
+  folders: Pick<FoldersService, 'requireTarget'>;
+  jobs: Pick<JobsService, 'enqueue' | 'dispatch'>;
+  /** Waits for a job, up to its time. */
+  untilOver: (jobId: string, seconds: number, left: AbortSignal) => Promise<unknown>;
+}) {
+  const { db, folders, jobs, untilOver } = deps;
+  const files = createImportFilesRepository(db);
+
+  async function open(actor: RequestActor, request: ImportRequest): Promise<string> {
+    const { orgId, userId, requestId } = actor;
+    const { requestName, connectionId, wishes, targetFolderId } = request;
+    const runId = requestName === null ? uuidv7() : uuidv5(`${userId} ${requestName}`, requestNamespace);
+    const of = { orgId, connectionId, runId };
+    const jobId = importWorkflowId(runId);
+    await db.transaction(async (trx) => {
+      const runs = createImportRunsRepository(trx);
+      const connection = await runs.lockConnection(of);
+      if (connection?.userId !== userId) throw appError('connection_not_found');
+      // Nobody could carry it out; one that is under way when the consent ends waits for the next one.
+      if (connection.status === 'needs_reauth') throw appError('needs_reauth');
+      await folders.requireTarget(trx, actor, targetFolderId);
+      if ((await runs.find(of)) !== undefined) return;
+      const told = { jobId, targetFolderId: targetFolderId ?? null, folder: '', deletesMissing: false };
+      await runs.insert({ id: runId, orgId, connectionId, kind: 'import', ...told });
+      await createImportFilesRepository(trx).addWishes(of, wishes);
+      await jobs.enqueue(trx, {
+        id: jobId,
+        kind: 'import',
+        orgId,
+        createdBy: userId,
+        acl: [`user:${userId}`],
+        connectionId,
+        start: { workflow: 'importFromConnector', input: of, summary: `Import from connection ${connectionId}` },
+        requestId,
+      });
+    });
+    await jobs.dispatch(jobId);
+    return runId;
+  }
+
+  async function results(of: { orgId: string; connectionId: string; runId: string }): Promise<ImportResult[]> {
+    const run = await createImportRunsRepository(db).find(of);
+    if (run === undefined) throw appError('connection_not_found');
+    const [wishes, found] = await Promise.all([files.listWishes(of), files.list(of, RESULTS_SHOWN)]);
+    const heardOf = new Set(
+      [...found, ...wishes.filter(({ errorCode }) => errorCode !== null)].map(({ item }) => item),
+    );
+    const untold = wishes.filter(({ item }) => !run.isListed && !heardOf.has(item));
+    const failed = wishes.filter(({ errorCode }) => errorCode !== null);
+    return [
+      ...[...failed, ...untold].map((place) => ({ item: place.item, result: resultOfWish(run, place) })),
+      ...found.map((file) => ({ item: file.item, result: resultOfFile(run, file) })),
+    ]
+      .sort((one, other) => one.item - other.item)
+      .map(({ result }) => result);
+  }
+
+  return {
+    /**
+     * What has become of each file when all is done, or the time is up. Throws `connection_not_found`, `folder_not_found`,
+     * `forbidden`, `needs_reauth`.
+     * @param wait.left aborts when nobody listens any more; the import goes on all the same
+     */
+    async start(
+      actor: RequestActor,
+      request: ImportRequest,
+      wait: { seconds: number; left: AbortSignal },
+    ): Promise<ImportResult[]> {
+      const runId = await open(actor, request);
+      if (wait.seconds > 0) await untilOver(importWorkflowId(runId), wait.seconds, wait.left);
+      return results({ orgId: actor.orgId, connectionId: request.connectionId, runId });
+    },
+  };
+}
+
+function resultOfWish({ jobId }: ImportRunRow, { remoteId, errorCode, errorMessage }: ImportPlace): ImportResult {
+  const told = { fileId: remoteId, documentId: null, jobId };
+  if (errorCode === null) return { ...told, status: 'queued', error: null };
+  return { ...told, status: 'failed', error: { code: errorCode, message: errorMessage ?? '' } };
+}
+
+function resultOfFile(run: ImportRunRow, file: ImportFileRow & { generation: number | null }): ImportResult {
+  const { remoteId, documentId, status, generation, errorCode, errorMessage } = file;
+  const isIngested = documentId !== null && generation !== null && generation > 0;
+  return {
+    fileId: remoteId,
+    documentId,
+    jobId: isIngested ? ingestWorkflowId(documentId, generation) : run.jobId,
+    status: status === 'unchanged' || status === 'failed' ? status : 'queued',
+    error: errorCode === null ? null : { code: errorCode, message: errorMessage ?? '' },
+  };
+}

@@ -1,0 +1,168 @@
+import { ChildWorkflowFailure, WorkflowExecutionAlreadyStartedError } from '@temporalio/common';
+import {
+  allHandlersFinished,
+  condition,
+  continueAsNew,
+  defineQuery,
+  executeChild,
+  isCancellation,
+  proxyActivities,
+  setHandler,
+  sleep,
+  workflowInfo,
+} from '@temporalio/workflow';
+import type { ConnectorActivities } from '#activities/connectors.ts';
+import type {
+  ImportCounts,
+  ImportFileInput,
+  ImportFileResult,
+  ImportProgress,
+  ImportRun,
+  ImportRunInput,
+  ImportStage,
+} from '#src/contracts/connectors.ts';
+import { stageQueryName } from '#src/contracts/messages.ts';
+import { jobPartId } from '#src/contracts/workflow-ids.ts';
+import { importLine } from '#src/domain/import-line.ts';
+import { attemptOfJob, endOfRun, failureOf, needsPerson, wasEndedByForce } from './failure.ts';
+import { parking } from './parking.ts';
+import { quick, record, remotePages } from './policies.ts';
+import { attributesOfPart, showProgress, showStage, showStanding } from './visibility.ts';
+
+const { beginImport, pendingFiles } = proxyActivities<ConnectorActivities>(quick);
+const { listFiles, deleteMissing } = proxyActivities<ConnectorActivities>(remotePages);
+const { finishImport, recordFileFailure } = proxyActivities<ConnectorActivities>(quick);
+const { recordImportParked, recordImportResumed, recordImportFailure, recordImportCancellation } =
+  proxyActivities<ConnectorActivities>(record);
+
+const stageQuery = defineQuery<ImportProgress>(stageQueryName);
+
+/** Enough for a provider that takes its time with each file, and below what one of them lets an account ask at once. */
+const filesAtOnce = 8;
+/** The files of one batch add nine events each at most: with them a history has less than seven thousand. */
+const eventsPerRun = 2_000;
+
+const nothing: ImportCounts = { total: 0, added: 0, updated: 0, unchanged: 0, deleted: 0, failed: 0 };
+const start: ImportProgress = { stage: 'queued', isListed: false, counts: nothing };
+
+/**
+ * Lists what is to be imported, imports it, each file in a run of its own, and deletes what a sync finds missing. A file
+ * that fails does not end the others; what only a person mends lets the run wait, and then go on where it stood.
+ */
+export async function runImport(
+  { progress = start, ...run }: ImportRunInput,
+  { mirrors }: { mirrors: boolean },
+): Promise<ImportCounts> {
+  setHandler(stageQuery, () => progress);
+  const orPark = parking({
+    parked: (error) => recordImportParked({ ...run, error }),
+    resumed: () => recordImportResumed(run),
+  });
+
+  function enter(stage: ImportStage, counts: ImportCounts): void {
+    progress = { ...progress, stage, counts };
+    showStage(stage, importLine(stage, counts));
+  }
+
+  async function goOnInNewHistory(): Promise<void> {
+    if (workflowInfo().historyLength <= eventsPerRun) return;
+    await condition(allHandlersFinished);
+    await continueAsNew<(input: ImportRunInput) => Promise<ImportCounts>>({ ...run, progress });
+  }
+
+  async function inSlices(stage: ImportStage, slice: typeof listFiles): Promise<void> {
+    for (let isMore = true; isMore; ) {
+      await goOnInNewHistory();
+      const done = await orPark(() => slice(run));
+      enter(stage, done.counts);
+      isMore = done.isMore;
+    }
+  }
+
+  function count({ status }: ImportFileResult): void {
+    const { counts } = progress;
+    progress = { ...progress, counts: { ...counts, [status]: counts[status] + 1 } };
+    showProgress(importLine('import', progress.counts));
+  }
+
+  /** @returns false when none is left */
+  async function importSome(): Promise<boolean> {
+    const { numbers, counts } = await pendingFiles(run);
+    enter('import', counts);
+    await inWindow(numbers, async (n) => count(await importOne({ ...run, n }, counts.total)));
+    return numbers.length > 0;
+  }
+
+  try {
+    if (progress.stage === 'queued') {
+      enter('list', nothing);
+      await orPark(() => beginImport(run));
+    }
+    if (!progress.isListed) {
+      await inSlices('list', listFiles);
+      progress = { ...progress, isListed: true };
+    }
+    for (let isMore = true; isMore; ) {
+      await goOnInNewHistory();
+      isMore = await orPark(importSome);
+    }
+    if (mirrors) await inSlices('delete', deleteMissing);
+    await condition(allHandlersFinished);
+    const counts = await finishImport({ ...run, ...attemptOfJob() });
+    progress = { ...progress, stage: 'done', counts };
+    showStage('done', importLine('done', counts));
+    return counts;
+  } catch (error) {
+    const end = await endOfRun(error, {
+      cancelled: () => recordImportCancellation({ ...run, ...attemptOfJob() }),
+      failed: (failure) => recordImportFailure({ ...run, ...attemptOfJob(), error: failure }),
+    });
+    showStanding(importLine(progress.stage, progress.counts));
+    throw end;
+  }
+}
+
+/** Begins with no more once one has failed, and waits for those under way. */
+async function inWindow(numbers: readonly number[], work: (n: number) => Promise<void>): Promise<void> {
+  const waiting = numbers.values();
+  let isStopped = false;
+  const workOn = async () => {
+    for (const n of waiting) {
+      await work(n).catch((error: unknown) => {
+        isStopped = true;
+        throw error;
+      });
+      if (isStopped) return;
+    }
+  };
+  const ended = await Promise.allSettled(Array.from({ length: filesAtOnce }, workOn));
+  const failures = ended.flatMap((end) => (end.status === 'rejected' ? [end.reason as unknown] : []));
+  // Others may have stopped for a lesser reason than the one that somebody has to mend.
+  const first = failures.find(isCancellation) ?? failures.find(needsPerson) ?? failures[0];
+  if (first !== undefined) throw first;
+}
+
+async function importOne(input: ImportFileInput, of: number): Promise<ImportFileResult> {
+  for (;;) {
+    try {
+      return await executeChild<(input: ImportFileInput) => Promise<ImportFileResult>>('importFile', {
+        workflowId: jobPartId(workflowInfo().workflowId, `file-${input.n}`),
+        args: [input],
+        staticSummary: `File ${input.n} of ${of}`,
+        typedSearchAttributes: attributesOfPart(),
+      });
+    } catch (error) {
+      if (error instanceof ChildWorkflowFailure && wasEndedByForce(error)) return skip(input, error);
+      // That of an attempt that was ended by force has yet to close.
+      if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+      await sleep('1 second');
+    }
+  }
+}
+
+/** Somebody has ended the run of this file: the others go on. */
+async function skip(input: ImportRun & { n: number }, error: ChildWorkflowFailure): Promise<ImportFileResult> {
+  const message = failureOf(error)?.message ?? 'Its run was ended from outside.';
+  await recordFileFailure({ ...input, error: { code: 'run_terminated', message } });
+  return { status: 'failed', code: 'run_terminated' };
+}
