@@ -43,6 +43,7 @@ export const sourceFormats = [
   'ods',
   'odt',
   'odp',
+  'epub',
 ] as const satisfies readonly FileFormat[];
 export type SourceFormat = (typeof sourceFormats)[number];
 

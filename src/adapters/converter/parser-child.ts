@@ -24,6 +24,7 @@ const parsers: Record<string, () => Promise<DocumentParser>> = {
   ods: async () => (await import('./formats/workbook.ts')).parseOds,
   odt: async () => (await import('./formats/odt.ts')).parseOdt,
   odp: async () => (await import('./formats/odp.ts')).parseOdp,
+  epub: async () => (await import('./formats/epub.ts')).parseEpub,
 };
 
 const [format = '', path = '', fileName = '', limitsText = '{}', encoding] = process.argv.slice(2);

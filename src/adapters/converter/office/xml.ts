@@ -20,6 +20,9 @@ const prefixes: [RegExp, string][] = [
   [/^http:\/\/purl\.org\/dc\/elements\/1\.1\/$/, 'dc'],
   [/^http:\/\/www\.w3\.org\/1999\/xlink$/, 'xlink'],
   [/^http:\/\/www\.w3\.org\/1998\/Math\/MathML$/, 'math'],
+  [/^http:\/\/www\.w3\.org\/2001\/04\/xmlenc#$/, 'enc'],
+  [/^http:\/\/www\.idpf\.org\/2007\/opf$/, 'opf'],
+  [/^http:\/\/www\.daisy\.org\/z3986\/2005\/ncx\/$/, 'ncx'],
   [/^urn:oasis:names:tc:opendocument:xmlns:drawing:/, 'draw'],
   [/^urn:oasis:names:tc:opendocument:xmlns:svg-compatible:/, 'svg'],
 ];
