@@ -195,6 +195,16 @@ const catalogue = {
   provider_not_found: { status: 404, class: 'permanent', title: 'There is no such provider' },
   connection_not_found: { status: 404, class: 'permanent', title: 'The connection does not exist or is not yours' },
   remote_file_not_found: { status: 404, class: 'permanent', title: 'The provider has no such file or folder' },
+  sync_not_configured: {
+    status: 409,
+    class: 'permanent',
+    title: 'The connection has no `config.sync` that says what is to be synced',
+  },
+  mass_deletion: {
+    status: 409,
+    class: 'operator',
+    title: 'A sync would delete so many documents that somebody has to say that they may go',
+  },
   wrong_auth_kind: { status: 409, class: 'permanent', title: 'The provider is connected in another way' },
   connection_limit_reached: { status: 409, class: 'permanent', title: 'The limit of connections is reached' },
   cursor_expired: { status: 409, class: 'permanent', title: 'The provider has forgotten what had changed since' },

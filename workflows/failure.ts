@@ -3,10 +3,12 @@ import {
   ApplicationFailure,
   CancellationScope,
   CancelledFailure,
+  ChildWorkflowFailure,
   isCancellation,
   patched,
   setCurrentDetails,
   TemporalFailure,
+  TerminatedFailure,
   TimeoutFailure,
   workflowInfo,
 } from '@temporalio/workflow';
@@ -34,12 +36,25 @@ export function failureOf(error: unknown): Failure | undefined {
 
 /** True for a step that waiting did not mend: its fault is one for an operator, or it was tried for a day. */
 export function needsPerson(error: unknown): boolean {
-  if (!(error instanceof ActivityFailure)) return false;
-  const { cause, retryState } = error;
+  const step = error instanceof ChildWorkflowFailure ? stepOf(error) : error;
+  if (!(step instanceof ActivityFailure)) return false;
+  const { cause, retryState } = step;
   // Runs that began when a step had a day, whether it was tried or not, end their patience by time.
   if (retryState === 'MAXIMUM_ATTEMPTS_REACHED' || retryState === 'TIMEOUT' || cause instanceof TimeoutFailure)
     return true;
   return cause instanceof ApplicationFailure && isOperators(cause.details?.[0]);
+}
+
+/** The step that a part of the run has failed with. */
+function stepOf(error: ChildWorkflowFailure): ActivityFailure | undefined {
+  let cause: Error | undefined = error;
+  while (cause instanceof TemporalFailure && !(cause instanceof ActivityFailure)) cause = cause.cause;
+  return cause instanceof ActivityFailure ? cause : undefined;
+}
+
+/** True for a part of the run that somebody has terminated. */
+export function wasEndedByForce({ cause }: ChildWorkflowFailure): boolean {
+  return cause instanceof TerminatedFailure;
 }
 
 function isOperators(details: unknown): boolean {

@@ -46,6 +46,20 @@ export const comparison: ActivityOptions = {
   startToCloseTimeout: '30 minutes',
 };
 
+/** Pages of what a provider has, or some of what it has no longer. */
+export const remotePages: ActivityOptions = {
+  ...untilHealed,
+  // Twenty seconds of calls, the last of which may take its half minute; the rest is for writing down what came.
+  startToCloseTimeout: '2 minutes',
+};
+
+/** One file from a provider into our store. */
+export const transfer: ActivityOptions = {
+  ...untilHealed,
+  // The largest file of the largest tier over a slow line.
+  startToCloseTimeout: '1 hour',
+};
+
 /** Reading and parsing one file. */
 export const bulk: ActivityOptions = {
   ...untilHealed,

@@ -18,7 +18,7 @@ export function showProgress(details: string): void {
 /** Of a run that is a part of this one. */
 export function attributesOfPart(): SearchAttributePair[] {
   const { typedSearchAttributes } = workflowInfo();
-  return (['OrgId', 'JobKind'] as const).flatMap((name) => {
+  return (['OrgId', 'ConnectionId', 'JobKind'] as const).flatMap((name) => {
     const value = typedSearchAttributes.get(keyword(name));
     return value === undefined ? [] : [{ key: keyword(name), value }];
   });

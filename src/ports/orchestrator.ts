@@ -26,7 +26,7 @@ export type Orchestrator = {
     start: WorkflowStart;
     startId: string;
     attempt: number;
-    attributes: { orgId: string; documentId?: string; agentId?: string; chatId?: string };
+    attributes: { orgId: string; documentId?: string; connectionId?: string; agentId?: string; chatId?: string };
     requestId: string | null;
   }): Promise<'started' | 'closing'>;
   /** Asks a run to stop; fine when there is none. */

@@ -24,6 +24,8 @@ export type DocumentChange = {
   file: StoredUpload | undefined;
   chunking: ChunkingWishes;
   ingest: boolean;
+  /** Its ingestion comes after all that somebody waits for. */
+  isBulk?: boolean;
 };
 
 export type ChangeDeps = {
@@ -47,7 +49,7 @@ export function createDocumentChanges(deps: ChangeDeps) {
     change: DocumentChange,
     requireUnchanged: (trx: Db) => Promise<void>,
   ): Promise<{ before: DocumentRow; plan: IngestionPlan | undefined }> {
-    const { file, targetFolderId, ingest } = change;
+    const { file, targetFolderId, ingest, isBulk = false } = change;
     // In this order, as everybody takes them: two that wait for each other would wait for ever.
     const places = file && (await limits.lock(trx, actor.orgId));
     const folder = targetFolderId === undefined ? undefined : await folders.requireTarget(trx, actor, targetFolderId);
@@ -76,7 +78,10 @@ export function createDocumentChanges(deps: ChangeDeps) {
     }
     if (!ingest) return { before, plan: undefined };
     // The same bytes under another name may be of another format.
-    const plan = await (file ? generations.open(trx, actor, after) : generations.openIfNeeded(trx, actor, after));
+    const how = { isBulk };
+    const plan = await (file
+      ? generations.open(trx, actor, after, how)
+      : generations.openIfNeeded(trx, actor, after, how));
     return { before, plan };
   }
 

@@ -1,7 +1,7 @@
 import { v5 as uuidv5, v7 as uuidv7 } from 'uuid';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
+import { nameFromFile } from '#src/domain/document-name.ts';
 import { guessFormat } from '#src/domain/format-guess.ts';
-import { isOneLine } from '#src/domain/plain-text.ts';
 import { type ChunkingWishes, type RagConfig, withChunking } from '#src/domain/rag-config.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
@@ -30,10 +30,14 @@ export type NewDocument = {
   declaredFormat: string | null;
   /** The caller's personal root when undefined. */
   targetFolderId: string | undefined;
-  /** Where on the web it was fetched. */
-  importSourceUrl?: string;
+  /** Where it was fetched: on the web, where it has no provider, or from one. */
+  importSource?: { provider: string | null; url: string };
   chunking: ChunkingWishes;
   ingest: boolean;
+  /** Its ingestion comes after all that somebody waits for. */
+  isBulk?: boolean;
+  /** What becomes visible together with it. */
+  alongside?: (trx: Db, documentId: string) => Promise<void>;
 };
 
 export type IntakeDeps = {
@@ -99,8 +103,8 @@ export function createDocumentIntake(deps: IntakeDeps) {
       sizeBytes: file.sizeBytes,
       contentSha256: file.sha256,
       blobKey: file.blobKey,
-      importSourceProvider: null,
-      importSourceUrl: input.importSourceUrl ?? null,
+      importSourceProvider: input.importSource?.provider ?? null,
+      importSourceUrl: input.importSource?.url ?? null,
       ragConfig,
       acl: [...new Set([`user:${actor.userId}`, ...folder.acl])],
       createdBy: actor.userId,
@@ -110,8 +114,10 @@ export function createDocumentIntake(deps: IntakeDeps) {
     await deps.originals.settle(trx, file);
     const links = createDocumentLinksRepository(trx);
     await links.add({ orgId: actor.orgId, folderId: folder.id, documentId: id, createdBy: actor.userId });
+    await input.alongside?.(trx, id);
     if (!input.ingest) return undefined;
-    return deps.generations.open(trx, actor, { ...document, generation: 0, activeGeneration: null });
+    const { isBulk = false } = input;
+    return deps.generations.open(trx, actor, { ...document, generation: 0, activeGeneration: null }, { isBulk });
   };
 
   return {
@@ -136,10 +142,4 @@ export function createDocumentIntake(deps: IntakeDeps) {
       await deps.db.transaction((trx) => takePlace(trx, actor, { targetFolderId, sizeBytes: 1 }));
     },
   };
-}
-
-/** File names come from anywhere: a name of ours is one line of at most 255 characters. */
-function nameFromFile(fileName: string): string {
-  const name = [...fileName].filter(isOneLine).join('').trim();
-  return name.slice(0, 255).toWellFormed() || 'Untitled';
 }

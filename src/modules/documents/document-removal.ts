@@ -15,12 +15,20 @@ export type RemovalDeps = {
 /** Takes documents away from their readers at once, and from the stores by a workflow. */
 export function createDocumentRemoval({ db, deletion, jobs }: RemovalDeps) {
   return {
-    /** Throws `document_not_found`, and `forbidden` for who may only read it. */
-    async remove(actor: RequestActor, documentId: string): Promise<void> {
+    /**
+     * Throws `document_not_found`, and `forbidden` for who may only read it.
+     * @param alongside what is written together with it
+     */
+    async remove(
+      actor: RequestActor,
+      documentId: string,
+      alongside: (trx: Db) => Promise<void> = () => Promise.resolve(),
+    ): Promise<void> {
       const { orgId, userId, requestId } = actor;
       const jobId = await db.transaction(async (trx) => {
         const { acl } = await lockWritable(trx, actor, documentId);
         await createDocumentsRepository(trx).markDeleted([documentId], userId);
+        await alongside(trx);
         // Those who could read the document may see that it goes.
         return deletion.enqueue(trx, { orgId, documentId }, { createdBy: userId, acl, requestId });
       });

@@ -57,7 +57,7 @@ export function createDocumentWebImport(deps: {
           requestName: input.requestName ?? null,
           name: input.name ?? names(pageTitle(Buffer.concat(head), mediaType)).name,
           targetFolderId: input.targetFolderId,
-          importSourceUrl: sourceAddress(input.url),
+          importSource: { provider: null, url: sourceAddress(input.url) },
           chunking: {},
           ingest: true,
         });

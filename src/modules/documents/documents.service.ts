@@ -86,6 +86,9 @@ export function createDocumentsService(deps: DocumentsDeps) {
 
     requireRoom: intake.requireRoom,
 
+    /** As `upload`, without reading it. @returns its id */
+    add: intake.add,
+
     async upload(actor: RequestActor, input: Omit<NewDocument, 'declaredFormat'>): Promise<FullDocument> {
       return get(actor, await intake.add(actor, { ...input, declaredFormat: null }));
     },

@@ -32,6 +32,11 @@ export function createFoldersRepository(db: Db) {
       return readable(actor).where('folders.parentId', parentId).orderByRaw('lower(folders.name), folders.id');
     },
 
+    async findChild(actor: Actor, parentId: string, name: string): Promise<FolderView | undefined> {
+      const [folder] = await readable(actor).where({ parentId }).whereRaw('lower(folders.name) = lower(?)', [name]);
+      return folder;
+    },
+
     async findReadable(actor: Actor, id: string): Promise<FolderView | undefined> {
       const [folder] = await readable(actor).where('folders.id', id);
       return folder;

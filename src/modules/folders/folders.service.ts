@@ -66,6 +66,10 @@ export function createFoldersService(deps: { db: Db }) {
 
     get,
 
+    /** The one of this name, whatever the case of its letters, where the caller may read it. */
+    findChild: (actor: Actor, parentId: string, name: string): Promise<FolderView | undefined> =>
+      folders.findChild(actor, parentId, name),
+
     /**
      * The folder that something is to go into: the named one, else the caller's personal root. It stays, and keeps its
      * keys, until the end of `trx`. Throws `folder_not_found`, and `forbidden` when the caller may read it but not write to it.

@@ -36,6 +36,7 @@ export type Job = {
 export type NewJob = Pick<Job, 'id' | 'orgId' | 'kind' | 'start' | 'createdBy' | 'requestId'> & {
   acl: readonly string[];
   documentId?: string;
+  connectionId?: string;
   chatId?: string;
   agentId?: string;
 };
@@ -66,3 +67,6 @@ export type JobSummary = Record<JobStatus, number> & {
 };
 
 export type EndedJob = Pick<Job, 'id' | 'status' | 'errorCode'>;
+
+/** What jobs work on that are asked for. */
+export type OpenRunsOf = { documentId: string; kind: JobKind } | { orgId: string; connectionId: string };

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { type AttemptOfJob, type JobKind, unstoppableKinds } from '#src/contracts/jobs.ts';
+import { type AttemptOfJob, unstoppableKinds } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
 import type { Actor } from '#src/domain/visibility.ts';
@@ -10,7 +10,7 @@ import { createJobMovesRepository } from './job-moves.repository.ts';
 import { createJobSummaryRepository } from './job-summary.repository.ts';
 import { summaryOf } from './job-summary.ts';
 import { type JobView, viewOf } from './job-view.ts';
-import type { EndedJob, Job, JobChange, JobError, JobFilters, JobSummary, NewJob } from './jobs.model.ts';
+import type { EndedJob, Job, JobChange, JobError, JobFilters, JobSummary, NewJob, OpenRunsOf } from './jobs.model.ts';
 import { createJobsRepository } from './jobs.repository.ts';
 
 /** The request that wrote a job starts it right after its commit; the sweeper comes after this. */
@@ -59,6 +59,7 @@ export function createJobsService(deps: {
       attributes: {
         orgId: job.orgId,
         ...(job.documentId !== null && { documentId: job.documentId }),
+        ...(job.connectionId !== null && { connectionId: job.connectionId }),
         ...(job.chatId !== null && { chatId: job.chatId }),
         ...(job.agentId !== null && { agentId: job.agentId }),
       },
@@ -160,8 +161,8 @@ export function createJobsService(deps: {
       }
     },
 
-    /** Ids of the jobs of this kind that work, or wait to work, on a document. */
-    async openRunsOf(trx: Db, of: { documentId: string; kind: JobKind }): Promise<string[]> {
+    /** Ids of the jobs that work, or wait to work: those of a kind on a document, or all of a connection. */
+    async openRunsOf(trx: Db, of: OpenRunsOf): Promise<string[]> {
       return createJobsRepository(trx).listOpenIds(of);
     },
 
