@@ -43,7 +43,10 @@ export const sourceFormats = [
   'ods',
   'odt',
   'odp',
+  'image',
   'epub',
+  'eml',
+  'msg',
 ] as const satisfies readonly FileFormat[];
 export type SourceFormat = (typeof sourceFormats)[number];
 
@@ -164,7 +167,7 @@ export function textFormat(input: { head: string; fileName: string; declaredMedi
   const extension = fileExtension(input.fileName);
   if (head.startsWith('%!PS')) return null;
   if (head.startsWith('{\\rtf')) return 'rtf';
-  if (extension === 'eml' || looksLikeMail(head)) return 'eml';
+  if ((extension === 'eml' && startsWithHeader(head)) || looksLikeMail(head)) return 'eml';
   if (looksLikeHtmlPage(head)) return 'html';
   if (Object.hasOwn(codeLanguages, extension)) return 'code';
   const mediaType = input.declaredMediaType?.split(';', 1)[0]?.trim().toLowerCase() ?? '';
@@ -181,6 +184,11 @@ function looksLikeHtmlPage(head: string): boolean {
   let rest = head.replace(/^<\?xml[^>]*>\s*/, '');
   while (rest.startsWith('<!--') && rest.includes('-->')) rest = rest.slice(rest.indexOf('-->') + 3).trimStart();
   return /^<(?:!doctype\s+html|html|head|body)[\s>]/i.test(rest);
+}
+
+/** Mail programs may put a line of their own before the headers. */
+function startsWithHeader(head: string): boolean {
+  return /^(?:From .*\r?\n)?[!-9;-~]+:/.test(head);
 }
 
 /** Header lines first, and among them one that only mail has. */

@@ -10,6 +10,27 @@ export type ConvertedDocument = {
   pageCount: number | null;
   sourceFormat: SourceFormat;
   title: string | null;
+  /** Pictures of pages that are still to be read: until there are none, body and page map are of no use. */
+  pagesLeft: number;
+};
+
+/**
+ * A line that was read on a picture: text, left, right, baseline, size, whether it is bold, and the widest empty space
+ * in it. Places and sizes are in points; up is more.
+ */
+export type RecognizedLine = [string, number, number, number, number, boolean, number];
+
+/** A page of which only a picture is there, counted from 0. */
+export type RecognizedPage = { pageIndex: number; lines: RecognizedLine[] };
+
+/** The reading of pictures takes seconds a page, so it is done a slice at a time. */
+export type Recognition = {
+  /** What earlier slices have found. */
+  known: readonly RecognizedPage[];
+  /** Once this is over no page is begun. */
+  sliceMs: number;
+  /** Keeps a page for the next slice. */
+  keep: (page: RecognizedPage, progress: { done: number; total: number }) => Promise<void>;
 };
 
 /** Turns a file into Markdown, in a child process where the format calls for it. */
@@ -27,6 +48,8 @@ export type Converter = {
     encoding?: string | undefined;
     signal: AbortSignal;
     onProgress?: (note: string) => void;
+    /** Without it pictures of text are not read. */
+    recognition?: Recognition | undefined;
   }): Promise<ConvertedDocument>;
   /** The words of each page of a PDF, in lines as they are drawn. Throws as `convert`. */
   readPages(pdf: { path: string; signal: AbortSignal }): Promise<string[]>;

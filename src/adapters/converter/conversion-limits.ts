@@ -2,7 +2,7 @@ const MiB = 1024 ** 2;
 
 /** What one conversion may use. Sizes are in bytes unless the name says otherwise. */
 export type ConversionLimits = {
-  /** Wall time of one parser process. */
+  /** Wall time of one parser process, and of each page that is read by OCR. */
   wallMs: number;
   /** Resident memory of one parser process; it is killed above. */
   processMemoryBytes: number;
@@ -17,6 +17,10 @@ export type ConversionLimits = {
   /** Plain text up to this size is read without a process: decoding it is all the work, and a process costs 0.1 s. */
   inProcessBytes: number;
   pdfPages: number;
+  /** Pages of one document that are pictures. */
+  ocrPages: number;
+  /** Of one image. */
+  imagePixels: number;
   zipEntries: number;
   zipInflatedBytes: number;
   /** Inflated to compressed size of an archive entry; looked at from `zipRatioFromBytes` inflated bytes on. */
@@ -34,6 +38,8 @@ export const defaultConversionLimits: Readonly<ConversionLimits> = {
   sourceBytes: 64 * MiB,
   inProcessBytes: MiB,
   pdfPages: 2_000,
+  ocrPages: 200,
+  imagePixels: 40_000_000,
   zipEntries: 1_000,
   zipInflatedBytes: 200 * MiB,
   zipRatio: 100,

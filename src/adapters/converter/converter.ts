@@ -9,18 +9,18 @@ import { createGate } from '../gate.ts';
 import { type CleanDocument, cleanDocument } from './clean-document.ts';
 import { type ConversionLimits, defaultConversionLimits } from './conversion-limits.ts';
 import { detectFormat } from './detect-format.ts';
-import { type PdfSource, parsePdf, readPdf } from './formats/pdf.ts';
+import { drawPdfPages, layOutPdf, type PdfSource, readPdf } from './formats/pdf.ts';
 import { parseCode, parsePlainText } from './formats/plain-text.ts';
+import { createPageRecognizer, type DrawPages } from './ocr/page-recognizer.ts';
+import { type Partly, readImage, readPicturePages } from './ocr/read-pictures.ts';
 import type { DocumentParser } from './parsed-document.ts';
+import { parserCommand } from './parser-command.ts';
 import { runParserProcess } from './parser-process.ts';
 
 /** Part of the key of stored conversions: raise it with every change that could give a file another body. */
 const version = '4';
 
 const childScript = join(import.meta.dirname, 'parser-child.ts');
-const projectFolder = join(import.meta.dirname, '../../..');
-/** All that a parser may read besides its file: itself and its packages. */
-const readableCode = ['src/adapters/converter', 'src/domain', 'src/errors.ts', 'node_modules', 'package.json'];
 
 /** A caller that reports life to somebody hears from a conversion this often, however quiet the parser is. */
 const progressEveryMs = 1_000;
@@ -50,35 +50,33 @@ type Source = Parameters<Converter['convert']>[0];
  * @param deps.toolsDir where the Python packages of scripts/requirements-tools.txt are
  * @param deps.tempDir any folder that parsers may have as their working directory
  * @param deps.python the Python 3 that runs PDFium: a name to look for in the usual places, or a path
+ * @param deps.ocrLanguages that pictures of text are read in; English when none are named
  */
 export function createConverter(deps: {
   toolsDir: string;
   tempDir: string;
   python?: string;
+  ocrLanguages?: readonly string[];
   limits?: Partial<ConversionLimits>;
 }): Converter {
   const limits: ConversionLimits = { ...defaultConversionLimits, ...deps.limits };
   const workingDirectory = deps.tempDir;
   // A parser may take a core and all of its memory limit; more at once would only be more memory.
   const gate = createGate(availableParallelism());
+  const { ocrLanguages = ['eng'] } = deps;
+  const recognize = createPageRecognizer({ languages: ocrLanguages, workingDirectory, limits });
 
   async function parseInChild(source: Source): Promise<CleanDocument> {
     let parsed: CleanDocument | undefined;
     const path = await realpath(source.path);
-    const readable = [path, ...readableCode.map((name) => join(projectFolder, name))];
+    const { format, fileName, encoding } = source;
     await runParserProcess({
-      command: process.execPath,
-      args: [
-        '--permission',
-        ...readable.map((name) => `--allow-fs-read=${name}`),
-        `--max-old-space-size=${limits.heapMiB}`,
-        childScript,
-        source.format,
-        path,
-        source.fileName,
-        JSON.stringify(limits),
-        ...(source.encoding === undefined ? [] : [source.encoding]),
-      ],
+      ...parserCommand({
+        script: childScript,
+        args: [format, path, fileName, JSON.stringify(limits), ...(encoding === undefined ? [] : [encoding])],
+        readable: [path],
+        limits,
+      }),
       workingDirectory,
       limits,
       signal: source.signal,
@@ -95,11 +93,24 @@ export function createConverter(deps: {
     return { path: await realpath(path), signal, python, toolsDir, workingDirectory, limits, onProgress };
   }
 
-  async function parse(source: Source, onProgress: (note: string) => void): Promise<CleanDocument> {
-    if (source.format === 'pdf') {
-      const pdf = await pdfAt(source.path, source.signal, onProgress);
-      return gate(() => parsePdf(pdf));
-    }
+  async function parsePdf(source: Source, onProgress: PdfSource['onProgress']): Promise<Partly<CleanDocument>> {
+    const { signal, recognition } = source;
+    const pdf = await pdfAt(source.path, signal, onProgress);
+    const { pages, title } = await gate(() => readPdf(pdf));
+    const reader = { recognize, recognition, signal, limits };
+    const draw: DrawPages = (wanted, output, stop) => drawPdfPages({ ...pdf, signal: stop }, wanted, output);
+    const { document, pagesLeft } = await readPicturePages(pages, draw, reader);
+    return document === null ? { document, pagesLeft } : whole(await layOutPdf({ pages: document, title }));
+  }
+
+  async function parse(source: Source, onProgress: (note: string) => void): Promise<Partly<CleanDocument>> {
+    if (source.format === 'pdf') return parsePdf(source, onProgress);
+    const { signal, recognition } = source;
+    if (source.format === 'image') return readImage(await realpath(source.path), { recognize, recognition, signal });
+    return whole(await parseText(source));
+  }
+
+  async function parseText(source: Source): Promise<CleanDocument> {
     const { size } = await stat(source.path);
     const parser = size <= limits.inProcessBytes ? inProcessParsers[source.format] : undefined;
     if (!parser) return gate(() => parseInChild(source));
@@ -107,16 +118,21 @@ export function createConverter(deps: {
   }
 
   return {
-    version,
+    // The same picture is another text in other languages.
+    version: `${ocrLanguages}` === 'eng' ? version : `${version} ${ocrLanguages}`,
     detect: (input) => detectFormat(input, limits),
     async convert(source) {
       source.signal.throwIfAborted();
       let note = `reading ${source.format}`;
       const progress = setInterval(() => source.onProgress?.(note), progressEveryMs);
       try {
-        const { body, title, pageMap } = await parse(source, (news) => {
+        const { document, pagesLeft } = await parse(source, (news) => {
           note = news;
         });
+        if (document === null) {
+          return { body: '', pageMap: null, pageCount: null, sourceFormat: source.format, title: null, pagesLeft };
+        }
+        const { body, title, pageMap } = document;
         if (body.trim() === '') throw appError('empty_document', { detail: 'The file holds no text.' });
         if (body.length > limits.bodyLength) throw appError('too_large', { detail: 'The file holds too much text.' });
         return {
@@ -125,6 +141,7 @@ export function createConverter(deps: {
           pageCount: pageMap?.length ?? null,
           sourceFormat: source.format,
           title: title ?? (source.format === 'code' ? null : firstHeading(body)),
+          pagesLeft,
         } satisfies ConvertedDocument;
       } finally {
         clearInterval(progress);
@@ -136,6 +153,10 @@ export function createConverter(deps: {
       return pages.map((page) => page.lines.map((line) => line.text).join('\n'));
     },
   };
+}
+
+function whole(document: CleanDocument): Partly<CleanDocument> {
+  return { document, pagesLeft: 0 };
 }
 
 function firstHeading(body: string): string | null {

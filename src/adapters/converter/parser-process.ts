@@ -1,6 +1,8 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { setPriority } from 'node:os';
+import type { Readable, Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 import { type AppError, appError } from '#src/errors.ts';
@@ -29,12 +31,23 @@ export type ParserProcess = {
   workingDirectory: string;
   limits: Pick<ConversionLimits, 'wallMs' | 'processMemoryBytes' | 'outputBytes'>;
   signal: AbortSignal;
-  /** One call for each line of JSON that the process writes, in order. What it throws ends the process. */
-  onMessage: (message: unknown) => void;
-};
+  /** What the process reads; nothing without it. */
+  input?: Readable;
+} & (
+  | {
+      /** One call for each line of JSON that the process writes, in order. What it throws ends the process. */
+      onMessage: (message: unknown) => void;
+      /** The wall time is that of each message, and not of all. */
+      isWallPerMessage?: boolean;
+    }
+  | {
+      /** Takes what the process writes, as it is. Whoever reads it has a wall time, and ends this one with itself. */
+      output: Writable;
+    }
+);
 
 /**
- * Runs a parser over a file that nobody vouches for. It gets no input and none of our environment, and it dies when it
+ * Runs a parser over a file that nobody vouches for. It gets none of our environment, and it dies when it
  * uses too much time, memory or output, or when the signal fires. However it ends, the caller only sees an error.
  *
  * @throws AppError with the code that the parser names; else conversion_timeout, too_large or corrupt_document by the
@@ -44,13 +57,9 @@ export type ParserProcess = {
  */
 export async function runParserProcess(run: ParserProcess): Promise<void> {
   run.signal.throwIfAborted();
-  const child = spawn(run.command, run.args, {
-    cwd: run.workingDirectory,
-    env: parserEnvironment,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+  const child = spawn(run.command, run.args, { cwd: run.workingDirectory, env: parserEnvironment });
   yieldToOthers(child);
-  let isReady = false;
+  let isReady = 'output' in run;
   let failure: unknown;
   const end = (reason: unknown) => {
     failure ??= reason;
@@ -59,9 +68,12 @@ export async function runParserProcess(run: ParserProcess): Promise<void> {
 
   const onAbort = () => end(run.signal.reason);
   run.signal.addEventListener('abort', onAbort);
+  const isWallPerMessage = 'onMessage' in run && run.isWallPerMessage === true;
   const wall = setTimeout(() => {
+    if ('output' in run) return;
+    const what = isWallPerMessage ? 'A page' : 'The file';
     const seconds = Math.round(run.limits.wallMs / 1_000);
-    end(appError('conversion_timeout', { detail: `The file was not converted within ${seconds} seconds.` }));
+    end(appError('conversion_timeout', { detail: `${what} was not converted within ${seconds} seconds.` }));
   }, run.limits.wallMs);
   const watch = setInterval(async () => {
     const bytes = await residentBytes(child).catch(() => 0);
@@ -72,12 +84,18 @@ export async function runParserProcess(run: ParserProcess): Promise<void> {
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     errorOutput = (errorOutput + text).slice(-keptErrorOutput);
   });
-  readJsonLines(child, run.limits.outputBytes, end, (message) => {
+  const hear = (message: unknown, onMessage: (message: unknown) => void) => {
     const refused = refusal.safeParse(message);
+    if (isWallPerMessage) wall.refresh();
     if (ready.safeParse(message).success) isReady = true;
     else if (refused.success) end(appError(refused.data.error, { detail: refused.data.detail }));
-    else run.onMessage(message);
-  });
+    else onMessage(message);
+  };
+  // A stream that breaks off does so because one of its processes ended, which is heard from that one.
+  if ('output' in run) pipeline(child.stdout, run.output).catch(() => undefined);
+  else readJsonLines(child, run.limits.outputBytes, end, (message) => hear(message, run.onMessage));
+  if (run.input) pipeline(run.input, child.stdin).catch(() => undefined);
+  else child.stdin.end();
 
   try {
     const exit = await new Promise<string | null>((resolve, reject) => {

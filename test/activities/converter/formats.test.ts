@@ -17,7 +17,14 @@ describe('converting a file to Markdown', function () {
 
   it('reads text and Markdown as they are', async () => {
     const text = await environment.convert('notes.txt', 'One\r\n\r\n\r\nTwo\u200b');
-    expect(text).to.eql({ body: 'One\n\nTwo', pageMap: null, pageCount: null, sourceFormat: 'text', title: null });
+    expect(text).to.eql({
+      body: 'One\n\nTwo',
+      pageMap: null,
+      pageCount: null,
+      sourceFormat: 'text',
+      title: null,
+      pagesLeft: 0,
+    });
     const markdown = await environment.convert('notes.md', '# Title\n\n- item');
     expect(markdown).to.include({ body: '# Title\n\n- item', title: 'Title', sourceFormat: 'markdown' });
   });

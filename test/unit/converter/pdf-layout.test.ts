@@ -17,7 +17,7 @@ function page(...drafts: Draft[]): PdfPage {
       gap,
     ],
   );
-  return pdfPageMessage.parse({ lines, images: 0 });
+  return pdfPageMessage.parse({ lines, isPicture: false });
 }
 
 const full = 480;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { RecognizedLine } from '#src/ports/converter.ts';
 import { cleanText } from '../clean-text.ts';
 
 /** A line of a page as drawn. Places and sizes are in points; `gap` is the widest empty space inside the line. */
@@ -14,7 +15,8 @@ export type PdfLine = {
   isHyphenated: boolean;
 };
 
-export type PdfPage = { lines: PdfLine[]; images: number };
+/** `isPicture`: it shows something, but next to no text can be taken from it. */
+export type PdfPage = { lines: PdfLine[]; isPicture: boolean };
 
 const rawLine = z.tuple([z.string(), z.number(), z.number(), z.number(), z.number(), z.boolean(), z.number()]);
 
@@ -23,8 +25,17 @@ export const pdfDocumentMessage = z.object({ pageCount: z.int().positive(), titl
 
 /** What pdf_child.py says about each page. */
 export const pdfPageMessage = z
-  .object({ lines: z.array(rawLine), images: z.number() })
-  .transform(({ lines, images }): PdfPage => ({ lines: arrange(lines.map(readLine)), images }));
+  .object({ lines: z.array(rawLine), isPicture: z.boolean() })
+  .transform(({ lines, isPicture }): PdfPage => ({ lines: readLines(lines), isPicture }));
+
+/** A page whose lines were read on its picture. */
+export function recognizedPage(lines: readonly RecognizedLine[]): PdfPage {
+  return { lines: readLines(lines), isPicture: true };
+}
+
+function readLines(lines: readonly z.infer<typeof rawLine>[]): PdfLine[] {
+  return arrange(lines.map(readLine));
+}
 
 function readLine([raw, left, right, baseline, size, isBold, gap]: z.infer<typeof rawLine>): PdfLine {
   // PDFium gives a hyphen that it takes for a cut word as a character that is none.

@@ -1,5 +1,6 @@
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Writable } from 'node:stream';
 import { appError } from '#src/errors.ts';
 import type { CleanDocument } from '../clean-document.ts';
 import type { ConversionLimits } from '../conversion-limits.ts';
@@ -25,14 +26,8 @@ export type PdfSource = {
   onProgress: (note: string) => void;
 };
 
-/** PDF with a text layer, read by PDFium. Page n starts at `pageMap[n - 1]` of the body. */
-export async function parsePdf(source: PdfSource): Promise<CleanDocument> {
-  const { pages, title } = await readPdf(source);
-  if (pages.every((page) => page.lines.length === 0) && pages.some((page) => page.images > 0)) {
-    throw appError('unsupported_format', {
-      detail: 'The PDF holds pictures of its pages only; scans cannot be read. A PDF with a text layer can.',
-    });
-  }
+/** A PDF that was read, put together. Page n starts at `pageMap[n - 1]` of the body. */
+export async function layOutPdf({ pages, title }: { pages: PdfPage[]; title: string }): Promise<CleanDocument> {
   return { ...(await layOutPages(pages)), title: emptyTitle.test(title) ? null : title };
 }
 
@@ -42,11 +37,9 @@ export async function readPdf(source: PdfSource): Promise<{ pages: PdfPage[]; ti
   const { limits } = source;
   const pages: PdfPage[] = [];
   let opened: { pageCount: number; title: string } | undefined;
-  const addressSpaceBytes = limits.processMemoryBytes * addressSpaceFactor;
   await runParserProcess({
     ...source,
-    command: source.python,
-    args: ['-I', childScript, source.toolsDir, source.path, String(limits.pdfPages), String(addressSpaceBytes)],
+    ...childCommand(source, 'text', String(limits.pdfPages)),
     onMessage: (message) => {
       if (!opened) opened = pdfDocumentMessage.parse(message);
       else pages.push(pdfPageMessage.parse(message));
@@ -54,6 +47,17 @@ export async function readPdf(source: PdfSource): Promise<{ pages: PdfPage[]; ti
     },
   });
   return { pages, title: opened?.title.trim() ?? '' };
+}
+
+/** Draws pages, counted from 0, as PGM images one after the other; one without pixels where that is not possible. */
+export async function drawPdfPages(source: PdfSource, pages: number[], output: Writable): Promise<void> {
+  await runParserProcess({ ...source, ...childCommand(source, 'images', pages.join(',')), output });
+}
+
+function childCommand(source: PdfSource, ...what: ['text' | 'images', string]): { command: string; args: string[] } {
+  const addressSpaceBytes = source.limits.processMemoryBytes * addressSpaceFactor;
+  const args = ['-I', childScript, source.toolsDir, source.path, String(addressSpaceBytes), ...what];
+  return { command: source.python, args };
 }
 
 /** PDFium repairs a file that was cut off and would give the first half of a document as if it were the whole. */

@@ -1,15 +1,17 @@
-"""Reads one PDF with PDFium and prints its text lines with their places, one JSON object a line.
+"""Reads one PDF with PDFium: its text lines with their places, or pictures of its pages.
 
-Usage: python3 -I pdf_child.py TOOLS_DIR FILE MAX_PAGES MAX_ADDRESS_SPACE_BYTES
+Usage: python3 -I pdf_child.py TOOLS_DIR FILE MAX_ADDRESS_SPACE_BYTES text MAX_PAGES
+       python3 -I pdf_child.py TOOLS_DIR FILE MAX_ADDRESS_SPACE_BYTES images PAGE,PAGE,...
 
 It has a process of its own because PDFium is native code and files are hostile: the parent may kill it at any time.
-Output, in this order:
+Of text it prints one JSON object a line, in this order:
   {"ready": true}                           everything is loaded: what fails from here on is the file's fault
   {"pageCount": n, "title": text}
-  {"lines": [[text, left, right, baseline, size, bold, gap], ...], "images": n}   for each page
+  {"lines": [[text, left, right, baseline, size, bold, gap], ...], "isPicture": bool}   for each page
 or {"error": code, "detail": text} and nothing more.
 Places are in points, up is more; size 0 is text that runs across the page's direction. `gap` is the widest empty space inside the line: a table row has a wide one.
-`images` is counted only for a page without text: that is how a scan is told from an empty page.
+`isPicture`: the page shows something, but next to no text can be taken from it.
+Of images it prints those of the pages named, counted from 0, as binary PGM one after the other; one without pixels for a page that cannot be drawn.
 """
 
 import ctypes
@@ -20,6 +22,14 @@ import sys
 
 # The densest real page has hundreds; the parent handles a page in one go.
 MOST_LINES_OF_A_PAGE = 20_000
+# A scan may have a stamp of its program, a page number, or the number of a file.
+LETTERS_OF_A_STAMP = 60
+# Fewer strokes are a frame or a rule; letters that were turned into outlines are many.
+STROKES_OF_A_DRAWING = 50
+
+DOTS_PER_POINT = 300 / 72
+# A3 at nearly this resolution; what is larger, such as a poster, is drawn coarser.
+MOST_PIXELS = 16_000_000
 
 
 def say(message):
@@ -94,10 +104,48 @@ def read_page(raw, page):
             lines.append(describe_line(raw, textpage.raw, text, start, rotation))
         start += len(text) + 1
     textpage.close()
-    images = 0
-    if not lines:
-        images = sum(1 for _ in page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE], max_depth=3))
-    return {"lines": lines, "images": images}
+    return {"lines": lines, "isPicture": is_picture(raw, page, sum(len(line[0]) for line in lines))}
+
+
+def is_picture(raw, page, letters):
+    if letters > LETTERS_OF_A_STAMP:
+        return False
+    covered, strokes = 0, 0
+    for shown in page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_PATH], max_depth=3):
+        if shown.type == raw.FPDF_PAGEOBJ_PATH:
+            strokes += 1
+            continue
+        if letters == 0:
+            return True
+        # Scanners cut a page into stripes.
+        left, bottom, right, top = shown.get_bounds()
+        covered += (right - left) * (top - bottom)
+    width, height = page.get_size()
+    return covered > width * height / 2 or (letters == 0 and strokes >= STROKES_OF_A_DRAWING)
+
+
+def draw_page(pypdfium2, document, index):
+    try:
+        page = document[index]
+        width, height = page.get_size()
+        scale = min(DOTS_PER_POINT, math.sqrt(MOST_PIXELS / (width * height)))
+        bitmap = page.render(scale=scale, grayscale=True)
+        page.close()
+    except (pypdfium2.PdfiumError, ZeroDivisionError):
+        return b"P5\n0 0\n255\n"
+    rows = bytes(bitmap.buffer)
+    if bitmap.stride != bitmap.width:
+        rows = b"".join(rows[at * bitmap.stride :][: bitmap.width] for at in range(bitmap.height))
+    bitmap.close()
+    return b"P5\n%d %d\n255\n" % (bitmap.width, bitmap.height) + rows
+
+
+def draw_pages(pypdfium2, path, pages):
+    document = pypdfium2.PdfDocument(path)
+    document.init_forms()
+    for index in pages:
+        sys.stdout.buffer.write(draw_page(pypdfium2, document, index))
+        sys.stdout.buffer.flush()
 
 
 def read_document(pypdfium2, raw, path, max_pages):
@@ -125,14 +173,16 @@ def read_document(pypdfium2, raw, path, max_pages):
         say(message)
 
 
-def main(tools_dir, path, max_pages, address_space_bytes):
+def main(tools_dir, path, address_space_bytes, what, which):
     sys.path.insert(0, tools_dir)
     import pypdfium2
     import pypdfium2.raw as raw
 
     limit_process(int(address_space_bytes))
+    if what == "images":
+        return draw_pages(pypdfium2, path, [int(index) for index in which.split(",")])
     say({"ready": True})
-    read_document(pypdfium2, raw, path, int(max_pages))
+    read_document(pypdfium2, raw, path, int(which))
 
 
 main(*sys.argv[1:])

@@ -1,0 +1,54 @@
+/**
+ * The process in which pictures are read: `node ocr-child.ts LANGUAGES PICTURES_AS_JSON LIMITS_AS_JSON`.
+ * Writes a line `{"ready":true}` when everything is loaded, then one for each picture, or one with an error code.
+ */
+import { readFile, stat } from 'node:fs/promises';
+import { AppError, appError } from '#src/errors.ts';
+import type { ConversionLimits } from '../conversion-limits.ts';
+import { readGreyMaps } from './grey-maps.ts';
+import { openImage } from './image-pages.ts';
+import type { Pictures } from './pictures.ts';
+import { recognizePage } from './recognize-page.ts';
+import { startTesseract } from './tesseract.ts';
+
+const [languages = '', picturesText = '', limitsText = ''] = process.argv.slice(2);
+const pictures: Pictures = JSON.parse(picturesText);
+const limits: ConversionLimits = JSON.parse(limitsText);
+const read = await startTesseract(languages.split('+'));
+say({ ready: true });
+try {
+  if (pictures.from === 'file') await recognizeFile(pictures);
+  else await recognizeInput(pictures);
+} catch (error) {
+  const known = error instanceof AppError ? error : null;
+  process.stderr.write(`${error}\n`);
+  say({
+    error: known?.code ?? 'corrupt_document',
+    detail: known?.message ?? 'The picture is damaged: reading it failed.',
+  });
+}
+
+async function recognizeFile({ path, known }: Extract<Pictures, { from: 'file' }>): Promise<void> {
+  const { size } = await stat(path);
+  if (size > limits.sourceBytes) throw appError('too_large', { detail: 'The file is larger than an image may be.' });
+  const { pageCount, page } = openImage(await readFile(path), limits);
+  for (let pageIndex = 0; pageIndex < pageCount; pageIndex += 1) {
+    if (known.includes(pageIndex)) continue;
+    const { image, orientation } = page(pageIndex);
+    say({ pageIndex, pageCount, lines: recognizePage(read, image, orientation) });
+  }
+}
+
+/** Page after page is drawn by another process, as fast as they are read here. */
+async function recognizeInput({ pages, pageCount }: Extract<Pictures, { from: 'input' }>): Promise<void> {
+  let next = 0;
+  for await (const image of readGreyMaps(process.stdin)) {
+    // What could not be drawn is a picture without pixels.
+    say({ pageIndex: pages[next], pageCount, lines: image === null ? [] : recognizePage(read, image, 1) });
+    next += 1;
+  }
+}
+
+function say(message: unknown): void {
+  process.stdout.write(`${JSON.stringify(message)}\n`);
+}

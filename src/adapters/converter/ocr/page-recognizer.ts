@@ -1,0 +1,99 @@
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { z } from 'zod';
+import { createGate } from '#src/adapters/gate.ts';
+import type { Recognition, RecognizedPage } from '#src/ports/converter.ts';
+import type { ConversionLimits } from '../conversion-limits.ts';
+import { parserCommand } from '../parser-command.ts';
+import { runParserProcess } from '../parser-process.ts';
+import type { Pictures } from './pictures.ts';
+
+const childScript = join(import.meta.dirname, 'ocr-child.ts');
+
+const pageMessage = z.object({
+  pageIndex: z.int().nonnegative(),
+  pageCount: z.int().positive(),
+  lines: z.array(z.tuple([z.string(), z.number(), z.number(), z.number(), z.number(), z.boolean(), z.number()])),
+});
+
+const sliceOver = new Error('The slice is over.');
+
+/** Draws these pages of a document into a stream of PGM images, in their order. */
+export type DrawPages = (pages: number[], output: PassThrough, signal: AbortSignal) => Promise<void>;
+
+export type PictureSource = { path: string } | { pages: number[]; draw: DrawPages };
+
+export type PageRecognizer = ReturnType<typeof createPageRecognizer>;
+
+/**
+ * Reads pictures of text by OCR, in a process of its own.
+ *
+ * @param deps.languages of the texts, as the engine names them
+ */
+export function createPageRecognizer(deps: {
+  languages: readonly string[];
+  workingDirectory: string;
+  limits: ConversionLimits;
+}) {
+  const { languages, workingDirectory, limits } = deps;
+  // Apart from the gate of the parsers: a small file does not wait until pages of a scan are read.
+  const gate = createGate(availableParallelism());
+
+  /**
+   * Goes on until all pages are read or the slice is over.
+   * @returns all that is known now, by page, and how many there are to be read in all
+   */
+  return async function recognizePages(
+    source: PictureSource,
+    recognition: Recognition,
+    signal: AbortSignal,
+  ): Promise<{ pages: Map<number, RecognizedPage>; total: number }> {
+    const pages = new Map(recognition.known.map((page) => [page.pageIndex, page]));
+    let total = 'pages' in source ? source.pages.length : Number.POSITIVE_INFINITY;
+    if (pages.size >= total) return { pages, total };
+
+    await gate(async () => {
+      const endsAt = performance.now() + recognition.sliceMs;
+      const stop = new AbortController();
+      const end = (reason: unknown) => stop.abort(reason);
+      const kept: Promise<void>[] = [];
+      const either = AbortSignal.any([signal, stop.signal]);
+      const images = new PassThrough();
+      const wanted = 'pages' in source ? source.pages.filter((page) => !pages.has(page)) : [];
+      const pictures: Pictures =
+        'pages' in source
+          ? { from: 'input', pages: wanted, pageCount: total }
+          : { from: 'file', path: source.path, known: [...pages.keys()] };
+
+      const reading = runParserProcess({
+        ...parserCommand({
+          script: childScript,
+          args: [languages.join('+'), JSON.stringify(pictures), JSON.stringify(limits)],
+          readable: 'path' in source ? [source.path] : [],
+          limits,
+        }),
+        ...('pages' in source && { input: images }),
+        workingDirectory,
+        limits,
+        signal: either,
+        isWallPerMessage: true,
+        onMessage: (message) => {
+          const { pageCount, ...page } = pageMessage.parse(message);
+          total = pageCount;
+          pages.set(page.pageIndex, page);
+          const keeping = recognition.keep(page, { done: pages.size, total });
+          keeping.catch(end);
+          kept.push(keeping);
+          if (performance.now() >= endsAt) end(sliceOver);
+        },
+      });
+      const drawing = 'pages' in source ? source.draw(wanted, images, either) : undefined;
+      await Promise.allSettled([reading, drawing].map((work) => work?.catch(end)));
+      signal.throwIfAborted();
+      if (stop.signal.aborted && stop.signal.reason !== sliceOver) throw stop.signal.reason;
+      await Promise.all(kept);
+    });
+    return { pages, total };
+  };
+}
