@@ -144,6 +144,8 @@ export function createS3Connector({ agent, baseUrl }: { agent: Dispatcher; baseU
           fileName: file.name,
           revision: revisionOf(ETag),
         };
+      }).catch((error: unknown) => {
+        throw signal.aborted ? signal.reason : error;
       });
     },
 
