@@ -51,7 +51,8 @@ export function createProviderApi(
     isOwn(url) ? { authorization: `Bearer ${tokenOf(access)}` } : {};
 
   function failure(answer: ProviderAnswer): AppError {
-    const reason = /^[\w./:-]{1,100}$/.exec(reasonOf(answer))?.[0] ?? '';
+    // A word, as what is more might quote what was sent.
+    const reason = /^[a-zA-Z_./]{1,80}$/.exec(reasonOf(answer))?.[0] ?? '';
     return special(reason, answer) ?? failureOf(name, answer, reason);
   }
 
