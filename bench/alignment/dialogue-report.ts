@@ -2,9 +2,9 @@ import type { AlignmentCalibration } from '#src/domain/alignment-calibration.ts'
 import type { EmbedTexts } from '../../scripts/alignment/embed-texts.ts';
 import { type Agreement, dialogueQuality, type JudgedRound, judgeDialogues } from './dialogue-quality.ts';
 import { readDialogues } from './dialogues.ts';
-import { type Report, written } from './figures.ts';
+import { type Figure, type Report, written } from './figures.ts';
 
-/** Of these the rules were chosen that read a short turn in its place; the other five agents were left out of that. */
+/** On these the first rules were chosen that read a short turn in its place; the later ones on all ten. */
 const chosenOn = new Set([
   'Airline customer service',
   'Garden centre',
@@ -13,34 +13,48 @@ const chosenOn = new Set([
   'Home solar installer',
 ]);
 
-/** The sixty labelled dialogues: precision and recall of what people see in them. */
+/** The labelled dialogues: precision and recall of what people see in them. */
 export async function measureDialogues(embed: EmbedTexts, calibration: AlignmentCalibration): Promise<Report> {
-  const judged = await judgeDialogues(readDialogues(), embed, calibration);
-  const heldOut = judged.filter(({ agent }) => !chosenOn.has(agent));
-  const all = dialogueQuality(judged);
+  const known = await judgeDialogues(readDialogues('dialogues'), embed, calibration);
+  const heldOut = await judgeDialogues(readDialogues('held-out-dialogues'), embed, calibration);
+  const isChosenOn = ({ agent }: JudgedRound) => chosenOn.has(agent);
   return {
-    title: `Dialogues: 60 of ten agents, ${judged.length} labelled rounds`,
+    title: `Dialogues: 60 of ten agents, ${known.length} labelled rounds; 30 of five others, held out, ${heldOut.length}`,
     figures: [
-      { name: 'precision of on and off, users and agents', value: ofTopics(all, 'precision'), atLeast: 0.85 },
-      { name: 'recall of on and off, users and agents', value: ofTopics(all, 'recall'), atLeast: 0.85 },
+      { ...meanOf('precision', known), atLeast: 0.85 },
+      { ...meanOf('recall', known), atLeast: 0.85 },
+      { name: 'the lowest of these eight figures', value: lowest(known), atLeast: 0.8 },
+      // No gates: nobody may be led to choose anything on these.
+      { ...meanOf('precision', heldOut), name: 'held out: precision' },
+      { ...meanOf('recall', heldOut), name: 'held out: recall' },
     ],
     lines: [
-      ...table('all', judged),
+      ...table('held out: thirty dialogues of five agents', heldOut),
+      '',
+      ...table('the sixty', known),
+      '',
+      ...table('of them the five agents on which the rules for short turns were chosen', known.filter(isChosenOn)),
       '',
       ...table(
-        'the five agents on which the rules for short turns were chosen',
-        judged.filter(({ agent }) => chosenOn.has(agent)),
+        'of them the other five',
+        known.filter((round) => !isChosenOn(round)),
       ),
-      '',
-      ...table('the five agents that were held out', heldOut),
     ],
   };
 }
 
+const topics = ['userOn', 'userOff', 'agentOn', 'agentOff'] as const;
+
 /** The mean over the four questions, so that the rarer answer counts as much. */
-function ofTopics(quality: ReturnType<typeof dialogueQuality>, measure: 'precision' | 'recall'): number {
-  const { userOn, userOff, agentOn, agentOff } = quality;
-  return [userOn, userOff, agentOn, agentOff].reduce((sum, each) => sum + each[measure], 0) / 4;
+function meanOf(measure: 'precision' | 'recall', judged: readonly JudgedRound[]): Figure {
+  const quality = dialogueQuality(judged);
+  const sum = topics.reduce((sum, topic) => sum + quality[topic][measure], 0);
+  return { name: `${measure} of on and off, users and agents`, value: sum / topics.length };
+}
+
+function lowest(judged: readonly JudgedRound[]): number {
+  const quality = dialogueQuality(judged);
+  return Math.min(...topics.flatMap((topic) => [quality[topic].precision, quality[topic].recall]));
 }
 
 function table(title: string, judged: readonly JudgedRound[]): string[] {

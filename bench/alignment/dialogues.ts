@@ -13,10 +13,9 @@ export type LabelledRound = {
 export type DialogueAgent = { name: string; persona: string; anchors: Record<string, number> };
 export type Dialogue = { agent: DialogueAgent; script: string; rounds: LabelledRound[] };
 
-const folder = join(import.meta.dirname, 'dialogues');
-
-/** Labels as dialogues/README.md has them. */
-export function readDialogues(): Dialogue[] {
+/** Labels as dialogues/README.md has them; nothing may be chosen on those that are held out. */
+export function readDialogues(set: 'dialogues' | 'held-out-dialogues'): Dialogue[] {
+  const folder = join(import.meta.dirname, set);
   return readdirSync(folder)
     .filter((name) => name.endsWith('.json'))
     .flatMap((name) => {
