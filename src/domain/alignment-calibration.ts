@@ -33,7 +33,7 @@ export function calibrationFor(modelId: string): AlignmentCalibration {
 }
 
 /** Of how texts are read and weighed; raised when the same texts get other scores by a change of the code. */
-const rulesVersion = 3;
+const rulesVersion = 4;
 
 /**
  * Changes whenever the same texts could get other scores; stored with every scored round.

@@ -1,9 +1,9 @@
 import type { AlignmentCalibration } from './alignment-calibration.ts';
 import { type Anchor, containsPhrase, cosine, scoreText } from './alignment-score.ts';
 import { clauseAfterSwitch, isCourtesy, tellingPart } from './alignment-text.ts';
-import type { ReadRefusal, RefusalReading } from './refusal.ts';
+import { type ReadRefusal, type RefusalReading, refusalOf } from './refusal.ts';
 import { sentences } from './sentences.ts';
-import { type AnalyzeText, contentStems } from './text-analysis.ts';
+import { type AnalyzeText, contentStems, type Term } from './text-analysis.ts';
 
 /**
  * The texts of a round, and of the one before what this one may go on about; null where there is none. A reply that
@@ -28,12 +28,13 @@ export type RoundScoring = {
   readRefusal: ReadRefusal;
 };
 
-/** In words: a turn that is shorter may only make sense with what was said before. */
+/** In words, and in those that carry meaning: a turn of less may only make sense with what was said before. */
 const shortTurn = 8;
+const fewContentWords = 4;
 const shortReply = 20;
 /** What is on topic only in its place counts for less. */
 const contextShare = 0.8;
-/** The cosine from which on a short reply answers the question that it follows. */
+/** The cosine from which on a reply answers the question that it follows. */
 const answersFrom = 0.3;
 const minContentWords = 2;
 /** A sentence that is longer says what it is about. */
@@ -50,8 +51,9 @@ export function textsToEmbed(texts: RoundTexts, analyze: AnalyzeText): string[] 
 /**
  * Scores a round against the agent's anchors. Of a turn that changes the topic only the new one counts. A short turn
  * counts also as a continuation of the user's before it, or of the last sentence of the agent's: 0.8 of their common
- * score; a short reply that answers its question as 0.8 of that. A turn of courtesy, or with less than two content words
- * and no anchor, is neutral; an announced change of the topic never is, however few words it takes.
+ * score. Where the reply answers the question, the question counts also as 0.8 of the reply, and a short reply as 0.8 of
+ * the question. A turn of courtesy, or with less than two content words and no anchor, is neutral; an announced change
+ * of the topic never is, however few words it takes.
  */
 export function scoreRound(texts: RoundTexts, anchors: readonly Anchor[], scoring: RoundScoring): ScoredRound {
   const { analyze, calibration, readRefusal } = scoring;
@@ -59,13 +61,16 @@ export function scoreRound(texts: RoundTexts, anchors: readonly Anchor[], scorin
   const parts = partsOf(texts, analyze);
   const score = (text: string) =>
     scoreText({ stems: stemsOf(text, analyze), vector: vectorOf(text) }, anchors, calibration);
+  const refusal = readRefusal(texts.agent, vectorOf(parts.agent));
   const user = Math.max(score(parts.user), ...parts.continuations.map((text) => contextShare * score(text)));
-  const isAnswer = isShortAnswer(vectorOf(parts.user), { text: parts.agent, vector: vectorOf(parts.agent) }, analyze);
+  const agent = score(parts.agent);
+  const isAnswered = isNear(vectorOf(parts.user), vectorOf(parts.agent));
+  const isShortReply = analyze(parts.agent).length < shortReply;
   return {
-    user,
-    agent: Math.max(score(parts.agent), isAnswer ? contextShare * user : 0),
+    user: isAnswered && refusalOf(refusal) === null ? Math.max(user, contextShare * agent) : user,
+    agent: isAnswered && isShortReply ? Math.max(agent, contextShare * user) : agent,
     neutral: !parts.isSwitch && isNeutral(parts.user, anchors, analyze),
-    refusal: readRefusal(texts.agent, vectorOf(parts.agent)),
+    refusal,
     isDegraded: vectorOf(parts.user) === null || vectorOf(parts.agent) === null,
   };
 }
@@ -74,7 +79,7 @@ function partsOf({ user, agent, previousUser, previousReply }: RoundTexts, analy
   const newTopic = clauseAfterSwitch(user);
   if (newTopic !== null) return { user: newTopic, agent, continuations: [], isSwitch: true };
   const continuations: string[] = [];
-  if (analyze(user).length < shortTurn) {
+  if (isShortTurn(analyze(user))) {
     // What the turn before left behind is not what this one goes on about.
     if (previousUser !== null) continuations.push(`${clauseAfterSwitch(previousUser) ?? previousUser}\n${user}`);
     if (previousReply !== null) continuations.push(`${lastSentence(previousReply)}\n${user}`);
@@ -87,14 +92,17 @@ function lastSentence(text: string): string {
   return end.slice(sentences(end).at(-1)?.start);
 }
 
-/** "Two years." says nothing of loans, and still answers how long one runs. */
-function isShortAnswer(
-  question: Float32Array | null,
-  reply: { text: string; vector: Float32Array | null },
-  analyze: AnalyzeText,
-): boolean {
-  if (question === null || reply.vector === null || analyze(reply.text).length >= shortReply) return false;
-  return cosine(question, reply.vector) >= answersFrom;
+/** "How often do I need to oil it then" has eight words, and three of them say something. */
+function isShortTurn(terms: readonly Term[]): boolean {
+  return terms.length < shortTurn || contentStems(terms).length < fewContentWords;
+}
+
+/**
+ * Of a question and its reply. "Two years." says nothing of loans, and still answers how long one runs; "Can I take a
+ * power bank?" says nothing of flights, and the reply knows that it is about one.
+ */
+function isNear(question: Float32Array | null, reply: Float32Array | null): boolean {
+  return question !== null && reply !== null && cosine(question, reply) >= answersFrom;
 }
 
 function isNeutral(text: string, anchors: readonly Anchor[], analyze: AnalyzeText): boolean {

@@ -24,13 +24,14 @@ const chat: ScoredChat = {
 const options = { byWords: 'unless_it_heals', signal: new AbortController().signal } as const;
 const logger = { warn: () => undefined };
 
-/** As near to the one anchor as they begin with: "near" is 0.9, "doubt" 0.25, anything else 0. */
+/** As near to the one anchor as they begin with ("near" is 0.9, "doubt" 0.25, anything else 0), and not to each other. */
 const embedder: Embedder = {
   model: 'all-minilm-l6-v2-int8-r2',
   embed: async (texts) =>
     texts.map((text) => {
-      const cosine = text === 'anchor' ? 1 : text.startsWith('near') ? 0.9 : text.startsWith('doubt') ? 0.25 : 0;
-      return Float32Array.from([cosine, Math.sqrt(1 - cosine * cosine)]);
+      if (text === 'anchor') return Float32Array.from([1, 0, 0]);
+      if (text.startsWith('near')) return Float32Array.from([0.9, 0.436, 0]);
+      return text.startsWith('doubt') ? Float32Array.from([0.25, 0, 0.968]) : Float32Array.from([0, 0, 1]);
     }),
 };
 

@@ -150,10 +150,31 @@ describe('scoring a round', () => {
     expect(score('The red one.', { previousReply: 'About that loan. What else?' }).user).to.be.lessThan(0.1);
   });
 
-  it('reads eight words by themselves', () => {
+  it('reads eight words by themselves, unless less than four of them say something', () => {
     const before = { previousUser: 'Tell me about loans.', previousReply: 'Which loan is it?' };
     expect(score('one two six four five six two', before).user).to.be.closeTo(0.8, 0.01);
     expect(score('one two six four five six two eight', before).user).to.be.lessThan(0.1);
+    expect(score('and how long will it then be for me to wait', before).user).to.be.closeTo(0.8, 0.01);
+  });
+
+  it('counts a question as on topic that a reply on topic answers, unless the reply declines', () => {
+    const vectors: Record<string, number[]> = {
+      'Must my wife and both children sign with me?': [0.2, 0.98],
+      'She signs, they need not.': [0.9, 0.436],
+      "I can't help with her signature.": [0.9, 0.436],
+      'Shall we go on with yours?': [0.97, -0.243],
+    };
+    const placed = (text: string) => Float32Array.from(vectors[text] ?? [0, 0]);
+    const question = (agent: string) =>
+      scoreRound({ ...alone, user: 'Must my wife and both children sign with me?', agent }, anchors, {
+        vectorOf: placed,
+        analyze,
+        calibration,
+        readRefusal,
+      }).user;
+    expect(question('She signs, they need not.')).to.be.closeTo(0.8, 0.01);
+    expect(question("I can't help with her signature.")).to.be.lessThan(0.35);
+    expect(question('Shall we go on with yours?')).to.be.lessThan(0.35);
   });
 
   it('reads only the end of a long reply, in bounded time', () => {
