@@ -25,6 +25,8 @@ const parsers: Record<string, () => Promise<DocumentParser>> = {
   odt: async () => (await import('./formats/odt.ts')).parseOdt,
   odp: async () => (await import('./formats/odp.ts')).parseOdp,
   epub: async () => (await import('./formats/epub.ts')).parseEpub,
+  eml: async () => (await import('./formats/eml.ts')).parseEml,
+  msg: async () => (await import('./formats/msg.ts')).parseMsg,
 };
 
 const [format = '', path = '', fileName = '', limitsText = '{}', encoding] = process.argv.slice(2);
