@@ -99,7 +99,15 @@ export async function ingestDocument({
     enter('parse', 'Looking at the original to tell its format.');
     const { sourceFormat, sizeBytes } = await take(() => parseDocument(input));
     enter('convert', `Converting ${sizeBytes} bytes of ${sourceFormat} to Markdown.`);
-    return take(() => convertDocument(input));
+    let converted = await take(() => convertDocument(input));
+    if (!converted.pagesLeft) return converted;
+    await inSlices(async () => {
+      const pages = converted.pagesLeft ?? 0;
+      enter('convert', `Reading pages that are pictures by OCR, of which ${pages} are left.`);
+      converted = await convertDocument(input);
+      return converted.pagesLeft ?? 0;
+    });
+    return converted;
   }
 
   async function cut({ charCount, pageCount, needsWindows, needsContexts }: ConvertResult): Promise<number> {

@@ -16,13 +16,15 @@ export type IngestDocumentRun = IngestDocumentInput & { isSmall?: boolean; progr
 
 export type ParseResult = { sourceFormat: string; sizeBytes: number };
 /**
- * `needsWindows` tells a cut by meaning, `needsContexts` that a model is asked for situations. Absent, and standing for
- * no, in histories from before there were such steps.
+ * `pagesLeft`: that many pages are pictures that were not read yet, and nothing else is known. `needsWindows` tells a cut
+ * by meaning, `needsContexts` that a model is asked for situations. Absent, and standing for no, in histories from before
+ * there were such steps.
  */
 export type ConvertResult = {
   charCount: number;
   pageCount: number | null;
   reused: boolean;
+  pagesLeft?: number;
   needsWindows?: boolean;
   needsContexts?: boolean;
 };

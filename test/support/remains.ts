@@ -7,6 +7,7 @@ const documentTables = {
   documentGenerations: 'documentId',
   chunks: 'documentId',
   chunkVectors: 'documentId',
+  recognizedPages: 'documentId',
 } as const;
 
 /** What there is of a document, so that nothing of it can be asked for once it is gone. */

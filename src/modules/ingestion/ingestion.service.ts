@@ -20,7 +20,7 @@ import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.servi
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import type { Converter } from '#src/ports/converter.ts';
+import type { Converter, Recognition } from '#src/ports/converter.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
@@ -31,6 +31,7 @@ import { createGenerationCollector } from './generation-collector.ts';
 import { ingestAtOnce } from './ingest-at-once.ts';
 import type { ChunkText, IngestionTarget } from './ingestion.model.ts';
 import { createIngestionRepository } from './ingestion.repository.ts';
+import { createRecognizedPagesRepository } from './recognized-pages.repository.ts';
 import type { ConvertedBody, SituationsService } from './situations.service.ts';
 import type { WindowEmbedder } from './window-embedder.ts';
 
@@ -41,10 +42,14 @@ import type { WindowEmbedder } from './window-embedder.ts';
 const BATCH_SIZE = 256;
 /** What one call of `embed` takes: about half a minute of work, after which it is the turn of others. */
 const SLICE_SIZE = 4 * BATCH_SIZE;
+/** Pages that are read by OCR before it is the turn of others. */
+const OCR_SLICE_MS = 20_000;
 const CONVERSIONS_PER_SWEEP = 500;
 
 /** When a step has to stop, and whom it tells how far it is. */
 export type Step = { signal: AbortSignal; report: (details: unknown) => void };
+
+type ProgressUnit = 'pages' | 'sentences' | 'chunks';
 
 type Stoppable = Pick<Step, 'signal'>;
 
@@ -71,6 +76,7 @@ export function createIngestionService(deps: {
     deps;
   const repository = createIngestionRepository(db);
   const chunks = createGenerationChunksRepository(db);
+  const recognizedPages = createRecognizedPagesRepository(db);
   const { collect, collectUnneeded } = createGenerationCollector({ originals, vectors, repository });
   const jobIdOf = (of: IngestDocumentInput) => ingestWorkflowId(of.documentId, of.generation);
   /** What most documents never have. */
@@ -147,7 +153,7 @@ export function createIngestionService(deps: {
   });
 
   /** Figures that come at once are told one after the other, so that none is overtaken by an earlier one. */
-  function inOrder(of: IngestDocumentInput, unit: 'sentences' | 'chunks') {
+  function inOrder(of: IngestDocumentInput, unit: ProgressUnit) {
     let told: Promise<void> = Promise.resolve();
     return (done: number, total: number | null): Promise<void> => {
       told = told.then(() => jobs.advance(jobIdOf(of), { progress: { done, total, unit } }));
@@ -156,7 +162,7 @@ export function createIngestionService(deps: {
   }
 
   /** Tells clients and the engine how far a step is. */
-  const counting = (of: IngestDocumentInput, unit: 'sentences' | 'chunks', { signal, report }: Step) => {
+  const counting = (of: IngestDocumentInput, unit: ProgressUnit, { signal, report }: Step) => {
     const tell = inOrder(of, unit);
     return {
       signal,
@@ -166,6 +172,20 @@ export function createIngestionService(deps: {
       },
     };
   };
+
+  /** A killed worker repeats the page that it was reading. */
+  async function recognitionOf(of: IngestDocumentInput, converterVersion: string, step: Step): Promise<Recognition> {
+    const key = { ...of, converterVersion };
+    const progress = counting(of, 'pages', step);
+    return {
+      known: await recognizedPages.list(key),
+      sliceMs: OCR_SLICE_MS,
+      keep: async (page, { done, total }) => {
+        await recognizedPages.insert(key, page);
+        await progress.report(done, total);
+      },
+    };
+  }
 
   /** What a newer generation, or a deletion, took over did not fail: it was given up. */
   async function endFromOutside(
@@ -198,7 +218,10 @@ export function createIngestionService(deps: {
       return { sourceFormat, sizeBytes };
     },
 
-    /** Makes the Markdown body, or finds that the organization has converted this content before. */
+    /**
+     * Makes the Markdown body, or finds that the organization has converted this content before. Of pages that are
+     * pictures it reads a slice; there is a body once `pagesLeft` is not told any more.
+     */
     async convert(of: IngestDocumentInput, { signal, report }: Step): Promise<ConvertResult> {
       const { blobKey, fileName, mediaType, contentSha256, ...target } = await enter(of, 'convert');
       const { sourceFormat: format, ragConfig } = target;
@@ -210,12 +233,15 @@ export function createIngestionService(deps: {
 
       const known = await repository.findConversion(key);
       if (known === undefined) {
-        const { body, title, pageMap, pageCount } = await blobs.withLocalFile(blobKey, (path) =>
-          converter.convert({ path, fileName, format, encoding, signal, onProgress: report }),
+        const recognition = await recognitionOf(of, converterVersion, { signal, report });
+        const { body, title, pageMap, pageCount, pagesLeft } = await blobs.withLocalFile(blobKey, (path) =>
+          converter.convert({ path, fileName, format, encoding, signal, onProgress: report, recognition }),
         );
+        if (pagesLeft > 0) return { charCount: 0, pageCount: null, reused: false, pagesLeft };
         if (body.trim() === '') throw appError('empty_document');
         signal.throwIfAborted();
         await repository.insertConversion({ ...key, id: uuidv7(), body, title, pageMap, pageCount });
+        if (recognition.known.length > 0) await recognizedPages.deleteAll(of);
       }
       const conversion = known ?? (await repository.findConversion(key));
       if (conversion === undefined) throw appError('internal_error', { detail: 'The conversion was not stored.' });
