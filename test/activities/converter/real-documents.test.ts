@@ -12,6 +12,9 @@ import {
 const phrases: Record<string, string[]> = {
   'csv-with-escaped-commas.csv': ['A,A'],
   'docx-tables.docx': ['| Header Col 1 | Header Col 2 |', 'Table with merged cells'],
+  'email-no-html-content-1.eml': ['From: GitHub <email@domain.com>', 'you’ve automatically started watching'],
+  'fake-email-attachment.eml': ['- Little to no content', '- fake-attachment.txt (1 KiB)'],
+  'fake-email-utf-16.eml': ['# Test Email', '- Violets are blue'],
   'fake-text-utf-16.txt': ['Hamburgers are delicious'],
   'handbook-1p.docx': ['monitors and supervises cases under chapter 13 of title 11'],
   'norwich-city.txt': ['Norwich'],
@@ -22,6 +25,7 @@ const phrases: Record<string, string[]> = {
   'test_blog.html': ['## Experiment Setup', 'tuning the inference parameters like model'],
   'test_mskanji.csv': ['| 髙橋淳 | 35 | 名古屋 |'],
   'test_notebook.ipynb': ['```python\nprint("markitdown")\n```'],
+  'test_outlook_msg.msg': ['# Test Email Message', 'This is the body of the test email message'],
   'test_serp.html': ['product line of proprietary graphical operating systems'],
   'test_wikipedia.html': ['| ISIN | US5949181045 |', 'headquartered in Redmond, Washington'],
 };
@@ -49,7 +53,9 @@ const pdfPhrases: Record<string, string[]> = {
 };
 
 const failures: Record<string, string> = {
+  'empty.eml': 'empty_document',
   'empty.txt': 'empty_document',
+  'fake-encrypted.msg': 'encrypted_document',
   'password_protected.xlsx': 'encrypted_document',
   'random.bin': 'unsupported_format',
 };
