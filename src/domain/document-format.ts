@@ -47,6 +47,7 @@ export const sourceFormats = [
   'epub',
   'eml',
   'msg',
+  'rtf',
 ] as const satisfies readonly FileFormat[];
 export type SourceFormat = (typeof sourceFormats)[number];
 

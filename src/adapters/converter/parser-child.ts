@@ -27,6 +27,7 @@ const parsers: Record<string, () => Promise<DocumentParser>> = {
   epub: async () => (await import('./formats/epub.ts')).parseEpub,
   eml: async () => (await import('./formats/eml.ts')).parseEml,
   msg: async () => (await import('./formats/msg.ts')).parseMsg,
+  rtf: async () => (await import('./formats/rtf.ts')).parseRtf,
 };
 
 const [format = '', path = '', fileName = '', limitsText = '{}', encoding] = process.argv.slice(2);

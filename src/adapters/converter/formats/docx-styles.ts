@@ -1,25 +1,6 @@
+import { headingLevel } from '../office/heading-name.ts';
 import { childAt, childrenNamed, type XmlElement } from '../office/xml.ts';
 
-/** Word names its heading styles in the language of its menus when the document came through other programs. */
-const headingNames = [
-  'heading',
-  'Überschrift',
-  'Titre',
-  'Título',
-  'Titolo',
-  'Kop',
-  'Rubrik',
-  'Overskrift',
-  'Otsikko',
-  'Nagłówek',
-  'Nadpis',
-  'Заголовок',
-  'Başlık',
-  '标题',
-  '見出し',
-  '제목',
-];
-const headingName = new RegExp(`^(?:${headingNames.join('|')}) ?([1-9])$`, 'i');
 /** A chain of styles that is longer goes in a circle. */
 const longestChain = 20;
 /** The level of an outline that means text. */
@@ -54,7 +35,7 @@ export function readStyles(root: XmlElement | undefined): ParagraphStyles {
   return (styleId) => {
     const before = known.get(styleId);
     if (before) return before;
-    const level = styles.has(styleId) ? firstInChain(styleId, levelOfStyle) : levelOfName(styleId);
+    const level = styles.has(styleId) ? firstInChain(styleId, levelOfStyle) : headingLevel(styleId);
     const list = firstInChain(styleId, (style) => listPlace(childAt(style, 'w:pPr')));
     const style = { headingLevel: level ?? null, list: list ?? null };
     known.set(styleId, style);
@@ -63,14 +44,7 @@ export function readStyles(root: XmlElement | undefined): ParagraphStyles {
 }
 
 function levelOfStyle(style: XmlElement): number | null | undefined {
-  return levelOfName(childAt(style, 'w:name')?.attributes['w:val'] ?? '') ?? outlineLevel(childAt(style, 'w:pPr'));
-}
-
-function levelOfName(name: string): number | undefined {
-  if (/^title$/i.test(name)) return 1;
-  if (/^subtitle$/i.test(name)) return 2;
-  const digit = headingName.exec(name)?.[1];
-  return digit === undefined ? undefined : Number(digit);
+  return headingLevel(childAt(style, 'w:name')?.attributes['w:val'] ?? '') ?? outlineLevel(childAt(style, 'w:pPr'));
 }
 
 /** What the properties of a paragraph or style say: null is text for sure, undefined nothing. */
