@@ -112,7 +112,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
     async find(access, wanted) {
       if (wanted.fileId === undefined) {
         const names = wantedNames(wanted);
-        return remoteFile(await followed(access, await resolve(access, names)), names.join('/'));
+        return remoteFile(await followed(access, await resolve(access, names)), names.reduce(childPath, ''));
       }
       const found = await read(access, wanted.fileId);
       // What others share lies in no folder of this account.

@@ -58,9 +58,8 @@ export function createProviderApi(
 
   return {
     async ask(access, url, request = {}) {
-      // Only what is opened may lie elsewhere.
-      if (!origins.has(new URL(url).origin))
-        throw appError('provider_rejected', { detail: `${name} leads elsewhere.` });
+      // Only what is opened may lie elsewhere; a link to a page is as good as whoever has kept it.
+      if (!isOwn(url)) throw appError('provider_rejected', { detail: `${name} has no such page.` });
       const headers = { accept: 'application/json', ...request.headers, ...authorization(access, url) };
       const answer = await call(url, { ...request, headers });
       if (answer.status < 200 || answer.status >= 300) throw failure(answer);
@@ -73,7 +72,9 @@ export function createProviderApi(
         headersFor: (target) => ({ ...headers, ...authorization(access, target) }),
         // An address that is a key by itself says nothing of the grant when it does not open; the next one may.
         failure: (refusal, from) =>
-          isOwn(from) ? failure(refusal) : appError('provider_unavailable', { detail: `${name} did not hand it out.` }),
+          isOwn(from) || refusal.status >= 429
+            ? failure(refusal)
+            : appError('provider_unavailable', { detail: `${name} did not hand it out.` }),
       }),
   };
 }
