@@ -26,7 +26,7 @@ export type FakeFiles = ProviderServer &
     token(account?: string): string;
   };
 
-export const folderType = 'application/vnd.google-apps.folder';
+const folderType = 'application/vnd.google-apps.folder';
 export const shortcutType = 'application/vnd.google-apps.shortcut';
 const googleTypes = /^application\/vnd\.google-apps\./;
 const readScopes = ['https://www.googleapis.com/auth/drive.readonly', 'https://www.googleapis.com/auth/drive'];

@@ -42,7 +42,7 @@ export async function startFakeDropbox(): Promise<FakeFiles> {
     if (caller === null) return refusal(401, 'expired_access_token/');
     if (call.method !== 'POST') return badCall(`${route}: only POST is taken`);
     if (route === 'users/get_current_account') {
-      if (call.body !== 'null') return badCall('request body: expected null');
+      if (call.body !== '' && call.body !== 'null') return badCall('request body: expected null');
       const names = {
         name: { display_name: 'Somebody' },
         email: `${caller.account}@example.com`,

@@ -54,6 +54,7 @@ export function createRemoteTree(habits: { newId?: () => string; ignoresCase?: b
   const childIds = new Map<string, Set<string>>();
   const events: RemoteEvent[] = [];
   let clock = 1;
+  let lastMs = 0;
 
   const keyOf = (name: string) => (ignoresCase ? name.toLowerCase() : name);
 
@@ -120,7 +121,8 @@ export function createRemoteTree(habits: { newId?: () => string; ignoresCase?: b
 
   function write(entry: RemoteEntry, content: string | Buffer): RemoteEntry {
     entry.content = Buffer.from(content);
-    entry.modified = new Date(Math.max(Date.now(), entry.modified.getTime() + 1));
+    lastMs = Math.max(Date.now(), lastMs + 1);
+    entry.modified = new Date(lastMs);
     touch(entry);
     entry.contentAt = entry.changedAt;
     return entry;

@@ -1,12 +1,6 @@
 import { expect } from 'chai';
-import type { Agent } from 'undici';
-import { createDriveConnector } from '#src/adapters/connectors/drive-connector.ts';
-import { createDropboxConnector } from '#src/adapters/connectors/dropbox-connector.ts';
-import { createGraphConnector } from '#src/adapters/connectors/graph-connector.ts';
-import type { ConnectorDeps } from '#src/adapters/connectors/provider-api.ts';
-import { createGuardedAgent } from '#src/adapters/web/guarded-agent.ts';
-import { createProviderCaller } from '#src/adapters/web/provider-caller.ts';
-import type { Connector, RemoteChange } from '#src/ports/connector.ts';
+import { oauthConnectorProviders } from '#src/domain/connector-providers.ts';
+import type { Connector, OAuthAccess, RemoteChange } from '#src/ports/connector.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import {
   type ConnectorCase,
@@ -14,63 +8,41 @@ import {
   listAll,
   unheeded,
 } from '#test/support/connector-contract.ts';
-import { type FakeFiles, startFakeDrive } from '#test/support/fake-drive.ts';
-import { startFakeDropbox } from '#test/support/fake-dropbox.ts';
-import { fakeSiteId, startFakeGraph } from '#test/support/fake-graph.ts';
+import type { FakeFiles } from '#test/support/fake-drive.ts';
+import { type OpenedConnector, openConnector } from '#test/support/opened-connector.ts';
 
-type Kind = { start: () => Promise<FakeFiles>; make: (deps: ConnectorDeps) => Connector; siteId?: string };
-
-const kinds: Record<string, Kind> = {
-  acme_drive: { start: startFakeDrive, make: createDriveConnector },
-  acme_onedrive: {
-    start: startFakeGraph,
-    make: (deps) => createGraphConnector({ ...deps, provider: 'acme_onedrive' }),
-  },
-  acme_sharepoint: {
-    start: startFakeGraph,
-    make: (deps) => createGraphConnector({ ...deps, provider: 'acme_sharepoint' }),
-    siteId: fakeSiteId,
-  },
-  acme_dropbox: { start: startFakeDropbox, make: createDropboxConnector },
-};
-
-for (const [provider, { start, make, siteId = null }] of Object.entries(kinds)) {
+for (const provider of oauthConnectorProviders) {
   describe(`the connector of ${provider}`, () => {
     let fake: FakeFiles;
-    let agent: Agent;
     let connector: Connector;
-    let accessToken: string;
+    let opened: OpenedConnector;
+    let access: OAuthAccess;
     before(async () => {
-      fake = await start();
-      agent = createGuardedAgent({ allow: fake.place.split(',') });
-      connector = make({ agent, call: createProviderCaller({ agent }), baseUrl: fake.baseUrl });
+      opened = await openConnector(provider);
+      ({ fake, connector } = opened);
     });
     beforeEach(() => {
-      accessToken = fake.token();
+      access = opened.newAccess();
     });
-    after(async () => {
-      await agent.close();
-      await fake.close();
-    });
+    after(() => opened.close());
 
-    const access = () => ({ kind: 'oauth' as const, accessToken, siteId });
-    const opened = (): ConnectorCase => ({
+    const theCase = (): ConnectorCase => ({
       connector,
-      access,
+      access: () => access,
       put: async (path, content) => {
         if (fake.tree.at(path) === undefined) fake.tree.add(path, content);
         else fake.tree.edit(path, content);
       },
       pageSize: fake.pageSize,
     });
-    const find = (path: string) => connector.find(access(), { path });
+    const find = (path: string) => connector.find(access, { path });
 
-    itKeepsTheConnectorContract(opened);
+    itKeepsTheConnectorContract(theCase);
 
     it('has no trouble with ten thousand files in a folder', async () => {
       for (let index = 0; index < 10_000; index += 1) fake.tree.add(`many/${index}.txt`, 'x');
       const before = fake.calls.length;
-      const files = await listAll(opened(), { path: 'many' });
+      const files = await listAll(theCase(), { path: 'many' });
       expect(new Set(files.map(({ fileId }) => fileId)).size).equal(10_000);
       expect(fake.calls.length - before).within(2, 60);
       fake.tree.remove('many');
@@ -103,7 +75,7 @@ for (const [provider, { start, make, siteId = null }] of Object.entries(kinds)) 
       expect(await codeOf({ status: 503 })).equal('provider_throttled');
       expect(await codeOf({ status: 500, text: '<html>' })).equal('provider_unavailable');
       expect(await codeOf({ status: 200, text: '<html>' })).equal('provider_unavailable');
-      const download = () => connector.download(access(), file, unheeded);
+      const download = () => connector.download(access, file, unheeded);
       expect(await codeOf({ status: 429 }, download)).equal('provider_throttled');
       expect(await codeOf({ status: 500 }, download)).equal('provider_unavailable');
       expect(await codeOf({ status: 401 }, download)).equal('needs_reauth');
@@ -112,7 +84,7 @@ for (const [provider, { start, make, siteId = null }] of Object.entries(kinds)) 
     it('passes on how long a pause is wanted, by seconds or by a date', async () => {
       const pauseOf = async (after: string) => {
         fake.failNext(1, { status: 429, headers: { 'retry-after': after } });
-        return connector.check(access()).catch((error) => error.retryAfterSeconds);
+        return connector.check(access).catch((error) => error.retryAfterSeconds);
       };
       expect(await pauseOf('7')).equal(7);
       expect(await pauseOf(new Date(Date.now() + 60_000).toUTCString())).within(50, 61);
@@ -125,19 +97,22 @@ for (const [provider, { start, make, siteId = null }] of Object.entries(kinds)) 
       fake.tree.add('token/file.txt');
       const file = await find('token/file.txt');
       for (const end of [fake.expireTokens, fake.revokeGrants]) {
-        accessToken = fake.token();
+        access = opened.newAccess();
         end();
         const failures = [
-          connector.check(access()),
-          connector.list(access(), { path: '' }, null),
-          connector.download(access(), file, unheeded),
+          connector.check(access),
+          connector.list(access, { path: '' }, null),
+          connector.download(access, file, unheeded),
         ];
         for (const failure of failures) expect(await appErrorCode(failure)).equal('needs_reauth');
       }
-      accessToken = fake.token();
-      fake.failNext(1, { status: 418, json: { error: { code: accessToken }, error_summary: accessToken } });
+      access = opened.newAccess();
+      fake.failNext(1, {
+        status: 418,
+        json: { error: { code: access.accessToken }, error_summary: access.accessToken },
+      });
       const error = await find('token/file.txt').catch((reason: Error) => reason);
-      expect(JSON.stringify(error) + String(error)).not.include(accessToken);
+      expect(JSON.stringify(error) + String(error)).not.include(access.accessToken);
     });
 
     describe('told of changes', () => {
@@ -146,13 +121,13 @@ for (const [provider, { start, make, siteId = null }] of Object.entries(kinds)) 
         const told: RemoteChange[] = [];
         let answer = { cursor, hasMore: true };
         while (answer.hasMore) {
-          const page = await required(connector.changes).since(access(), answer.cursor);
+          const page = await required(connector.changes).since(access, answer.cursor);
           told.push(...page.changes);
           answer = page;
         }
         return { told, cursor: answer.cursor };
       }
-      const begin = (path: string) => required(connector.changes).begin(access(), { path });
+      const begin = (path: string) => required(connector.changes).begin(access, { path });
       const present = (told: RemoteChange[]) =>
         told.flatMap((change) => (change.kind === 'present' && !change.file.isFolder ? [change.file.path] : []));
       const isGone = (told: RemoteChange[], { fileId, path }: { fileId: string; path: string }) =>

@@ -1,0 +1,214 @@
+import { text } from 'node:stream/consumers';
+import { expect } from 'chai';
+import type { OAuthConnectorProvider } from '#src/domain/connector-providers.ts';
+import type { RemoteFile } from '#src/ports/connector.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import { unheeded } from '#test/support/connector-contract.ts';
+import { shortcutType } from '#test/support/fake-drive.ts';
+import { paperType } from '#test/support/fake-dropbox.ts';
+import { type OpenedConnector, openConnector } from '#test/support/opened-connector.ts';
+import { startProviderServer } from '#test/support/provider-server.ts';
+
+describe('what is special', () => {
+  let opened: OpenedConnector;
+  const open = async (provider: OAuthConnectorProvider) => {
+    opened = await openConnector(provider);
+    return opened;
+  };
+  afterEach(() => opened.close());
+  const find = (path: string) => opened.connector.find(opened.newAccess(), { path });
+  const list = async (path: string) => (await opened.connector.list(opened.newAccess(), { path }, null)).files;
+  const download = (file: RemoteFile) => opened.connector.download(opened.newAccess(), file, unheeded);
+  const doc = 'application/vnd.google-apps.document';
+
+  describe('about Drive', () => {
+    const docx = 'application/vnd.openxmlformats-officedocument.wordprocessingml.document';
+
+    it('exports its own documents, with the ending of what they become', async () => {
+      const { fake } = await open('acme_drive');
+      fake.tree.add('Plan', 'the plan', doc);
+      const file = await find('Plan');
+      expect(file).include({ mimeType: doc, sizeBytes: null });
+      const answer = await download(file);
+      expect(answer).include({ fileName: 'Plan.docx', mediaType: docx, revision: file.revision });
+      expect(await text(answer.content)).equal('the plan');
+      fake.tree.edit('Plan', 'another plan');
+      expect((await find('Plan')).revision).not.equal(file.revision);
+    });
+
+    it('says why something of its own is not to be had', async () => {
+      const { fake } = await open('acme_drive');
+      fake.tree.add('Form', '', 'application/vnd.google-apps.form');
+      fake.tree.add('Book', Buffer.alloc(10 * 1_024 * 1_024 + 1), doc);
+      fake.tree.addFolder('folder');
+      expect(await appErrorCode(download(await find('Form')))).equal('unsupported_format');
+      expect(await appErrorCode(download(await find('Book')))).equal('payload_too_large');
+      expect(await appErrorCode(download(await find('folder')))).equal('unsupported_format');
+    });
+
+    it('takes a shortcut for what it leads to, and leads into no circle', async () => {
+      const { fake } = await open('acme_drive');
+      const target = fake.tree.add('far/away.txt', 'far');
+      fake.tree.add('near/link.txt', target.id, shortcutType);
+      fake.tree.add('near/circle', fake.tree.addFolder('near').id, shortcutType);
+      fake.tree.add('near/dead', 'nothing', shortcutType);
+      const files = await list('near');
+      expect(files.map(({ isFolder }) => isFolder)).deep.equal([false, false, false]);
+      const link = await find('near/link.txt');
+      expect(files).deep.include(link);
+      expect(link).include({ name: 'link.txt', path: 'near/link.txt', sizeBytes: 3 });
+      const answer = await download(link);
+      expect(answer).include({ fileName: 'link.txt', revision: (await find('far/away.txt')).revision });
+      expect(await text(answer.content)).equal('far');
+      for (const path of ['near/circle', 'near/dead']) {
+        expect(await appErrorCode(download(await find(path)))).equal('unsupported_format');
+      }
+    });
+
+    it('does not take a name with a slash for two', async () => {
+      const { fake, connector, newAccess } = await open('acme_drive');
+      fake.tree.addFolder('minutes');
+      fake.tree.add('minutes/draft');
+      fake.tree.rename('minutes/draft', '1/2 done');
+      expect(await list('minutes')).deep.include(
+        await connector.find(newAccess(), { name: '1/2 done', folder: 'minutes' }),
+      );
+      const [file] = await list('minutes');
+      expect(file).include({ name: '1/2 done', path: 'minutes/1_2 done' });
+    });
+
+    it('takes the newest of several with one name, and no file for a folder between', async () => {
+      const { fake } = await open('acme_drive');
+      fake.tree.add('twice/a', 'old');
+      fake.tree.add('twice/a', 'new');
+      fake.tree.add('twice/b/c.txt', 'below');
+      fake.tree.add('twice/b', 'a file');
+      const answer = await download(await find('twice/a'));
+      expect(await text(answer.content)).equal('new');
+      expect(await find('twice/b/c.txt')).include({ path: 'twice/b/c.txt' });
+    });
+
+    it('tells a limit, a missing right and a refusal apart', async () => {
+      const { fake } = await open('acme_drive');
+      const codeFor = async (reason: string) => {
+        fake.failNext(1, { status: 403, json: { error: { code: 403, errors: [{ domain: 'global', reason }] } } });
+        return appErrorCode(list(''));
+      };
+      for (const reason of ['userRateLimitExceeded', 'rateLimitExceeded', 'sharingRateLimitExceeded']) {
+        expect(await codeFor(reason)).equal('provider_throttled');
+      }
+      expect(await codeFor('insufficientPermissions')).equal('not_granted');
+      expect(await codeFor('cannotDownloadFile')).equal('provider_rejected');
+    });
+
+    it('forgets no change of a file that is gone for good', async () => {
+      const { fake, connector, newAccess } = await open('acme_drive');
+      const { changes } = connector;
+      const cursor = (await changes?.begin(newAccess(), { path: '' })) ?? '';
+      fake.failNext(1, {
+        status: 200,
+        json: {
+          newStartPageToken: '1.9',
+          changes: [
+            { changeType: 'file', removed: true, fileId: 'f-1' },
+            { changeType: 'drive', driveId: 'd' },
+          ],
+        },
+      });
+      expect((await changes?.since(newAccess(), cursor))?.changes).deep.equal([{ kind: 'gone', fileId: 'f-1' }]);
+    });
+  });
+
+  describe('about Graph', () => {
+    it('asks another host for bytes without the token, and follows no link of pages or changes there', async () => {
+      const { fake, connector, newAccess } = await open('acme_onedrive');
+      fake.tree.add('one.txt', 'one');
+      const stranger = await startProviderServer(() => ({ status: 200, json: { value: [] } }));
+      try {
+        const reading = await download(await find('one.txt'));
+        // The host that keeps the bytes refuses whoever brings a token.
+        expect(await text(reading.content)).equal('one');
+        const page = `${stranger.baseUrl}/v1.0/me/drive/root/children`;
+        const listed = connector.list(newAccess(), { path: '' }, page);
+        expect(await appErrorCode(listed)).equal('provider_rejected');
+        expect(await appErrorCode(connector.list(newAccess(), { path: '' }, 'no link'))).equal('provider_rejected');
+        const cursor = JSON.stringify({ position: page, folderId: 'f', path: '' });
+        expect(await appErrorCode(connector.changes?.since(newAccess(), cursor) ?? list(''))).equal(
+          'provider_rejected',
+        );
+        expect(stranger.calls).deep.equal([]);
+      } finally {
+        await stranger.close();
+      }
+    });
+
+    it('reads through the redirect where no address for the download is given', async () => {
+      const { fake } = await open('acme_onedrive');
+      fake.tree.add('one.txt', 'one');
+      const file = await find('one.txt');
+      fake.failNext(1, { status: 200, json: { id: file.fileId, name: 'one.txt', cTag: 'c-1', file: {} } });
+      const answer = await download(file);
+      expect(answer.revision).equal('c-1');
+      expect(await text(answer.content)).equal('one');
+      expect(fake.calls.at(-1)?.url.pathname).match(/\/content$/);
+    });
+
+    it('takes the refusal of an address that was handed out for no end of the grant', async () => {
+      const { fake } = await open('acme_onedrive');
+      fake.tree.add('one.txt', 'one');
+      const file = await find('one.txt');
+      const place = fake.place.split(',')[1];
+      const json = {
+        id: file.fileId,
+        name: 'one.txt',
+        cTag: 'c',
+        file: {},
+        '@microsoft.graph.downloadUrl': `http://${place}/x?tempauth=old`,
+      };
+      fake.failNext(1, { status: 200, json });
+      expect(await appErrorCode(download(file))).equal('provider_unavailable');
+    });
+
+    it('knows no site but its own, and keeps no file of a notebook', async () => {
+      const { fake, connector } = await open('acme_sharepoint');
+      const elsewhere = { kind: 'oauth' as const, accessToken: fake.token(), siteId: 'other.example,1,2' };
+      expect(await appErrorCode(connector.check(elsewhere))).equal('remote_file_not_found');
+      expect(await appErrorCode(connector.check({ ...elsewhere, siteId: null }))).equal('remote_file_not_found');
+      fake.tree.add('book', '');
+      const file = await find('book');
+      fake.failNext(1, { status: 200, json: { id: file.fileId, name: 'book', package: { type: 'oneNote' } } });
+      expect(await appErrorCode(download(file))).equal('unsupported_format');
+    });
+  });
+
+  describe('about Dropbox', () => {
+    it('exports what has no bytes', async () => {
+      const { fake } = await open('acme_dropbox');
+      fake.tree.add('Notes ü.paper', '<p>notes</p>', paperType);
+      const file = await find('Notes ü.paper');
+      const answer = await download(file);
+      expect(answer).include({ fileName: 'Notes ü.html', revision: file.revision });
+      expect(await text(answer.content)).equal('<p>notes</p>');
+      fake.tree.addFolder('folder');
+      expect(await appErrorCode(download(await find('folder')))).equal('remote_file_not_found');
+    });
+
+    it('ends a grant by a call of its own', async () => {
+      const { fake, connector } = await open('acme_dropbox');
+      const access = { kind: 'oauth' as const, accessToken: fake.token(), siteId: null };
+      await connector.revoke?.(access);
+      expect(await appErrorCode(connector.check(access))).equal('needs_reauth');
+    });
+
+    it('tells a renamed folder by all that is in it, and where it was', async () => {
+      const { fake, connector, newAccess } = await open('acme_dropbox');
+      fake.tree.add('old/deep/a.txt');
+      const before = await find('old/deep/a.txt');
+      const cursor = (await connector.changes?.begin(newAccess(), { path: '' })) ?? '';
+      fake.tree.rename('old', 'new');
+      const { changes = [] } = (await connector.changes?.since(newAccess(), cursor)) ?? {};
+      expect(changes).deep.include({ kind: 'gone-path', path: 'old' });
+      expect(changes).deep.include({ kind: 'present', file: { ...before, path: 'new/deep/a.txt' } });
+    });
+  });
+});
