@@ -39,6 +39,14 @@ const list = z
       .filter(Boolean),
   );
 
+const ocrLanguage = z
+  .string()
+  .regex(/^[a-z]{3}(?:_[a-z]+)?$/i, 'must be names of Tesseract, like eng or chi_sim, with commas between several')
+  .refine(hasOcrData, {
+    error: ({ input }) =>
+      `needs the package @tesseract.js-data/${input}: npm install --save-exact @tesseract.js-data/${input}`,
+  });
+
 // As it stands in a URL.
 const place = z
   .string()
@@ -195,6 +203,9 @@ const settings = z.object({
     .default('all-minilm-l6-v2-int8-r2'),
   ALIGNMENT_ADJUDICATION: z.enum(['off', 'chat_model']).default('off'),
 
+  OCR_LANGUAGES: list.prefault('eng').pipe(z.array(ocrLanguage).min(1, 'must name a language')),
+  OCR_MAX_PAGES: z.coerce.number().int().min(1).max(2_000).default(200),
+
   JWT_PRIVATE_KEY: z.string().optional(),
   JWT_PRIVATE_KEY_FILE: z.string().optional(),
   JWT_VERIFY_KEYS: z.string().optional(),
@@ -285,6 +296,8 @@ export type Config = Readonly<{
     issuer: string;
     accessTokenSeconds: number;
   };
+  /** `maxPages` of one document that are pictures. */
+  ocr: { languages: readonly string[]; maxPages: number };
   urlSigningKey: string;
   /** Of stored credentials: the first seals, all open. */
   encryptionKeys: readonly EncryptionKey[];
@@ -381,6 +394,7 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
       issuer: s.JWT_ISSUER,
       accessTokenSeconds: s.ACCESS_TOKEN_SECONDS,
     },
+    ocr: { languages: s.OCR_LANGUAGES, maxPages: s.OCR_MAX_PAGES },
     urlSigningKey: s.URL_SIGNING_KEY,
     encryptionKeys: s.ENCRYPTION_KEYS,
     providers: {
@@ -497,4 +511,14 @@ function isNetwork(text: string): boolean {
 function tierLimits(overrides: Partial<Record<Tier, Partial<TierLimits>>> | undefined): Record<Tier, TierLimits> {
   const merge = (tier: Tier): TierLimits => ({ ...defaultTierLimits[tier], ...overrides?.[tier] });
   return { free: merge('free'), pro: merge('pro'), max: merge('max') };
+}
+
+/** The data of a language is a package of its own. */
+function hasOcrData(language: string): boolean {
+  try {
+    import.meta.resolve(`@tesseract.js-data/${language}/package.json`);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -226,7 +226,13 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     config.blobs.store === 's3'
       ? createS3BlobStore({ ...config.blobs, tempDir: tmpdir() })
       : createFilesystemBlobStore(config.blobs);
-  const converter = createConverter({ toolsDir: config.toolsDir ?? join(config.dataDir, 'tools'), tempDir: tmpdir() });
+  const { languages: ocrLanguages, maxPages: ocrPages } = config.ocr;
+  const converter = createConverter({
+    toolsDir: config.toolsDir ?? join(config.dataDir, 'tools'),
+    tempDir: tmpdir(),
+    ocrLanguages,
+    limits: { ocrPages },
+  });
   const tokens = createTokenCounter();
   const analyze = createTextAnalyzer();
   const chunker = createChunker({ tokens, analyze });

@@ -54,6 +54,8 @@ const wrong: Record<string, string[]> = {
   GOOGLE_CALENDAR_BASE_URL: ['localhost', ...addressesWithSecrets],
   GOOGLE_CALENDAR_CLIENT_ID: ['two words', 'line\nbreak'],
   GOOGLE_CALENDAR_CLIENT_SECRET: ['two words', 'line\nbreak'],
+  OCR_LANGUAGES: ['english', 'eng+deu', '../up', 'xxx', ','],
+  OCR_MAX_PAGES: ['0', '-1', '2001', 'all'],
   S3_ENDPOINT: ['localhost:9000', 's3://host', ...addressesWithSecrets],
   S3_BUCKET: ['Upper', 'a', 'with/slash', '-a-'],
   S3_REGION: ['the moon'],
