@@ -25,6 +25,7 @@ import { agentsRoutes } from './modules/agents/agents.routes.ts';
 import { anchorWordsRoutes } from './modules/anchor-words/anchor-words.routes.ts';
 import { authRoutes } from './modules/auth/auth.routes.ts';
 import { chatRoutes } from './modules/chat/chat.routes.ts';
+import { connectorsRoutes } from './modules/connectors/connectors.routes.ts';
 import { chunksRoutes } from './modules/documents/chunks.routes.ts';
 import { documentFilesRoutes } from './modules/documents/document-files.routes.ts';
 import { documentLinksRoutes } from './modules/documents/document-links.routes.ts';
@@ -96,6 +97,7 @@ export function createApp(container: Container): App {
     ...evaluationsRoutes(container.evaluations, config),
     ...agentsRoutes(container.agents),
     ...toolsRoutes(container.toolCatalog, container.toolConnections),
+    ...connectorsRoutes(container.connections, container.connectionConsents, cursors),
     ...anchorWordsRoutes(container.anchorWords),
     ...chatRoutes(container.chat, cursors, { basePath }),
     ...logsRoutes(container.logs, cursors),

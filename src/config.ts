@@ -3,6 +3,7 @@ import { isIP, isIPv4 } from 'node:net';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { calibratedModels } from './domain/alignment-calibration.ts';
+import type { OAuthConnectorProvider } from './domain/connector-providers.ts';
 import { listPrices, priceListVersion, settingsPriceVersion, type VersionedPrice } from './domain/prices.ts';
 import { defaultRateLimits, type RateLimit, type RateLimitName } from './domain/rate-limits.ts';
 import { defaultTierLimits, type Tier, type TierLimits } from './domain/tiers.ts';
@@ -120,6 +121,7 @@ const limitsOfTier = z.strictObject({
   documents: limit,
   fileSizeBytes: limit,
   storageBytes: limit,
+  connections: limit,
   evaluationCasesPerDay: limit,
 } satisfies Record<keyof TierLimits, z.ZodType>);
 
@@ -194,6 +196,19 @@ const settings = z.object({
   GOOGLE_CALENDAR_BASE_URL: keylessUrl.optional(),
   GOOGLE_CALENDAR_CLIENT_ID: apiKey.optional(),
   GOOGLE_CALENDAR_CLIENT_SECRET: apiKey.optional(),
+  ACME_DRIVE_BASE_URL: keylessUrl.optional(),
+  ACME_DRIVE_CLIENT_ID: apiKey.optional(),
+  ACME_DRIVE_CLIENT_SECRET: apiKey.optional(),
+  ACME_ONEDRIVE_BASE_URL: keylessUrl.optional(),
+  ACME_ONEDRIVE_CLIENT_ID: apiKey.optional(),
+  ACME_ONEDRIVE_CLIENT_SECRET: apiKey.optional(),
+  ACME_SHAREPOINT_BASE_URL: keylessUrl.optional(),
+  ACME_SHAREPOINT_CLIENT_ID: apiKey.optional(),
+  ACME_SHAREPOINT_CLIENT_SECRET: apiKey.optional(),
+  ACME_DROPBOX_BASE_URL: keylessUrl.optional(),
+  ACME_DROPBOX_CLIENT_ID: apiKey.optional(),
+  ACME_DROPBOX_CLIENT_SECRET: apiKey.optional(),
+  ACME_S3_BASE_URL: keylessUrl.optional(),
   MODEL_PRICES: json
     .pipe(z.record(z.string(), z.strictObject({ input: price, cached_input: price, output: price })))
     .optional(),
@@ -238,6 +253,9 @@ const settings = z.object({
 
 /** For the test that keeps docs/settings.md complete. */
 export const settingNames: readonly string[] = Object.keys(settings.shape);
+
+/** `baseUrl` is null for the provider's own addresses, `client` where there is none to ask for consents with. */
+type ProviderSettings = { baseUrl: string | null; client: { id: string; secret: string } | null };
 
 export type Config = Readonly<{
   server: {
@@ -304,9 +322,10 @@ export type Config = Readonly<{
   /** Whose services tools use, for organizations that connect themselves. */
   providers: {
     braveSearch: { baseUrl: string };
-    /** `baseUrl` is null for Google's own addresses, `client` where there is none to ask for consents with. */
-    googleCalendar: { baseUrl: string | null; client: { id: string; secret: string } | null };
+    googleCalendar: ProviderSettings;
   };
+  /** Who keeps files for users that connect themselves. S3 has no client: users bring their keys. */
+  connectors: Readonly<Record<OAuthConnectorProvider, ProviderSettings>> & { acme_s3: { baseUrl: string | null } };
   downloadUrlSeconds: number;
   /** How long what somebody leaves behind is kept. */
   eraseAfterDays: number;
@@ -401,6 +420,13 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
       braveSearch: { baseUrl: s.BRAVE_SEARCH_BASE_URL.replace(/\/+$/, '') },
       googleCalendar: { baseUrl: withoutSlash(s.GOOGLE_CALENDAR_BASE_URL), client: oauthClient(s, 'GOOGLE_CALENDAR') },
     },
+    connectors: {
+      acme_drive: { baseUrl: withoutSlash(s.ACME_DRIVE_BASE_URL), client: oauthClient(s, 'ACME_DRIVE') },
+      acme_onedrive: { baseUrl: withoutSlash(s.ACME_ONEDRIVE_BASE_URL), client: oauthClient(s, 'ACME_ONEDRIVE') },
+      acme_sharepoint: { baseUrl: withoutSlash(s.ACME_SHAREPOINT_BASE_URL), client: oauthClient(s, 'ACME_SHAREPOINT') },
+      acme_dropbox: { baseUrl: withoutSlash(s.ACME_DROPBOX_BASE_URL), client: oauthClient(s, 'ACME_DROPBOX') },
+      acme_s3: { baseUrl: withoutSlash(s.ACME_S3_BASE_URL) },
+    },
     downloadUrlSeconds: s.DOWNLOAD_URL_SECONDS,
     eraseAfterDays: s.ERASE_AFTER_DAYS,
     evalWaitSeconds: s.EVAL_WAIT_SECONDS,
@@ -463,7 +489,7 @@ function withoutSlash(address: string | undefined): string | null {
 }
 
 /** What the deployment is known as at a provider; null where it is not. */
-function oauthClient<Name extends 'GOOGLE_CALENDAR'>(
+function oauthClient<Name extends string>(
   s: { [Setting in `${Name}_CLIENT_ID` | `${Name}_CLIENT_SECRET`]?: string | undefined },
   name: Name,
 ): { id: string; secret: string } | null {

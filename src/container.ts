@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import pino, { type Logger } from 'pino';
 import { createFilesystemBlobStore } from './adapters/blob/filesystem-blob-store.ts';
 import { createS3BlobStore } from './adapters/blob/s3-blob-store.ts';
+import { createConnectors } from './adapters/connectors/connectors.ts';
 import { createConverter } from './adapters/converter/converter.ts';
 import { pageTitle } from './adapters/converter/page-title.ts';
 import { createGate } from './adapters/gate.ts';
@@ -56,7 +57,29 @@ import { createCiter } from './modules/chat/citer.ts';
 import { createRoundOpener } from './modules/chat/round-opener.ts';
 import { createToolChooser } from './modules/chat/round-tools.ts';
 import { createToolLoop } from './modules/chat/tool-loop.ts';
+import {
+  type ConnectionConsentsService,
+  createConnectionConsentsService,
+} from './modules/connectors/connection-consents.service.ts';
+import type { Connection, ConnectionCredentials, StoredKeys } from './modules/connectors/connections.model.ts';
+import {
+  type ConnectionSyncs,
+  type ConnectionsService,
+  createConnectionsService,
+} from './modules/connectors/connections.service.ts';
+import { consentAt } from './modules/connectors/connector-access.ts';
+import {
+  type ConnectorCredentialsService,
+  createConnectorCredentials,
+  createRefusalNote,
+} from './modules/connectors/connector-credentials.service.ts';
+import { createGrantRevoker } from './modules/connectors/grant-revoker.ts';
 import { type ConsentsService, createConsentsService } from './modules/consents/consents.service.ts';
+import { createCredentialKeeper } from './modules/credentials/credential-keeper.service.ts';
+import {
+  createStoredCredentials,
+  type StoredCredentialsService,
+} from './modules/credentials/stored-credentials.service.ts';
 import { createDeletionService, type DeletionService } from './modules/deletion/deletion.service.ts';
 import { createDocumentFilesService, type DocumentFilesService } from './modules/documents/document-files.service.ts';
 import { createDocumentLinksService, type DocumentLinksService } from './modules/documents/document-links.service.ts';
@@ -173,6 +196,10 @@ export type Container = {
   evaluationSteps: EvaluationStepsService;
   evaluationWaiter: EvaluationWaiter;
   consents: ConsentsService;
+  connections: ConnectionsService;
+  connectionConsents: ConnectionConsentsService;
+  connectorCredentials: ConnectorCredentialsService;
+  storedConnections: StoredCredentialsService<ConnectionCredentials>;
   connectionSecrets: ConnectionSecrets;
   toolCatalog: ToolCatalogService;
   toolConnections: ToolConnectionsService;
@@ -338,6 +365,31 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const frontend = { frontendUrl: config.server.frontendUrl, origins: config.server.corsOrigins };
   const consents = createConsentsService({ db, oauth, secrets, frontend });
   const connectionSecrets = createConnectionSecrets({ db, secrets });
+  const connectorAccess = createConnectors(config.connectors, { call, agent: guardedAgent });
+  const storedConnections = createStoredCredentials<ConnectionCredentials>({ db, secrets, table: 'connections' });
+  const revokeGrant = createGrantRevoker({ db, access: connectorAccess, oauth, logger });
+  const connectorCredentials = createConnectorCredentials({
+    db,
+    access: connectorAccess,
+    keeper: createCredentialKeeper<Connection, StoredKeys>({
+      db,
+      table: 'connections',
+      stored: storedConnections,
+      oauth,
+      settingsOf: ({ provider }) => consentAt(connectorAccess, provider).settings,
+      onRefused: createRefusalNote({ audit }),
+      onUnwanted: revokeGrant,
+    }),
+  });
+  const connectionSyncs: ConnectionSyncs = { check: async () => undefined, apply: async () => undefined };
+  const connecting = { access: connectorAccess, stored: storedConnections, accessChanges, revokeGrant, audit };
+  const connections = createConnectionsService({
+    ...connecting,
+    db,
+    credentials: connectorCredentials,
+    syncs: connectionSyncs,
+  });
+  const connectionConsents = createConnectionConsentsService({ ...connecting, consents, syncs: connectionSyncs });
   const toolCatalog = createToolCatalogService({
     db,
     access,
@@ -524,6 +576,10 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     evaluationSteps,
     evaluationWaiter,
     consents,
+    connections,
+    connectionConsents,
+    connectorCredentials,
+    storedConnections,
     connectionSecrets,
     toolCatalog,
     toolConnections,

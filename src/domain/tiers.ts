@@ -9,6 +9,8 @@ export type TierLimits = {
   documents: number;
   fileSizeBytes: number;
   storageBytes: number;
+  /** To providers of files. */
+  connections: number;
   /** From midnight to midnight, UTC. */
   evaluationCasesPerDay: number;
 };
@@ -25,6 +27,7 @@ export const defaultTierLimits: Readonly<Record<Tier, TierLimits>> = {
     documents: 1_000,
     fileSizeBytes: 100 * MB,
     storageBytes: 2 * GB,
+    connections: 5,
     evaluationCasesPerDay: 500,
   },
   pro: {
@@ -35,6 +38,7 @@ export const defaultTierLimits: Readonly<Record<Tier, TierLimits>> = {
     documents: 50_000,
     fileSizeBytes: 512 * MB,
     storageBytes: 100 * GB,
+    connections: 50,
     evaluationCasesPerDay: 10_000,
   },
   max: {
@@ -45,6 +49,7 @@ export const defaultTierLimits: Readonly<Record<Tier, TierLimits>> = {
     documents: 1_000_000,
     fileSizeBytes: 2 * GB,
     storageBytes: 1024 * GB,
+    connections: 500,
     evaluationCasesPerDay: 100_000,
   },
 };

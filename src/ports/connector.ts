@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import type { ConnectorProvider } from '#src/domain/connector-providers.ts';
+import type { ConnectorProvider, OAuthConnectorProvider } from '#src/domain/connector-providers.ts';
 import type { OAuthProvider } from './oauth-client.ts';
 
 /** How consents are asked for at a provider of files. */
@@ -112,4 +112,11 @@ export type Connector = {
   };
   /** Ends the grant, where the provider has a call of its own for that; null where OAuth's or none does. */
   revoke: null | ((access: ConnectorAccess) => Promise<void>);
+};
+
+/** How this deployment gets to the providers. */
+export type ConnectorAccesses = {
+  connectors: Readonly<Record<ConnectorProvider, Connector>>;
+  /** Null where it has no client. */
+  consents: Readonly<Record<OAuthConnectorProvider, ConnectorOAuth | null>>;
 };

@@ -11,6 +11,7 @@ const fullWith = {
   versionsPerDraft: 'version_limit_reached',
   documents: 'document_limit_reached',
   storageBytes: 'storage_quota_exceeded',
+  connections: 'connection_limit_reached',
   evaluationCasesPerDay: 'evaluation_case_limit_reached',
 } as const satisfies Partial<Record<keyof TierLimits, ErrorCode>>;
 

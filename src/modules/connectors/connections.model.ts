@@ -1,0 +1,38 @@
+import type { ConnectorProvider } from '#src/domain/connector-providers.ts';
+import type { OAuthGrant, StoredCredentials } from '#src/modules/credentials/stored-credentials.service.ts';
+import type { SyncConfig } from './connections.schema.ts';
+
+export type ConnectionStatus = 'pending' | 'active' | 'needs_reauth' | 'error';
+
+/** What the provider is asked for, and how it is synchronized: as it came, in the spelling of the wire. */
+export type ConnectionConfig = {
+  site_id?: string | undefined;
+  bucket?: string | undefined;
+  prefix?: string | undefined;
+  region?: string | undefined;
+  endpoint?: string | undefined;
+  force_path_style?: boolean | undefined;
+  sync?: SyncConfig | undefined;
+};
+
+export type StoredKeys = { kind: 'keys'; accessKeyId: string; secretAccessKey: string; sessionToken: string | null };
+
+export type ConnectionCredentials = OAuthGrant | StoredKeys;
+
+/** A user's way to files that a provider keeps for him. */
+export type Connection = StoredCredentials & {
+  userId: string;
+  provider: ConnectorProvider;
+  displayName: string;
+  status: ConnectionStatus;
+  /** A code and words; null where it works. */
+  lastError: string | null;
+  /** Whose files they are at the provider. */
+  accountId: string;
+  config: ConnectionConfig;
+  createdAt: Date;
+  updatedAt: Date;
+};
+
+/** With its secrets as its owner may see them. */
+export type ConnectionView = Connection & { credentialsMasked: Record<string, string> };

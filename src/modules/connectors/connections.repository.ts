@@ -1,0 +1,65 @@
+import type { ConnectorProvider } from '#src/domain/connector-providers.ts';
+import type { NewCredentials } from '#src/modules/credentials/stored-credentials.service.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { Connection } from './connections.model.ts';
+
+type Key = Pick<Connection, 'orgId' | 'id'>;
+type Grantee = Pick<Connection, 'orgId' | 'userId' | 'provider' | 'accountId'>;
+type NewConnection = Grantee & Pick<Connection, 'id' | 'displayName' | 'config'> & NewCredentials;
+type Changes = Partial<Pick<Connection, 'displayName' | 'config' | 'accountId'> & NewCredentials>;
+
+export function createConnectionsRepository(db: Db) {
+  const connections = () => db<Connection>('connections');
+  const anew = { generation: db.raw('generation + 1'), refreshUntil: null, status: 'active', lastError: null };
+
+  return {
+    async listOf({ orgId, userId }: Pick<Connection, 'orgId' | 'userId'>): Promise<Connection[]> {
+      return connections().where({ orgId, userId }).orderBy(['createdAt', 'id']);
+    },
+
+    find(orgId: string, id: string): Promise<Connection | undefined> {
+      return connections().where({ orgId, id }).first();
+    },
+
+    /** Changes of one connection wait for each other. */
+    async lock(orgId: string, id: string): Promise<Connection | undefined> {
+      return connections().where({ orgId, id }).forNoKeyUpdate().first();
+    },
+
+    findGrant({ orgId, userId, provider, accountId }: Grantee): Promise<Connection | undefined> {
+      return connections().where({ orgId, userId, provider, accountId }).first();
+    },
+
+    /** In any organization: some providers end all grants of an account with one. */
+    async isAccountUsed(provider: ConnectorProvider, accountId: string): Promise<boolean> {
+      return (await connections().where({ provider, accountId }).first('id')) !== undefined;
+    },
+
+    async count(orgId: string): Promise<number> {
+      const row = await db('connections').where({ orgId }).count('* as n').first();
+      return Number(row?.n ?? 0);
+    },
+
+    async insert(connection: NewConnection): Promise<void> {
+      await db('connections').insert({ ...connection, status: 'active' });
+    },
+
+    /** `credentials` were tried, so that it works from now on. */
+    async update({ orgId, id }: Key, { credentials, ...others }: Changes): Promise<void> {
+      const fresh = credentials === undefined ? {} : { credentials, ...anew };
+      await db('connections')
+        .where({ orgId, id })
+        .update({ ...others, ...fresh, updatedAt: db.fn.now() });
+    },
+
+    async setState({ orgId, id }: Key, state: Pick<Connection, 'status' | 'lastError'>): Promise<void> {
+      await db('connections')
+        .where({ orgId, id })
+        .update({ ...state, updatedAt: db.fn.now() });
+    },
+
+    async remove({ orgId, id }: Key): Promise<void> {
+      await connections().where({ orgId, id }).delete();
+    },
+  };
+}

@@ -1,0 +1,213 @@
+import { z } from 'zod';
+import {
+  connectorLabels,
+  type OAuthConnectorProvider,
+  oauthConnectorProviders,
+} from '#src/domain/connector-providers.ts';
+import { idField, nameField } from '#src/http/fields.ts';
+import type { RemoteFile } from '#src/ports/connector.ts';
+import type { ConnectionView, StoredKeys } from './connections.model.ts';
+
+export const connectorProviders = [...oauthConnectorProviders, 'acme_s3'] as const;
+
+const word = (maxLength: number) =>
+  z
+    .string()
+    .min(1)
+    .max(maxLength)
+    .regex(/^[\x21-\x7e]*$/, 'must be one word of visible ASCII characters');
+
+const plainPath = z
+  .string()
+  .max(4_000)
+  .regex(/^\P{Cc}*$/u, 'must have no control characters')
+  .transform((path) => path.split('/').filter(Boolean).join('/'));
+
+export const authorizeQuery = z.strictObject({
+  login_hint: z.string().max(320).optional().describe('The account to offer, where the provider takes a hint.'),
+  site_id: word(500)
+    .optional()
+    .describe('Required for `acme_sharepoint`, as Microsoft Graph names the site; others ignore it.'),
+  return_to: z
+    .string()
+    .max(2_000)
+    .optional()
+    .describe('Where the browser goes afterwards: a path of the frontend, or an address of an allowed origin.'),
+});
+
+/** Providers send more than they have to. */
+export const callbackQuery = z.looseObject({
+  state: z.string().min(1).max(200),
+  code: z.string().max(4_096).optional(),
+  error: z.string().max(200).optional(),
+  iss: z.string().max(500).optional(),
+});
+
+export const authorizeSchema = z.strictObject({ authorize_url: z.url() });
+
+export const providerListSchema = z.strictObject({
+  providers: z.array(z.strictObject({ provider: z.enum(oauthConnectorProviders), label: z.string() })),
+});
+
+const syncField = z
+  .strictObject({
+    enabled: z.boolean(),
+    interval_minutes: z.int().min(5).max(525_600).optional(),
+    cron: z.string().min(9).max(100).optional().describe('Five fields, in UTC.'),
+    folder: plainPath.optional().describe('As in browse; the root when omitted.'),
+    target_folder_id: idField.nullable().optional().describe('Your personal root when omitted.'),
+    delete_missing: z.boolean().optional().describe('What is deleted there is deleted here; false when omitted.'),
+  })
+  .refine(({ enabled, interval_minutes, cron }) => {
+    const given = [interval_minutes, cron].filter((each) => each !== undefined).length;
+    return given === 1 || (given === 0 && !enabled);
+  }, 'needs either interval_minutes or cron');
+
+export type SyncConfig = z.output<typeof syncField>;
+
+const s3Fields = {
+  bucket: word(63).regex(/^[a-z0-9][a-z0-9._-]+[a-z0-9]$/i, 'must be the name of a bucket'),
+  prefix: plainPath
+    .transform((prefix) => (prefix === '' ? '' : `${prefix}/`))
+    .describe('Only keys below it are seen; a slash is put behind it.'),
+  region: word(60).regex(/^[a-z0-9-]+$/, 'must be the name of a region'),
+  endpoint: z
+    .url({ protocol: /^https?$/, error: 'must be an http(s):// address' })
+    .max(500)
+    .refine((text) => !/[?#]|\/\/[^/]*@/.test(text), 'must have no user, password, query or fragment')
+    .transform((text) => text.replace(/\/+$/, ''))
+    .describe("The provider's own when omitted."),
+  force_path_style: z.boolean().describe('The bucket stands in the path: true when omitted beside an endpoint.'),
+};
+
+const s3Credentials = z
+  .strictObject({
+    access_key_id: word(256),
+    secret_access_key: word(256),
+    session_token: word(4_096).nullable().optional(),
+  })
+  .transform(
+    (keys): StoredKeys => ({
+      kind: 'keys',
+      accessKeyId: keys.access_key_id,
+      secretAccessKey: keys.secret_access_key,
+      sessionToken: keys.session_token ?? null,
+    }),
+  );
+
+export const createS3Body = z.strictObject({
+  display_name: nameField,
+  credentials: s3Credentials.describe('Tried by a real list before they are stored, encrypted.'),
+  config: z.strictObject({
+    bucket: s3Fields.bucket,
+    prefix: s3Fields.prefix.optional(),
+    region: s3Fields.region.optional(),
+    endpoint: s3Fields.endpoint.optional(),
+    force_path_style: s3Fields.force_path_style.optional(),
+    sync: syncField.optional(),
+  }),
+});
+
+export const changeConnectionBody = z.strictObject({
+  display_name: nameField.optional(),
+  credentials: s3Credentials.optional().describe('Of `acme_s3` only; all of them at once.'),
+  config: z
+    .strictObject({
+      site_id: word(500).optional(),
+      bucket: s3Fields.bucket.optional(),
+      prefix: s3Fields.prefix.nullable().optional(),
+      region: s3Fields.region.nullable().optional(),
+      endpoint: s3Fields.endpoint.nullable().optional(),
+      force_path_style: s3Fields.force_path_style.nullable().optional(),
+      sync: syncField.nullable().optional(),
+    })
+    .optional()
+    .describe('What is not named stays; null takes away. `sync` for every provider, all else for `acme_s3`.'),
+});
+
+export type ConfigChange = NonNullable<z.output<typeof changeConnectionBody>['config']>;
+
+export const browseBody = z.strictObject({
+  path: plainPath.default('').describe('Names with slashes between them; the root when omitted.'),
+  page: z.string().min(1).max(16_000).optional().describe('`next_page` of the answer before, for the same path.'),
+});
+
+const syncSchema = z
+  .strictObject({
+    enabled: z.boolean(),
+    interval_minutes: z.int().optional(),
+    cron: z.string().optional(),
+    folder: z.string().optional(),
+    target_folder_id: idField.nullable().optional(),
+    delete_missing: z.boolean().optional(),
+  })
+  .meta({ id: 'ConnectionSync' });
+
+const configSchema = z.strictObject({
+  site_id: z.string().optional(),
+  bucket: z.string().optional(),
+  prefix: z.string().optional(),
+  region: z.string().optional(),
+  endpoint: z.string().optional(),
+  force_path_style: z.boolean().optional(),
+  sync: syncSchema.optional(),
+});
+
+export const connectionSchema = z
+  .strictObject({
+    id: idField,
+    provider: z.enum(connectorProviders),
+    display_name: z.string(),
+    status: z.enum(['pending', 'active', 'needs_reauth', 'error']),
+    last_error: z.string().nullable().describe('A code and words; null while it works.'),
+    credentials_masked: z.record(z.string(), z.string()).describe('At most the first two and last four characters.'),
+    config: configSchema,
+    user_id: idField,
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+  })
+  .meta({ id: 'Connection' });
+
+export const connectionListSchema = z.strictObject({ items: z.array(connectionSchema) });
+
+export const connectedSchema = z.strictObject({ connection: connectionSchema });
+
+const remoteFileSchema = z
+  .strictObject({
+    file_id: z.string(),
+    name: z.string(),
+    path: z.string(),
+    mime_type: z.string(),
+    size_bytes: z.int().describe('0 of folders, and where the provider does not say.'),
+    is_folder: z.boolean(),
+  })
+  .meta({ id: 'RemoteFile' });
+
+export const browseSchema = z.strictObject({
+  path: z.string(),
+  files: z.array(remoteFileSchema),
+  next_page: z.string().nullable().describe('There is more; null where there is not.'),
+});
+
+export function toProviderDto(provider: OAuthConnectorProvider) {
+  return { provider, label: connectorLabels[provider] };
+}
+
+export function toConnectionDto(connection: ConnectionView): z.input<typeof connectionSchema> {
+  return {
+    id: connection.id,
+    provider: connection.provider,
+    display_name: connection.displayName,
+    status: connection.status,
+    last_error: connection.lastError,
+    credentials_masked: connection.credentialsMasked,
+    config: connection.config,
+    user_id: connection.userId,
+    created_at: connection.createdAt.toISOString(),
+    updated_at: connection.updatedAt.toISOString(),
+  };
+}
+
+export function toRemoteFileDto({ fileId, name, path, mimeType, sizeBytes, isFolder }: RemoteFile) {
+  return { file_id: fileId, name, path, mime_type: mimeType, size_bytes: sizeBytes ?? 0, is_folder: isFolder };
+}

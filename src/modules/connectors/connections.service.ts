@@ -1,0 +1,286 @@
+import { v7 as uuidv7 } from 'uuid';
+import { canonicalJson } from '#src/domain/canonical-json.ts';
+import { maskSecret } from '#src/domain/mask-secret.ts';
+import { can } from '#src/domain/policy.ts';
+import type { RequestActor } from '#src/domain/visibility.ts';
+import { AppError, appError, fieldError } from '#src/errors.ts';
+import type { AuditService } from '#src/modules/audit/audit.service.ts';
+import type { StoredCredentialsService } from '#src/modules/credentials/stored-credentials.service.ts';
+import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
+import type { ConnectorAccesses, RemoteFile, RemotePage } from '#src/ports/connector.ts';
+import type { Db } from '#src/ports/database.ts';
+import { checkFailed } from './check-failed.ts';
+import type {
+  Connection,
+  ConnectionConfig,
+  ConnectionCredentials,
+  ConnectionView,
+  StoredKeys,
+} from './connections.model.ts';
+import { createConnectionsRepository } from './connections.repository.ts';
+import type { ConfigChange, SyncConfig } from './connections.schema.ts';
+import { accessOf } from './connector-access.ts';
+import { type ConnectorCredentialsService, lastErrorOf } from './connector-credentials.service.ts';
+import type { RevokeGrant } from './grant-revoker.ts';
+
+/** One look into a folder ends with the page that reaches this, or after so many pages. */
+const FILES_AT_ONCE = 1_000;
+const PAGES_AT_ONCE = 20;
+
+/** What a provider answers that accepts a connection which is good for nothing. */
+const useless: readonly string[] = ['not_granted', 'provider_rejected', 'remote_file_not_found'];
+
+/** What follows from a connection for its imports and its schedule. */
+export type ConnectionSyncs = {
+  /** Throws `validation_failed` for a folder that the caller may not write to, and times that nobody understands. */
+  check(actor: RequestActor, sync: SyncConfig): Promise<void>;
+  /** After the commit: makes the schedule and what is parked or running follow the connection, which may be gone. */
+  apply(of: { orgId: string; connectionId: string }): Promise<void>;
+};
+
+export type NewKeyConnection = { displayName: string; keys: StoredKeys; config: ConnectionConfig };
+
+export type ConnectionChange = {
+  displayName?: string | undefined;
+  keys?: StoredKeys | undefined;
+  config?: ConfigChange | undefined;
+};
+
+/** Connections of users, each of whom sees and changes his own. */
+export function createConnectionsService(deps: {
+  db: Db;
+  access: ConnectorAccesses;
+  stored: Pick<StoredCredentialsService<ConnectionCredentials>, 'seal' | 'open'>;
+  credentials: ConnectorCredentialsService;
+  accessChanges: Pick<AccessChangesService, 'change'>;
+  revokeGrant: RevokeGrant;
+  syncs: ConnectionSyncs;
+  audit: AuditService;
+}) {
+  const { db, access, stored, credentials, accessChanges, revokeGrant, syncs, audit } = deps;
+
+  function readable(actor: RequestActor, connection: Connection | undefined): Connection {
+    if (connection !== undefined && can(actor, 'connection:read', connection)) return connection;
+    throw appError('connection_not_found');
+  }
+
+  async function find(actor: RequestActor, id: string): Promise<Connection> {
+    return readable(actor, await createConnectionsRepository(db).find(actor.orgId, id));
+  }
+
+  async function lock(trx: Db, actor: RequestActor, id: string): Promise<Connection> {
+    return readable(actor, await createConnectionsRepository(trx).lock(actor.orgId, id));
+  }
+
+  /** Nothing is shown of what no key opens. */
+  async function viewOf(connection: Connection): Promise<ConnectionView> {
+    const secrets = await stored.open(connection).then(secretsOf, () => ({}));
+    const credentialsMasked = Object.fromEntries(
+      Object.entries(secrets).map(([name, secret]) => [name, maskSecret(secret)]),
+    );
+    return { ...connection, credentialsMasked };
+  }
+
+  async function get(actor: RequestActor, id: string): Promise<ConnectionView> {
+    return viewOf(await find(actor, id));
+  }
+
+  /** Throws `connection_check_failed`, `provider_unavailable`, `provider_throttled`. */
+  async function check(config: ConnectionConfig, keys: ConnectionCredentials) {
+    return access.connectors.acme_s3.check(accessOf({ config }, keys)).catch(checkFailed);
+  }
+
+  /** What is to be tried before it is stored; null where nothing of it changes. */
+  async function trial(connection: Connection, { keys, config = {} }: ConnectionChange) {
+    if (connection.provider !== 'acme_s3' && keys !== undefined) {
+      throw fieldError('credentials', 'are given by a consent at the provider', 'credentials');
+    }
+    const changed = changesOf(connection, config).filter((name) => name !== 'sync');
+    const [fixed] = changed.filter((name) => connection.provider !== 'acme_s3' || name === 'site_id');
+    if (fixed !== undefined) throw fieldError(`config.${fixed}`, 'does not change: make another connection', 'fixed');
+    if (keys === undefined && changed.length === 0) return null;
+    const wanted = withChanges(connection.config, config);
+    const opened = keys ?? (await stored.open(connection));
+    return { account: await check(wanted, opened), credentials: opened };
+  }
+
+  async function record(trx: Db, actor: RequestActor, connection: Pick<Connection, 'id' | 'provider'>, action: string) {
+    const { orgId, userId, requestId } = actor;
+    const { id: target, provider } = connection;
+    await audit.record(trx, { orgId, actorId: userId, action, target, detail: { provider }, requestId });
+  }
+
+  return {
+    get,
+
+    /** One that a consent has just made. */
+    async getMade({ orgId, connectionId }: { orgId: string; connectionId: string }): Promise<ConnectionView> {
+      const connection = await createConnectionsRepository(db).find(orgId, connectionId);
+      if (connection === undefined) throw appError('consent_invalid');
+      return viewOf(connection);
+    },
+
+    /** The caller's own, oldest first. */
+    async list(actor: RequestActor): Promise<ConnectionView[]> {
+      return Promise.all((await createConnectionsRepository(db).listOf(actor)).map(viewOf));
+    },
+
+    /**
+     * To a bucket. Throws `connection_check_failed`, `connection_limit_reached`, `provider_unavailable`,
+     * `provider_throttled`, `validation_failed`.
+     */
+    async createByKeys(actor: RequestActor, { displayName, keys, config }: NewKeyConnection): Promise<ConnectionView> {
+      const { orgId, userId } = actor;
+      if (config.sync !== undefined) await syncs.check(actor, config.sync);
+      const { accountId } = await check(config, keys);
+      const id = uuidv7();
+      const provider = 'acme_s3';
+      await accessChanges.change(actor, async (trx, _caller, places) => {
+        const repository = createConnectionsRepository(trx);
+        places.take('connections', await repository.count(orgId));
+        const fresh = { credentials: stored.seal({ orgId, id }, keys), scopes: [], expiresAt: null };
+        await repository.insert({ id, orgId, userId, provider, displayName, accountId, config, ...fresh });
+        await record(trx, actor, { id, provider }, 'connection.created');
+      });
+      await syncs.apply({ orgId, connectionId: id });
+      return get(actor, id);
+    },
+
+    /**
+     * What the provider is asked with is tried first. Throws `connection_not_found`, `connection_check_failed`,
+     * `credentials_unreadable`, `precondition_failed`, `provider_unavailable`, `provider_throttled`,
+     * `validation_failed`.
+     */
+    async change(
+      actor: RequestActor,
+      id: string,
+      change: ConnectionChange,
+      requireUnchanged: (trx: Db) => Promise<void>,
+    ): Promise<ConnectionView> {
+      const { orgId } = actor;
+      const before = await find(actor, id);
+      if (change.config?.sync) await syncs.check(actor, change.config.sync);
+      const tried = await trial(before, change);
+      await db.transaction(async (trx) => {
+        const connection = await lock(trx, actor, id);
+        await requireUnchanged(trx);
+        // What was tried is what is stored.
+        if (tried !== null && !isSame(before, connection)) throw appError('precondition_failed');
+        await createConnectionsRepository(trx).update(connection, {
+          ...(change.displayName !== undefined && { displayName: change.displayName }),
+          ...(change.config !== undefined && { config: withChanges(connection.config, change.config) }),
+          ...(tried !== null && {
+            accountId: tried.account.accountId,
+            credentials: stored.seal(connection, tried.credentials),
+          }),
+        });
+        await record(trx, actor, connection, 'connection.changed');
+      });
+      await syncs.apply({ orgId, connectionId: id });
+      return get(actor, id);
+    },
+
+    /**
+     * Asks the provider whether it accepts the connection, and keeps the answer as its status. Throws
+     * `connection_not_found`, `connection_check_failed` where it is accepted and of no use, `credentials_unreadable`,
+     * `provider_not_configured`, `provider_unavailable`, `provider_throttled`.
+     */
+    async refresh(
+      actor: RequestActor,
+      id: string,
+      requireUnchanged: (trx: Db) => Promise<void>,
+    ): Promise<ConnectionView> {
+      const { orgId, requestId } = actor;
+      const of = { orgId, connectionId: id, requestId };
+      await db.transaction(async (trx) => {
+        await lock(trx, actor, id);
+        await requireUnchanged(trx);
+      });
+      const repository = createConnectionsRepository(db);
+      try {
+        await credentials.check(of);
+        await repository.setState({ orgId, id }, { status: 'active', lastError: null });
+      } catch (error) {
+        if (!(error instanceof AppError)) throw error;
+        if (error.code === 'needs_reauth') return get(actor, id);
+        if (useless.includes(error.code)) {
+          await repository.setState({ orgId, id }, { status: 'error', lastError: lastErrorOf(error) });
+        }
+        return checkFailed(error);
+      }
+      await syncs.apply(of);
+      return get(actor, id);
+    },
+
+    /** Takes the grant back where that is possible. Throws `connection_not_found`. */
+    async remove(actor: RequestActor, id: string): Promise<void> {
+      const { orgId } = actor;
+      const connection = await db.transaction(async (trx) => {
+        const found = await lock(trx, actor, id);
+        await createConnectionsRepository(trx).remove(found);
+        await record(trx, actor, found, 'connection.deleted');
+        return found;
+      });
+      await syncs.apply({ orgId, connectionId: id });
+      // Without the key that has sealed them there is nothing to revoke them with.
+      const opened = await stored.open(connection).catch(() => null);
+      if (opened?.kind === 'oauth') await revokeGrant(connection, opened);
+    },
+
+    /**
+     * What is in a folder, by some pages of the provider. Throws `connection_not_found`, `remote_file_not_found` and
+     * what using a connection throws.
+     * @param page where an earlier look has ended
+     */
+    async browse(actor: RequestActor, id: string, path: string, page: string | null): Promise<RemotePage> {
+      const { orgId, requestId } = actor;
+      await find(actor, id);
+      return credentials.use({ orgId, connectionId: id, requestId }, async (opened, connector) => {
+        const files: RemoteFile[] = [];
+        let nextPage = page;
+        for (let pages = 0; pages < PAGES_AT_ONCE && files.length < FILES_AT_ONCE; pages += 1) {
+          const found = await connector.list(opened, { path }, nextPage);
+          files.push(...found.files);
+          nextPage = found.nextPage;
+          if (nextPage === null) break;
+        }
+        return { files, nextPage };
+      });
+    },
+  };
+}
+
+export type ConnectionsService = ReturnType<typeof createConnectionsService>;
+
+/** By their names on the wire. */
+function secretsOf(credentials: ConnectionCredentials): Record<string, string> {
+  if (credentials.kind === 'oauth') {
+    const { accessToken, refreshToken } = credentials;
+    return { access_token: accessToken, ...(refreshToken !== null && { refresh_token: refreshToken }) };
+  }
+  const { accessKeyId, secretAccessKey, sessionToken } = credentials;
+  return {
+    access_key_id: accessKeyId,
+    secret_access_key: secretAccessKey,
+    ...(sessionToken !== null && { session_token: sessionToken }),
+  };
+}
+
+/** What is null is taken away. */
+function withChanges(config: ConnectionConfig, change: ConfigChange): ConnectionConfig {
+  const merged = Object.entries({ ...config, ...change }).filter(([, value]) => value !== null && value !== undefined);
+  return Object.fromEntries(merged);
+}
+
+/** The names of what really changes. */
+function changesOf({ config }: Connection, change: ConfigChange): string[] {
+  const after = new Map<string, unknown>(Object.entries(withChanges(config, change)));
+  const before = new Map<string, unknown>(Object.entries(config));
+  return Object.keys(change).filter(
+    (name) => canonicalJson(before.get(name) ?? null) !== canonicalJson(after.get(name) ?? null),
+  );
+}
+
+function isSame(one: Connection, other: Connection): boolean {
+  return one.generation === other.generation && canonicalJson(one.config) === canonicalJson(other.config);
+}

@@ -1,0 +1,57 @@
+import { appError } from '#src/errors.ts';
+import type { AuditService } from '#src/modules/audit/audit.service.ts';
+import type { CredentialKeeper } from '#src/modules/credentials/credential-keeper.service.ts';
+import type { Connector, ConnectorAccess, ConnectorAccesses } from '#src/ports/connector.ts';
+import type { ConnectionUse, ConnectorCredentials } from '#src/ports/connector-credentials.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { Connection, StoredKeys } from './connections.model.ts';
+import { createConnectionsRepository } from './connections.repository.ts';
+import { accessOf } from './connector-access.ts';
+
+export type ConnectionKeeper = CredentialKeeper<Connection, StoredKeys>;
+
+/** Connections for calls of their providers. */
+export function createConnectorCredentials(deps: { db: Db; access: ConnectorAccesses; keeper: ConnectionKeeper }) {
+  const { db, access, keeper } = deps;
+
+  async function use<Result>(
+    { orgId, connectionId, requestId }: ConnectionUse,
+    call: (access: ConnectorAccess, connector: Connector) => Promise<Result>,
+    { isTrial = false } = {},
+  ): Promise<Result> {
+    async function load(): Promise<Connection> {
+      const connection = await createConnectionsRepository(db).find(orgId, connectionId);
+      if (connection === undefined) throw appError('connection_not_found');
+      return connection;
+    }
+    return keeper.use({ load, requestId, isTrial }, (credentials, row) =>
+      call(accessOf(row, credentials), access.connectors[row.provider]),
+    );
+  }
+
+  return {
+    use: (of, call) => use(of, call),
+
+    /** Whether the provider accepts what is stored, whatever was known of that. Throws as `use` does. */
+    async check(of: ConnectionUse): Promise<void> {
+      await use(of, (opened, connector) => connector.check(opened), { isTrial: true });
+    },
+  } satisfies ConnectorCredentials & { check: (of: ConnectionUse) => Promise<void> };
+}
+
+export type ConnectorCredentialsService = ReturnType<typeof createConnectorCredentials>;
+
+/** What is noted of a connection that its provider refuses. */
+export function createRefusalNote({ audit }: { audit: AuditService }) {
+  return async (trx: Db, connection: Connection, requestId: string): Promise<void> => {
+    const { id, orgId, provider } = connection;
+    const lastError = lastErrorOf(appError('needs_reauth'));
+    await createConnectionsRepository(trx).setState(connection, { status: 'needs_reauth', lastError });
+    const entry = { orgId, actorId: null, action: 'connection.needs_reauth', target: id, requestId };
+    await audit.record(trx, { ...entry, detail: { provider } });
+  };
+}
+
+export function lastErrorOf({ code, message }: { code: string; message: string }): string {
+  return `${code}: ${message}`;
+}

@@ -1,0 +1,38 @@
+import type { Logger } from 'pino';
+import { AppError } from '#src/errors.ts';
+import type { OAuthGrant } from '#src/modules/credentials/stored-credentials.service.ts';
+import type { ConnectorAccesses } from '#src/ports/connector.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { OAuthClient } from '#src/ports/oauth-client.ts';
+import type { Connection } from './connections.model.ts';
+import { createConnectionsRepository } from './connections.repository.ts';
+
+/** Ends a grant that is not stored any more, where its provider lets us. */
+export type RevokeGrant = (
+  of: Pick<Connection, 'provider' | 'accountId' | 'config'>,
+  grant: OAuthGrant,
+) => Promise<void>;
+
+export function createGrantRevoker(deps: {
+  db: Db;
+  access: ConnectorAccesses;
+  oauth: Pick<OAuthClient, 'revoke'>;
+  logger: Pick<Logger, 'warn'>;
+}): RevokeGrant {
+  const { db, access, oauth, logger } = deps;
+
+  return async ({ provider, accountId, config }, { accessToken, refreshToken }) => {
+    const how = provider === 'acme_s3' ? null : access.consents[provider];
+    if (how === null) return;
+    try {
+      // Providers like Google end all grants of an account with one, and another connection may live by the older.
+      if (await createConnectionsRepository(db).isAccountUsed(provider, accountId)) return;
+      const { revoke } = access.connectors[provider];
+      if (revoke === null) await oauth.revoke(how.settings, refreshToken ?? accessToken);
+      else await revoke({ kind: 'oauth', accessToken, siteId: config.site_id ?? null });
+    } catch (error) {
+      // Not worth a request that fails: it ends by itself, or its owner ends it at the provider.
+      logger.warn({ msg: 'a grant could not be revoked', provider, code: error instanceof AppError && error.code });
+    }
+  };
+}

@@ -1,0 +1,77 @@
+import { NIL } from 'uuid';
+import type { Db } from '#src/ports/database.ts';
+import type { SecretBox } from '#src/ports/secret-box.ts';
+import { type CredentialsTable, createCredentialsRepository } from './credentials.repository.ts';
+
+const RESEALED_AT_ONCE = 500;
+
+/** The tokens of a grant. */
+export type OAuthGrant = { kind: 'oauth'; accessToken: string; refreshToken: string | null };
+
+/** What every row with credentials has. */
+export type StoredCredentials = {
+  id: string;
+  orgId: string;
+  provider: string;
+  status: string;
+  /** As JSON, sealed for the row. */
+  credentials: string;
+  /** What was really granted. */
+  scopes: string[];
+  /** Of the access token; null where there is none, or nobody knows. */
+  expiresAt: Date | null;
+  /** Changes with the credentials. */
+  generation: number;
+};
+
+/** Names one state of a connection: nothing is changed once it has another one. */
+export type CredentialsState = Pick<StoredCredentials, 'orgId' | 'id' | 'generation'>;
+
+/** What changes when credentials do; they are sealed. */
+export type NewCredentials = Pick<StoredCredentials, 'credentials' | 'scopes' | 'expiresAt'>;
+
+type Place = Pick<StoredCredentials, 'orgId' | 'id'>;
+
+/** Credentials of a table as they are stored: sealed, each for its own row. */
+export function createStoredCredentials<Credentials>(deps: { db: Db; secrets: SecretBox; table: CredentialsTable }) {
+  const { db, secrets, table } = deps;
+  const repository = createCredentialsRepository(db, table);
+  const placeOf = ({ orgId, id }: Place) => `${table}/${orgId}/${id}`;
+
+  /** What an older key has sealed is sealed anew on the way. Throws `credentials_unreadable`. */
+  async function open(row: StoredCredentials): Promise<Credentials> {
+    const place = placeOf(row);
+    const { secret, isStale } = secrets.open(row.credentials, place);
+    if (isStale) await repository.reseal(row, secrets.seal(secret, place));
+    return JSON.parse(secret) as Credentials;
+  }
+
+  return {
+    seal: (row: Place, credentials: Credentials): string => secrets.seal(JSON.stringify(credentials), placeOf(row)),
+
+    open,
+
+    /**
+     * Seals by the first key what others have sealed, so that those can be taken out of the settings.
+     * @returns how many are sealed anew, and how many nobody can open
+     */
+    async reseal(): Promise<{ resealed: number; unreadable: number }> {
+      const counts = { resealed: 0, unreadable: 0 };
+      for (let after: string = NIL; ; ) {
+        const some = await repository.listSealedByOthers(secrets.sealingKeyId, after, RESEALED_AT_ONCE);
+        for (const row of some) {
+          const isOpen = await open(row).then(
+            () => true,
+            () => false,
+          );
+          counts[isOpen ? 'resealed' : 'unreadable'] += 1;
+        }
+        const last = some.at(-1);
+        if (last === undefined) return counts;
+        after = last.id;
+      }
+    },
+  };
+}
+
+export type StoredCredentialsService<Credentials> = ReturnType<typeof createStoredCredentials<Credentials>>;

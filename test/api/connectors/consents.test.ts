@@ -1,0 +1,275 @@
+import { expect } from 'chai';
+import { connectorLabels, oauthConnectorProviders } from '#src/domain/connector-providers.ts';
+import { auditEntries } from '#test/support/audit-entries.ts';
+import type { Member } from '#test/support/client.ts';
+import {
+  beginConsent,
+  type ConnectorStack,
+  connect,
+  connectorStack,
+  consentTo,
+  frontendUrl,
+} from '#test/support/connector-stack.ts';
+import { stack } from '#test/support/stack.ts';
+
+const drive = '/connectors/oauth/acme_drive';
+
+describe('GET /connectors/oauth/providers', () => {
+  it('200: names those that the deployment is known at, to every user', async () => {
+    const api = await connectorStack();
+    const ada = await api.signUp();
+    const { body } = await ada.get('/connectors/oauth/providers', 200);
+    const providers = oauthConnectorProviders.map((provider) => ({ provider, label: connectorLabels[provider] }));
+    expect(body).deep.equal({ providers });
+  });
+
+  it('200: names none where there are no clients', async () => {
+    const eve = await (await stack()).signUp();
+    expect((await eve.get('/connectors/oauth/providers', 200)).body).deep.equal({ providers: [] });
+  });
+
+  it('401: without a token', async () => {
+    await (await connectorStack()).anonymous.get('/connectors/oauth/providers', 401);
+  });
+});
+
+describe('GET /connectors/oauth/{provider}/authorize', () => {
+  let api: ConnectorStack;
+  let ada: Member;
+  before(async () => {
+    api = await connectorStack();
+    ada = await api.signUp();
+  });
+
+  for (const provider of oauthConnectorProviders) {
+    it(`200: leads to ${provider} with a challenge and a state, and keeps neither in clear`, async () => {
+      const bob = await api.signUp();
+      const url = new URL(await beginConsent(bob, provider));
+      const of = (name: string) => url.searchParams.get(name) ?? '';
+      expect(url.origin).equal(api.fakes[provider].baseUrl);
+      expect(of('redirect_uri')).equal(`${api.baseUrl}/connectors/oauth/${provider}/callback`);
+      expect([of('response_type'), of('code_challenge_method')]).deep.equal(['code', 'S256']);
+      expect(of('state')).match(/^[\w-]{43}$/);
+      expect(url.href).not.contain(api.fakes[provider].client.secret);
+      const rows = await api.container.db('oauth_states').where({ orgId: bob.orgId });
+      expect(JSON.stringify(rows)).not.contain(of('state'));
+      expect(rows[0].codeVerifier).match(/^1:/);
+    });
+  }
+
+  it('200: hints at an account where the provider takes hints', async () => {
+    const hintAt = async (provider: 'acme_drive' | 'acme_dropbox') => {
+      const url = new URL(await beginConsent(ada, provider, { login_hint: 'ada@example.com' }));
+      return url.searchParams.get('login_hint');
+    };
+    expect([await hintAt('acme_drive'), await hintAt('acme_dropbox')]).deep.equal(['ada@example.com', null]);
+  });
+
+  it('200: takes a path of the frontend, and an address of an origin that may call us', async () => {
+    for (const return_to of ['/files', `${frontendUrl}/x`, 'https://other.example.com/y']) {
+      await beginConsent(ada, 'acme_drive', { return_to });
+    }
+  });
+
+  it('401: without a token', async () => {
+    await api.anonymous.get(`${drive}/authorize`, 401);
+  });
+
+  it('404: for a provider that there is none of', async () => {
+    for (const provider of ['nobody', 'ACME_DRIVE', '__proto__', '%00', 'google_calendar']) {
+      const { body } = await ada.get(`/connectors/oauth/${provider}/authorize`, 404);
+      expect(body).include({ code: 'provider_not_found' });
+    }
+  });
+
+  it('409: for the provider that is connected by keys', async () => {
+    expect((await ada.get('/connectors/oauth/acme_s3/authorize', 409)).body).include({ code: 'wrong_auth_kind' });
+  });
+
+  it('422: for a return to somewhere else, SharePoint without a site, and unknown parameters', async () => {
+    for (const [path, field] of [
+      ['acme_drive/authorize?return_to=https%3A%2F%2Fevil.example', 'return_to'],
+      ['acme_drive/authorize?return_to=%2F%2Fevil.example', 'return_to'],
+      ['acme_drive/authorize?return_to=javascript%3Aalert(1)', 'return_to'],
+      ['acme_drive/authorize?return_to=', 'return_to'],
+      ['acme_sharepoint/authorize', 'site_id'],
+      ['acme_sharepoint/authorize?site_id=', 'site_id'],
+      ['acme_drive/authorize?scope=openid', 'scope'],
+    ]) {
+      const { body } = await ada.get(`/connectors/oauth/${path}`, 422);
+      expect(Object(body).errors[0].path, path).equal(field);
+    }
+  });
+
+  it('501: where the deployment has no client at the provider', async () => {
+    const eve = await (await stack()).signUp();
+    expect((await eve.get(`${drive}/authorize`, 501)).body).include({ code: 'provider_not_configured' });
+  });
+});
+
+describe('GET /connectors/oauth/{provider}/callback', () => {
+  let api: ConnectorStack;
+  let ada: Member;
+  before(async () => {
+    api = await connectorStack();
+    ada = await api.signUp();
+    // Of the fakes, each consent is of another account.
+    await api.container.db('organizations').where({ id: ada.orgId }).update({ tier: 'max' });
+  });
+
+  const refused = async (path: string) => Object((await api.anonymous.get(path, 400)).body).code;
+  const location = async (path: string) =>
+    (await api.anonymous.raw(path, { redirect: 'manual' })).headers.get('location');
+  /** Lets the consents that are under way become too old. */
+  const outlive = async ({ orgId }: Member) => {
+    const expiresAt = api.container.db.raw("now() - interval '1 second'");
+    await api.container.db('oauth_states').where({ orgId }).update({ expiresAt });
+  };
+  const connectionsOf = (member: Member) => api.container.db('connections').where({ userId: member.userId });
+
+  for (const provider of oauthConnectorProviders) {
+    it(`200: connects the user to ${provider}, and says how`, async () => {
+      const path = await consentTo(api, ada, provider, { account: 'ada@example.com' });
+      const { body, headers } = await api.anonymous.get(path, 200);
+      expect(headers.get('cache-control')).equal('no-store');
+      const { connection } = Object(body);
+      expect(connection).include({ provider, status: 'active', last_error: null, user_id: ada.userId });
+      expect(connection.display_name).contain(connectorLabels[provider]);
+      expect(Object.keys(connection.config)).deep.equal(provider === 'acme_sharepoint' ? ['site_id'] : []);
+      for (const secret of api.fakes[provider].secrets) expect(JSON.stringify(body)).not.contain(secret);
+      expect((await ada.get(`/connectors/connections/${connection.id}`, 200)).body).deep.equal(connection);
+      const [entry] = await auditEntries(api, connection.id);
+      expect(entry).deep.include({ actorId: ada.userId, action: 'connection.created' });
+      expect(entry?.detail).deep.equal({ provider });
+    });
+
+    it(`200: makes the connection work again when the same account of ${provider} consents`, async () => {
+      const bob = await api.signUp();
+      const account = { account: 'bob@example.com' };
+      const first = await connect(api, bob, provider, account);
+      const mine = await bob.patch(`/connectors/connections/${first.id}`, { display_name: 'Mine' }, 200);
+      expect(mine.body).include({ display_name: 'Mine' });
+      await connectionsOf(bob).update({ status: 'needs_reauth', lastError: 'needs_reauth: gone' });
+      const again = await connect(api, bob, provider, account);
+      expect(again).include({ id: first.id, display_name: 'Mine', status: 'active', last_error: null });
+      expect(await connectionsOf(bob)).length(1);
+      expect((await auditEntries(api, first.id)).at(-1)).include({ action: 'connection.reconnected' });
+    });
+  }
+
+  it('200: keeps connections of different accounts, and of different users, apart', async () => {
+    const bob = await api.signUp();
+    const ids = [
+      await connect(api, bob, 'acme_drive', { account: 'one@example.com' }),
+      await connect(api, bob, 'acme_drive', { account: 'two@example.com' }),
+      await connect(api, ada, 'acme_drive', { account: 'one@example.com' }),
+    ].map(({ id }) => id);
+    expect(new Set(ids).size).equal(3);
+  });
+
+  it('303: goes on to where the user came from, with the id of the connection', async () => {
+    const query = { return_to: '/files?tab=1' };
+    const response = await api.anonymous.raw(await consentTo(api, ada, 'acme_dropbox', { query, account: 'd' }), {
+      redirect: 'manual',
+    });
+    const [made] = await connectionsOf(ada).orderBy('createdAt', 'desc');
+    expect(response.status).equal(303);
+    expect(response.headers.get('location')).equal(`${frontendUrl}/files?tab=1&connection_id=${made.id}`);
+    expect(await response.text()).equal('');
+  });
+
+  it('303: tells there what went wrong', async () => {
+    const query = { return_to: '/files' };
+    const denied = await consentTo(api, ada, 'acme_onedrive', { query, isDenied: true });
+    expect(await location(denied)).equal(`${frontendUrl}/files?error=consent_denied`);
+    const path = await consentTo(api, ada, 'acme_onedrive', { query });
+    api.fakes.acme_onedrive.failNext(1, { status: 503 });
+    expect(await location(path)).equal(`${frontendUrl}/files?error=provider_unavailable`);
+    const old = await consentTo(api, ada, 'acme_onedrive', { query });
+    await outlive(ada);
+    expect(await location(old)).equal(`${frontendUrl}/files?error=consent_invalid`);
+  });
+
+  it('400: for a consent that was not given', async () => {
+    expect(await refused(await consentTo(api, ada, 'acme_drive', { isDenied: true }))).equal('consent_denied');
+  });
+
+  it('400: for a callback that comes again, and for all but one of those that come at once', async () => {
+    const path = await consentTo(api, ada, 'acme_drive');
+    const statuses = await Promise.all([0, 1, 2].map(async () => (await api.anonymous.raw(path)).status));
+    expect(statuses.toSorted()).deep.equal([200, 400, 400]);
+    expect(await refused(path)).equal('consent_invalid');
+  });
+
+  it('400: for a state that nobody has made, is too old, of another provider, or made for a tool', async () => {
+    expect(await refused(`${drive}/callback?state=unknown&code=x`)).equal('consent_invalid');
+    const old = await consentTo(api, ada, 'acme_drive');
+    await outlive(ada);
+    expect(await refused(old)).equal('consent_invalid');
+    const foreign = (await consentTo(api, ada, 'acme_onedrive')).replace('acme_onedrive', 'acme_drive');
+    expect(await refused(foreign)).equal('consent_invalid');
+    const path = await consentTo(api, ada, 'acme_drive');
+    await api.container.db('oauth_states').where({ orgId: ada.orgId }).update({ purpose: 'tools' });
+    expect(await refused(path)).equal('consent_invalid');
+  });
+
+  it('400: for a code that the provider does not take, and without one', async () => {
+    const path = await consentTo(api, ada, 'acme_drive');
+    expect(await refused(path.replace(/code=[^&]+/, 'code=guessed'))).equal('consent_invalid');
+    const without = (await consentTo(api, ada, 'acme_drive')).replace(/code=[^&]+&?/, '');
+    expect(await refused(without)).equal('consent_invalid');
+  });
+
+  it('400: for one whose organization is gone, and takes the grant back', async () => {
+    const bob = await api.signUp();
+    const path = await consentTo(api, bob, 'acme_drive');
+    await bob.delete('/entity/org', 204);
+    const before = api.fakes.acme_drive.liveGrants();
+    expect(await refused(path)).equal('consent_invalid');
+    expect(api.fakes.acme_drive.liveGrants()).equal(before);
+  });
+
+  it('404: for a provider that there is none of', async () => {
+    const { body } = await api.anonymous.get('/connectors/oauth/nobody/callback?state=s&code=c', 404);
+    expect(body).include({ code: 'provider_not_found' });
+  });
+
+  it('409: over the limit of the tier, and takes the grant back', async () => {
+    const bob = await api.signUp();
+    const rows = Array.from({ length: 5 }, () => connect(api, bob, 'acme_drive'));
+    await Promise.all(rows);
+    const path = await consentTo(api, bob, 'acme_drive');
+    const before = api.fakes.acme_drive.liveGrants();
+    expect((await api.anonymous.get(path, 409)).body).include({ code: 'connection_limit_reached' });
+    expect(api.fakes.acme_drive.liveGrants()).equal(before);
+  });
+
+  it('422: without a state', async () => {
+    await api.anonymous.get(`${drive}/callback?code=c`, 422);
+  });
+
+  it('422: for a site that the account cannot read, and for rights that were left out', async () => {
+    const site = await consentTo(api, ada, 'acme_sharepoint', { query: { site_id: 'no,such,site' } });
+    expect((await api.anonymous.get(site, 422)).body).include({ code: 'connection_check_failed' });
+    const bare = await consentTo(api, ada, 'acme_drive', { scopes: [] });
+    expect((await api.anonymous.get(bare, 422)).body).include({ code: 'connection_check_failed' });
+  });
+
+  it('501: when the provider refuses our client', async () => {
+    const path = await consentTo(api, ada, 'acme_drive');
+    api.fakes.acme_drive.failNext(1, { status: 401, json: { error: 'invalid_client' } });
+    expect((await api.anonymous.get(path, 501)).body).include({ code: 'provider_not_configured' });
+  });
+
+  it('502: when the provider refuses in another way', async () => {
+    const path = await consentTo(api, ada, 'acme_drive');
+    api.fakes.acme_drive.failNext(1, { status: 400, json: { error: 'odd' } });
+    expect((await api.anonymous.get(path, 502)).body).include({ code: 'provider_rejected' });
+  });
+
+  it('503: while the provider is away', async () => {
+    const path = await consentTo(api, ada, 'acme_drive');
+    api.fakes.acme_drive.failNext(1, { status: 500, text: 'down' });
+    expect((await api.anonymous.get(path, 503)).body).include({ code: 'provider_unavailable' });
+  });
+});
