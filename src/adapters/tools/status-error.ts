@@ -19,25 +19,3 @@ export function statusError(provider: string, { status, headers }: ProviderAnswe
   }
   return appError('provider_unavailable', { detail: `${provider} answers ${status}.` });
 }
-
-/** Throws `provider_unavailable` for what is no JSON. */
-export function parseJson(provider: string, { body }: ProviderAnswer): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    throw appError('provider_unavailable', { detail: `${provider} answers with something else than it should.` });
-  }
-}
-
-/** What came is what came, whatever a provider's documentation promises. */
-export function asRecord(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? { ...value } : {};
-}
-
-export function asArray(value: unknown): unknown[] {
-  return Array.isArray(value) ? value : [];
-}
-
-export function asText(value: unknown): string {
-  return typeof value === 'string' ? value : '';
-}
