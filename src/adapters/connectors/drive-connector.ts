@@ -1,4 +1,4 @@
-import { asArray, asRecord, asText } from '#src/adapters/tools/provider-answers.ts';
+import { asArray, asRecord, asText } from '#src/adapters/provider-json.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/ports/connector.ts';
 import type { ProviderAnswer } from '#src/ports/provider-caller.ts';

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import { asRecord, parseJson } from '#src/adapters/tools/provider-answers.ts';
+import { asRecord, parseJson } from '#src/adapters/provider-json.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ConnectorAccess, OAuthAccess } from '#src/ports/connector.ts';
 import type { ProviderAnswer, ProviderCaller, ProviderRequest } from '#src/ports/provider-caller.ts';
