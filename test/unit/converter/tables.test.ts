@@ -36,16 +36,32 @@ describe('JSON', () => {
     expect(body).to.equal('| a | b | c |\n| --- | --- | --- |\n| 1 | x |  |\n| 2 |  | true |');
   });
 
-  it('of a notebook becomes its text and code', async () => {
+  it('may have a value on each line', async () => {
+    const body = await bodyOf(parseJson, 'a.jsonl', '{"a":1}\n\n{"a":2}\n');
+    expect(body).to.equal('| a |\n| --- |\n| 1 |\n| 2 |');
+  });
+
+  it('of a notebook becomes its text, code and what that has printed', async () => {
     const notebook = {
       cells: [
         { cell_type: 'markdown', source: ['# Title\n', 'Words'] },
-        { cell_type: 'code', source: 'print(1)\n', outputs: [] },
+        {
+          cell_type: 'code',
+          source: 'print(1)\n',
+          outputs: [
+            { output_type: 'stream', text: ['1\n'] },
+            { output_type: 'display_data', data: { 'image/png': 'iVBO', 'text/plain': '<Figure>' } },
+            { output_type: 'display_data', data: { 'text/markdown': '**one**', 'text/plain': 'x' } },
+            { output_type: 'error', ename: 'ValueError', evalue: '\u001b[31mno\u001b[0m', traceback: [] },
+          ],
+        },
       ],
       metadata: { language_info: { name: 'python' } },
     };
     const body = await bodyOf(parseJson, 'a.ipynb', JSON.stringify(notebook));
-    expect(body).to.equal('# Title\nWords\n\n```python\nprint(1)\n```');
+    expect(body).to.equal(
+      '# Title\nWords\n\n```python\nprint(1)\n```\n\n```\n1\n```\n\n**one**\n\n```\nValueError: no\n```',
+    );
   });
 
   it('that cannot be read stays text', async () => {

@@ -1,25 +1,18 @@
-import { z } from 'zod';
 import { fileExtension } from '#src/domain/document-format.ts';
 import { decodeText } from '../decode-text.ts';
 import type { DocumentParser } from '../parsed-document.ts';
 import { renderTable } from '../render-table.ts';
-import { fenced } from './plain-text.ts';
+import { notebook, renderNotebook } from './notebook.ts';
 
-const lines = z.union([z.string(), z.array(z.string()).transform((parts) => parts.join(''))]);
-const notebook = z.object({
-  cells: z.array(z.object({ cell_type: z.string(), source: lines })),
-  metadata: z.object({ language_info: z.object({ name: z.string() }).optional() }).optional(),
-});
-
-/** Notebooks as their text and code, lists of flat records as a table, everything else as a nested list. */
+/** Notebooks as their text, code and output, lists of flat records as a table, everything else as a nested list. */
 export const parseJson: DocumentParser = ({ bytes, fileName, encoding }) => {
   const text = decodeText(bytes, encoding);
-  const value = tryParse(text);
+  const value = tryParse(text) ?? tryParseLines(text);
   // What only claims to be JSON still has words to find.
   if (value === undefined) return { body: text, title: null };
   if (fileExtension(fileName) === 'ipynb') {
     const parsed = notebook.safeParse(value);
-    if (parsed.success) return { body: renderNotebook(parsed.data), title: null };
+    if (parsed.success) return { body: renderNotebook(parsed.data), title: parsed.data.metadata?.title ?? null };
   }
   return { body: renderRecords(value) ?? renderNested(value, 0).join('\n'), title: null };
 };
@@ -32,10 +25,11 @@ function tryParse(text: string): unknown {
   }
 }
 
-function renderNotebook({ cells, metadata }: z.infer<typeof notebook>): string {
-  const language = metadata?.language_info?.name ?? '';
-  const parts = cells.map((cell) => (cell.cell_type === 'code' ? fenced(cell.source, language) : cell.source));
-  return parts.join('\n\n');
+/** A value on each line, as logs and exports are written. */
+function tryParseLines(text: string): unknown {
+  const values = text.split('\n').filter((line) => line.trim());
+  const parsed = values.map(tryParse);
+  return parsed.includes(undefined) ? undefined : parsed;
 }
 
 function renderRecords(value: unknown): string | null {
