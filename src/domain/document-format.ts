@@ -122,17 +122,22 @@ const codeLanguages: Record<string, string> = {
 
 const formatsByExtension: Record<string, FileFormat> = {
   csv: 'csv',
+  geojson: 'json',
   htm: 'html',
   html: 'html',
   ipynb: 'json',
   json: 'json',
+  jsonl: 'json',
   markdown: 'markdown',
   md: 'markdown',
   mdx: 'markdown',
+  ndjson: 'json',
   tab: 'csv',
   tsv: 'csv',
   txt: 'text',
   xhtml: 'html',
+  // Programs give values in columns the name of what is to open them.
+  xls: 'csv',
 };
 
 const formatsByMediaType: Record<string, FileFormat> = {
@@ -156,6 +161,9 @@ export function codeLanguage(fileName: string): string {
   return ownValue(codeLanguages, fileExtension(fileName)) ?? '';
 }
 
+/** How Excel and others store a workbook as one XML file. */
+const excelXml = /^(?:<\?xml[^>]*>\s*)?<\?mso-application progid="Excel\.Sheet"\?>/;
+
 /**
  * The format of a file whose content is text. What the content shows wins; the name, then the declared media type,
  * only choose among formats that cannot be told apart by content.
@@ -169,7 +177,8 @@ export function textFormat(input: { head: string; fileName: string; declaredMedi
   if (head.startsWith('%!PS')) return null;
   if (head.startsWith('{\\rtf')) return 'rtf';
   if ((extension === 'eml' && startsWithHeader(head)) || looksLikeMail(head)) return 'eml';
-  if (looksLikeHtmlPage(head)) return 'html';
+  if (looksLikeHtmlPage(head) || looksLikeFeed(head)) return 'html';
+  if (excelXml.test(head)) return 'xls';
   if (Object.hasOwn(codeLanguages, extension)) return 'code';
   const mediaType = input.declaredMediaType?.split(';', 1)[0]?.trim().toLowerCase() ?? '';
   const named = ownValue(formatsByExtension, extension) ?? ownValue(formatsByMediaType, mediaType) ?? 'text';
@@ -182,9 +191,25 @@ function ownValue<Value>(table: Record<string, Value>, key: string): Value | und
 }
 
 function looksLikeHtmlPage(head: string): boolean {
-  let rest = head.replace(/^<\?xml[^>]*>\s*/, '');
-  while (rest.startsWith('<!--') && rest.includes('-->')) rest = rest.slice(rest.indexOf('-->') + 3).trimStart();
-  return /^<(?:!doctype\s+html|html|head|body)[\s>]/i.test(rest);
+  return /^<(?:!doctype\s+html|html|head|body)[\s>]/i.test(afterProlog(head));
+}
+
+const feedStart =
+  /^<(?:rss\s|(?:\w+:)?feed\s[^>]*["']http:\/\/www\.w3\.org\/2005\/Atom["']|rdf:RDF\s[^>]*["']http:\/\/purl\.org\/rss\/1\.0\/["'])/;
+
+/** RSS and Atom, which hold what readers of a page would see. */
+export function looksLikeFeed(text: string): boolean {
+  return feedStart.test(afterProlog(text.trimStart()));
+}
+
+/** Without the comments and instructions before the first element. */
+function afterProlog(head: string): string {
+  let rest = head;
+  for (;;) {
+    const end = rest.startsWith('<!--') ? '-->' : rest.startsWith('<?') ? '>' : undefined;
+    if (end === undefined || !rest.includes(end)) return rest;
+    rest = rest.slice(rest.indexOf(end) + end.length).trimStart();
+  }
 }
 
 /** Mail programs may put a line of their own before the headers. */

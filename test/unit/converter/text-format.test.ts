@@ -41,6 +41,23 @@ describe('the format of text', () => {
     expect(formatOf('a.txt', 'Note: a letter\n\nMIME-Version: is a header')).to.equal('text');
   });
 
+  it('takes a name for mail only where there are headers', () => {
+    expect(formatOf('a.eml', 'Subject:call me')).to.equal('eml');
+    expect(formatOf('a.eml', 'From - Fri Feb  2 2024\nX-Mozilla-Status: 1\n')).to.equal('eml');
+    expect(formatOf('a.eml', 'Only words.')).to.equal('text');
+  });
+
+  it('knows workbooks and feeds behind XML, and values under the name of a workbook', () => {
+    const prolog = '<?xml version="1.0"?>\n<!-- x -->\n';
+    expect(formatOf('a.xml', '<?xml version="1.0"?>\n<?mso-application progid="Excel.Sheet"?>\n<Workbook>')).to.equal(
+      'xls',
+    );
+    expect(formatOf('a.xls', 'Item\tPrice\nBolt\t2')).to.equal('csv');
+    expect(formatOf('a.xml', `${prolog}<rss version="2.0">`)).to.equal('html');
+    expect(formatOf('feed', '<feed xmlns="http://www.w3.org/2005/Atom">')).to.equal('html');
+    expect(formatOf('a.xml', `${prolog}<feed><cow/></feed>`)).to.equal('code');
+  });
+
   it('is quick on many comments without a page', () => {
     expect(formatOf('a.txt', '<!-- -->'.repeat(8_000))).to.equal('text');
   });
