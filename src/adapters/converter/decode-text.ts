@@ -13,12 +13,14 @@ const byteOrderMarks: { mark: number[]; encoding: string }[] = [
 ];
 
 /**
- * Decodes text of an unknown encoding: byte order mark, UTF-16 without one, strict UTF-8, the encoding that its server
- * or the document itself names, the detector's guess, and at last windows-1252, which reads anything.
+ * Decodes text of an unknown encoding: byte order mark, UTF-16 without one, the escapes of Japanese mail, strict UTF-8,
+ * the encoding that its server or the document itself names, the detector's guess, and at last windows-1252, which
+ * reads anything.
  */
 export function decodeText(bytes: Buffer, namedEncoding?: string): string {
   const unicode = unicodeEncoding(bytes);
   if (unicode) return iconv.decode(bytes, unicode);
+  if (isEscapedJapanese(bytes)) return new TextDecoder('iso-2022-jp').decode(bytes);
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
@@ -26,6 +28,11 @@ export function decodeText(bytes: Buffer, namedEncoding?: string): string {
     const encoding = [namedEncoding && meant(namedEncoding), guess].find((name) => name && iconv.encodingExists(name));
     return iconv.decode(bytes, encoding ?? 'windows-1252');
   }
+}
+
+/** ISO 2022 switches to Japanese by an escape, within seven bits, so that all of it is valid UTF-8. */
+function isEscapedJapanese(bytes: Buffer): boolean {
+  return (bytes.includes('\x1b$B') || bytes.includes('\x1b$@')) && bytes.every((byte) => byte < 0x80);
 }
 
 /** Pages say Latin-1 and mean windows-1252: names are read as browsers read them. */

@@ -14,10 +14,55 @@ describe('decoding text', () => {
     expect(decodeText(iconv.encode('plain words', 'utf-16le'))).to.equal('plain words');
   });
 
-  it('guesses older encodings', () => {
-    expect(decodeText(iconv.encode(words, 'windows-1252'))).to.equal(words);
-    const japanese = '吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。';
-    expect(decodeText(iconv.encode(japanese, 'shift_jis'))).to.equal(japanese);
+  const guessed: [string, string][] = [
+    [
+      'windows-1252',
+      'Jeder Mitarbeiter hat Anspruch auf dreißig Tage Urlaub. Über Ausnahmen entscheidet die Geschäftsführung.',
+    ],
+    ['iso-8859-1', 'Chaque salarié a droit à trente jours de congé par année, sur demande adressée à son employeur.'],
+    [
+      'macroman',
+      'Jeder Mitarbeiter hat Anspruch auf dreißig Tage Urlaub. Über Ausnahmen entscheidet die Geschäftsführung.',
+    ],
+    [
+      'cp437',
+      'Jeder Mitarbeiter hat Anspruch auf dreißig Tage Urlaub. Über Ausnahmen entscheidet die Geschäftsführung.',
+    ],
+    [
+      'windows-1250',
+      'Každý zaměstnanec má nárok na třicet dnů dovolené ročně. Žádost se podává dva týdny před začátkem.',
+    ],
+    [
+      'iso-8859-2',
+      'Każdy pracownik ma prawo do trzydziestu dni urlopu rocznie. Wniosek należy złożyć przełożonemu wcześniej.',
+    ],
+    ['windows-1251', 'Каждый сотрудник имеет право на тридцать дней отпуска в год по заявлению.'],
+    ['koi8-r', 'Каждый сотрудник имеет право на тридцать дней отпуска в год по заявлению.'],
+    ['iso-8859-5', 'Каждый сотрудник имеет право на тридцать дней отпуска в год по заявлению.'],
+    ['ibm866', 'Каждый сотрудник имеет право на тридцать дней отпуска в год по заявлению.'],
+    ['maccyrillic', 'Каждый сотрудник имеет право на тридцать дней отпуска в год по заявлению.'],
+    ['windows-1253', 'Κάθε εργαζόμενος δικαιούται τριάντα ημέρες άδειας τον χρόνο με αίτηση.'],
+    [
+      'windows-1254',
+      'Her çalışan yılda otuz gün izin hakkına sahiptir. Başvuru iki hafta önce yöneticiye yapılır; şimdi değişmez.',
+    ],
+    ['windows-1255', 'כל עובד זכאי לשלושים ימי חופשה בשנה. הבקשה מוגשת למנהל שבועיים לפני תחילת החופשה.'],
+    ['windows-1256', 'يحق لكل موظف ثلاثون يوما من الإجازة في السنة. يقدم الطلب إلى المدير قبل أسبوعين من البداية.'],
+    ['shift_jis', '吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。'],
+    ['euc-jp', '吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。'],
+    ['gb18030', '每位员工每年有三十天的假期。申请应在开始前两周提交给主管。请提前安排好工作。'],
+    ['big5', '每位員工每年有三十天的假期。申請應在開始前兩週提交給主管。請提前安排好工作。'],
+    ['euc-kr', '모든 직원은 일 년에 삼십 일의 휴가를 받을 수 있습니다. 신청은 관리자에게 제출해야 합니다.'],
+    ['tis-620', 'พนักงานทุกคนมีสิทธิ์ลาพักร้อนสามสิบวันต่อปี โปรดยื่นคำขอต่อหัวหน้างานล่วงหน้าสองสัปดาห์'],
+  ];
+  for (const [encoding, text] of guessed) {
+    it(`guesses ${encoding}`, () => {
+      expect(decodeText(iconv.encode(text, encoding))).to.equal(text);
+    });
+  }
+
+  it('knows Japanese by its escapes, which are valid UTF-8', () => {
+    expect(decodeText(Buffer.from('Re: \x1b$B5Y2K\x1b(B', 'latin1'))).to.equal('Re: 休暇');
   });
 
   it('believes the encoding that a document names before it guesses', () => {
