@@ -18,6 +18,12 @@ describe('values in columns', () => {
     }
   });
 
+  it('may end their lines as old programs do, and say how they are separated', async () => {
+    const table = '| a | b,c |\n| --- | --- |\n| 1 | 2 |';
+    expect(await bodyOf(parseCsv, 'a.csv', 'a;b,c\r1;2\r')).to.equal(table);
+    expect(await bodyOf(parseCsv, 'a.csv', 'sep=;\r\na;b,c\r\n1;2')).to.equal(table);
+  });
+
   it('name their column in every row of a long table', async () => {
     const rows = Array.from({ length: 100 }, (_, index) => `item ${index},${index * 2},`);
     const body = await bodyOf(parseCsv, 'a.csv', ['Name,Price,Note', ...rows].join('\n'));

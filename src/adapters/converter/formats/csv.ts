@@ -6,10 +6,14 @@ const delimiters = [',', ';', '\t', '|'];
 const sampleLength = 16_384;
 const sampleLines = 5;
 
+/** How Excel is told the delimiter of a file, in a line before the header. */
+const delimiterLine = /^sep=(.)\n/i;
+
 /** Comma, semicolon, tab or bar separated values; the first row names the columns. */
 export const parseCsv: DocumentParser = ({ bytes, encoding }) => {
-  const text = decodeText(bytes, encoding);
-  const [header = [], ...rows] = readRows(text, likeliestDelimiter(text));
+  const text = decodeText(bytes, encoding).replace(/\r\n?/g, '\n');
+  const [line = '', delimiter = likeliestDelimiter(text)] = delimiterLine.exec(text) ?? [];
+  const [header = [], ...rows] = readRows(text.slice(line.length), delimiter);
   return { body: renderTable(header, rows), title: null };
 };
 
