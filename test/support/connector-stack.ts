@@ -4,7 +4,7 @@ import { type FakeFiles, startFakeDrive } from './fake-drive.ts';
 import { startFakeDropbox } from './fake-dropbox.ts';
 import { fakeSiteId, startFakeGraph } from './fake-graph.ts';
 import type { Choice } from './fake-oauth.ts';
-import type { TestBucket } from './s3.ts';
+import { s3Place, type TestBucket } from './s3.ts';
 import { type Stack, startStack } from './stack.ts';
 
 /** An API whose providers of files are on this machine. */
@@ -60,12 +60,6 @@ export async function startConnectorStack(
       await Promise.all(Object.values(fakes).map((fake) => fake.close()));
     },
   };
-}
-
-/** Of the S3 server that tests share, where there is one. */
-export function s3Place(): string[] {
-  const url = process.env.TEST_S3_URL;
-  return url ? [new URL(url).host] : [];
 }
 
 /** Where a consent begins. */

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import type { ErrorCode } from '#src/errors.ts';
 import { problemSchema } from '#src/http/problem.ts';
 import type { Member } from './client.ts';
+import { s3Place } from './s3.ts';
 import { type Stack, startStack } from './stack.ts';
 
 /** What each tier allows of all that is counted, in the stack that these tests share. */
@@ -14,10 +15,14 @@ let shared: Promise<Stack> | undefined;
 
 function limitedStack(): Promise<Stack> {
   const limits = Object.entries(allowed).map(([tier, n]) => {
-    return [tier, { members: n, agents: n, draftsPerUser: n, documents: n, evaluationCasesPerDay: n }];
+    return [tier, { members: n, agents: n, draftsPerUser: n, documents: n, evaluationCasesPerDay: n, connections: n }];
   });
   // A model that nobody asks: there are no workers.
-  const settings = { TIER_LIMITS: JSON.stringify(Object.fromEntries(limits)), EVAL_MODEL: 'judge' };
+  const settings = {
+    TIER_LIMITS: JSON.stringify(Object.fromEntries(limits)),
+    EVAL_MODEL: 'judge',
+    EGRESS_ALLOW: s3Place().join(),
+  };
   shared ??= startStack(settings, { workers: false });
   return shared;
 }

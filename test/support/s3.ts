@@ -44,3 +44,9 @@ export async function openBucket(test: Mocha.Context): Promise<TestBucket> {
     },
   };
 }
+
+/** What `EGRESS_ALLOW` has to name for connections to the server, where there is one. */
+export function s3Place(): string[] {
+  const url = process.env.TEST_S3_URL;
+  return url ? [new URL(url).host] : [];
+}
