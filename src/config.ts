@@ -166,6 +166,14 @@ const settings = z.object({
     .regex(/^[a-z0-9-]{1,40}$/, 'must be up to 40 lower-case letters, digits and hyphens')
     .default('acs'),
 
+  GOTENBERG_URL: keylessUrl.optional(),
+  // A path, or `off`.
+  LIBREOFFICE_PATH: z.string().min(1).optional(),
+  CLAMD_ADDRESS: z
+    .string()
+    .regex(/^(?:\/.+|(?:[\w.-]+|\[[\da-f:.]+\]):\d{1,5})$/i, 'must be host:port or the path of a socket')
+    .optional(),
+
   S3_ENDPOINT: keylessUrl.optional(),
   S3_BUCKET: z
     .string()
@@ -290,6 +298,10 @@ export type Config = Readonly<{
         accessKeyId: string;
         secretAccessKey: string;
       };
+  /** What prints office files; a `path` of null is looked for in the usual places. */
+  renderer: { kind: 'gotenberg'; url: string } | { kind: 'libreoffice'; path: string | null } | { kind: 'off' };
+  /** Of a clamd that looks into every original: `host:port`, or the path of its socket; null without one. */
+  clamdAddress: string | null;
   models: {
     baseUrl: string;
     apiKey: string;
@@ -384,6 +396,8 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
     temporal: { address: s.TEMPORAL_ADDRESS, namespace: s.TEMPORAL_NAMESPACE, uiUrl: s.TEMPORAL_UI_URL ?? null },
     vectors: vectorStore(s),
     blobs: blobStore(s),
+    renderer: renderer(s),
+    clamdAddress: s.CLAMD_ADDRESS ?? null,
     models: {
       baseUrl: s.OPENAI_BASE_URL,
       apiKey: s.OPENAI_API_KEY,
@@ -482,6 +496,11 @@ function blobStore(s: z.infer<typeof settings>): Config['blobs'] {
   if (given.length === 0) return { store: 'filesystem', directory: join(s.DATA_DIR, 'blobs') };
   const missing = namesWhere(false, required);
   throw new ConfigError(`wrong setting ${missing.join(', ')}: required beside ${given.join(', ')}`);
+}
+
+function renderer({ GOTENBERG_URL: url, LIBREOFFICE_PATH: path }: z.infer<typeof settings>): Config['renderer'] {
+  if (url !== undefined) return { kind: 'gotenberg', url };
+  return path === 'off' ? { kind: 'off' } : { kind: 'libreoffice', path: path ?? null };
 }
 
 function withoutSlash(address: string | undefined): string | null {

@@ -8,6 +8,7 @@ import { createConverter } from './adapters/converter/converter.ts';
 import { pageTitle } from './adapters/converter/page-title.ts';
 import { createGate } from './adapters/gate.ts';
 import { createLogDestination } from './adapters/log-destination.ts';
+import { createClamd } from './adapters/malware/clamd.ts';
 import { createChatModel } from './adapters/models/chat-model.ts';
 import { createEmbedder, createEmbedders } from './adapters/models/embedder.ts';
 import { createModelCatalog } from './adapters/models/model-catalog.ts';
@@ -15,6 +16,7 @@ import { createParameterHabits } from './adapters/models/parameter-habits.ts';
 import { createReranker } from './adapters/models/reranker.ts';
 import { createOAuthClient } from './adapters/oauth/oauth-client.ts';
 import { createArgon2Hasher } from './adapters/passwords/argon2-hasher.ts';
+import { createPdfRenderer } from './adapters/pdf-renderer/pdf-renderer.ts';
 import { createPgCallLimiter } from './adapters/postgres/call-limiter.ts';
 import { createDatabase } from './adapters/postgres/database.ts';
 import { createIdempotencyStore } from './adapters/postgres/idempotency-keys.ts';
@@ -126,6 +128,7 @@ import {
 import { createOrganizationService, type OrganizationService } from './modules/organization/organization.service.ts';
 import { createTierLimitsService } from './modules/organization/tier-limits.service.ts';
 import { createOriginalsService, type OriginalsService } from './modules/originals/originals.service.ts';
+import { createPreviewsService, type PreviewsService } from './modules/previews/previews.service.ts';
 import { createProfileService, type ProfileService } from './modules/profile/profile.service.ts';
 import { type ChunkPreviewsService, createChunkPreviewsService } from './modules/rag/chunk-previews.service.ts';
 import { createRagService, type RagService } from './modules/rag/rag.service.ts';
@@ -210,6 +213,7 @@ export type Container = {
   embeddings: EmbeddingsService;
   situations: SituationsService;
   ingestion: IngestionService;
+  previews: PreviewsService;
   reembedding: ReembeddingService;
   deletion: DeletionService;
   erasure: ErasureService;
@@ -260,6 +264,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     ocrLanguages,
     limits: { ocrPages },
   });
+  const renderer = createPdfRenderer(config.renderer, { tempDir: tmpdir() });
   const tokens = createTokenCounter();
   const analyze = createTextAnalyzer();
   const chunker = createChunker({ tokens, analyze });
@@ -295,6 +300,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const profile = createProfileService({ db });
 
   const originals = createOriginalsService({ db, blobs, logger, inTurn: createGate(2) });
+  const previews = createPreviewsService({ db, blobs, originals, renderer, converter, jobs, tempDir: tmpdir() });
   const embeddings = createEmbeddingsService({ db, embedders });
   const generations = createGenerationsService({ jobs, orchestrator, logger });
   const deletion = createDeletionService({ db, originals, embeddings, vectors, jobs, orchestrator });
@@ -321,6 +327,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const documentFiles = createDocumentFilesService({
     db,
     blobs,
+    previews,
     tokens: createFileTokens(derivedKey(config.urlSigningKey, 'file-addresses')),
     downloadUrlSeconds: config.downloadUrlSeconds,
   });
@@ -456,12 +463,14 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const ingestion = createIngestionService({
     db,
     blobs,
+    scanner: config.clamdAddress === null ? null : createClamd({ address: config.clamdAddress }),
     originals,
     converter,
     embeddings,
     windows: createWindowEmbedder({ chunker, embeddings }),
     cutter,
     situations,
+    previews,
     vectors,
     jobs,
     orchestrator,
@@ -589,6 +598,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     embeddings,
     situations,
     ingestion,
+    previews,
     reembedding,
     deletion,
     erasure,

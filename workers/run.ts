@@ -14,6 +14,7 @@ import { deletionWorker } from './deletion.ts';
 import { erasureWorker } from './erasure.ts';
 import { evaluationWorker } from './evaluation.ts';
 import { ingestionWorker } from './ingestion.ts';
+import { previewsWorker } from './previews.ts';
 import type { QueueWorker } from './queue-worker.ts';
 import { reembeddingWorker } from './reembedding.ts';
 import { storeAuditWorker } from './store-audit.ts';
@@ -128,6 +129,7 @@ async function createWorkers(container: Container, connection: NativeConnection)
       ingestionWorker(container),
       alignmentWorker(container),
       anchoringWorker(container),
+      previewsWorker(container),
       deletionWorker(container),
       reembeddingWorker(container),
       erasureWorker(container),

@@ -5,6 +5,7 @@ export { eraseContent } from './erase-content.ts';
 export { evaluateCase } from './evaluate-case.ts';
 export { evaluateVersion } from './evaluate-version.ts';
 export { ingestDocument } from './ingest-document.ts';
+export { previewDocument } from './preview-document.ts';
 export { proposeAnchorWords } from './propose-anchor-words.ts';
 export { reembedOrganization } from './reembed-organization.ts';
 export { scoreAlignment } from './score-alignment.ts';

@@ -4,9 +4,10 @@ import type { DeleteDocumentInput } from './deletion.ts';
 import type { EraseContentInput } from './erasure.ts';
 import type { EvaluationInput } from './evaluation.ts';
 import type { IngestDocumentRun } from './ingestion.ts';
+import type { PreviewDocumentInput } from './previews.ts';
 import type { ReembedOrganizationInput } from './reembedding.ts';
 
-export type JobKind = 'ingest' | 'alignment' | 'delete' | 'reembed' | 'erase' | 'anchors' | 'evaluate' | 'compare';
+export type JobKind = 'ingest' | 'alignment' | 'delete' | 'reembed' | 'erase' | 'anchors' | 'preview' | 'evaluate' | 'compare';
 export type JobStatus = 'queued' | 'running' | 'parked' | 'succeeded' | 'failed' | 'cancelled';
 
 /**
@@ -20,6 +21,7 @@ export type WorkflowStart = { summary: string; bulk?: boolean } & (
   | { workflow: 'reembedOrganization'; input: ReembedOrganizationInput }
   | { workflow: 'eraseContent'; input: EraseContentInput }
   | { workflow: 'proposeAnchorWords'; input: ProposeAnchorWordsInput }
+  | { workflow: 'previewDocument'; input: PreviewDocumentInput }
   | { workflow: 'evaluateVersion'; input: EvaluationInput }
   | { workflow: 'compareVersions'; input: EvaluationInput }
 );

@@ -3,6 +3,7 @@ export const taskQueues = {
   ingestion: 'ingestion',
   alignment: 'alignment',
   anchoring: 'anchoring',
+  previews: 'previews',
   deletion: 'deletion',
   reembedding: 'reembedding',
   erasure: 'erasure',

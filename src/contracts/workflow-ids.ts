@@ -5,6 +5,10 @@
 export const ingestWorkflowId = (documentId: string, generation: number): string =>
   `ingest-${documentId}-${generation}`;
 
+/** Of how the original of a generation looks on paper. */
+export const previewWorkflowId = (documentId: string, generation: number): string =>
+  `preview-${documentId}-${generation}`;
+
 /** Of the words that are proposed for an agent. */
 export const anchoringWorkflowId = (agentId: string): string => `anchors-${agentId}`;
 

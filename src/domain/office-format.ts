@@ -1,5 +1,18 @@
+import type { FileFormat } from './document-format.ts';
+
 /** Formats of office programs: what they look like on paper only such a program can tell. */
-export const officeFormats = ['docx', 'doc', 'odt', 'rtf', 'pptx', 'ppt', 'odp', 'xlsx', 'xls', 'ods'] as const;
+export const officeFormats = [
+  'docx',
+  'doc',
+  'odt',
+  'rtf',
+  'pptx',
+  'ppt',
+  'odp',
+  'xlsx',
+  'xls',
+  'ods',
+] as const satisfies readonly FileFormat[];
 export type OfficeFormat = (typeof officeFormats)[number];
 
 export function isOfficeFormat(format: string | null): format is OfficeFormat {

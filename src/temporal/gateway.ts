@@ -35,6 +35,7 @@ const places: Record<WorkflowStart['workflow'], { taskQueue: TaskQueue; kind: Jo
   deleteDocument: { taskQueue: taskQueues.deletion, kind: 'delete' },
   reembedOrganization: { taskQueue: taskQueues.reembedding, kind: 'reembed' },
   proposeAnchorWords: { taskQueue: taskQueues.anchoring, kind: 'anchors' },
+  previewDocument: { taskQueue: taskQueues.previews, kind: 'preview' },
   eraseContent: { taskQueue: taskQueues.erasure, kind: 'erase' },
   evaluateVersion: { taskQueue: taskQueues.evaluation, kind: 'evaluate' },
   compareVersions: { taskQueue: taskQueues.evaluation, kind: 'compare' },

@@ -1,13 +1,17 @@
+import { join } from 'node:path';
 import { expect } from 'chai';
 import { createAnchoringActivities } from '#activities/anchoring.ts';
 import { createDeletionActivities } from '#activities/deletion.ts';
 import { createErasureActivities } from '#activities/erasure.ts';
 import { createEvaluationActivities } from '#activities/evaluation.ts';
 import { createIngestionActivities } from '#activities/ingestion.ts';
+import { createPreviewActivities } from '#activities/previews.ts';
 import type { taskQueues } from '#src/contracts/task-queues.ts';
-import { anchoringWorkflowId, deletionWorkflowId, erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { anchoringWorkflowId, deletionWorkflowId, erasureWorkflowId, previewWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { publishAgent } from './chat-fixtures.ts';
 import { signUpColleague } from './colleague.ts';
+import { docxFile, docxParagraph } from './document-fixtures.ts';
 import { cancelEvaluation, evaluateGolden, failEvaluation } from './evaluation-scenarios.ts';
 import { type FaultCase, uploadText } from './fault-case.ts';
 import { isFullRun, wantedSteps } from './fault-run.ts';
@@ -277,7 +281,57 @@ const cancelAnchoring: Scenario = {
   },
 };
 
+const printing = { LIBREOFFICE_PATH: join(import.meta.dirname, 'fake-soffice.sh') };
+
+/** @returns the job that shows it on paper */
+async function uploadWordFile({ member }: FaultCase): Promise<{ documentId: string; jobId: string }> {
+  const pages = ['The first page tells of fees and notices.', 'The second page tells of storeys and offices.'];
+  const file = { name: 'note.docx', content: new Uint8Array(docxFile(pages.map((text) => docxParagraph(text)).join(''))) };
+  const { id } = fullDocumentSchema.parse((await member.upload('/documents', file, 201)).body);
+  return { documentId: id, jobId: previewWorkflowId(id, 1) };
+}
+
+const untilStarted = ({ member }: FaultCase, jobId: string) =>
+  until('it is asked for', async () => (await member.raw(`/jobs/${jobId}`)).status === 200, CASE_TIMEOUT_MS);
+
+/** An office document is shown on paper; its one conversion is told its pages. */
+const preview: Scenario = {
+  settings: printing,
+  drive: async (own) => {
+    const { documentId, jobId } = await uploadWordFile(own);
+    await untilStarted(own, jobId);
+    await untilEnd(own, jobId, 'succeeded');
+    expect((await own.member.get(`/documents/${documentId}`, 200)).body).include({ has_preview_pdf: true, page_count: 2 });
+    return { documentId: null, jobId };
+  },
+};
+
+const stopPreview = (faults: string, drive: (own: FaultCase, jobId: string) => Promise<unknown>): Scenario => ({
+  settings: printing,
+  faults,
+  drive: async (own) => {
+    const { jobId } = await uploadWordFile(own);
+    await untilStarted(own, jobId);
+    await drive(own, jobId);
+    return { documentId: null, jobId };
+  },
+});
+
+const parkPreview = stopPreview('renderPreview:before:throw:model_not_configured:1', retryUntilDone);
+
+const failPreview = stopPreview('renderPreview:before:throw:blob_missing', async (own, jobId) => {
+  await untilEnd(own, jobId, 'failed');
+  await retryUntilDone(own, jobId);
+});
+
+const cancelPreview = stopPreview('renderPreview:after_effect:hang', async (own, jobId) => {
+  await until('it renders', async () => (await jobOf(own, jobId)).stage === 'render', CASE_TIMEOUT_MS);
+  await own.stack.container.orchestrator.cancel(jobId);
+  await untilEnd(own, jobId, 'cancelled');
+});
+
 const noDeps = null as never;
+const previews = Object.keys(createPreviewActivities({ previews: noDeps }));
 const anchoring = Object.keys(createAnchoringActivities({ anchoring: noDeps }));
 const ingestion = Object.keys(createIngestionActivities({ ingestion: noDeps }));
 const reembedding = ['countReembeddings', 'openReembeddings', 'awaitReembeddings', 'recordReembedding'];
@@ -301,6 +355,10 @@ const detours: Record<string, Scenario> = {
   recordResumedAnchoring: parkAnchoring,
   recordAnchoringFailure: failAnchoring,
   recordAnchoringCancellation: cancelAnchoring,
+  recordParkedPreview: parkPreview,
+  recordResumedPreview: parkPreview,
+  recordPreviewFailure: failPreview,
+  recordPreviewCancellation: cancelPreview,
   recordParkedErasure: parkErasure,
   recordResumedErasure: parkErasure,
   recordErasureFailure: failErasure,
@@ -315,6 +373,7 @@ const pipelines: Record<keyof typeof taskQueues, Case[]> = {
   ingestion: ingestion.map((step) => ({ step, scenario: detours[step] ?? ingest })),
   reembedding: reembedding.map((step) => ({ step, scenario: reembed })),
   anchoring: anchoring.map((step) => ({ step, scenario: detours[step] ?? anchor })),
+  previews: previews.map((step) => ({ step, scenario: detours[step] ?? preview })),
   deletion: deletion.map((step) => ({ step, scenario: detours[step] ?? remove })),
   erasure: erasure.map((step) => ({ step, scenario: detours[step] ?? erase })),
   evaluation: evaluation.map((step) => ({ step, scenario: detours[step] ?? evaluateGolden })),

@@ -75,6 +75,8 @@ export async function startStack(
     ENCRYPTION_KEYS: `1:${randomBytes(32).toString('base64')}`,
     // Nothing leaves the machine: the guard refuses this address.
     BRAVE_SEARCH_BASE_URL: 'http://127.0.0.1:1',
+    // Whether the machine has it or not.
+    LIBREOFFICE_PATH: 'off',
     LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? 'silent',
     ...noRateLimits,
     ...settings,

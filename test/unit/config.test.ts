@@ -56,6 +56,8 @@ const wrong: Record<string, string[]> = {
   GOOGLE_CALENDAR_CLIENT_SECRET: ['two words', 'line\nbreak'],
   OCR_LANGUAGES: ['english', 'eng+deu', '../up', 'xxx', ','],
   OCR_MAX_PAGES: ['0', '-1', '2001', 'all'],
+  GOTENBERG_URL: ['localhost:3000', ...addressesWithSecrets],
+  CLAMD_ADDRESS: ['localhost', 'relative/clamd.sock', 'host:port'],
   S3_ENDPOINT: ['localhost:9000', 's3://host', ...addressesWithSecrets],
   S3_BUCKET: ['Upper', 'a', 'with/slash', '-a-'],
   S3_REGION: ['the moon'],

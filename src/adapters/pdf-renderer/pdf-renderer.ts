@@ -1,14 +1,14 @@
 import type { PdfRenderer } from '#src/ports/pdf-renderer.ts';
 import { createGotenberg } from './gotenberg.ts';
-import { createLibreOffice } from './libreoffice.ts';
+import { createLibreOffice, findLibreOffice } from './libreoffice.ts';
 
-/** What this deployment prints with; null where it has nothing. */
-export function createPdfRenderer(deps: {
-  gotenbergUrl: string | null;
-  libreOfficePath: string | null;
-  tempDir: string;
-}): PdfRenderer | null {
-  const { gotenbergUrl, libreOfficePath, tempDir } = deps;
-  if (gotenbergUrl !== null) return createGotenberg({ url: gotenbergUrl });
-  return libreOfficePath === null ? null : createLibreOffice({ path: libreOfficePath, tempDir });
+/** What this deployment prints with; null where it has nothing. A `path` of null is looked for in the usual places. */
+export function createPdfRenderer(
+  choice: { kind: 'gotenberg'; url: string } | { kind: 'libreoffice'; path: string | null } | { kind: 'off' },
+  { tempDir }: { tempDir: string },
+): PdfRenderer | null {
+  if (choice.kind === 'off') return null;
+  if (choice.kind === 'gotenberg') return createGotenberg(choice);
+  const path = choice.path ?? findLibreOffice();
+  return path === null ? null : createLibreOffice({ path, tempDir });
 }

@@ -66,7 +66,11 @@ export function createDeletionService(deps: {
     /** Asks every run that works on the document to stop, and waits until it has. */
     async stopIngestion(of: DeleteDocumentInput, signal: AbortSignal): Promise<void> {
       await enter(of, 'stop');
-      const openRuns = () => jobs.openRunsOf(db, { documentId: of.documentId, kind: 'ingest' });
+      const openRuns = async () => {
+        const kinds = ['ingest', 'preview'] as const;
+        const runs = await Promise.all(kinds.map((kind) => jobs.openRunsOf(db, { documentId: of.documentId, kind })));
+        return runs.flat();
+      };
       const runs = await openRuns();
       await Promise.all(runs.map((workflowId) => orchestrator.cancel(workflowId)));
       for (const workflowId of runs) {

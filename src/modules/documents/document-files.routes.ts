@@ -2,18 +2,24 @@ import { z } from 'zod';
 import { file, ok } from '#src/http/answers.ts';
 import { idParam } from '#src/http/params.ts';
 import { type Route, route } from '#src/http/route.ts';
-import { downloadUrlSchema } from './document-files.schema.ts';
+import { downloadUrlQuery, downloadUrlSchema } from './document-files.schema.ts';
 import type { DocumentFile, DocumentFilesService } from './document-files.service.ts';
 
 const params = z.strictObject({ document_id: idParam('document_not_found') });
 
 const responses = {
-  200: { description: 'The original', contentType: 'application/octet-stream' },
+  200: { description: 'The file', contentType: 'application/octet-stream' },
   206: { description: 'The part that was asked for', contentType: 'application/octet-stream' },
 } as const;
-const errors = ['document_not_found', 'range_not_satisfiable', 'blob_missing', 'blob_store_refused'] as const;
+const errors = [
+  'document_not_found',
+  'malware_found',
+  'range_not_satisfiable',
+  'blob_missing',
+  'blob_store_refused',
+] as const;
 
-/** The originals of documents. */
+/** The originals of documents, and how they look on paper. */
 export function documentFilesRoutes(files: DocumentFilesService): Route[] {
   return [
     route({
@@ -30,16 +36,30 @@ export function documentFilesRoutes(files: DocumentFilesService): Route[] {
     }),
     route({
       method: 'get',
+      path: '/documents/:document_id/preview',
+      operationId: 'downloadPreview',
+      tag: 'documents',
+      summary: 'A PDF of an office document, as its program would print it; a part of it with `Range`',
+      access: 'document:read',
+      params,
+      responses,
+      errors: [...errors, 'preview_not_found'],
+      handle: async ({ actor, params: { document_id } }) => download(await files.getPreview(actor, document_id)),
+    }),
+    route({
+      method: 'get',
       path: '/documents/:document_id/download-url',
       operationId: 'signDownloadUrl',
       tag: 'documents',
-      summary: 'An address that gives the stored original without a token, for a while',
+      summary: 'An address that gives the stored original, or its preview, without a token, for a while',
       access: 'document:read',
       params,
+      query: downloadUrlQuery,
       responses: { 200: { description: 'The address', schema: downloadUrlSchema } },
-      errors: ['document_not_found'],
-      handle: async ({ actor, params: { document_id }, publicUrl }) => {
-        const { url, expiresInSeconds } = await files.signUrl(actor, document_id, publicUrl);
+      errors: ['document_not_found', 'preview_not_found', 'malware_found'],
+      handle: async ({ actor, params: { document_id }, query, publicUrl }) => {
+        const wanted = { publicUrl, isPreview: query.preview };
+        const { url, expiresInSeconds } = await files.signUrl(actor, document_id, wanted);
         return ok({ url, expires_in: expiresInSeconds }, { 'Cache-Control': 'no-store' });
       },
     }),
@@ -48,17 +68,16 @@ export function documentFilesRoutes(files: DocumentFilesService): Route[] {
       path: '/files/:token',
       operationId: 'downloadSignedFile',
       tag: 'documents',
-      summary: 'The original that an address of `GET /documents/{document_id}/download-url` is about',
+      summary: 'The file that an address of `GET /documents/{document_id}/download-url` is about',
       access: 'public',
       params: z.strictObject({ token: z.string() }),
       responses,
-      errors: [...errors, 'file_url_invalid', 'file_url_expired'],
+      errors: [...errors, 'preview_not_found', 'file_url_invalid', 'file_url_expired'],
       handle: async ({ params: { token } }) => download(await files.getSigned(token)),
     }),
   ];
 }
 
-function download({ document, mediaType, open }: DocumentFile) {
-  const { fileName, sizeBytes, contentSha256: etag } = document;
-  return file({ fileName, mediaType, sizeBytes, etag, open });
+function download({ fileName, mediaType, sizeBytes, sha256, open }: DocumentFile) {
+  return file({ fileName, mediaType, sizeBytes, etag: sha256, open });
 }

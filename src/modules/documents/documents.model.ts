@@ -20,6 +20,8 @@ export type DocumentRow = {
   activeGeneration: number | null;
   ragConfig: RagConfig;
   acl: string[];
+  /** What a scanner found in the original of this hash, which may be another one by now. */
+  malware: { sha256: string; signature: string } | null;
   /** Null in every row that anybody reads. */
   deletedAt: Date | null;
   createdBy: string;
@@ -36,6 +38,7 @@ export type DocumentView = DocumentRow & {
   charCount: number;
   pageCount: number | null;
   contentPreview: string;
+  hasPreviewPdf: boolean;
   jobId: string | null;
   /** Why the newest ingestion has stopped; null while it goes on, and once it has succeeded. */
   lastError: { code: string; message: string } | null;

@@ -46,6 +46,9 @@ export function createDocumentsRepository(db: Db) {
         db.raw('coalesce(conversions.char_count, 0) as char_count'),
         'conversions.pageCount',
         db.raw(`coalesce(left(conversions.body, ${previewLength}), '') as content_preview`),
+        db.raw(`exists (
+          select from previews where previews.org_id = documents.org_id and previews.original_key = documents.blob_key
+        ) as has_preview_pdf`),
         'newest.jobId',
         db.raw(`case when stopped.id is not null then jsonb_build_object(
           'code', coalesce(stopped.error_code, stopped.status), 'message', coalesce(stopped.error_message, 'It was cancelled.')
@@ -135,6 +138,23 @@ export function createDocumentsRepository(db: Db) {
         .first();
     },
 
+    /** The same of the preview of its original. */
+    async findPreviewed({
+      orgId,
+      documentId,
+      contentSha256,
+    }: {
+      orgId: string;
+      documentId: string;
+      contentSha256: string;
+    }): Promise<DocumentRow | undefined> {
+      return db('documents as d')
+        .join('previews as p', { 'p.orgId': 'd.orgId', 'p.originalKey': 'd.blobKey' })
+        .where({ 'd.orgId': orgId, 'd.id': documentId, 'p.sha256': contentSha256 })
+        .whereNull('d.deletedAt')
+        .first('d.*');
+    },
+
     /** Undefined when there is no such document, whoever may read it. */
     async findDeletedAt(id: string): Promise<Date | null | undefined> {
       return (await db<DocumentRow>('documents').where({ id }).first('deletedAt'))?.deletedAt;
@@ -150,7 +170,7 @@ export function createDocumentsRepository(db: Db) {
     },
 
     async insert(
-      document: Omit<DocumentRow, 'createdAt' | 'updatedAt' | 'generation' | 'activeGeneration' | 'deletedAt'>,
+      document: Omit<DocumentRow, 'createdAt' | 'updatedAt' | 'generation' | 'activeGeneration' | 'malware' | 'deletedAt'>,
     ): Promise<void> {
       await db('documents').insert({ ...document, ragConfig: JSON.stringify(document.ragConfig) });
     },

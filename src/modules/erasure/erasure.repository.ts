@@ -153,7 +153,7 @@ export function createErasureRepository(db: Db) {
     async listOpenRuns(of: Legacy): Promise<string[]> {
       const { rows } = await db.raw<{ rows: { id: string }[] }>(
         `select t.id from jobs t
-         where t.finished_at is null and t.kind in ('ingest', 'alignment', 'reembed', 'anchors', 'evaluate', 'compare') and ${isLeft(of, 'jobs')}
+         where t.finished_at is null and t.kind in ('ingest', 'alignment', 'reembed', 'anchors', 'preview', 'evaluate', 'compare') and ${isLeft(of, 'jobs')}
          order by t.id`,
         of,
       );

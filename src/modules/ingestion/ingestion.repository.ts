@@ -1,3 +1,4 @@
+import { numberPages } from '#src/adapters/postgres/page-numbers.ts';
 import { deleteGenerationsWith } from '#src/adapters/postgres/word-index.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import type { SourceFormat } from '#src/domain/document-format.ts';
@@ -58,6 +59,17 @@ export function createIngestionRepository(db: Db) {
       await document(of).whereIn('blobKey', generation(of).select('blobKey')).update({ sourceFormat });
     },
 
+    /** Of all documents that have this original; null for what was found before and is no longer. */
+    async noteMalware(original: { orgId: string; blobKey: string; sha256: string; signature: string | null }): Promise<void> {
+      await db.raw(
+        `update documents
+         set malware = case when :signature::text is not null
+           then jsonb_build_object('sha256', :sha256::text, 'signature', :signature::text) end
+         where org_id = :orgId and blob_key = :blobKey and (malware is not null or :signature::text is not null)`,
+        original,
+      );
+    },
+
     async findConversion(key: ConversionKey): Promise<ConversionSummary | undefined> {
       return db('conversions').where(key).first<ConversionSummary>('id', 'charCount', 'pageCount');
     },
@@ -74,8 +86,19 @@ export function createIngestionRepository(db: Db) {
       return db('conversions').where({ orgId, id: conversionId }).first('body', 'pageMap');
     },
 
-    async setConversion(of: IngestDocumentInput, conversionId: string): Promise<void> {
-      await generation(of).update({ conversionId });
+    /** @returns false when that was its conversion before */
+    async setConversion(of: IngestDocumentInput, conversionId: string): Promise<boolean> {
+      const changed = await generation(of)
+        .whereRaw('conversion_id is distinct from ?::uuid', [conversionId])
+        .update({ conversionId });
+      return changed > 0;
+    },
+
+    /** Tells chunks that were just cut on which pages they are, if those became known meanwhile. */
+    async numberPages(orgId: string, conversionId: string): Promise<void> {
+      // Whoever is about to write the pages numbers these chunks, too.
+      await db('conversions').where({ orgId, id: conversionId }).forShare().first('id');
+      await numberPages(db, { orgId, conversionId });
     },
 
     /** Deletes conversions older than a day that no generation uses: at most `limit`. @returns how many there were */

@@ -19,9 +19,11 @@ import { appError } from '#src/errors.ts';
 import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
+import type { PreviewsService } from '#src/modules/previews/previews.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Converter, Recognition } from '#src/ports/converter.ts';
 import type { Db } from '#src/ports/database.ts';
+import type { MalwareScanner } from '#src/ports/malware-scanner.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { chunkId } from './chunk-id.ts';
@@ -61,19 +63,22 @@ export type IngestionService = ReturnType<typeof createIngestionService>;
  */
 export function createIngestionService(deps: {
   db: Db;
-  blobs: Pick<BlobStore, 'withLocalFile'>;
+  blobs: Pick<BlobStore, 'read' | 'withLocalFile'>;
+  /** Null where the deployment has none. */
+  scanner: MalwareScanner | null;
   originals: Pick<OriginalsService, 'release'>;
   converter: Converter;
   embeddings: Pick<EmbeddingsService, 'embed' | 'hash'>;
   windows: WindowEmbedder;
   cutter: DocumentCutterService;
   situations: Pick<SituationsService, 'isOn' | 'situate'>;
+  previews: Pick<PreviewsService, 'enqueue'>;
   vectors: Pick<VectorStore, 'upsert' | 'publish' | 'fetch' | 'countGenerations' | 'deleteGenerations'>;
-  jobs: Pick<JobsService, 'advance'>;
+  jobs: Pick<JobsService, 'advance' | 'dispatch'>;
   orchestrator: Pick<Orchestrator, 'cancel'>;
 }) {
-  const { db, blobs, originals, converter, embeddings, windows, cutter, situations, vectors, jobs, orchestrator } =
-    deps;
+  const { db, blobs, originals, converter, embeddings, windows, cutter, situations, previews } = deps;
+  const { scanner, vectors, jobs, orchestrator } = deps;
   const repository = createIngestionRepository(db);
   const chunks = createGenerationChunksRepository(db);
   const recognizedPages = createRecognizedPagesRepository(db);
@@ -146,6 +151,24 @@ export function createIngestionService(deps: {
     return { orgId: of.orgId, conversionId, documentName, chunking: ragConfig.chunking, ...converted };
   }
 
+  /** Before anything reads it. Throws `malware_found`; then nobody gets it any more, either. */
+  async function requireClean(orgId: string, target: IngestionTarget, signal: AbortSignal): Promise<void> {
+    if (scanner === null) return;
+    const { blobKey, contentSha256: sha256 } = target;
+    const signature = await scanner.scan(await blobs.read(blobKey), signal);
+    await repository.noteMalware({ orgId, blobKey, sha256, signature });
+    if (signature !== null) throw appError('malware_found', { detail: `The malware scanner found ${signature}.` });
+  }
+
+  /** From here on it can be shown, too: once for each time that the generation comes to a conversion. */
+  async function takeConversion(of: IngestDocumentInput, conversionId: string, format: string): Promise<void> {
+    const previewJobId = await db.transaction(async (trx) => {
+      const isNew = await createIngestionRepository(trx).setConversion(of, conversionId);
+      return isNew ? previews.enqueue(trx, of, format) : null;
+    });
+    if (previewJobId !== null) await jobs.dispatch(previewJobId);
+  }
+
   /** What `embedWindows` did, or a run that was interrupted, is found in the organization's cache. */
   const cutStep = ({ orgId }: IngestDocumentInput, { ragConfig }: IngestionTarget, step: Step): CutStep => ({
     ...step,
@@ -199,7 +222,8 @@ export function createIngestionService(deps: {
 
   const steps = {
     /**
-     * Stops runs of older generations, takes away what no reader sees any more, and tells the format by content.
+     * Stops runs of older generations, takes away what no reader sees any more, lets a scanner look into the original,
+     * and tells its format by content.
      */
     async parse(of: IngestDocumentInput, { signal }: Stoppable): Promise<ParseResult> {
       const target = await enter(of, 'parse');
@@ -208,6 +232,7 @@ export function createIngestionService(deps: {
         await collectUnneeded(of, signal);
       }
 
+      await requireClean(of.orgId, target, signal);
       const { blobKey, fileName, mediaType, sizeBytes } = target;
       const declaredMediaType = mediaType === null ? {} : { declaredMediaType: mediaType };
       const sourceFormat =
@@ -245,7 +270,7 @@ export function createIngestionService(deps: {
       }
       const conversion = known ?? (await repository.findConversion(key));
       if (conversion === undefined) throw appError('internal_error', { detail: 'The conversion was not stored.' });
-      await repository.setConversion(of, conversion.id);
+      await takeConversion(of, conversion.id, format);
       const { charCount, pageCount } = conversion;
       return {
         charCount,
@@ -280,7 +305,8 @@ export function createIngestionService(deps: {
     async chunk(of: IngestDocumentInput, step: Step): Promise<ChunkResult> {
       const target = await enter(of, 'chunk');
       if (target.chunksTotal !== null) return { chunksTotal: target.chunksTotal };
-      const cut = await cutter.cutSituated(await readSource(of, target), cutStep(of, target, step));
+      const source = await readSource(of, target);
+      const cut = await cutter.cutSituated(source, cutStep(of, target, step));
       const made = cut.map((chunk) => ({
         ...chunk,
         id: chunkId(of, chunk.index),
@@ -295,6 +321,7 @@ export function createIngestionService(deps: {
         if (generation === undefined) throw appError('superseded');
         if (generation.chunksTotal !== null) return { chunksTotal: generation.chunksTotal };
         await createGenerationChunksRepository(trx).insert(of, made);
+        if (source.pageMap === null) await own.numberPages(of.orgId, source.conversionId);
         await own.setChunked(of, made.length);
         return { chunksTotal: made.length };
       });

@@ -4,6 +4,7 @@ import { erasureStages } from '#src/contracts/erasure.ts';
 import { evaluationStages } from '#src/contracts/evaluation.ts';
 import { ingestionStages } from '#src/contracts/ingestion.ts';
 import type { JobKind, JobStatus } from '#src/contracts/jobs.ts';
+import { previewStages } from '#src/contracts/previews.ts';
 import { jobPartId } from '#src/contracts/workflow-ids.ts';
 import type { Job } from './jobs.model.ts';
 
@@ -35,6 +36,7 @@ const stagesOf: { readonly [kind in JobKind]: readonly string[] | null } = {
   delete: deletionStages,
   erase: erasureStages,
   anchors: anchoringStages,
+  preview: previewStages,
   reembed: [],
   evaluate: evaluationStages,
   compare: evaluationStages,

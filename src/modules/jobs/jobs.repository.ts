@@ -33,6 +33,11 @@ const doneWhen: { readonly [kind in JobKind]: string } = {
     select from agents a
     where a.org_id = j.org_id and a.id = j.agent_id and a.deleted_at is null and a.anchor_word_candidates = '{}'
   )`,
+  preview: `not exists (
+    select from documents d
+    where d.org_id = j.org_id and d.id = j.document_id and d.deleted_at is null
+      and not exists (select from previews p where p.org_id = d.org_id and p.original_key = d.blob_key)
+  )`,
   evaluate: evaluationIsDone,
   compare: evaluationIsDone,
   // That of an organization goes with it.

@@ -12,6 +12,7 @@ const kinds = [
   'reembed',
   'erase',
   'anchors',
+  'preview',
   'evaluate',
   'compare',
 ] as const satisfies JobKind[];

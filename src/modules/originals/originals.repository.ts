@@ -46,8 +46,18 @@ export function createOriginalsRepository(db: Db) {
         .select('orgId', 'blobKey');
     },
 
+    /** What an original looked like, which is let go of with it. @returns the keys of its PDF, if there was one */
+    async deletePreviews({ orgId, blobKey }: OriginalKey): Promise<string[]> {
+      const deleted = await db('previews')
+        .where({ orgId, originalKey: blobKey })
+        .delete()
+        .returning<{ blobKey: string }[]>('blobKey');
+      return deleted.map((preview) => preview.blobKey);
+    },
+
     /**
-     * Is it the original of a document, or of a generation that has yet to be converted, or will it soon be? One
+     * Is it the original of a document, or of a generation that has yet to be converted, or its preview, or will it
+     * soon be? One
      * statement: what a claim becomes is seen as the one or the other.
      */
     async isNeeded({ orgId, blobKey }: OriginalKey): Promise<boolean> {
@@ -56,6 +66,7 @@ export function createOriginalsRepository(db: Db) {
              or exists (
                select from documents where org_id = :orgId and blob_key = :blobKey and deleted_at is null
              )
+             or exists (select from previews where org_id = :orgId and blob_key = :blobKey)
              or exists (
                select from document_generations g
                join documents d on d.id = g.document_id and d.generation = g.generation and d.deleted_at is null

@@ -45,6 +45,10 @@ export function createOriginalsService(deps: {
     return id;
   }
 
+  async function letGo(trx: Db, { orgId, blobKey }: OriginalKey): Promise<void> {
+    await createOriginalsRepository(trx).insertClaim({ orgId, blobKey, id: uuidv7(), seconds: 0 });
+  }
+
   /** Gives up in time, whether or not the store listens. */
   async function deleteObject(blobKey: string): Promise<void> {
     const signal = AbortSignal.timeout(deleteTimeoutMs);
@@ -53,17 +57,23 @@ export function createOriginalsService(deps: {
     await Promise.race([blobs.delete(blobKey, signal), silence.promise]);
   }
 
-  /** Deletes the object unless something needs it. Deleting what is not there is fine. */
-  const release = ({ orgId, blobKey }: OriginalKey): Promise<void> =>
-    inTurn(() =>
+  /** Deletes the object unless something needs it, and then its preview. Deleting what is not there is fine. */
+  async function release({ orgId, blobKey }: OriginalKey): Promise<void> {
+    const previews = await inTurn(() =>
       db.transaction(async (trx) => {
         const claims = createOriginalsRepository(trx);
         await claims.lock(blobKey);
         await claims.deleteExpired({ orgId, blobKey });
+        if (await claims.isNeeded({ orgId, blobKey })) return [];
+        const keys = await claims.deletePreviews({ orgId, blobKey });
+        for (const key of keys) await letGo(trx, { orgId, blobKey: key });
         // Before the commit: who claims the same content meanwhile waits, and then stores it anew.
-        if (!(await claims.isNeeded({ orgId, blobKey }))) await deleteObject(blobKey);
+        await deleteObject(blobKey);
+        return keys;
       }),
     );
+    for (const key of previews) await release({ orgId, blobKey: key });
+  }
 
   /** Waits a moment at most. What does not succeed by then does when its claim has expired. */
   async function attempt(blobKey: string, work: () => Promise<void>): Promise<void> {
@@ -106,8 +116,13 @@ export function createOriginalsService(deps: {
     },
 
     /** In the transaction that refers to it no longer; `releaseNow` after the commit. A crash between is made up for. */
-    async letGo(trx: Db, { orgId, blobKey }: OriginalKey): Promise<void> {
-      await createOriginalsRepository(trx).insertClaim({ orgId, blobKey, id: uuidv7(), seconds: 0 });
+    letGo,
+
+    /** Until the end of the transaction nobody lets go of it. @returns false where that has been done */
+    async hold(trx: Db, { orgId, blobKey }: OriginalKey): Promise<boolean> {
+      const claims = createOriginalsRepository(trx);
+      await claims.lock(blobKey);
+      return claims.isNeeded({ orgId, blobKey });
     },
 
     release,

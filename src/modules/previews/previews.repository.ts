@@ -1,0 +1,66 @@
+import { numberPages } from '#src/adapters/postgres/page-numbers.ts';
+import type { PreviewDocumentInput } from '#src/contracts/previews.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { Preview, PreviewedBody, PreviewTarget } from './previews.model.ts';
+
+type OriginalKey = Pick<Preview, 'orgId' | 'originalKey'>;
+
+export function createPreviewsRepository(db: Db) {
+  return {
+    /** Undefined once the document is deleted or has another original. */
+    async findTarget({ orgId, documentId, generation }: PreviewDocumentInput): Promise<PreviewTarget | undefined> {
+      return db('documentGenerations as g')
+        .join('documents as d', { 'd.orgId': 'g.orgId', 'd.id': 'g.documentId', 'd.blobKey': 'g.blobKey' })
+        .where({ 'g.orgId': orgId, 'g.documentId': documentId, 'g.generation': generation })
+        .whereNull('d.deletedAt')
+        .first('g.blobKey', 'g.sourceFormat', 'g.conversionId');
+    },
+
+    /** In whose name the preview of a document is made; undefined once it is deleted. */
+    async findRequest({
+      orgId,
+      documentId,
+      generation,
+    }: PreviewDocumentInput): Promise<{ createdBy: string; acl: string[]; requestId: string | null } | undefined> {
+      return db('documents as d')
+        .join('documentGenerations as g', { 'g.orgId': 'd.orgId', 'g.documentId': 'd.id' })
+        .leftJoin('jobs as j', 'j.id', 'g.jobId')
+        .where({ 'd.orgId': orgId, 'd.id': documentId, 'g.generation': generation })
+        .whereNull('d.deletedAt')
+        .first('d.acl', 'j.requestId', db.raw('coalesce(j.created_by, d.updated_by) as created_by'));
+    },
+
+    async find({ orgId, originalKey }: OriginalKey): Promise<Preview | undefined> {
+      return db<Preview>('previews').where({ orgId, originalKey }).first();
+    },
+
+    /** Takes the place of one that was rendered in another way. @returns the one before; undefined when there was none */
+    async put(preview: Preview): Promise<Preview | undefined> {
+      const { orgId, originalKey } = preview;
+      const before = await db<Preview>('previews').where({ orgId, originalKey }).forUpdate().first();
+      await db('previews').insert(preview).onConflict(['orgId', 'originalKey']).merge();
+      return before;
+    },
+
+    async readBody(orgId: string, conversionId: string): Promise<PreviewedBody | undefined> {
+      return db('conversions').where({ orgId, id: conversionId }).first('body', 'pageMap', 'pageCount');
+    },
+
+    /** Tells a body without pages its own, and the chunks that were cut from it. */
+    async setPages(orgId: string, conversionId: string, pageMap: readonly number[]): Promise<void> {
+      await db('conversions')
+        .where({ orgId, id: conversionId })
+        .whereNull('pageMap')
+        .update({ pageMap: [...pageMap], pageCount: pageMap.length });
+      await numberPages(db, { orgId, conversionId });
+    },
+
+    /** The newest job that makes, or was to make, a preview of this document. */
+    async findJob(documentId: string): Promise<{ status: string; errorMessage: string | null } | undefined> {
+      return db('jobs')
+        .where({ documentId, kind: 'preview' })
+        .orderBy('createdAt', 'desc')
+        .first('status', 'errorMessage');
+    },
+  };
+}

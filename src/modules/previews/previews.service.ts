@@ -1,0 +1,177 @@
+import { createReadStream } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type {
+  PagesResult,
+  PreviewDocumentInput,
+  PreviewStage,
+  RecordPreviewEndInput,
+  RecordPreviewFailureInput,
+  RenderResult,
+} from '#src/contracts/previews.ts';
+import { previewWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { isOfficeFormat } from '#src/domain/office-format.ts';
+import { alignPages } from '#src/domain/page-alignment.ts';
+import { appError } from '#src/errors.ts';
+import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
+import type { BlobStore } from '#src/ports/blob-store.ts';
+import type { Converter } from '#src/ports/converter.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { PdfRenderer } from '#src/ports/pdf-renderer.ts';
+import type { Preview } from './previews.model.ts';
+import { createPreviewsRepository } from './previews.repository.ts';
+
+/** Far above what a renderer gives. */
+const LIMIT_BYTES = 1024 ** 3;
+
+const idOf = ({ documentId, generation }: PreviewDocumentInput): string => previewWorkflowId(documentId, generation);
+
+type Stoppable = { signal: AbortSignal };
+
+export type PreviewsService = ReturnType<typeof createPreviewsService>;
+
+/**
+ * The work of `previewDocument`: what an office file looks like on paper, as a PDF beside its original, and the page
+ * numbers that follow from it. It runs beside the ingestion, which neither waits for it nor fails with it.
+ */
+export function createPreviewsService(deps: {
+  db: Db;
+  blobs: Pick<BlobStore, 'withLocalFile' | 'exists'>;
+  originals: Pick<OriginalsService, 'store' | 'settle' | 'discard' | 'hold' | 'letGo' | 'releaseNow'>;
+  /** Null where the deployment has none: then there are no previews. */
+  renderer: PdfRenderer | null;
+  converter: Pick<Converter, 'readPages'>;
+  jobs: Pick<JobsService, 'enqueue' | 'advance'>;
+  tempDir: string;
+}) {
+  const { db, blobs, originals, renderer, converter, jobs, tempDir } = deps;
+  const repository = createPreviewsRepository(db);
+
+  const enter = (of: PreviewDocumentInput, stage: PreviewStage): Promise<void> =>
+    jobs.advance(idOf(of), { status: 'running', stage });
+
+  /** One that was rendered as we do, and is still in the store. */
+  async function findCurrent(orgId: string, originalKey: string): Promise<Preview | undefined> {
+    const preview = await repository.find({ orgId, originalKey });
+    if (preview === undefined || preview.rendererVersion !== renderer?.version) return undefined;
+    return (await blobs.exists(preview.blobKey)) ? preview : undefined;
+  }
+
+  /** @returns false when the original was let go of meanwhile */
+  async function store(orgId: string, originalKey: string, rendererVersion: string, pdfPath: string): Promise<boolean> {
+    const file = await originals.store({ orgId, content: createReadStream(pdfPath), limitBytes: LIMIT_BYTES });
+    const { blobKey, sha256, sizeBytes } = file;
+    try {
+      const replaced = await db.transaction(async (trx) => {
+        if (!(await originals.hold(trx, { orgId, blobKey: originalKey }))) return null;
+        const made = { orgId, originalKey, rendererVersion, blobKey, sha256, sizeBytes };
+        const before = await createPreviewsRepository(trx).put(made);
+        await originals.settle(trx, file);
+        const replaced = before === undefined ? [] : [{ orgId, blobKey: before.blobKey }];
+        for (const old of replaced) await originals.letGo(trx, old);
+        return replaced;
+      });
+      if (replaced === null) await originals.discard(file);
+      for (const old of replaced ?? []) await originals.releaseNow(old);
+      return replaced !== null;
+    } catch (error) {
+      await originals.discard(file);
+      throw error;
+    }
+  }
+
+  return {
+    /**
+     * For a generation that was converted in this transaction, if it is of an office format and there is a renderer.
+     * @returns the job to dispatch after the commit; null when there is none
+     */
+    async enqueue(trx: Db, of: PreviewDocumentInput, sourceFormat: string): Promise<string | null> {
+      if (renderer === null || !isOfficeFormat(sourceFormat)) return null;
+      const request = await createPreviewsRepository(trx).findRequest(of);
+      if (request === undefined) return null;
+      const { orgId, documentId, generation } = of;
+      const input = { orgId, documentId, generation };
+      const summary = `Preview document ${documentId}, generation ${generation}`;
+      const start = { workflow: 'previewDocument', input, summary, bulk: true } as const;
+      await jobs.enqueue(trx, { id: idOf(of), kind: 'preview', orgId, documentId, start, ...request });
+      return idOf(of);
+    },
+
+    /** Makes the PDF, or finds that the organization has had this content before. Throws as `PdfRenderer`. */
+    async render(of: PreviewDocumentInput, { signal }: Stoppable): Promise<RenderResult> {
+      await enter(of, 'render');
+      const target = await repository.findTarget(of);
+      if (target === undefined) return null;
+      const { blobKey: originalKey, sourceFormat: format } = target;
+      const known = await findCurrent(of.orgId, originalKey);
+      if (known !== undefined) return { sizeBytes: known.sizeBytes, reused: true };
+      if (renderer === null || !isOfficeFormat(format)) throw appError('converter_unavailable');
+
+      const folder = await mkdtemp(join(tempDir, 'preview-'));
+      try {
+        const pdfPath = join(folder, 'preview.pdf');
+        await blobs.withLocalFile(originalKey, (path) => renderer.render({ path, format, pdfPath, signal }));
+        signal.throwIfAborted();
+        if (!(await store(of.orgId, originalKey, renderer.version, pdfPath))) return null;
+      } finally {
+        await rm(folder, { recursive: true, force: true });
+      }
+      const made = await repository.find({ orgId: of.orgId, originalKey });
+      return made === undefined ? null : { sizeBytes: made.sizeBytes, reused: false };
+    },
+
+    /** Finds the pages of the PDF in the text, unless that has pages of its own, as slides and sheets have. */
+    async alignPages(of: PreviewDocumentInput, { signal }: Stoppable): Promise<PagesResult> {
+      await enter(of, 'pages');
+      const target = await repository.findTarget(of);
+      if (target === undefined || target.conversionId === null) return null;
+      const { blobKey: originalKey, conversionId } = target;
+      const [converted, preview] = await Promise.all([
+        repository.readBody(of.orgId, conversionId),
+        repository.find({ orgId: of.orgId, originalKey }),
+      ]);
+      if (converted === undefined || preview === undefined) return null;
+      if (converted.pageMap !== null) return { pageCount: converted.pageMap.length };
+      const pages = await blobs.withLocalFile(preview.blobKey, (path) => converter.readPages({ path, signal }));
+      const pageMap = alignPages(converted.body, pages);
+      await db.transaction((trx) => createPreviewsRepository(trx).setPages(of.orgId, conversionId, pageMap));
+      return { pageCount: pageMap.length };
+    },
+
+    /** The preview of an original; throws `preview_not_found`, which tells why there is none. */
+    async get(document: { orgId: string; id: string; blobKey: string; sourceFormat: string | null }): Promise<Preview> {
+      const { orgId, blobKey: originalKey, sourceFormat } = document;
+      const preview = await repository.find({ orgId, originalKey });
+      if (preview !== undefined) return preview;
+      if (!isOfficeFormat(sourceFormat)) throw missing('Only office files have previews.');
+      if (renderer === null) throw missing('This deployment has no office program to make previews with.');
+      const job = await repository.findJob(document.id);
+      if (job === undefined) throw missing('It is made once the document is ingested.');
+      if (job.status === 'queued' || job.status === 'running') throw missing('It is being made.');
+      throw missing(`It could not be made. ${job.errorMessage ?? ''}`.trim());
+    },
+
+    async recordSuccess({ attempt, startId, ...of }: RecordPreviewEndInput): Promise<void> {
+      await jobs.advance(idOf(of), { status: 'succeeded' }, { attempt, startId });
+    },
+
+    async recordParked({ error, ...of }: RecordPreviewFailureInput): Promise<void> {
+      await jobs.advance(idOf(of), { status: 'parked', error });
+    },
+
+    async recordResumed(of: PreviewDocumentInput): Promise<void> {
+      await jobs.advance(idOf(of), { status: 'running' });
+    },
+
+    async recordFailure({ error, attempt, startId, ...of }: RecordPreviewFailureInput): Promise<void> {
+      await jobs.advance(idOf(of), { status: 'failed', error }, { attempt, startId });
+    },
+
+    async recordCancellation({ attempt, startId, ...of }: RecordPreviewEndInput): Promise<void> {
+      await jobs.advance(idOf(of), { status: 'cancelled' }, { attempt, startId });
+    },
+  };
+}
+
+const missing = (detail: string) => appError('preview_not_found', { detail });

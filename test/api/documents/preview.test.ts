@@ -1,0 +1,144 @@
+import { expect } from 'chai';
+import { previewWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import type { Member } from '#test/support/client.ts';
+import { docxFile, docxParagraph } from '#test/support/document-fixtures.ts';
+import { type FakeGotenberg, startFakeGotenberg } from '#test/support/fake-gotenberg.ts';
+import { type Stack, stack, startStack } from '#test/support/stack.ts';
+import { expectStoresMatch } from '#test/support/stores.ts';
+import { until } from '#test/support/until.ts';
+import { untilJob } from '#test/support/until-job.ts';
+
+const pages = [
+  'The lease of the office begins in March and ends after ten years.',
+  'The rent is due on the third working day of every month.',
+];
+const word = (texts: readonly string[]) => new Uint8Array(docxFile(texts.map((text) => docxParagraph(text)).join('')));
+
+describe('GET /documents/{document_id}/preview', function () {
+  this.timeout(60_000);
+  let own: Stack;
+  let gotenberg: FakeGotenberg;
+  let ada: Member;
+  before(async () => {
+    gotenberg = await startFakeGotenberg({ pages });
+    own = await startStack({ GOTENBERG_URL: gotenberg.url });
+    ada = await own.signUp();
+  });
+  after(async () => {
+    await own.close();
+    await gotenberg.close();
+  });
+
+  async function upload(name: string, content: Uint8Array<ArrayBuffer> | string): Promise<string> {
+    const { id } = fullDocumentSchema.parse((await ada.upload('/documents', { name, content }, 201)).body);
+    return id;
+  }
+  async function uploadWord(texts: readonly string[] = pages): Promise<string> {
+    const id = await upload('Lease of 2026.docx', word(texts));
+    await untilJob(ada, `ingest-${id}-1`, 'succeeded');
+    return id;
+  }
+  const show = async (id: string) => fullDocumentSchema.parse((await ada.get(`/documents/${id}`, 200)).body);
+  const whyNot = async (client: Member, id: string) =>
+    Object(await client.get(`/documents/${id}/preview`, 404)).body as { code: string; detail: string };
+
+  it('200: is the PDF, once it is made; the document and its chunks then know their pages', async () => {
+    const id = await uploadWord();
+    await untilJob(ada, `${previewWorkflowId(id, 1)}.render`, 'succeeded');
+    await untilJob(ada, previewWorkflowId(id, 1), 'succeeded');
+    expect(await show(id)).include({ has_preview_pdf: true, page_count: 2 });
+    const { items } = Object((await ada.get('/documents?limit=1', 200)).body);
+    expect(items[0]).include({ id, has_preview_pdf: true, page_count: 2 });
+
+    const { body, headers } = await ada.get(`/documents/${id}/preview`, 200);
+    expect(body).match(/^%PDF-1\.4.*The rent is due/s);
+    expect(headers.get('content-type')).equal('application/pdf');
+    expect(headers.get('content-disposition')).contain('Lease of 2026.pdf');
+    const { body: part } = await ada.get(`/documents/${id}/preview`, 206, { Range: 'bytes=1-3' });
+    expect(part).equal('PDF');
+    await ada.get(`/documents/${id}/preview`, 304, { 'If-None-Match': headers.get('etag') ?? '' });
+  });
+
+  it('200: by an address that needs no token, until the document is deleted', async () => {
+    const id = await uploadWord();
+    await untilJob(ada, previewWorkflowId(id, 1), 'succeeded');
+    const { url } = Object((await ada.get(`/documents/${id}/download-url?preview=true`, 200)).body);
+    expect(await (await fetch(url)).text()).match(/^%PDF/);
+    await ada.delete(`/documents/${id}`, 204);
+    expect((await fetch(url)).status).equal(404);
+  });
+
+  it('200: of equal content at once, which is printed once', async () => {
+    gotenberg.answer({ pages });
+    const texts = [...pages, 'Of which there are two.'];
+    const first = await uploadWord(texts);
+    await untilJob(ada, previewWorkflowId(first, 1), 'succeeded');
+    const second = await uploadWord(texts);
+    expect(await show(second)).include({ has_preview_pdf: true });
+    await untilJob(ada, previewWorkflowId(second, 1), 'succeeded');
+    expect(gotenberg.files).length(1);
+  });
+
+  it('401: without a token', async () => {
+    await own.anonymous.get(`/documents/${await uploadWord()}/preview`, 401);
+  });
+
+  it('404: for who may not read the document', async () => {
+    const id = await uploadWord();
+    expect(await whyNot(await own.signUp('Eve'), id)).include({ code: 'document_not_found' });
+  });
+
+  it('404: tells why there is none', async () => {
+    const text = await upload('note.txt', 'A note.');
+    expect(await whyNot(ada, text)).include({ code: 'preview_not_found', detail: 'Only office files have previews.' });
+
+    gotenberg.answer('hang');
+    const slow = await uploadWord(['Something that takes long to print.']);
+    expect((await whyNot(ada, slow)).detail).equal('It is being made.');
+    expect(await show(slow)).include({ has_preview_pdf: false, page_count: 1 });
+
+    gotenberg.answer({ status: 400, text: 'no' });
+    const failing = await uploadWord(['Something that cannot be printed.']);
+    const { last_error } = await untilJob(ada, previewWorkflowId(failing, 1), 'failed');
+    expect(last_error).include({ code: 'corrupt_document' });
+    expect((await whyNot(ada, failing)).detail).match(/^It could not be made\. Gotenberg cannot open/);
+
+    const without = await stack();
+    const bob = await without.signUp('Bob');
+    const form = { name: 'a.docx', content: word(pages) };
+    const { id } = fullDocumentSchema.parse((await bob.upload('/documents', form, 201)).body);
+    await untilJob(bob, `ingest-${id}-1`, 'succeeded');
+    expect((await whyNot(bob, id)).detail).contain('no office program');
+    expect((await bob.get(`/jobs/${previewWorkflowId(id, 1)}`, 404)).body).include({ code: 'job_not_found' });
+  });
+
+  it('416: for a part behind the end', async () => {
+    gotenberg.answer({ pages });
+    const id = await uploadWord();
+    await untilJob(ada, previewWorkflowId(id, 1), 'succeeded');
+    await ada.get(`/documents/${id}/preview`, 416, { Range: 'bytes=1000000-' });
+  });
+
+  it('leaves nothing when its document is replaced or deleted, also while it is made', async () => {
+    gotenberg.answer({ pages });
+    const id = await uploadWord(['What will be replaced.']);
+    await untilJob(ada, previewWorkflowId(id, 1), 'succeeded');
+    const form = { method: 'PATCH' } as const;
+    await ada.upload(`/documents/${id}`, { name: 'b.docx', content: word(['What took its place.']) }, 200, form);
+    await untilJob(ada, previewWorkflowId(id, 2), 'succeeded').catch(() => undefined);
+    await until('the new one is shown', async () => (await show(id)).has_preview_pdf);
+    gotenberg.answer('hang');
+    const slow = await uploadWord(['What goes while it is printed.']);
+    await until('it is printed', async () => gotenberg.files.length > 0);
+    for (const gone of [id, slow]) {
+      await ada.delete(`/documents/${gone}`, 204);
+      await untilJob(ada, `delete-${gone}`, 'succeeded');
+    }
+    const left = own.container
+      .db('previews')
+      .whereRaw('not exists (select from documents d where d.blob_key = original_key)');
+    expect(await left).deep.equal([]);
+    await expectStoresMatch(own);
+  });
+});

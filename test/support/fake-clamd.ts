@@ -1,0 +1,63 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { createServer, type Socket } from 'node:net';
+
+export type FakeClamd = {
+  /** host:port */
+  address: string;
+  /** How many bytes each file had that was looked into. */
+  scanned: number[];
+  close(): Promise<void>;
+};
+
+/**
+ * Speaks INSTREAM as clamd does: finds what holds the word, refuses what is longer than its limit before it has all of
+ * it, and hangs up after its answer.
+ */
+export async function startFakeClamd({ word = 'EICAR', limitBytes = 10_000_000 } = {}): Promise<FakeClamd> {
+  const scanned: number[] = [];
+  const server = createServer((socket) => {
+    serve(socket, { word, limitBytes, scanned }).catch(() => socket.destroy());
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    scanned,
+    close: async () => {
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+async function serve(
+  socket: Socket,
+  { word, limitBytes, scanned }: { word: string; limitBytes: number; scanned: number[] },
+): Promise<void> {
+  let received = Buffer.alloc(0);
+  const pieces: Buffer[] = [];
+  let isOpen = false;
+  let length = 0;
+  for await (const bytes of socket) {
+    received = Buffer.concat([received, bytes]);
+    if (!isOpen) {
+      const end = received.indexOf(0);
+      if (end < 0) continue;
+      if (received.toString('latin1', 0, end) !== 'zINSTREAM') return void socket.end('UNKNOWN COMMAND\0');
+      received = received.subarray(end + 1);
+      isOpen = true;
+    }
+    while (received.length >= 4 && received.length >= 4 + received.readUInt32BE(0)) {
+      const size = received.readUInt32BE(0);
+      if (size === 0) {
+        scanned.push(length);
+        const isFound = Buffer.concat(pieces).includes(word);
+        return void socket.end(isFound ? 'stream: Test.Signature FOUND\0' : 'stream: OK\0');
+      }
+      pieces.push(received.subarray(4, 4 + size));
+      length += size;
+      if (length > limitBytes) return void socket.end('INSTREAM size limit exceeded. ERROR\0');
+      received = received.subarray(4 + size);
+    }
+  }
+}

@@ -1,0 +1,56 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+import { Readable } from 'node:stream';
+import { expect } from 'chai';
+import { createClamd } from '#src/adapters/malware/clamd.ts';
+import { appError } from '#src/errors.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import { startFakeClamd } from '#test/support/fake-clamd.ts';
+
+const never = new AbortController().signal;
+
+describe('clamd', () => {
+  it('finds nothing, and says what it finds', async () => {
+    const clamd = await startFakeClamd();
+    const scanner = createClamd(clamd);
+    expect(await scanner.scan(Readable.from([Buffer.from('all '), Buffer.from('well')]), never)).equal(null);
+    expect(await scanner.scan(Readable.from([]), never)).equal(null);
+    expect(await scanner.scan(Readable.from([Buffer.from('has EI'), Buffer.from('CAR')]), never)).equal(
+      'Test.Signature',
+    );
+    expect(clamd.scanned).deep.equal([8, 0, 9]);
+    await clamd.close();
+  });
+
+  it('refuses what is larger than clamd takes', async () => {
+    const clamd = await startFakeClamd({ limitBytes: 1_000 });
+    const content = Readable.from(Array.from({ length: 200 }, () => Buffer.alloc(64 * 1024)));
+    expect(await appErrorCode(createClamd(clamd).scan(content, never))).equal('too_large');
+    await clamd.close();
+  });
+
+  it('is unavailable when nobody is there, or nobody answers', async () => {
+    const silent = createServer((socket) => socket.resume()).listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const address = `127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    const scan = (to: string) =>
+      createClamd({ address: to, timeoutMs: 100 }).scan(Readable.from([Buffer.from('x')]), never);
+    expect(await appErrorCode(scan(address))).equal('service_unavailable');
+    silent.close();
+    await once(silent, 'close');
+    expect(await appErrorCode(scan(address))).equal('service_unavailable');
+    expect(await appErrorCode(scan('/nowhere/clamd.sock'))).equal('service_unavailable');
+  });
+
+  it('fails with what the file fails with', async () => {
+    const clamd = await startFakeClamd();
+    const content = new Readable({
+      read() {
+        this.destroy(appError('blob_missing'));
+      },
+    });
+    expect(await appErrorCode(createClamd(clamd).scan(content, never))).equal('blob_missing');
+    await clamd.close();
+  });
+});

@@ -1,0 +1,79 @@
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { createGotenberg } from '#src/adapters/pdf-renderer/gotenberg.ts';
+import type { RenderLimits } from '#src/adapters/pdf-renderer/render-limits.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import { type FakeGotenberg, startFakeGotenberg } from '#test/support/fake-gotenberg.ts';
+
+describe('Gotenberg', () => {
+  let server: FakeGotenberg;
+  let folder: string;
+  before(async () => {
+    server = await startFakeGotenberg();
+    folder = await mkdtemp(join(tmpdir(), 'gotenberg-'));
+    await writeFile(join(folder, 'original'), 'the file');
+  });
+  after(async () => {
+    await server.close();
+    await rm(folder, { recursive: true });
+  });
+  afterEach(() => rm(pdfPath(), { force: true }));
+
+  const pdfPath = () => join(folder, 'printed.pdf');
+  const render = ({ limits = {}, url = server.url, signal = new AbortController().signal } = {}) =>
+    createGotenberg({ url, limits: limits as Partial<RenderLimits> }).render({
+      ...{ path: join(folder, 'original'), format: 'docx', pdfPath: pdfPath(), signal },
+    });
+
+  it('prints a file, of which it learns the format and no name', async () => {
+    await render({ url: `${server.url}/` });
+    expect(await readFile(pdfPath(), 'latin1')).match(/^%PDF-1\.4.*One page\..*%%EOF/s);
+    expect(server.files).deep.equal([{ name: 'document.docx', bytes: Buffer.from('the file') }]);
+  });
+
+  const refusals = [
+    { status: 400, code: 'corrupt_document' },
+    { status: 413, code: 'too_large' },
+    { status: 429, code: 'service_unavailable' },
+    { status: 503, code: 'service_unavailable' },
+    { status: 401, code: 'converter_unavailable' },
+  ];
+  for (const { status, code } of refusals) {
+    it(`${code}: for the answer ${status}`, async () => {
+      server.answer({ status, text: 'no' });
+      expect(await appErrorCode(render())).equal(code);
+    });
+  }
+
+  it('converter_unavailable: where the address is that of something else', async () => {
+    expect(await appErrorCode(render({ url: `${server.url}/elsewhere` }))).equal('converter_unavailable');
+  });
+
+  it('service_unavailable: when nobody is there', async () => {
+    const gone = await startFakeGotenberg();
+    await gone.close();
+    expect(await appErrorCode(render({ url: gone.url }))).equal('service_unavailable');
+  });
+
+  it('too_large: for a PDF above the limit, of which nothing is left', async () => {
+    server.answer({ pages: ['word '.repeat(1_000)] });
+    expect(await appErrorCode(render({ limits: { pdfBytes: 1_000 } }))).equal('too_large');
+    expect(existsSync(pdfPath())).equal(false);
+  });
+
+  it('conversion_timeout: when it does not answer in time', async () => {
+    server.answer('hang');
+    expect(await appErrorCode(render({ limits: { wallMs: 50 } }))).equal('conversion_timeout');
+  });
+
+  it('stops when it is told to, with the reason of that', async () => {
+    server.answer('hang');
+    const stop = new AbortController();
+    const rendering = render({ signal: stop.signal }).catch((error: unknown) => error);
+    stop.abort(new Error('stopped'));
+    expect(await rendering).property('message', 'stopped');
+  });
+});

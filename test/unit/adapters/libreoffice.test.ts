@@ -1,0 +1,86 @@
+import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { createLibreOffice } from '#src/adapters/pdf-renderer/libreoffice.ts';
+import type { RenderLimits } from '#src/adapters/pdf-renderer/render-limits.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import { until } from '#test/support/until.ts';
+
+/** What happens around the program; what it makes of files is told by test/activities/previews. */
+describe('the process of LibreOffice', () => {
+  let folder: string;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'office-'));
+    await writeFile(join(folder, 'original'), 'the file');
+  });
+  afterEach(() => rm(folder, { recursive: true }));
+
+  const read = (name: string) => readFile(join(folder, name), 'utf8');
+
+  /** `$PDF` is where it has to print to. */
+  async function render(script: string, { limits = {}, signal = new AbortController().signal } = {}): Promise<void> {
+    const path = join(folder, 'soffice');
+    await writeFile(path, `#!/bin/sh\nwhile [ $# -gt 1 ]; do shift; done\nPDF=\${1%/*}/document.pdf\n${script}\n`);
+    await chmod(path, 0o755);
+    const program = createLibreOffice({ path, tempDir: folder, limits: limits as Partial<RenderLimits> });
+    await program.render({
+      path: join(folder, 'original'),
+      format: 'odt',
+      pdfPath: join(folder, 'printed.pdf'),
+      signal,
+    });
+  }
+
+  it('has a profile that lets it run and fetch nothing, no environment of ours, and leaves no folder', async () => {
+    process.env.OFFICE_TEST_SECRET = 'secret';
+    const profile = '"$HOME/profile/user/registrymodifications.xcu"';
+    await render(`cp ${profile} ${folder}/profile; env > ${folder}/env; cat "$1" > "$PDF"; echo ok >> "$PDF"`);
+    delete process.env.OFFICE_TEST_SECRET;
+    expect(await read('printed.pdf')).equal('the fileok\n');
+    expect(await read('profile')).match(
+      /DisableMacrosExecution.*<value>true.*BlockUntrustedRefererLinks.*<value>true/s,
+    );
+    expect(await read('env')).not.contain('secret');
+    expect((await readdir(folder)).filter((name) => name.startsWith('print-'))).deep.equal([]);
+  });
+
+  it('corrupt_document: when it prints nothing and says that all is well', async () => {
+    expect(await appErrorCode(render('echo "Error: source file could not be loaded" >&2'))).equal('corrupt_document');
+  });
+
+  it('is broken, and not the file, when it does not come to the file', async () => {
+    const failure = await render('echo "error while loading shared libraries" >&2; exit 127').catch((error) => error);
+    expect(failure).property('name', 'Error');
+    expect(failure.message).contain('shared libraries');
+  });
+
+  it('too_large: above the memory of all its processes, and for a large PDF', async () => {
+    const hungry = "sh -c 'sleep 30; :' & sleep 30";
+    expect(await appErrorCode(render(hungry, { limits: { memoryBytes: 1_000 } }))).equal('too_large');
+    expect(await appErrorCode(render('cat "$1" > "$PDF"', { limits: { pdfBytes: 4 } }))).equal('too_large');
+  });
+
+  it('conversion_timeout: ends with all that it has started', async () => {
+    const code = appErrorCode(render(`sleep 60 & echo $! > ${folder}/pid; wait`, { limits: { wallMs: 300 } }));
+    expect(await code).equal('conversion_timeout');
+    const pid = Number(await read('pid'));
+    await until('its child is gone', async () => !isAlive(pid));
+  });
+
+  it('stops when it is told to', async () => {
+    const stop = new AbortController();
+    const rendering = render('sleep 60', { signal: stop.signal }).catch((error: unknown) => error);
+    stop.abort(new Error('stopped'));
+    expect(await rendering).property('message', 'stopped');
+  });
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
