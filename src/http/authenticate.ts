@@ -9,8 +9,11 @@ const actorMaxAgeMs = 2_000;
 const maxCachedTokens = 20_000;
 const maxCachedActors = 10_000;
 
-/** The user behind a request, and the session in which he sends it. */
-export type Authenticated = { actor: Actor; sessionId: string };
+/**
+ * The user behind a request, and the session in which he sends it. `actorNow` is the user as he has become meanwhile,
+ * whether his token has expired or not; it throws `invalid_token` once the session is over.
+ */
+export type Authenticated = { actor: Actor; sessionId: string; actorNow: () => Promise<Actor> };
 
 export type Authenticate = (authorization: string | undefined) => Promise<Authenticated>;
 
@@ -46,17 +49,22 @@ export function createAuthenticate({ verifyToken, findCaller, onAccessChange }: 
     return verified;
   }
 
+  async function findActor(caller: Caller): Promise<Actor> {
+    const actor = await actors.get(`${caller.sessionId} ${caller.userId}`, async () => {
+      const expiresAtMs = Date.now() + actorMaxAgeMs;
+      return { value: await findCaller(caller), expiresAtMs };
+    });
+    if (actor === null) throw appError('invalid_token', { detail: 'The session of this token is over.' });
+    return actor;
+  }
+
   return async (authorization) => {
     const token = /^Bearer +([\w.~+/-]+=*)$/i.exec(authorization ?? '')?.[1];
     if (token === undefined) {
       throw appError('invalid_token', { detail: 'Send an access token as "Authorization: Bearer <token>".' });
     }
     const caller = verifyOnce(token);
-    const actor = await actors.get(`${caller.sessionId} ${caller.userId}`, async () => {
-      const expiresAtMs = Date.now() + actorMaxAgeMs;
-      return { value: await findCaller(caller), expiresAtMs };
-    });
-    if (actor === null) throw appError('invalid_token', { detail: 'The session of this token is over.' });
-    return { actor, sessionId: caller.sessionId };
+    const actorNow = () => findActor(caller);
+    return { actor: await actorNow(), sessionId: caller.sessionId, actorNow };
   };
 }

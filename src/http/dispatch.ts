@@ -2,7 +2,7 @@ import type { Request } from 'express';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import { can } from '#src/domain/policy.ts';
-import type { RequestActor } from '#src/domain/visibility.ts';
+import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { IdempotencyKey, IdempotencyStore, StoredEvent, StoredResponse } from '#src/ports/idempotency-store.ts';
@@ -41,7 +41,9 @@ const noQuery = z.strictObject({});
 
 type Context = Omit<RouteContext<'public' | 'user', unknown, unknown, unknown>, 'body' | 'requireUnchanged'>;
 /** Who sends a request, and in which session; nobody where the route is public. */
-type Admitted = { actor: RequestActor; sessionId: string } | { actor: undefined; sessionId: undefined };
+type Admitted =
+  | { actor: RequestActor; sessionId: string; actorNow: () => Promise<Actor> }
+  | { actor: undefined; sessionId: undefined; actorNow: undefined };
 type Dispatch = (req: Request, res: AppResponse) => Promise<void>;
 
 /** Takes a request through its route: who, what, once, and the answer. */
@@ -59,7 +61,7 @@ export function createDispatcher(deps: DispatchDeps) {
         if (!res.writableFinished) leaving.abort();
       });
 
-      const { actor, sessionId } = await admit(route, req, requestId);
+      const { actor, sessionId, actorNow } = await admit(route, req, requestId);
       if (actor !== undefined) Object.assign(res.locals, { userId: actor.userId, sessionId });
       const { ofCaller, ofEmail } = splitLimits(route.limits);
       const subject = { ip: req.ip, userId: actor?.userId, email: undefined };
@@ -68,6 +70,7 @@ export function createDispatcher(deps: DispatchDeps) {
       const request = {
         actor,
         sessionId,
+        actorNow,
         params: parseParams(route.params, req.params),
         query: validate(route.query ?? noQuery, soundInput(req.query)),
         requestId,
@@ -116,13 +119,13 @@ export function createDispatcher(deps: DispatchDeps) {
   }
 
   async function admit(route: Route, req: Request, requestId: string): Promise<Admitted> {
-    if (route.access === 'public') return { actor: undefined, sessionId: undefined };
-    const { actor, sessionId } = await authenticate(req.headers.authorization);
+    if (route.access === 'public') return { actor: undefined, sessionId: undefined, actorNow: undefined };
+    const { actor, sessionId, actorNow } = await authenticate(req.headers.authorization);
     // What needs no row to be decided is refused before the body is read.
     if (route.access === 'organization:administer' && !can(actor, route.access, actor)) {
       throw appError('forbidden', { detail: 'Only an admin of the organization may do this.' });
     }
-    return { actor: { ...actor, requestId }, sessionId };
+    return { actor: { ...actor, requestId }, sessionId, actorNow };
   }
 
   async function checkPrecondition(expected: string, getState: Route | undefined, request: Context): Promise<void> {

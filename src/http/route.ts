@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import type { z } from 'zod';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
 import type { Action } from '#src/domain/policy.ts';
-import type { RequestActor } from '#src/domain/visibility.ts';
+import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import type { ErrorCode } from '#src/errors.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Answer, DownloadAnswer, EmptyAnswer, EventsAnswer, FileAnswer, JsonAnswer } from './answers.ts';
@@ -87,6 +87,8 @@ export type RouteContext<WhoMayCall extends Access, Params, Query, Body> = {
   actor: WhoMayCall extends 'public' ? undefined : RequestActor;
   /** The session of the caller's token. */
   sessionId: WhoMayCall extends 'public' ? undefined : string;
+  /** The caller as he has become meanwhile, for answers that take long; throws `invalid_token` once his session is over. */
+  actorNow: WhoMayCall extends 'public' ? undefined : () => Promise<Actor>;
   params: Params;
   query: Query;
   body: Body;

@@ -75,6 +75,9 @@ export async function sendDownload(
   const pieces = content[Symbol.asyncIterator]();
   // Made before any header is set: what cannot be begun is an answer of its own.
   const first = await pieces.next();
+  async function* all(): AsyncGenerator<string> {
+    for (let piece = first; !piece.done; piece = await pieces.next()) yield piece.value;
+  }
   res.status(200).set('Cache-Control', 'no-store').set(described.headers);
   describeFile(res, described);
   if (req.method === 'HEAD') {
@@ -82,10 +85,8 @@ export async function sendDownload(
     res.end();
     return;
   }
-  async function* all(): AsyncGenerator<string> {
-    for (let piece = first; !piece.done; piece = await pieces.next()) yield piece.value;
-  }
-  await pipeline(Readable.from(all(), { highWaterMark: 1 }), res);
+  // However it ends: whoever makes the pieces is to hear of it.
+  await pipeline(Readable.from(all(), { highWaterMark: 1 }), res).finally(() => pieces.return?.());
 }
 
 /** A user's file must never run as a page of this origin. */

@@ -75,6 +75,9 @@ export type LoggedRound = {
   events: AlignmentEvent[];
 };
 
+/** `last` is the round after which more follow, null where none do. */
+export type RoundPage = { items: LoggedRound[]; last: number | null };
+
 export type RoundType = 'exchange' | 'refusal' | 'error';
 
 export function typeOf({ status, echoState }: Pick<LoggedRound, 'status' | 'echoState'>): RoundType {

@@ -86,11 +86,11 @@ export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
         format: z.string().default('csv').describe('`csv` or `jsonl`; anything else is 400.'),
       }),
       responses: { 200: { description: 'The rounds', contentType: ['text/csv', 'application/x-ndjson'] } },
-      errors: ['unsupported_export_format'],
-      handle: ({ actor, query }) => {
+      errors: ['unsupported_export_format', 'rate_limited'],
+      handle: ({ actorNow, query }) => {
         const format = logFormats.find((known) => known === query.format);
         if (format === undefined) throw appError('unsupported_export_format');
-        const content = logs.export(actor, toLogFilter(query), format);
+        const content = logs.export(actorNow, toLogFilter(query), format);
         return download({ fileName: `conversations.${format}`, mediaType: mediaTypeOf(format), content });
       },
     }),
@@ -129,9 +129,9 @@ export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
       handle: async ({ actor, params: { chat_id }, query: { limit, cursor } }) => {
         const list = { list: 'rounds', of: chat_id };
         const after = Number(cursors.decode(cursor, list)?.sortKey ?? 0);
-        const { session, rounds, last } = await logs.session(actor, chat_id, { limit, after });
-        const next = cursors.encode(last === null ? null : { sortKey: String(last), id: chat_id }, list);
-        return ok(toSessionDto(session, rounds, next));
+        const { session, rounds } = await logs.session(actor, chat_id, { limit, after });
+        const last = rounds.last === null ? null : { sortKey: String(rounds.last), id: chat_id };
+        return ok(toSessionDto(session, rounds.items, cursors.encode(last, list)));
       },
     }),
     route({

@@ -13,6 +13,7 @@ import type {
   LoggedRound,
   LogSums,
   RecentChat,
+  RoundPage,
   Session,
   SumsFilter,
 } from './logs.model.ts';
@@ -24,6 +25,8 @@ const roundsAtOnce = 20;
 /** A picture of more says nothing any more. */
 const drawnRounds = 1_000;
 
+const anotherExport = { detail: 'Another export of yours is under way.', retryAfterSeconds: 30 };
+
 type Page = { limit: number; after: ListPosition | null };
 
 export type LogsService = ReturnType<typeof createLogsService>;
@@ -33,6 +36,8 @@ export function createLogsService({ db }: { db: Db }) {
   const conversations = createConversationsRepository(db);
   const sums = createLogSumsRepository(db);
   const rounds = createLoggedRoundsRepository(db);
+  /** Who takes an export now. */
+  const exporting = new Set<string>();
 
   async function count(actor: Actor, filter: LogFilter): Promise<number> {
     if (filter.words !== undefined) return conversations.countWithWords(actor, filter);
@@ -66,18 +71,14 @@ export function createLogsService({ db }: { db: Db }) {
       conversations.listRecent(actor, of),
     agents: (actor: Actor): Promise<LoggedAgent[]> => conversations.listAgents(actor),
 
-    /** A chat with a page of its rounds in order. Throws `chat_not_found`. */
+    /** A chat with a page of its rounds in order, fewer than `limit` where they are long. Throws `chat_not_found`. */
     async session(
       actor: Actor,
       chatId: string,
       { limit, after }: { limit: number; after: number },
-    ): Promise<{ session: Session; rounds: LoggedRound[]; last: number | null }> {
-      const [found, read] = await Promise.all([
-        session(actor, chatId),
-        rounds.list(chatId, { after, limit: limit + 1 }),
-      ]);
-      const page = read.slice(0, limit);
-      return { session: found, rounds: page, last: read.length > limit ? (page.at(-1)?.round ?? null) : null };
+    ): Promise<{ session: Session; rounds: RoundPage }> {
+      const [found, page] = await Promise.all([session(actor, chatId), rounds.list(actor, chatId, { after, limit })]);
+      return { session: found, rounds: page };
     },
 
     /** Throws `chat_not_found`, `round_not_found`. */
@@ -93,24 +94,41 @@ export function createLogsService({ db }: { db: Db }) {
       return drawTrend({ title, points });
     },
 
-    /** Every round of the chats of a list, line by line, as it is read. Each page asks anew who may read it. */
-    async *export(actor: Actor, filter: LogFilter, format: LogFormat): AsyncGenerator<string> {
-      const head = headOf(format);
-      if (head !== '') yield head;
-      for (let after: ListPosition | null | undefined; after !== null; ) {
-        const page = await conversations.list(actor, filter, { limit: chatsAtOnce, after: after ?? null });
-        for (const chat of page.items) yield* linesOf(chat, format);
-        after = page.last;
+    /**
+     * Every round of the chats of a list, line by line, as it is read. Each page asks anew who the reader is and what he
+     * may read: what is taken from him meanwhile is not in it, and once `actorNow` throws it breaks off. Throws
+     * `rate_limited` while this process makes another one for him.
+     */
+    async *export(
+      actorNow: () => Promise<Actor>,
+      filter: LogFilter,
+      format: LogFormat,
+    ): AsyncGenerator<string, void, undefined> {
+      const { userId } = await actorNow();
+      if (exporting.has(userId)) throw appError('rate_limited', anotherExport);
+      exporting.add(userId);
+      try {
+        let head = headOf(format);
+        for (let after: ListPosition | null | undefined; after !== null; ) {
+          const page = { limit: chatsAtOnce, after: after ?? null };
+          const { items, last } = await conversations.list(await actorNow(), filter, page);
+          if (head !== '') yield head;
+          head = '';
+          for (const chat of items) yield* linesOf(actorNow, chat, format);
+          after = last;
+        }
+      } finally {
+        exporting.delete(userId);
       }
     },
   };
 
-  async function* linesOf(chat: LoggedChat, format: LogFormat): AsyncGenerator<string> {
-    for (let [after, isMore] = [0, true]; isMore; ) {
-      const read = await rounds.list(chat.id, { after, limit: roundsAtOnce });
-      for (const round of read) yield lineOf(format, chat, round);
-      after = read.at(-1)?.round ?? after;
-      isMore = read.length === roundsAtOnce;
+  async function* linesOf(actorNow: () => Promise<Actor>, chat: LoggedChat, format: LogFormat): AsyncGenerator<string> {
+    for (let after: number | null = 0; after !== null; ) {
+      const reader = await actorNow();
+      const page: RoundPage = await rounds.list(reader, chat.id, { after, limit: roundsAtOnce });
+      for (const round of page.items) yield lineOf(format, chat, round);
+      after = page.last;
     }
   }
 }

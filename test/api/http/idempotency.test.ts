@@ -87,17 +87,17 @@ describe('Idempotency-Key', () => {
     await db('users').insert([user(userId), user(otherUserId)]);
     served = await serveRoutes(routes, {
       idempotency: createIdempotencyStore(db),
-      authenticate: async (authorization) => ({
-        sessionId: randomUUID(),
-        actor: {
+      authenticate: async (authorization) => {
+        const actor = {
           userId: authorization === undefined ? userId : otherUserId,
           orgId: randomUUID(),
           isOrgAdmin: false,
           teamIds: [],
           teamAdminOf: [],
           openTeamIds: [],
-        },
-      }),
+        };
+        return { sessionId: randomUUID(), actor, actorNow: async () => actor };
+      },
     });
   });
   after(async () => {

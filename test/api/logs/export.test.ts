@@ -3,6 +3,7 @@ import { v7 as uuidv7 } from 'uuid';
 import type { Member } from '#test/support/client.ts';
 import { addAgent, addChat, addRound } from '#test/support/logged-chats.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
+import { until } from '#test/support/until.ts';
 
 const columns = [
   ...[
@@ -94,36 +95,90 @@ describe('GET /logs/export', function () {
     expect(linesOf(await readLines('', await api.signUp('Eve')))).length(0);
   });
 
-  it('200: of more chats and rounds than are read at once, as slowly as they are taken', async () => {
-    const { db } = api.container;
-    const grace = await api.signUp('Grace');
-    const long = { orgId: grace.orgId, createdBy: grace.userId, agentId: uuidv7() };
-    await addAgent(db, long);
-    const text = 'x'.repeat(200_000);
-    for (let chat = 0; chat < 52; chat += 1) {
-      const id = await addChat(db, long);
-      for (let round = 1; round <= (chat === 0 ? 45 : 1); round += 1) {
-        await addRound(db, { orgId: long.orgId, chatId: id, round }, { assistantReply: text });
+  describe('of more chats and rounds than are read at once', () => {
+    let grace: Member;
+    const rounds = 45 + 51;
+
+    before(async () => {
+      grace = await api.signUp('Grace');
+      const { db } = api.container;
+      const long = { orgId: grace.orgId, createdBy: grace.userId, agentId: uuidv7() };
+      await addAgent(db, long);
+      for (let chat = 0; chat < 52; chat += 1) {
+        const id = await addChat(db, long);
+        for (let round = 1; round <= (chat === 0 ? 45 : 1); round += 1) {
+          await addRound(db, { orgId: long.orgId, chatId: id, round }, { assistantReply: 'x'.repeat(200_000) });
+        }
       }
+    });
+
+    /** Begins to read, and no more until nothing is read from the database any more. */
+    async function begin() {
+      const { db } = api.container;
+      let statements = 0;
+      const listen = () => {
+        statements += 1;
+      };
+      db.on('query', listen);
+      const response = await grace.raw('/logs/export?format=jsonl');
+      const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+      let text = (await reader?.read())?.value ?? '';
+      for (let before = -1; before !== statements; ) {
+        before = statements;
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+      db.removeListener('query', listen);
+      async function readOn(): Promise<Record<string, unknown>[]> {
+        for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read()) text += piece.value;
+        return linesOf(text);
+      }
+      return { readOn, leave: () => reader?.cancel() };
     }
-    const statements: string[] = [];
-    const listen = ({ sql }: { sql: string }) => statements.push(sql);
-    db.on('query', listen);
-    const response = await grace.raw('/logs/export?format=jsonl');
-    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
-    let received = (await reader?.read())?.value ?? '';
-    for (let before = -1; before !== statements.length; ) {
-      before = statements.length;
-      await new Promise((resolve) => setTimeout(resolve, 100));
-    }
-    const untilRead = statements.length;
-    for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read()) received += piece.value;
-    db.removeListener('query', listen);
-    // What the sockets hold is some of the 52 chats, never all.
-    expect(statements.length).above(untilRead);
-    const lines = linesOf(received);
-    expect(lines).length(96);
-    expect(new Set(lines.map(({ chat_id, round }) => `${chat_id} ${round}`)).size).equal(96);
+
+    it('200: as slowly as they are taken', async () => {
+      const { readOn } = await begin();
+      const statements: string[] = [];
+      api.container.db.once('query', ({ sql }: { sql: string }) => statements.push(sql));
+      const lines = await readOn();
+      // What the sockets hold is some of the 52 chats, never all.
+      expect(statements).length(1);
+      expect(lines).length(rounds);
+      expect(new Set(lines.map(({ chat_id, round }) => `${chat_id} ${round}`)).size).equal(rounds);
+    });
+
+    it('200: without what its reader may not read any more when its turn comes', async () => {
+      const { db } = api.container;
+      const { readOn } = await begin();
+      const chats = db('chats').where({ orgId: grace.orgId });
+      await chats.clone().update({ acl: [`user:${uuidv7()}`] });
+      const lines = await readOn();
+      await chats.update({ acl: [`user:${grace.userId}`] });
+      expect(lines).length.within(1, rounds - 20);
+    });
+
+    it('429: while another one of the same user is under way', async () => {
+      const { leave } = await begin();
+      const { headers } = await grace.get('/logs/export', 429);
+      expect(headers.get('retry-after')).equal('30');
+      await ada.get('/logs/export', 200);
+      await leave();
+      await until('the other one is over', async () => {
+        const response = await grace.raw(`/logs/export?agent_id=${uuidv7()}`);
+        await response.text();
+        return response.status === 200;
+      });
+    });
+
+    it('200: and broken off once its reader has no session any more', async () => {
+      const { readOn } = await begin();
+      await grace.post('/auth/logout', { refresh_token: grace.refreshToken }, 204);
+      await until('the session is over', async () => (await grace.raw('/logs/agents')).status === 401);
+      const end = await readOn().then(
+        () => 'whole',
+        () => 'broken off',
+      );
+      expect(end).equal('broken off');
+    });
   });
 
   it('400: for another format', async () => {

@@ -73,6 +73,24 @@ describe('a logged conversation', function () {
   describe('GET /logs/conversations/{chat_id}', () => {
     const read = async (query = '') => (await ada.get(`/logs/conversations/${chatId}${query}`, 200)).body as Session;
 
+    it('200: with fewer rounds a page where their texts are long, and all of them over the pages', async () => {
+      const by = { orgId: ada.orgId, createdBy: ada.userId, agentId: uuidv7() };
+      await addAgent(api.container.db, by);
+      const long = await addChat(api.container.db, by);
+      for (let round = 1; round <= 4; round += 1) {
+        const assistantReply = 'x'.repeat(round === 3 ? 5_000_000 : 2_100_000);
+        await addRound(api.container.db, { orgId: ada.orgId, chatId: long, round }, { assistantReply });
+      }
+      const pages: number[][] = [];
+      for (let cursor: string | null = ''; cursor !== null; ) {
+        const query: string = cursor === '' ? '' : `&cursor=${cursor}`;
+        const page = (await ada.get(`/logs/conversations/${long}?limit=500${query}`, 200)).body as Session;
+        pages.push(page.round_summaries.map(({ round }) => round));
+        cursor = page.next_cursor;
+      }
+      expect(pages).deep.equal([[1, 2], [3], [4]]);
+    });
+
     it('200: tells how each round went, and all together', async () => {
       const body = await read();
       expect(body).deep.include({

@@ -35,7 +35,7 @@ describe('authenticate', () => {
   });
 
   it('tells the user and the session of a token, which it checks once', async () => {
-    expect(await authenticate('Bearer s1')).to.deep.equal({ actor: ada, sessionId: 's' });
+    expect(await authenticate('Bearer s1')).to.deep.include({ actor: ada, sessionId: 's' });
     await authenticate('bearer  s1');
     expect(verified).to.deep.equal(['s1']);
   });
@@ -53,6 +53,18 @@ describe('authenticate', () => {
     expect(verified).to.have.length(2);
     for (const _ of [1, 2]) expect(await appErrorCode(authenticate('Bearer bad'))).to.equal('invalid_token');
     expect(verified).to.have.length(4);
+  });
+
+  it('tells who the user has become, also when his token has expired', async () => {
+    const { actorNow } = await authenticate('Bearer s1');
+    lifeMs = -1;
+    found = { ...ada, teamIds: ['t'] };
+    changed('o');
+    expect(await actorNow()).to.deep.include({ teamIds: ['t'] });
+    found = null;
+    changed('o');
+    expect(await appErrorCode(actorNow())).to.equal('invalid_token');
+    expect(verified).to.deep.equal(['s1']);
   });
 
   it('refuses a session that is over', async () => {

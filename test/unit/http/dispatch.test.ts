@@ -141,7 +141,7 @@ describe('the HTTP core', () => {
         const actor = actors[authorization ?? ''];
         if (actor === undefined) throw appError('invalid_token');
         const caller = { userId: 'u', orgId: 'o', teamIds: [], teamAdminOf: [], openTeamIds: [], ...actor };
-        return { actor: caller, sessionId: 's' };
+        return { actor: caller, sessionId: 's', actorNow: async () => caller };
       },
     });
   });

@@ -77,9 +77,11 @@ describe('an open event stream', () => {
   });
 
   const guarded: Route = { ...endless, path: '/guarded', operationId: 'streamGuarded', access: 'user' };
+  const actor = { userId: 'u', orgId: 'o', isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
   const authenticate: Authenticate = async (authorization) => ({
-    actor: { userId: 'u', orgId: 'o', isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] },
+    actor,
     sessionId: authorization ?? '',
+    actorNow: async () => actor,
   });
   let activeSessions: (ids: readonly string[]) => Promise<ReadonlySet<string>>;
   const eventsOf = async (response: Response) =>

@@ -52,7 +52,7 @@ describe('uploads', () => {
   before(async () => {
     const actor = { userId: 'u', orgId: 'o', isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
     served = await serveRoutes([upload], {
-      authenticate: async () => ({ actor, sessionId: 's' }),
+      authenticate: async () => ({ actor, sessionId: 's', actorNow: async () => actor }),
       maxRestBytes: 10_000_000,
     });
   });
