@@ -5,17 +5,21 @@ import { join, resolve } from 'node:path';
 import type { Context } from 'mocha';
 import type { ConversionLimits } from '#src/adapters/converter/conversion-limits.ts';
 import { createConverter } from '#src/adapters/converter/converter.ts';
-import type { ConvertedDocument, Converter } from '#src/ports/converter.ts';
+import type { ConvertedDocument, Converter, Recognition } from '#src/ports/converter.ts';
 
 /** A real converter over files that a test writes. */
 export type ConverterEnvironment = {
   converter: Converter;
+  folder: string;
   /** Writes the file, detects its format and converts it, as an ingestion does. */
   convert(fileName: string, content: string | Buffer, limits?: Partial<ConversionLimits>): Promise<ConvertedDocument>;
   convertPath(path: string): Promise<ConvertedDocument>;
   write(fileName: string, content: string | Buffer): Promise<string>;
   remove(): Promise<void>;
 };
+
+/** All pages in one slice. */
+const recognition: Recognition = { known: [], sliceMs: 60_000, keep: async () => undefined };
 
 const toolsDir = process.env.TOOLS_DIR ?? '';
 
@@ -31,10 +35,11 @@ export async function createConverterEnvironment(): Promise<ConverterEnvironment
   const run = async (which: Converter, path: string) => {
     const fileName = path.slice(path.lastIndexOf('/') + 1);
     const format = await which.detect({ path, fileName });
-    return which.convert({ path, fileName, format, signal: new AbortController().signal });
+    return which.convert({ path, fileName, format, signal: new AbortController().signal, recognition });
   };
   return {
     converter,
+    folder,
     write,
     convert: async (fileName, content, limits) => run(build(limits), await write(fileName, content)),
     convertPath: (path) => run(converter, path),

@@ -54,8 +54,11 @@ export function docxParagraph(text: string, styleId?: string): string {
 
 export type PdfText = { text: string; x: number; y: number; size?: number; font?: 'regular' | 'bold' };
 
-/** A PDF with these texts on its pages, written plainly; `trailer` is added to the trailer's dictionary. */
-export function pdfFile(pages: PdfText[][], trailer = ''): Buffer {
+/** Grey values from the upper left corner, row by row. */
+export type Picture = { width: number; height: number; grey: Buffer };
+
+/** A PDF with these texts or pictures on its pages, written plainly; `trailer` is added to the trailer's dictionary. */
+export function pdfFile(pages: (PdfText | Picture)[][], trailer = ''): Buffer {
   const objects = [
     '<< /Type /Catalog /Pages 2 0 R >>',
     `<< /Type /Pages /Count ${pages.length} /Kids [${pages.map((_, index) => `${5 + index * 2} 0 R`).join(' ')}] >>`,
@@ -63,7 +66,7 @@ export function pdfFile(pages: PdfText[][], trailer = ''): Buffer {
     '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica-Bold >>',
   ];
   pages.forEach((texts, index) => {
-    const content = texts.map(drawText).join('\n');
+    const content = texts.map((each) => ('grey' in each ? drawPicture(each) : drawText(each))).join('\n');
     objects.push(
       `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents ${6 + index * 2} 0 R /Resources << /Font << /regular 3 0 R /bold 4 0 R >> >> >>`,
       `<< /Length ${content.length} >>\nstream\n${content}\nendstream`,
@@ -87,6 +90,14 @@ export function pdfFile(pages: PdfText[][], trailer = ''): Buffer {
 function drawText({ text, x, y, size = 10, font = 'regular' }: PdfText): string {
   const escaped = text.replace(/[\\()]/g, '\\$&');
   return `BT /${font} ${size} Tf ${x} ${y} Td (${escaped}) Tj ET`;
+}
+
+/** As wide as the page, from its upper edge downwards. */
+function drawPicture({ width, height, grey }: Picture): string {
+  const shown = (600 * height) / width;
+  const pixels = deflateSync(grey).toString('latin1');
+  const image = `BI /W ${width} /H ${height} /BPC 8 /CS /G /F /Fl ID ${pixels}\nEI`;
+  return `q 600 0 0 ${shown} 0 ${800 - shown} cm ${image} Q`;
 }
 
 /** What a reader sees of a PDF that opens only with a password. */

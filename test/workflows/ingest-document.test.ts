@@ -55,6 +55,20 @@ describe('ingestDocument', function () {
     });
   });
 
+  it('has pages that are pictures read slice by slice, before anything is made of them', async () => {
+    let pagesLeft = 3;
+    const converted = { charCount: 12, pageCount: 3, reused: false };
+    const { activities, calls } = stubIngestion({
+      convertDocument: async () => (--pagesLeft > 0 ? { ...converted, pagesLeft } : converted),
+    });
+    await ingest(activities, async (run) => {
+      expect(await run.result()).deep.equal({ chunks: 3 });
+      expect(calls.filter((name) => name === 'convertDocument')).length(3);
+      expect(calls.slice(-3)).deep.equal(['chunkDocument', 'embedChunks', 'activateGeneration']);
+      expect(await run.query<IngestionProgress>(stageQueryName)).deep.include({ converted });
+    });
+  });
+
   it('has chunks situated slice by slice before they are stored, where a model is there for it', async () => {
     let chunksLeft = 3;
     const { activities, calls } = stubIngestion({

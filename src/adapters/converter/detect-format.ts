@@ -18,6 +18,8 @@ import { listZipEntries, zipSignature } from './zip-guard.ts';
 const headBytes = 64 * 1024;
 /** Readers look for the mark of a PDF in the first kilobyte: some writers put a banner before it. */
 const pdfMarkWithinBytes = 1024;
+/** What a TIFF holds is told further on, at its end for most programs; cameras have it tell of formats of their own. */
+const tiffSignatures = ['II*\0', 'MM\0*'];
 const imageTypes = ['image/bmp', 'image/gif', 'image/jpeg', 'image/png', 'image/tiff', 'image/webp'];
 
 /**
@@ -61,7 +63,8 @@ async function formatOf(
   if (pdfMark === 0 || (pdfMark > 0 && !isText)) return 'pdf';
   if (isText) return textFormat({ ...input, head: decodeText(wholeCharacters(head)) });
   const type = await fileTypeFromBuffer(head).catch(() => undefined);
-  return type && imageTypes.includes(type.mime) ? 'image' : null;
+  const mediaType = type?.mime ?? (tiffSignatures.includes(head.toString('latin1', 0, 4)) ? 'image/tiff' : '');
+  return imageTypes.includes(mediaType) ? 'image' : null;
 }
 
 function formatOrRefuse(kind: OfficeKind): FileFormat {

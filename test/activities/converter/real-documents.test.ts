@@ -86,13 +86,6 @@ describe('converting real documents', function () {
     await expectPhrases(realDocuments(this), pdfPhrases);
   });
 
-  it('says of a scan that it holds no text', async function () {
-    needsPdfium(this);
-    const path = join(realDocuments(this), 'MEDRPT-2024-PAT-3847_medical_report_scan.pdf');
-    const error = await environment.convertPath(path).catch((reason: unknown) => reason);
-    expect(error).to.be.instanceOf(AppError).and.to.include({ code: 'unsupported_format' });
-  });
-
   it('refuses the others with a reason', async function () {
     const folder = realDocuments(this);
     for (const [fileName, code] of Object.entries(failures)) {

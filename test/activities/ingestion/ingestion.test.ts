@@ -2,13 +2,17 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { expect } from 'chai';
 import { createIngestionActivities, type IngestionActivities } from '#activities/ingestion.ts';
+import { createConverter } from '#src/adapters/converter/converter.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { createGenerationsRepository } from '#src/modules/ingestion/generations.repository.ts';
+import type { RecognizedLine } from '#src/ports/converter.ts';
 import type { Db } from '#src/ports/database.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
+import { needsPdfium } from '#test/support/converter-environment.ts';
+import { pdfFile } from '#test/support/document-fixtures.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
 const stepNames = [
@@ -41,7 +45,11 @@ describe('ingestion activities', function () {
   const sentences = (count: number, word = 'number') =>
     Array.from({ length: count }, (_, index) => `Sentence ${word} ${index} says something.`).join(' ');
 
-  async function upload(content: string, name = 'note.txt', wishes = {}): Promise<IngestDocumentInput> {
+  async function upload(
+    content: string | Uint8Array<ArrayBuffer>,
+    name = 'note.txt',
+    wishes = {},
+  ): Promise<IngestDocumentInput> {
     const fields = { target_tokens: '12', overlap_tokens: '0', ...wishes };
     const { body } = await ada.upload('/documents', { name, content }, 201, { fields });
     return { orgId: ada.orgId, documentId: fullDocumentSchema.parse(body).id, generation: 1 };
@@ -175,6 +183,25 @@ describe('ingestion activities', function () {
     await run('parseDocument', second);
     expect(await run('convertDocument', first)).property('reused', false);
     expect(await run('convertDocument', second)).property('reused', true);
+  });
+
+  it('go on with the pages of a scan that were read before, and keep none once they are converted', async function () {
+    needsPdfium(this);
+    const blank = { width: 20, height: 30, grey: Buffer.alloc(600, 255) };
+    const of = await upload(new Uint8Array(pdfFile([[blank], [blank]])), 'scan.pdf');
+    await run('parseDocument', of);
+    const { version: converterVersion } = createConverter({ toolsDir: '', tempDir: '' });
+    const lines: RecognizedLine[] = [['Read before', 10, 100, -20, 10, false, 0]];
+    const page = { pageIndex: 0, lines: JSON.stringify(lines) };
+    await db('recognizedPages').insert([{ ...of, ...page, converterVersion }]);
+    await db('recognizedPages').insert([{ ...of, ...page, pageIndex: 1, converterVersion: 'of old' }]);
+    expect(await run('convertDocument', of))
+      .include({ pageCount: 2, reused: false })
+      .and.not.have.property('pagesLeft');
+    const job = await db('jobs').where({ documentId: of.documentId }).first();
+    expect(job).include({ progressDone: 2, progressTotal: 2, progressUnit: 'pages' });
+    expect(await db('conversions').where({ orgId: of.orgId, body: 'Read before' })).length(1);
+    expect(await db('recognizedPages').where({ documentId: of.documentId })).deep.equal([]);
   });
 
   it('activation replaces the older generation, and its chunks and vectors go', async () => {

@@ -1,0 +1,133 @@
+import { expect } from 'chai';
+import type { RecognizedPage } from '#src/ports/converter.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import {
+  type ConverterEnvironment,
+  createConverterEnvironment,
+  needsPdfium,
+  realDocuments,
+} from '#test/support/converter-environment.ts';
+import { type Picture, pdfFile } from '#test/support/document-fixtures.ts';
+import {
+  onWholePage,
+  pdfOfLines,
+  pngFile,
+  scanOf,
+  textLines,
+  tiffFile,
+  turnRight,
+} from '#test/support/picture-fixtures.ts';
+
+describe('reading pictures of text', function () {
+  // Each has an engine to start, and machines may be busy.
+  this.timeout(60_000);
+  let environment: ConverterEnvironment;
+  let scan: Picture;
+  const blank: Picture = { width: 400, height: 300, grey: Buffer.alloc(400 * 300, 255) };
+
+  before(async function () {
+    needsPdfium(this);
+    environment = await createConverterEnvironment();
+    const path = await environment.write(
+      'drawn.pdf',
+      pdfOfLines('The harbour master keeps the keys of the lighthouse.', 'Nobody else may open the northern gate.'),
+    );
+    scan = await scanOf(environment.folder, path);
+  });
+  after(() => environment?.remove());
+
+  it('reads an image, also one that lies on its side', async () => {
+    const upright = await environment.convert('scan.png', pngFile(scan));
+    expect(upright).include({ sourceFormat: 'image', pageCount: 1, pagesLeft: 0 });
+    expect(upright.body).contain('The harbour master keeps the keys of the lighthouse.');
+    const turned = await environment.convert('turned.png', pngFile(turnRight(scan)));
+    expect(turned.body).equal(upright.body);
+  });
+
+  it('reads each page of a TIFF', async () => {
+    const { body, pageMap } = await environment.convert('fax.tif', tiffFile([scan, blank, scan]));
+    expect(body.match(/northern gate/g)).length(2);
+    expect(pageMap).length(3);
+    expect(body.slice(pageMap?.[2])).match(/^The harbour/);
+  });
+
+  it('reads those pages of a PDF that are pictures, and leaves the text of the others as it is', async () => {
+    const stamped = [onWholePage(scan), { text: 'Scanned by a program', x: 50, y: 20 }];
+    const pdf = pdfFile([textLines('Qwx jvk zzyq, as no engine would read it.'), stamped, []]);
+    const { body, pageMap, pageCount } = await environment.convert('mixed.pdf', pdf);
+    expect(pageCount).equal(3);
+    expect(body.slice(0, pageMap?.[1])).contain('Qwx jvk zzyq, as no engine would read it.');
+    expect(body.slice(pageMap?.[1], pageMap?.[2])).contain('Nobody else may open the northern gate.');
+  });
+
+  it('goes on where an earlier slice stopped, and reads no page twice', async () => {
+    const path = await environment.write('scan.pdf', pdfFile([[scan], [scan], [blank]]));
+    const kept: RecognizedPage[] = [];
+    const left: number[] = [];
+    for (;;) {
+      const { body, pagesLeft } = await environment.converter.convert({
+        ...{ path, fileName: 'scan.pdf', format: 'pdf', signal: new AbortController().signal },
+        recognition: { known: [...kept], sliceMs: 0, keep: async (page) => void kept.push(page) },
+      });
+      left.push(pagesLeft);
+      if (pagesLeft > 0) continue;
+      expect(body.match(/lighthouse/g)).length(2);
+      break;
+    }
+    expect(left).eql([2, 1, 0]);
+    expect(kept.map(({ pageIndex }) => pageIndex)).eql([0, 1, 2]);
+  });
+
+  it('stops when it is wanted no more, and when a page cannot be kept', async () => {
+    const path = await environment.write('scan.pdf', pdfFile([[scan], [scan]]));
+    const stop = new AbortController();
+    const reason = new Error('a newer upload');
+    const convert = (keep: () => Promise<void>, { signal } = new AbortController()) =>
+      environment.converter
+        .convert({ path, fileName: 'a.pdf', format: 'pdf', signal, recognition: { known: [], sliceMs: 60_000, keep } })
+        .catch((error: unknown) => error);
+    expect(await convert(async () => stop.abort(reason), stop)).equal(reason);
+    expect(await convert(() => Promise.reject(reason))).equal(reason);
+  });
+
+  it('does not read for whom has no place for it', async () => {
+    const convert = async (fileName: string, content: Buffer) => {
+      const path = await environment.write(fileName, content);
+      const format = await environment.converter.detect({ path, fileName });
+      return environment.converter.convert({ path, fileName, format, signal: new AbortController().signal });
+    };
+    expect(await appErrorCode(convert('a.png', pngFile(scan)))).equal('unsupported_format');
+    expect(await appErrorCode(convert('a.pdf', pdfFile([[scan]])))).equal('unsupported_format');
+    expect((await convert('b.pdf', pdfFile([textLines('words on a page'), [scan]]))).body).equal('words on a page');
+  });
+
+  it('says of pictures that it finds no words, or that they are too many or too large', async () => {
+    const codeOf = (...file: Parameters<ConverterEnvironment['convert']>) => appErrorCode(environment.convert(...file));
+    expect(await codeOf('a.png', pngFile(blank))).equal('empty_document');
+    expect(await codeOf('b.pdf', pdfFile([[blank]]))).equal('empty_document');
+    expect(await codeOf('c.pdf', pdfFile([[blank], [blank]]), { ocrPages: 1 })).equal('too_large');
+    expect(await codeOf('d.tif', tiffFile([blank, blank]), { ocrPages: 1 })).equal('too_large');
+    expect(await codeOf('e.png', pngFile(blank), { imagePixels: 100_000 })).equal('too_large');
+    expect(await codeOf('f.tif', tiffFile([blank], 7))).equal('unsupported_format');
+    expect(await codeOf('g.png', pngFile(scan).subarray(0, 2_000))).equal('corrupt_document');
+    expect(await codeOf('h.png', pngFile(scan), { wallMs: 20 })).equal('conversion_timeout');
+    expect(await codeOf('i.pdf', pdfFile([[scan]]), { wallMs: 600 })).equal('conversion_timeout');
+  });
+
+  it('finds on real scans what a reader finds', async function () {
+    const folder = realDocuments(this);
+    const expected: Record<string, string[]> = {
+      'MEDRPT-2024-PAT-3847_medical_report_scan.pdf': [
+        'Oxygen Saturation 97% 95-100% NORMAL',
+        'Associated symptoms include occasional dizziness, mild nausea',
+        'Metformin 500mg - twice daily for diabetes',
+      ],
+      'english-and-korean.png': ['Use all your accounts. use different emails to send.'],
+      'test_llm.jpg': ['5bda1dd6'],
+    };
+    for (const [fileName, phrases] of Object.entries(expected)) {
+      const { body } = await environment.convertPath(`${folder}/${fileName}`);
+      for (const phrase of phrases) expect(body, fileName).contain(phrase);
+    }
+  });
+});
