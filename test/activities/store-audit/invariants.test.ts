@@ -279,8 +279,18 @@ describe('the invariants', function () {
     await db('chatLogs').update({ costUsd: 1 });
     await expectViolation('I17', /is not logged as it is/);
     await db.raw('select renew_chat_logs()');
-    await db('logTexts').where({ round: 1 }).delete();
-    await expectViolation('I17', /cannot be found/);
+    const renew = () => db.raw('call renew_log_texts()');
+    const words = db('logTexts').where({ chatId, round: 1 });
+    await words.clone().delete();
+    await expectViolation('I17', /is not found by the words that it has/);
+    await renew();
+    await words.clone().update({ words: db.raw("words || array_to_tsvector('{secret}')") });
+    await expectViolation('I17', /is not found by the words that it has/);
+    await renew();
+    await db('logTexts').insert({ orgId: ada.orgId, chatId, round: 7, words: db.raw("''") });
+    await expectViolation('I17', /is not found by the words that it has/);
+    await renew();
+    expect(await check()).deep.equal([]);
   });
 
   it('I15 finds a document that is in no folder, or has other keys than its folders', async () => {

@@ -8,12 +8,13 @@ export async function* pagesOf<Row extends { id: string }>(
   db: Db,
   sql: string,
   values: { after: string; [name: string]: string | number } = { after: NIL },
+  atOnce = ROWS_AT_ONCE,
 ): AsyncGenerator<Row[]> {
   for (let { after } = values; ; ) {
-    const { rows } = await db.raw<{ rows: Row[] }>(`${sql} order by id limit ${ROWS_AT_ONCE}`, { ...values, after });
+    const { rows } = await db.raw<{ rows: Row[] }>(`${sql} order by id limit ${atOnce}`, { ...values, after });
     yield rows;
     const last = rows.at(-1);
-    if (last === undefined || rows.length < ROWS_AT_ONCE) return;
+    if (last === undefined || rows.length < atOnce) return;
     after = last.id;
   }
 }
