@@ -7,6 +7,7 @@ import { askRoute, bodiesOfRoutes, type Ids, namesThing } from '#test/support/ro
 import { isForJudge, verdictText } from '#test/support/scripted-judge.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { runSeed, seeded } from '#test/support/seeded.ts';
+import { storeConnection } from '#test/support/stored-connection.ts';
 
 const ORGANIZATIONS = 5;
 const REQUESTS = isFullRun ? 10_000 : 1_000;
@@ -77,6 +78,7 @@ describe('F22: tenants that ask for each other’s things', function () {
       team_id: team.id,
       user_id: colleague.user_id,
       provider: 'brave_search',
+      connection_id: await storeConnection(stack, member, canary),
     };
     return { member, canary, ids };
   }

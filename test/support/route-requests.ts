@@ -42,6 +42,9 @@ export function bodiesOfRoutes(word: string, config: object): Record<string, (id
     compareVersions: ({ draft_id, version_id }) => ({ draft_id, version_id, baseline_version_id: version_id }),
     // Refused once it is known who asks: no provider is asked.
     connectTool: () => ({ api_key: 'not one word' }),
+    createS3Connection: () => ({ display_name: word, credentials: {}, config: {} }),
+    changeConnection: () => ({ display_name: word }),
+    browseConnection: () => ({}),
     changeAgent: () => ({ agent_name: word }),
     publishVersion: ({ version_id }) => ({ version_id }),
     expandAnchorWords: ({ agent_id }) => ({ agent_id }),

@@ -28,7 +28,7 @@ const FILES_AT_ONCE = 1_000;
 const PAGES_AT_ONCE = 20;
 
 /** What a provider answers that accepts a connection which is good for nothing. */
-const useless: readonly string[] = ['not_granted', 'provider_rejected', 'remote_file_not_found'];
+const useless: readonly string[] = ['not_granted', 'provider_rejected', 'remote_file_not_found', 'url_not_allowed'];
 
 /** What follows from a connection for its imports and its schedule. */
 export type ConnectionSyncs = {

@@ -201,6 +201,7 @@ export function connectorsRoutes(
       errors: [
         'connection_not_found',
         'remote_file_not_found',
+        'url_not_allowed',
         'invalid_cursor',
         'needs_reauth',
         'not_granted',

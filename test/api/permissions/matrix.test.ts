@@ -7,6 +7,7 @@ import { freshEmail } from '#test/support/fresh-email.ts';
 import { askRoute, bodiesOfRoutes, type Ids, namesThing } from '#test/support/route-requests.ts';
 import { isForJudge, verdictText } from '#test/support/scripted-judge.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
+import { storeConnection } from '#test/support/stored-connection.ts';
 
 type Caller = Exclude<keyof Cast, 'redTeamId'>;
 /** `ok` is every answer but 401, 403 and 404. */
@@ -110,6 +111,7 @@ describe('who may do what: every route, asked by everybody', function () {
       job_id: `ingest-${documentId}-1`,
       team_id: redTeamId,
       provider: 'brave_search',
+      connection_id: await storeConnection(stack, owner, 'Reports'),
     };
   }
 
@@ -184,6 +186,9 @@ describe('who may do what: every route, asked by everybody', function () {
     compareVersions: { names: 'draft:write' },
     sendMessage: { names: 'agent:read' },
     streamMessage: { names: 'agent:read' },
+    authorizeConnector: { fresh: async () => ({ provider: 'acme_s3' }) },
+    finishConnectorConsent: { fresh: async () => ({ provider: 'acme_s3' }) },
+    deleteConnection: { fresh: async () => ({ connection_id: await storeConnection(stack, cast.owner, 'Reports') }) },
     disableTeam: {
       fresh: async () => {
         const { body } = await cast.orgAdmin.post('/entity/teams', { name: freshEmail() }, 201);
@@ -249,7 +254,7 @@ describe('who may do what: every route, asked by everybody', function () {
     const wrong: string[] = [];
     for (const route of stack.routes) {
       const { names = route.access, fresh } = special[route.operationId] ?? {};
-      if (fresh !== undefined || !/^(folder|document|agent|draft|chat|job):/.test(names)) continue;
+      if (fresh !== undefined || !/^(folder|document|agent|draft|chat|connection|job):/.test(names)) continue;
       for (const caller of callers) {
         const verdict = caller === 'owner' ? 'ok' : 404;
         const status = await answerOf(route, caller, personal);
