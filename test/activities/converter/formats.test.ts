@@ -1,3 +1,4 @@
+import { utils, write } from '@e965/xlsx';
 import { expect } from 'chai';
 import {
   type ConverterEnvironment,
@@ -87,6 +88,37 @@ describe('converting a file to Markdown', function () {
       '# Leave policy\n\n## Anspruch\n\nEvery employee has 30 days.\n\n| Year | Days |\n| --- | --- |\n| 2024 | 30 |',
     );
     expect(title).to.equal('Leave policy');
+  });
+
+  it('reads spreadsheets with a page for each sheet', async () => {
+    const book = utils.book_new();
+    utils.book_append_sheet(
+      book,
+      utils.aoa_to_sheet([
+        ['Name', 'Age'],
+        ['Ёж', 3],
+      ]),
+      'Animals',
+    );
+    utils.book_append_sheet(book, utils.aoa_to_sheet([['words']]), 'Second');
+    for (const [bookType, format] of [
+      ['biff8', 'xls'],
+      ['xlsx', 'xlsx'],
+      ['ods', 'ods'],
+    ] as const) {
+      const file: Buffer = write(book, { type: 'buffer', bookType });
+      const { body, pageMap, sourceFormat } = await environment.convert('table.bin', file);
+      expect(sourceFormat).to.equal(format);
+      expect(body).to.equal('## Animals\n\n| Name | Age |\n| --- | --- |\n| Ёж | 3 |\n\n## Second\n\nwords');
+      expect(pageMap).to.eql([0, body.indexOf('## Second')]);
+    }
+  });
+
+  it('reads mail, whatever its file is called', async () => {
+    const mail = 'From: Ann <ann@example.org>\nMIME-Version: 1.0\nSubject: Keys\n\nAt the door.\n';
+    const { body, sourceFormat, title, pageMap } = await environment.convert('mail.txt', mail);
+    expect(body).to.equal('# Keys\n\nFrom: Ann <ann@example.org>\n\nAt the door.');
+    expect({ sourceFormat, title, pageMap }).to.eql({ sourceFormat: 'eml', title: 'Keys', pageMap: null });
   });
 
   it('reads PDF files with a page map', async function () {

@@ -1,7 +1,9 @@
 import { type BookType, utils, type WorkSheet, write } from '@e965/xlsx';
 import { expect } from 'chai';
+import iconv from 'iconv-lite';
 import { parseExcel, parseOds } from '#src/adapters/converter/formats/workbook.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
+import { compoundFile } from '#test/support/compound-file.ts';
 import { zipFile } from '#test/support/document-fixtures.ts';
 
 type Cells = (string | number | boolean | Date | null)[][];
@@ -119,11 +121,27 @@ describe('a workbook', () => {
     expect(body).to.eql(['## One\n\nOnly the first 50,000 rows of this sheet were read.\n\n1']);
   });
 
+  it('from before Unicode is read in its code page', async () => {
+    const { bytes } = fileOf({ WORD: sheetOf([['NAME', 1]]) }, 'biff5');
+    const replace = (from: string, to: string | Buffer) =>
+      Buffer.from(to).copy(bytes, bytes.indexOf(from, 0, 'latin1'));
+    replace('WORD', iconv.encode('Имя!', 'windows-1251'));
+    replace('NAME', iconv.encode('Ёжик', 'windows-1251'));
+    // The record that names the code page.
+    replace('\x42\0\x02\0\xe4\x04', Buffer.from('42000200e304', 'hex'));
+    expect((await parseExcel({ bytes, fileName: 'a.xls' })).body).to.eql(['## Имя!\n\nЁжик | 1']);
+  });
+
   it('behind a password is said to be protected', async () => {
     const manifest =
       '<manifest:file-entry manifest:full-path="content.xml"><manifest:encryption-data/></manifest:file-entry>';
     const file = odsFile('x', manifest);
     expect(await appErrorCode(Promise.resolve(parseOds(file)))).to.equal('encrypted_document');
+    const begin = Buffer.from('0908100000060500000000000000000000000000', 'hex');
+    const old = compoundFile({ Workbook: Buffer.concat([begin, Buffer.from('2f000600000001020304', 'hex')]) });
+    expect(await appErrorCode(Promise.resolve(parseExcel({ bytes: old, fileName: 'a.xls' })))).to.equal(
+      'encrypted_document',
+    );
   });
 });
 
