@@ -17,6 +17,7 @@ const PRODUCT = '{src,workflows,activities,workers,services}/**';
 const COMMANDS = {
   start: { run: ['scripts/start.ts'], needsTools: true },
   demo: { run: ['scripts/demo.ts'], needsTools: true },
+  'demo:connectors': { run: ['scripts/demo-connectors.ts'], needsTools: true },
   admin: { run: ['scripts/admin.ts'] },
   services: { run: ['scripts/services.ts'], needsTools: true },
   models: { run: ['scripts/models.ts'], needsTools: true },

@@ -15,6 +15,7 @@ export class ApiProblem extends Error {
 export type ApiClient = {
   get<T>(path: string): Promise<T>;
   post<T>(path: string, body: unknown): Promise<T>;
+  patch<T>(path: string, body: unknown): Promise<T>;
   upload<T>(path: string, file: { name: string; content: Blob }, fields?: Record<string, string>): Promise<T>;
   /** Posts and yields the events of the answer. */
   stream(path: string, body: unknown): AsyncGenerator<{ event: string; data: string }>;
@@ -37,16 +38,17 @@ export function createApiClient(baseUrl: string, accessToken?: string): ApiClien
   // The type of an answer is what the contract says; like any client, this one trusts it.
   const read = async <T>(response: Promise<Response>): Promise<T> => (await (await response).json()) as T;
 
-  const postJson = (path: string, body: unknown): Promise<Response> =>
+  const sendJson = (method: 'POST' | 'PATCH', path: string, body: unknown): Promise<Response> =>
     request(path, {
-      method: 'POST',
+      method,
       headers: headers({ 'content-type': 'application/json' }),
       body: JSON.stringify(body),
     });
 
   return {
     get: (path) => read(request(path, { headers: headers() })),
-    post: (path, body) => read(postJson(path, body)),
+    post: (path, body) => read(sendJson('POST', path, body)),
+    patch: (path, body) => read(sendJson('PATCH', path, body)),
     upload: (path, file, fields = {}) => {
       const form = new FormData();
       for (const [name, value] of Object.entries(fields)) form.set(name, value);
@@ -54,7 +56,7 @@ export function createApiClient(baseUrl: string, accessToken?: string): ApiClien
       return read(request(path, { method: 'POST', headers: headers(), body: form }));
     },
     async *stream(path, body) {
-      const response = await postJson(path, body);
+      const response = await sendJson('POST', path, body);
       if (response.body === null) return;
       const waiting: { event: string; data: string }[] = [];
       const parser = createParser({

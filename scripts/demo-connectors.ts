@@ -1,0 +1,41 @@
+// `npm run demo:connectors`: files of a Google Drive, from the consent to syncs, seen from outside, and then it keeps serving.
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
+import { startFakeDrive } from '#test/support/fake-drive.ts';
+import { createApiClient } from './demo/api-client.ts';
+import { tellOfConnectors } from './demo/connector-story.ts';
+import { signIn } from './demo/demo-account.ts';
+import { createNarrator } from './demo/narrator.ts';
+import { readyText, startEmbedded } from './embedded-mode.ts';
+import { readStartSettings } from './settings.ts';
+import { exitAfter, runUntilStopped } from './supervisor/run-until-stopped.ts';
+
+await exitAfter(async () => {
+  const narrator = createNarrator(process.stdout);
+  // It speaks Google's protocol, and is on this machine.
+  const drive = await startFakeDrive();
+  Object.assign(process.env, {
+    ACME_DRIVE_BASE_URL: drive.baseUrl,
+    ACME_DRIVE_CLIENT_ID: drive.client.id,
+    ACME_DRIVE_CLIENT_SECRET: drive.client.secret,
+    EGRESS_ALLOW: [process.env.EGRESS_ALLOW, drive.place].filter(Boolean).join(','),
+  });
+  const settings = readStartSettings(process.env);
+  return runUntilStopped({
+    dataDir: settings.dataDir,
+    log: (line) => console.error(line),
+    work: async (supervisor, _ending, serves) => {
+      const addresses = await startEmbedded(settings, supervisor, narrator.line);
+      const accountFile = path.join(settings.dataDir, 'demo-connectors-account.json');
+      // The drive is new each time, and so is who connects it.
+      await rm(accountFile, { force: true });
+      const { api, email } = await signIn(createApiClient(addresses.apiUrl), accountFile);
+      await tellOfConnectors({ api, drive, narrator, directory: path.join(settings.dataDir, 'demo') });
+      narrator.heading('Sign in');
+      narrator.line(`  POST /auth/login with ${email}; the password is in ${path.relative('.', accountFile)}`);
+      serves();
+      narrator.line(readyText('goes on serving', settings, addresses));
+      return supervisor.failed;
+    },
+  });
+});

@@ -1,0 +1,124 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { FakeFiles } from '#test/support/fake-drive.ts';
+import type { ApiClient } from './api-client.ts';
+import type { Narrator } from './narrator.ts';
+import { makeSampleDocuments } from './sample-documents.ts';
+
+/** How long the demo waits for one job. */
+const PATIENCE_MS = 5 * 60_000;
+
+type Connection = { id: string; provider: string; display_name: string; status: string };
+type RemoteFile = { file_id: string; name: string; path: string; size_bytes: number; is_folder: boolean };
+type ImportResult = { document_id: string | null; job_id: string; status: string; error: { code: string } | null };
+type Job = { status: string; temporal_ui_url: string | null; last_error: { code: string; message: string } | null };
+type SyncRun = {
+  job_id: string;
+  mode: string | null;
+  added: number;
+  updated: number;
+  unchanged: number;
+  deleted: number;
+  failed: number;
+};
+type Story = { api: ApiClient; drive: FakeFiles; narrator: Narrator };
+
+/**
+ * Connects a drive, looks into it, imports three files, and has its folder synced before and after its owner has worked.
+ * @param story.directory where the sample documents are made
+ */
+export async function tellOfConnectors({ directory, ...story }: Story & { directory: string }): Promise<void> {
+  const { api, drive, narrator } = story;
+  for (const file of await makeSampleDocuments(directory)) {
+    drive.tree.add(`Handbook/${path.basename(file)}`, await readFile(file));
+  }
+  drive.tree.add('Handbook/Notes/to do.md', '# To do\n\nWrite the chapter about connections.');
+
+  narrator.heading('A connection');
+  const { id } = await connect(story);
+
+  narrator.heading('What is there');
+  for (const folder of ['', 'Handbook']) await browse(story, id, folder);
+
+  narrator.heading('Three files are imported');
+  const wishes = ['architecture.md', 'operators.html', 'alignment.pdf'].map((name) => ({ name }));
+  const asked = { connection_id: id, folder: 'Handbook', files: wishes };
+  await countingDownloads(story, () => importFiles(story, asked));
+
+  narrator.heading('The folder is synced');
+  const sync = { enabled: true, interval_minutes: 60, folder: 'Handbook', delete_missing: true };
+  await api.patch(`/connectors/connections/${id}`, { config: { sync } });
+  narrator.note('every hour from now on, and once at once:');
+  await countingDownloads(story, () => runSync(story, id));
+
+  narrator.heading('Its owner edits one file, renames another and deletes the third');
+  const { content } = drive.tree.at('Handbook/architecture.md') ?? { content: '' };
+  drive.tree.edit('Handbook/architecture.md', `${content}\n\nConnections bring files in, and keep them up to date.\n`);
+  drive.tree.rename('Handbook/operators.html', 'operators of today.html');
+  drive.tree.remove('Handbook/alignment.pdf');
+  await countingDownloads(story, () => runSync(story, id));
+}
+
+/** Consents as a person with a browser would: there and back. */
+async function connect({ api, drive, narrator }: Story): Promise<Connection> {
+  const consent = await api.get<{ authorize_url: string }>('/connectors/oauth/acme_drive/authorize');
+  narrator.note(
+    `GET /connectors/oauth/acme_drive/authorize sends the browser to ${new URL(consent.authorize_url).origin}`,
+  );
+  const back = await drive.consent(consent.authorize_url, { account: 'demo' });
+  const answer = await fetch(back);
+  if (!answer.ok) throw new Error(`The consent ended with ${answer.status}: ${await answer.text()}`);
+  const { connection } = (await answer.json()) as { connection: Connection };
+  narrator.done(connection.display_name, `${connection.provider}, ${connection.status}`, null);
+  return connection;
+}
+
+async function browse({ api, narrator }: Story, id: string, folder: string): Promise<void> {
+  const { files } = await api.post<{ files: RemoteFile[] }>(`/connectors/connections/${id}/browse`, { path: folder });
+  for (const { path: at, is_folder, size_bytes } of files) {
+    narrator.line(`  ${at}${is_folder ? '/' : `  ${size_bytes.toLocaleString('en')} bytes`}`);
+  }
+}
+
+async function importFiles({ api, narrator }: Story, asked: { files: { name: string }[] }): Promise<void> {
+  const { results } = await api.post<{ results: ImportResult[] }>('/documents/import-from-connector', asked);
+  for (const [index, { status, job_id, error }] of results.entries()) {
+    const name = asked.files[index]?.name ?? '';
+    if (error !== null) narrator.failed(name, error.code, null);
+    else narrator.done(name, (await endOf(api, job_id)).end, null);
+    if (status !== 'queued') narrator.note(status);
+  }
+}
+
+async function runSync({ api, narrator }: Story, id: string): Promise<void> {
+  const { job_id } = await api.post<SyncRun>(`/connectors/connections/${id}/sync`, {});
+  const { end, link } = await endOf(api, job_id);
+  const { items } = await api.get<{ items: SyncRun[] }>(`/connectors/connections/${id}/syncs?limit=1`);
+  const [run] = items;
+  if (run === undefined) throw new Error('There is no sync.');
+  const { added, updated, unchanged, deleted, failed, mode } = run;
+  const counts = Object.entries({ added, updated, unchanged, deleted, failed }).map(
+    ([what, count]) => `${count} ${what}`,
+  );
+  narrator.done(`sync (${mode ?? 'none'})`, `${end}: ${counts.join(', ')}`, link);
+}
+
+/** Says how often the provider was asked for the bytes of a file meanwhile. */
+async function countingDownloads({ drive, narrator }: Story, work: () => Promise<void>): Promise<void> {
+  const before = drive.downloads.length;
+  await work();
+  narrator.note(`downloads at the provider: ${drive.downloads.length - before}`);
+}
+
+/** How a job has ended, and where its run is to be seen. */
+async function endOf(api: ApiClient, jobId: string): Promise<{ end: string; link: string | null }> {
+  const deadline = Date.now() + PATIENCE_MS;
+  for (;;) {
+    const { status, last_error, temporal_ui_url: link } = await api.get<Job>(`/jobs/${jobId}`);
+    if (status === 'failed' || status === 'parked')
+      return { end: `${status} (${last_error?.code ?? 'no reason'})`, link };
+    if (status === 'succeeded' || status === 'cancelled' || Date.now() > deadline) return { end: status, link };
+    await delay(100);
+  }
+}
