@@ -48,6 +48,7 @@ export const sourceFormats = [
   'eml',
   'msg',
   'rtf',
+  'doc',
 ] as const satisfies readonly FileFormat[];
 export type SourceFormat = (typeof sourceFormats)[number];
 

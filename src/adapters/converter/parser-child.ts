@@ -28,6 +28,7 @@ const parsers: Record<string, () => Promise<DocumentParser>> = {
   eml: async () => (await import('./formats/eml.ts')).parseEml,
   msg: async () => (await import('./formats/msg.ts')).parseMsg,
   rtf: async () => (await import('./formats/rtf.ts')).parseRtf,
+  doc: async () => (await import('./formats/doc.ts')).parseDoc,
 };
 
 const [format = '', path = '', fileName = '', limitsText = '{}', encoding] = process.argv.slice(2);

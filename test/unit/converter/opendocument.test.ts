@@ -44,6 +44,15 @@ describe('an OpenDocument text', () => {
     );
   });
 
+  it('knows its title and subtitle by their styles', async () => {
+    const styles = '<style:style style:name="P1" style:parent-style-name="Title"/>';
+    const body = await bodyOf(
+      line('Plan', ' text:style-name="P1"') + line('For 2024', ' text:style-name="Subtitle"') + line('Text'),
+      { styles },
+    );
+    expect(body).to.equal('# Plan\n\n## For 2024\n\nText');
+  });
+
   it('says in each row what a cell over several rows says', async () => {
     const cell = (text: string, attributes = '') => `<table:table-cell ${attributes}>${line(text)}</table:table-cell>`;
     const covered = '<table:covered-table-cell/>';

@@ -1,11 +1,8 @@
-import { formatNumber, type NumberStyle } from '../office/list-numbers.ts';
+import { type CountedList, type ListLevel, nextLabel } from '../office/list-counter.ts';
 import { childAt, childrenNamed, type XmlElement } from '../office/xml.ts';
 import type { ListPlace } from './docx-styles.ts';
 
-type Level = { start: number; style: NumberStyle | 'bullet' | 'none'; text: string };
-type List = { levels: Map<number, Level>; counts: number[] };
-
-const numberStyles: Record<string, Level['style']> = {
+const numberStyles: Record<string, ListLevel['style']> = {
   bullet: 'bullet',
   lowerLetter: 'lowerLetter',
   lowerRoman: 'lowerRoman',
@@ -20,7 +17,7 @@ export type NextNumber = (place: ListPlace) => string | null;
 /** Word stores no numbers: contracts and laws name their parts by what is counted here. */
 export function createNumbering(root: XmlElement | undefined): NextNumber {
   const abstracts = childrenNamed(root, 'w:abstractNum');
-  const lists = new Map<string, List>();
+  const lists = new Map<string, CountedList>();
   const shared = new Map<string, number[]>();
   for (const list of childrenNamed(root, 'w:num')) {
     const abstractId = childAt(list, 'w:abstractNumId')?.attributes['w:val'] ?? '';
@@ -36,20 +33,8 @@ export function createNumbering(root: XmlElement | undefined): NextNumber {
 
   return ({ listId, level }) => {
     const list = lists.get(listId);
-    const own = list?.levels.get(level);
-    if (!list || !own) return null;
-    list.counts[level] = (list.counts[level] ?? own.start - 1) + 1;
-    list.counts.length = level + 1;
-    if (own.style === 'bullet') return null;
-    const label = own.text.replace(/%([1-9])/g, (_, digit) => countAt(list, Number(digit) - 1));
-    return label.trim() || null;
+    return list ? nextLabel(list, level) : null;
   };
-}
-
-function countAt({ levels, counts }: List, index: number): string {
-  const level = levels.get(index);
-  if (!level || level.style === 'bullet' || level.style === 'none') return '';
-  return formatNumber(counts[index] ?? level.start, level.style);
 }
 
 function withStyleLink(abstracts: XmlElement[], id: string): XmlElement | undefined {
@@ -59,14 +44,14 @@ function withStyleLink(abstracts: XmlElement[], id: string): XmlElement | undefi
   return abstracts.find((each) => childAt(each, 'w:styleLink')?.attributes['w:val'] === link);
 }
 
-function readLevel(level: XmlElement): [number, Level] {
+function readLevel(level: XmlElement): [number, ListLevel] {
   const value = (name: string) => childAt(level, name)?.attributes['w:val'];
   const style = numberStyles[value('w:numFmt') ?? ''] ?? 'decimal';
   const start = Number(value('w:start') ?? 1);
   return [Number(level.attributes['w:ilvl'] ?? 0), { start, style, text: value('w:lvlText') ?? '' }];
 }
 
-function overrideLevel(levels: Map<number, Level>, override: XmlElement): void {
+function overrideLevel(levels: Map<number, ListLevel>, override: XmlElement): void {
   const index = Number(override.attributes['w:ilvl'] ?? 0);
   const level = childAt(override, 'w:lvl');
   if (level) levels.set(...readLevel(level));

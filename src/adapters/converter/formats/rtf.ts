@@ -1,18 +1,31 @@
 import { appError } from '#src/errors.ts';
 import { footnote, remark, renderBlocks, type TextBlock } from '../office/blocks.ts';
 import { headingLevel } from '../office/heading-name.ts';
+import { createStory, type Story, type StoryParagraph } from '../office/story.ts';
 import type { DocumentParser } from '../parsed-document.ts';
 import { statedTitle } from '../stated-title.ts';
-import { createStory, type RtfParagraph, type RtfStory } from './rtf-story.ts';
 import { codePageOfCharset, decodeBytes, macCodePage, readTokens } from './rtf-tokens.ts';
 
-/** Where the characters of a group go. */
-type Target = 'text' | 'label' | 'instruction' | 'fonts' | 'styles' | 'title' | 'author' | 'name' | 'value' | 'nowhere';
+/** Where the characters of a group go: `nowhere` while other groups in it are looked at, `unread` with all in it. */
+type Target =
+  | 'text'
+  | 'label'
+  | 'instruction'
+  | 'fonts'
+  | 'styles'
+  | 'title'
+  | 'author'
+  | 'name'
+  | 'value'
+  | 'nowhere'
+  | 'unread';
+
+type Unkept = 'text' | 'nowhere' | 'unread';
 
 /** What holds until the end of a group. */
 type State = {
   target: Target;
-  story: RtfStory;
+  story: Story;
   /** How many characters for older readers follow one that is given by its number in Unicode. */
   fallbackLength: number;
   font: number;
@@ -35,7 +48,6 @@ const characters: Record<string, string> = {
   ldblquote: '“',
   line: '\n',
   lquote: '‘',
-  nestcell: ', ',
   page: '\n',
   rdblquote: '”',
   rquote: '’',
@@ -85,7 +97,7 @@ function readDocument(file: string) {
     listDepth: 0,
     isInTable: false,
   };
-  const collected: Record<Exclude<Target, 'text' | 'nowhere'>, string> = {
+  const collected: Record<Exclude<Target, Unkept>, string> = {
     label: '',
     instruction: '',
     fonts: '',
@@ -104,7 +116,7 @@ function readDocument(file: string) {
   let toSkip = 0;
   let pending = '';
 
-  const paragraphState = (): RtfParagraph => ({
+  const paragraphState = (): StoryParagraph => ({
     headingLevel: state.outlineLevel === null ? (styles.get(state.style) ?? null) : levelOf(state.outlineLevel),
     listDepth: state.listDepth,
     isInTable: state.isInTable,
@@ -113,7 +125,7 @@ function readDocument(file: string) {
   function emit(text: string): void {
     if (state.target === 'text') {
       if (!state.isHidden) state.story.append(text);
-    } else if (state.target !== 'nowhere') collected[state.target] += text;
+    } else if (state.target !== 'nowhere' && state.target !== 'unread') collected[state.target] += text;
   }
 
   function flush(): void {
@@ -127,7 +139,7 @@ function readDocument(file: string) {
   }
 
   /** The rest of the group is a text of its own. */
-  function tell(use: (blocks: TextBlock[], outer: RtfStory) => void): void {
+  function tell(use: (blocks: TextBlock[], outer: Story) => void): void {
     const outer = state.story;
     const story = createStory();
     state = { ...state, target: 'text', story, isInTable: false, style: 0, outlineLevel: null };
@@ -137,7 +149,7 @@ function readDocument(file: string) {
     });
   }
 
-  function collect(target: Exclude<Target, 'text' | 'nowhere'>, use?: (text: string) => void): void {
+  function collect(target: Exclude<Target, Unkept>, use?: (text: string) => void): void {
     collected[target] = '';
     state.target = target;
     if (use) onClose(() => use(collected[target]));
@@ -236,9 +248,10 @@ function readDocument(file: string) {
     },
     cell: () => state.story.endCell(paragraphState()),
     row: () => state.story.endRow(),
+    nestcell: () => state.story.endInnerCell(),
     nesttableprops: () => {
-      emit('; ');
-      state.target = 'nowhere';
+      state.story.endInnerRow();
+      state.target = 'unread';
     },
     chpgn: () => state.story.markPageNumber(),
     listtext: () => labelParagraph(),
@@ -291,7 +304,7 @@ function readDocument(file: string) {
     }
     const isLeftOut = unread.has(name) || (isStarred && !knownWithStar.has(name));
     isStarred = false;
-    if (isLeftOut) state.target = 'nowhere';
+    if (isLeftOut) state.target = 'unread';
     else if (Object.hasOwn(words, name)) words[name]?.(value);
     else if (Object.hasOwn(characters, name)) emit(characters[name] ?? '');
     else if (name === '\n' || name === '\r') words.par?.(null);
@@ -313,8 +326,9 @@ function readDocument(file: string) {
     if (token.kind === 'open') {
       groups.push({ state: { ...state }, close: null });
       if (state.target === 'styles') Object.assign(state, { style: 0 });
-    } else if (token.kind === 'word') readWord(token.name, token.value);
-    else {
+    } else if (token.kind === 'word') {
+      if (state.target !== 'unread') readWord(token.name, token.value);
+    } else {
       if (state.target === 'styles') {
         const level = headingLevel(collected.styles.replace(/;\s*$/, '').trim()) ?? levelOf(styleOutline);
         if (level) styles.set(state.style, level);

@@ -1,8 +1,11 @@
+import { headingLevel } from './heading-name.ts';
 import { formatNumber, type NumberStyle } from './list-numbers.ts';
 import type { OdfPackage } from './odf-package.ts';
 import { descendants, elementsOf, type XmlElement } from './xml.ts';
 
 export type OdfStyles = {
+  /** Of paragraphs that are headings by nothing but their style, as the title of a document is. */
+  headingLevel(styleName: string | undefined): number | null;
   /** A style of words or paragraphs that nobody sees. */
   isHiddenText(styleName: string | undefined): boolean;
   isHiddenPage(styleName: string | undefined): boolean;
@@ -27,6 +30,12 @@ const numberStyles: Record<string, NumberStyle> = {
 export function readOdfStyles({ content, styles }: OdfPackage): OdfStyles {
   const roots = [content, styles];
   const named = (name: string) => roots.flatMap((root) => descendants(root, name));
+  const parents = new Map(
+    named('style:style').map(({ attributes }) => [
+      attributes['style:name'] ?? '',
+      attributes['style:parent-style-name'] ?? '',
+    ]),
+  );
   const hidden = namesWith(named('style:style'), 'style:text-properties', 'text:display', 'none');
   const hiddenPages = namesWith(
     named('style:style'),
@@ -40,6 +49,8 @@ export function readOdfStyles({ content, styles }: OdfPackage): OdfStyles {
   const countsOfLists = new Map<string, number[]>();
 
   return {
+    // A paragraph's own style has a made name and is based on the one that was chosen.
+    headingLevel: (name = '') => headingLevel(name) ?? headingLevel(parents.get(name) ?? '') ?? null,
     isHiddenText: (name) => name !== undefined && hidden.has(name),
     isHiddenPage: (name) => name !== undefined && hiddenPages.has(name),
     openList({ attributes }, outer) {

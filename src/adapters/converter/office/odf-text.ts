@@ -50,7 +50,10 @@ function readBlock(element: XmlElement, references: OdfReferences): TextBlock[] 
 function readParagraph(element: XmlElement, references: OdfReferences): TextBlock[] {
   const { text, after } = readInline(element, references);
   if (text.trim() === '') return after;
-  if (element.name === 'text:p') return [...paragraph(text), ...after];
+  if (element.name === 'text:p') {
+    const level = references.styles.headingLevel(element.attributes['text:style-name']);
+    return [...(level === null ? paragraph(text) : [{ kind: 'heading', level, text } as const]), ...after];
+  }
   const level = Math.max(1, Number(element.attributes['text:outline-level'] ?? 1));
   const label = references.styles.nextHeadingLabel(level);
   return [{ kind: 'heading', level, text: label ? `${label} ${text}` : text }, ...after];

@@ -1,7 +1,7 @@
-import { flattenCell, link, paragraph, type TextBlock } from '../office/blocks.ts';
+import { flattenCell, link, paragraph, type TextBlock } from './blocks.ts';
 
 /** What the paragraph says about itself when it ends. */
-export type RtfParagraph = { headingLevel: number | null; listDepth: number; isInTable: boolean };
+export type StoryParagraph = { headingLevel: number | null; listDepth: number; isInTable: boolean };
 
 type Cell = { right: number; isContinued: boolean };
 type Row = { text: string; right: number; isContinued: boolean }[];
@@ -12,7 +12,7 @@ const edgeTolerance = 60;
 const usualWidth = 1_440;
 
 /** A text of its own: that of the document, of a header, a note or a text box. */
-export type RtfStory = ReturnType<typeof createStory>;
+export type Story = ReturnType<typeof createStory>;
 
 export function createStory() {
   const blocks: TextBlock[] = [];
@@ -26,7 +26,7 @@ export function createStory() {
   let rows: Row[] = [];
   let asides: TextBlock[] = [];
 
-  function endParagraph({ headingLevel, listDepth, isInTable }: RtfParagraph): void {
+  function endParagraph({ headingLevel, listDepth, isInTable }: StoryParagraph): void {
     const isFilled = text.trim() !== '' || after.length > 0;
     if (!isInTable && isFilled) endTable();
     const target = isInTable ? cell : blocks;
@@ -75,6 +75,8 @@ export function createStory() {
     append(more: string) {
       text += more;
     },
+    /** Whether the paragraph holds nothing so far. */
+    isEmpty: () => text.trim() === '',
     setLabel(sign: string) {
       label = sign;
     },
@@ -90,20 +92,29 @@ export function createStory() {
       text = text.slice(0, start) + link(text.slice(start), address);
     },
     endParagraph,
+    /** Tables inside of cells are lines of the cell. */
+    endInnerCell() {
+      text += ', ';
+    },
+    endInnerRow() {
+      text = `${text.replace(/, $/, '')}; `;
+    },
     beginRow() {
       definitions = [];
     },
     defineCell(definition: Cell) {
       definitions.push(definition);
     },
-    endCell(state: RtfParagraph) {
+    endCell(state: StoryParagraph) {
       endParagraph({ ...state, isInTable: true });
       const content = flattenCell(cell);
-      row.push(content.text);
+      row.push(content.text.replace(/;$/, ''));
       asides.push(...content.asides);
       cell = [];
     },
     endRow() {
+      // Some writers end more cells than the row has.
+      while (definitions.length > 0 && row.length > definitions.length && row.at(-1) === '') row.pop();
       rows.push(
         row.map((text, index) => {
           const definition = definitions[index];
@@ -116,7 +127,7 @@ export function createStory() {
       );
       row = [];
     },
-    end(state: RtfParagraph) {
+    end(state: StoryParagraph) {
       endParagraph({ ...state, isInTable: false });
       endTable();
     },

@@ -1,0 +1,153 @@
+import { CFB } from '@e965/xlsx';
+import { appError } from '#src/errors.ts';
+import { decodeText } from '../decode-text.ts';
+
+/** The first version (Word 97) with this layout; the field holds the version of the format. */
+const oldestVersion = 193;
+const encryptedFlag = 0x100;
+const secondTableFlag = 0x200;
+/** Where lengths of texts, then places of tables, begin in the header. */
+const lengthsAt = 64;
+const tablesAt = 154;
+
+/** Where the tables that are read stand in the list of all tables (MS-DOC, FibRgFcLcb97). */
+export const docTables = {
+  styles: 1,
+  footnoteReferences: 2,
+  footnotes: 3,
+  commentReferences: 4,
+  comments: 5,
+  headers: 11,
+  characterPages: 12,
+  paragraphPages: 13,
+  pieces: 33,
+  commentAuthors: 36,
+  endnoteReferences: 46,
+  endnotes: 47,
+  lists: 73,
+  listOverrides: 74,
+} as const;
+export type DocTable = keyof typeof docTables;
+
+/** A stretch of the text and where its characters are in the main stream. */
+export type DocPiece = { start: number; end: number; offset: number; bytesPerCharacter: 1 | 2 };
+
+/** Texts follow one another; the lengths are counted in UTF-16 units. */
+export type DocLengths = {
+  text: number;
+  footnotes: number;
+  headers: number;
+  macros: number;
+  comments: number;
+  endnotes: number;
+  boxes: number;
+};
+
+export type DocFile = {
+  main: Buffer;
+  /** From where a table begins to the end of all tables: some are longer than their length says. */
+  tableFrom(name: DocTable): Buffer;
+  table(name: DocTable): Buffer;
+  /** All texts one after the other. */
+  text: string;
+  pieces: DocPiece[];
+  lengths: DocLengths;
+  /** Null when it has none. */
+  summary: Buffer | null;
+};
+
+/**
+ * A binary Word file (MS-DOC), from Word 97 on.
+ * @throws AppError encrypted_document; unsupported_format for older versions; corrupt_document
+ */
+export function openDoc(bytes: Buffer): DocFile {
+  const container = CFB.read(bytes, { type: 'buffer' });
+  const stream = (name: string) => {
+    const content = CFB.find(container, `/${name}`)?.content;
+    return content === undefined ? null : Buffer.from(content);
+  };
+  const main = stream('WordDocument');
+  if (!main) throw appError('corrupt_document', { detail: 'The file lacks the part that holds its text.' });
+  const flags = main.readUInt16LE(10);
+  if (flags & encryptedFlag) {
+    throw appError('encrypted_document', {
+      detail: 'The file opens only with a password; upload it without the password.',
+    });
+  }
+  if (main.readUInt16LE(2) < oldestVersion) {
+    throw appError('unsupported_format', {
+      detail: 'The file is of Word 95 or older, which cannot be read. Save it as .docx and upload that.',
+    });
+  }
+  const tables = stream(flags & secondTableFlag ? '1Table' : '0Table');
+  if (!tables) throw appError('corrupt_document', { detail: 'The file lacks the part that orders its text.' });
+  const place = (name: DocTable) => tablesAt + docTables[name] * 8;
+  const tableFrom = (name: DocTable) => tables.subarray(main.readUInt32LE(place(name)));
+  const table = (name: DocTable) => tableFrom(name).subarray(0, main.readUInt32LE(place(name) + 4));
+  const pieces = readPieces(table('pieces'));
+  const length = (index: number) => main.readUInt32LE(lengthsAt + index * 4);
+  return {
+    main,
+    table,
+    tableFrom,
+    pieces,
+    text: pieces.map((piece) => pieceText(main, piece)).join(''),
+    lengths: {
+      text: length(3),
+      footnotes: length(4),
+      headers: length(5),
+      macros: length(6),
+      comments: length(7),
+      endnotes: length(8),
+      boxes: length(9),
+    },
+    summary: stream('\u0005SummaryInformation'),
+  };
+}
+
+/** Texts are put together from pieces, as quick saving has left them. Before them stand changes of properties. */
+function readPieces(table: Buffer): DocPiece[] {
+  let at = 0;
+  while (table[at] === 1) at += 3 + table.readUInt16LE(at + 1);
+  const plc = table.subarray(at + 5, at + 5 + table.readUInt32LE(at + 1));
+  const count = (plc.length - 4) / 12;
+  return Array.from({ length: count }, (_, index) => {
+    const place = plc.readUInt32LE((count + 1) * 4 + index * 8 + 2);
+    const isCompressed = (place & 0x40000000) !== 0;
+    const offset = place & 0x3fffffff;
+    return {
+      start: plc.readUInt32LE(index * 4),
+      end: plc.readUInt32LE(index * 4 + 4),
+      offset: isCompressed ? offset / 2 : offset,
+      bytesPerCharacter: isCompressed ? 1 : 2,
+    };
+  });
+}
+
+function pieceText(main: Buffer, { start, end, offset, bytesPerCharacter }: DocPiece): string {
+  if (end < start || end - start > main.length) {
+    throw appError('corrupt_document', { detail: 'The file claims to hold more text than it does.' });
+  }
+  const bytes = main.subarray(offset, offset + (end - start) * bytesPerCharacter);
+  const text = bytesPerCharacter === 1 ? windows1252.decode(bytes) : bytes.toString('utf16le');
+  // A file that was cut off must not move what follows.
+  return text.padEnd(end - start, '\0');
+}
+
+const windows1252 = new TextDecoder('windows-1252');
+
+/** The title among the properties (MS-OLEPS); empty when there is none. */
+export function summaryTitle(summary: Buffer): string {
+  const section = summary.subarray(summary.readUInt32LE(44));
+  const count = Math.min(100, section.readUInt32LE(4));
+  for (let index = 0; index < count; index += 1) {
+    const isTitle = section.readUInt32LE(8 + index * 8) === 2;
+    if (!isTitle) continue;
+    const at = section.readUInt32LE(12 + index * 8);
+    const length = section.readUInt32LE(at + 4);
+    const isWide = section.readUInt32LE(at) === 31;
+    const bytes = section.subarray(at + 8, at + 8 + length * (isWide ? 2 : 1));
+    return (isWide ? bytes.toString('utf16le') : decodeText(bytes)).replace(/\0.*$/s, '');
+  }
+  return '';
+}

@@ -1,0 +1,200 @@
+import { footnote, remark, renderBlocks, type TextBlock } from '../office/blocks.ts';
+import { nextLabel } from '../office/list-counter.ts';
+import { createStory, type StoryParagraph } from '../office/story.ts';
+import type { DocumentParser } from '../parsed-document.ts';
+import { statedTitle } from '../stated-title.ts';
+import { type DocFile, type DocTable, openDoc, summaryTitle } from './doc-file.ts';
+import { codes, numberOf, type Properties, readRuns, runAt } from './doc-properties.ts';
+import { readDocLists, readDocStyles } from './doc-styles.ts';
+
+/** Word until 2003: headers, the text with its notes and comments, text boxes, footers. */
+export const parseDoc: DocumentParser = ({ bytes }) => {
+  const file = openDoc(bytes);
+  const { lengths } = file;
+  const noteStarts = {
+    footnotes: lengths.text,
+    headers: lengths.text + lengths.footnotes,
+    comments: lengths.text + lengths.footnotes + lengths.headers + lengths.macros,
+    endnotes: lengths.text + lengths.footnotes + lengths.headers + lengths.macros + lengths.comments,
+  };
+  const boxes = noteStarts.endnotes + lengths.endnotes;
+  const readText = createTextReader(file);
+  const asides = new Map<number, () => { mark: string; block: TextBlock }>();
+  let marks = 0;
+  for (const kind of ['footnotes', 'endnotes'] as const) {
+    const references = kind === 'footnotes' ? 'footnoteReferences' : 'endnoteReferences';
+    for (const { at, start, end } of readNotes(file, references, kind, noteStarts[kind])) {
+      asides.set(at, () => {
+        marks += 1;
+        const text = renderBlocks(readText(start, end));
+        return { mark: `[^${marks}]`, block: footnote(String(marks), text) };
+      });
+    }
+  }
+  const authors = readAuthors(file.table('commentAuthors'));
+  for (const { at, start, end, data } of readNotes(file, 'commentReferences', 'comments', noteStarts.comments)) {
+    const author = data.length >= 22 ? authors[data.readUInt16LE(20)] : undefined;
+    const name = author ? `Comment by ${author}` : 'Comment';
+    asides.set(at, () => ({ mark: '', block: remark(name, renderBlocks(readText(start, end))) }));
+  }
+  const { headers, footers } = readRunningTexts(file, noteStarts.headers, readText);
+  const body = readText(0, lengths.text, asides);
+  const blocks = [...headers, ...body, ...readText(boxes, boxes + lengths.boxes), ...footers];
+  return { body: renderBlocks(blocks), title: file.summary ? statedTitle(summaryTitle(file.summary)) : null };
+};
+
+type Asides = ReadonlyMap<number, () => { mark: string; block: TextBlock }>;
+type TextReader = (start: number, end: number, asides?: Asides) => TextBlock[];
+
+/** What stands for signs that are no characters. */
+const characters: Record<string, string> = { '\t': ' ', '\v': '\n', '\u001e': '-', '\u00a0': ' ' };
+
+function createTextReader(file: DocFile): TextReader {
+  const { text } = file;
+  const paragraphs = readRuns(file, 'paragraphPages');
+  const styleOf = readDocStyles(file);
+  const listOf = readDocLists(file);
+  const isHidden = findHidden(file);
+
+  function propertiesAt(position: number): { properties: Properties; headingLevel: number | null } {
+    const run = runAt(paragraphs, placeOf(file, position));
+    const style = styleOf(run?.styleId ?? 0);
+    const properties = new Map([...style.properties, ...(run?.properties ?? [])]);
+    const outline = run && numberOf(run.properties, codes.outlineLevel);
+    return { properties, headingLevel: outline !== undefined && outline < 9 ? outline + 1 : style.headingLevel };
+  }
+
+  return (start, end, asides = new Map()) => {
+    const story = createStory();
+    const fields: { instruction: string; start: number; isShown: boolean }[] = [];
+
+    const stateAt = (position: number): StoryParagraph & { properties: Properties } => {
+      const { properties, headingLevel } = propertiesAt(position);
+      const isInTable = numberOf(properties, codes.isInTable) === 1;
+      return { headingLevel, isInTable, properties, listDepth: numberOf(properties, codes.listLevel) ?? 0 };
+    };
+
+    function labelParagraph({ properties, listDepth }: ReturnType<typeof stateAt>): void {
+      const list = listOf(numberOf(properties, codes.list) ?? 0);
+      if (list && !story.isEmpty()) story.setLabel(nextLabel(list, listDepth) ?? '');
+    }
+
+    function endField(): void {
+      const field = fields.pop();
+      if (!field) return;
+      if (/^\s*PAGE\b/i.test(field.instruction)) story.markPageNumber();
+      story.linkFrom(field.start, /^\s*HYPERLINK\s+"([^"]+)"/i.exec(field.instruction)?.[1]);
+    }
+
+    for (let position = start; position < Math.min(end, text.length); position += 1) {
+      const character = text.charAt(position);
+      const aside = asides.get(position)?.();
+      if (aside) {
+        story.append(aside.mark);
+        story.addAfter([aside.block]);
+      } else if (character === '\r' || character === '\f') {
+        const state = stateAt(position);
+        // The mark of a row in a table inside of another one.
+        if (numberOf(state.properties, codes.isInnerRowEnd) === 1) story.endInnerRow();
+        else if (numberOf(state.properties, codes.isInnerCell) === 1) story.endInnerCell();
+        else {
+          labelParagraph(state);
+          story.endParagraph(state);
+        }
+      } else if (character === '\u0007') {
+        const state = stateAt(position);
+        if (numberOf(state.properties, codes.isRowEnd) === 1) {
+          story.beginRow();
+          for (const cell of readCells(state.properties.get(codes.row))) story.defineCell(cell);
+          story.endRow();
+        } else {
+          labelParagraph(state);
+          story.endCell(state);
+        }
+      } else if (character === '\u0013') fields.push({ instruction: '', start: story.position(), isShown: false });
+      else if (character === '\u0014') Object.assign(fields.at(-1) ?? {}, { isShown: true });
+      else if (character === '\u0015') endField();
+      else if (!isHidden(position)) {
+        const shown = characters[character] ?? (character < ' ' ? '' : character);
+        const field = fields.find(({ isShown }) => !isShown);
+        if (field) field.instruction += shown;
+        else story.append(shown);
+      }
+    }
+    story.end({ headingLevel: null, listDepth: 0, isInTable: false });
+    return story.blocks;
+  };
+}
+
+/** Where a character is in the main stream. */
+function placeOf({ pieces }: DocFile, position: number): number {
+  let [low, high] = [0, pieces.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((pieces[middle]?.end ?? 0) <= position) low = middle + 1;
+    else high = middle;
+  }
+  const piece = pieces[low];
+  return piece ? piece.offset + (position - piece.start) * piece.bytesPerCharacter : -1;
+}
+
+/** Characters that are formatted as hidden, or deleted in a revision. */
+function findHidden(file: DocFile): (position: number) => boolean {
+  const isOn = (properties: Properties, code: number) => numberOf(properties, code) === 1;
+  const runs = readRuns(file, 'characterPages').filter(
+    ({ properties }) => isOn(properties, codes.isHidden) || isOn(properties, codes.isDeleted),
+  );
+  return (position) => runs.length > 0 && runAt(runs, placeOf(file, position)) !== undefined;
+}
+
+/** The right edges of a row's cells, and which of them go on with the one above. */
+function readCells(row: Buffer | undefined): { right: number; isContinued: boolean }[] {
+  if (!row || row.length === 0) return [];
+  const count = row.readUInt8(0);
+  return Array.from({ length: count }, (_, index) => {
+    const flagsAt = 1 + (count + 1) * 2 + index * 20;
+    const flags = flagsAt + 2 <= row.length ? row.readUInt16LE(flagsAt) : 0;
+    return { right: row.readInt16LE(3 + index * 2), isContinued: (flags & 0x20) !== 0 && (flags & 0x40) === 0 };
+  });
+}
+
+/** References in the text and the stretches that they refer to, which begin at `base`. */
+function readNotes(file: DocFile, references: DocTable, notes: DocTable, base: number) {
+  const places = file.table(references);
+  const texts = file.table(notes);
+  const count = Math.max(0, texts.length / 4 - 2);
+  const dataBytes = count === 0 ? 0 : (places.length - 4) / count - 4;
+  return Array.from({ length: count }, (_, index) => {
+    const dataAt = (count + 1) * 4 + index * dataBytes;
+    return {
+      at: places.readUInt32LE(index * 4),
+      start: base + texts.readUInt32LE(index * 4),
+      end: base + texts.readUInt32LE(index * 4 + 4),
+      data: places.subarray(dataAt, dataAt + dataBytes),
+    };
+  });
+}
+
+function readAuthors(table: Buffer): string[] {
+  const authors: string[] = [];
+  for (let at = 0; at + 2 <= table.length; ) {
+    const end = at + 2 + table.readUInt16LE(at) * 2;
+    authors.push(table.toString('utf16le', at + 2, end));
+    at = end;
+  }
+  return authors;
+}
+
+/** Six lines between text and notes come first; then each section has three headers and three footers. */
+function readRunningTexts(file: DocFile, base: number, readText: TextReader) {
+  const table = file.table('headers');
+  const found = { headers: new Map<string, TextBlock>(), footers: new Map<string, TextBlock>() };
+  for (let index = 6; index + 2 < table.length / 4; index += 1) {
+    const [start, end] = [table.readUInt32LE(index * 4), table.readUInt32LE(index * 4 + 4)];
+    const isFooter = [2, 3, 5].includes((index - 6) % 6);
+    for (const block of readText(base + start, base + end)) {
+      found[isFooter ? 'footers' : 'headers'].set(JSON.stringify(block), block);
+    }
+  }
+  return { headers: [...found.headers.values()], footers: [...found.footers.values()] };
+}
