@@ -257,14 +257,10 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     config.blobs.store === 's3'
       ? createS3BlobStore({ ...config.blobs, tempDir: tmpdir() })
       : createFilesystemBlobStore(config.blobs);
-  const { languages: ocrLanguages, maxPages: ocrPages } = config.ocr;
-  const converter = createConverter({
-    toolsDir: config.toolsDir ?? join(config.dataDir, 'tools'),
-    tempDir: tmpdir(),
-    ocrLanguages,
-    limits: { ocrPages },
-  });
   const renderer = createPdfRenderer(config.renderer, { tempDir: tmpdir() });
+  const toolsDir = config.toolsDir ?? join(config.dataDir, 'tools');
+  const { languages: ocrLanguages, maxPages: ocrPages } = config.ocr;
+  const converter = createConverter({ toolsDir, tempDir: tmpdir(), renderer, ocrLanguages, limits: { ocrPages } });
   const tokens = createTokenCounter();
   const analyze = createTextAnalyzer();
   const chunker = createChunker({ tokens, analyze });

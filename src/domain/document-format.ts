@@ -49,6 +49,7 @@ export const sourceFormats = [
   'msg',
   'rtf',
   'doc',
+  'ppt',
 ] as const satisfies readonly FileFormat[];
 export type SourceFormat = (typeof sourceFormats)[number];
 

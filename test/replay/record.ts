@@ -16,6 +16,7 @@ import { stubDeletion } from '#test/support/stub-deletion.ts';
 import { stubErasure } from '#test/support/stub-erasure.ts';
 import { oneCall, stubEvaluation } from '#test/support/stub-evaluation.ts';
 import { stubIngestion } from '#test/support/stub-ingestion.ts';
+import { stubPreviews } from '#test/support/stub-previews.ts';
 import { stubReembedding } from '#test/support/stub-reembedding.ts';
 import { stubStoreAudit } from '#test/support/stub-store-audit.ts';
 import { testWorkers } from '#test/support/test-workers.ts';
@@ -55,6 +56,11 @@ const anchoring = {
   workflow: 'proposeAnchorWords',
   args: [{ orgId: 'org', agentId: 'agent' }],
   typedSearchAttributes: searchAttributes({ OrgId: 'org', AgentId: 'agent', JobKind: 'anchors' }),
+};
+const previewing = {
+  workflow: 'previewDocument',
+  args: [{ orgId: 'org', documentId: 'document', generation: 1 }],
+  typedSearchAttributes: searchAttributes({ OrgId: 'org', DocumentId: 'document', JobKind: 'preview' }),
 };
 const deletion = {
   workflow: 'deleteDocument',
@@ -158,6 +164,21 @@ function parkedAnchoring(): typeof anchoring & Pick<Recording, 'activities' | 'm
     await run.executeUpdate(retryUpdateName);
   };
   return { ...anchoring, activities: stubAnchoring({ proposeWords }).activities, meanwhile };
+}
+
+/** Fails once with what a person has to mend. */
+function parkedPreview(): typeof previewing & Pick<Recording, 'activities' | 'meanwhile'> {
+  let calls = 0;
+  const renderPreview = async () => {
+    calls += 1;
+    if (calls === 1) throw appError('blob_store_refused');
+    return { sizeBytes: 30_000, reused: false };
+  };
+  const meanwhile = async (run: WorkflowHandle) => {
+    await untilParked(run);
+    await run.executeUpdate(retryUpdateName);
+  };
+  return { ...previewing, activities: stubPreviews({ renderPreview }).activities, meanwhile };
 }
 
 /** Fails once with what a person has to mend. */
@@ -288,6 +309,30 @@ const recordings: Record<string, Recording> = {
     activities: stubAnchoring({
       proposeWords: async () => {
         throw appError('model_rejected');
+      },
+    }).activities,
+  },
+  'preview-document-succeeded': { ...previewing, activities: stubPreviews().activities },
+  'preview-document-without-document': {
+    ...previewing,
+    activities: stubPreviews({ renderPreview: async () => null }).activities,
+  },
+  'preview-document-parked-retried': parkedPreview(),
+  'preview-document-cancelled': {
+    ...previewing,
+    activities: stubPreviews({
+      renderPreview: async () => {
+        await untilCancelled();
+        return null;
+      },
+    }).activities,
+    meanwhile: cancelDuring('renderPreview'),
+  },
+  'preview-document-failed': {
+    ...previewing,
+    activities: stubPreviews({
+      renderPreview: async () => {
+        throw appError('corrupt_document');
       },
     }).activities,
   },

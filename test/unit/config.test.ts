@@ -124,6 +124,7 @@ const wrong: Record<string, string[]> = {
 /** Any text is a right one for these. */
 const free = [
   'HOST',
+  'LIBREOFFICE_PATH',
   'DATA_DIR',
   'TOOLS_DIR',
   'CORS_ORIGINS',

@@ -1,10 +1,11 @@
-import { readFile, realpath, stat } from 'node:fs/promises';
+import { mkdtemp, readFile, realpath, rm, stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { SourceFormat } from '#src/domain/document-format.ts';
 import { appError } from '#src/errors.ts';
 import type { ConvertedDocument, Converter } from '#src/ports/converter.ts';
+import type { PdfRenderer } from '#src/ports/pdf-renderer.ts';
 import { createGate } from '../gate.ts';
 import { type CleanDocument, cleanDocument } from './clean-document.ts';
 import { type ConversionLimits, defaultConversionLimits } from './conversion-limits.ts';
@@ -49,12 +50,14 @@ type Source = Parameters<Converter['convert']>[0];
  *
  * @param deps.toolsDir where the Python packages of scripts/requirements-tools.txt are
  * @param deps.tempDir any folder that parsers may have as their working directory
+ * @param deps.renderer prints what only an office program reads; without one that is refused
  * @param deps.python the Python 3 that runs PDFium: a name to look for in the usual places, or a path
  * @param deps.ocrLanguages that pictures of text are read in; English when none are named
  */
 export function createConverter(deps: {
   toolsDir: string;
   tempDir: string;
+  renderer?: PdfRenderer | null;
   python?: string;
   ocrLanguages?: readonly string[];
   limits?: Partial<ConversionLimits>;
@@ -93,6 +96,26 @@ export function createConverter(deps: {
     return { path: await realpath(path), signal, python, toolsDir, workingDirectory, limits, onProgress };
   }
 
+  /** An old presentation as it would be printed: a page for each slide. */
+  async function parsePrinted({ path, signal }: Source, onProgress: PdfSource['onProgress']): Promise<CleanDocument> {
+    if (!deps.renderer) {
+      throw appError('converter_unavailable', {
+        detail:
+          'A .ppt file is read by an office program, and there is none here. An operator can install LibreOffice or ' +
+          'set GOTENBERG_URL; you can save the file as .pptx.',
+      });
+    }
+    const folder = await mkdtemp(join(deps.tempDir, 'printed-'));
+    try {
+      const pdfPath = join(folder, 'printed.pdf');
+      await deps.renderer.render({ path, format: 'ppt', pdfPath, signal });
+      const pdf = await pdfAt(pdfPath, signal, onProgress);
+      return await gate(async () => layOutPdf(await readPdf(pdf)));
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  }
+
   async function parsePdf(source: Source, onProgress: PdfSource['onProgress']): Promise<Partly<CleanDocument>> {
     const { signal, recognition } = source;
     const pdf = await pdfAt(source.path, signal, onProgress);
@@ -107,10 +130,11 @@ export function createConverter(deps: {
     if (source.format === 'pdf') return parsePdf(source, onProgress);
     const { signal, recognition } = source;
     if (source.format === 'image') return readImage(await realpath(source.path), { recognize, recognition, signal });
-    return whole(await parseText(source));
+    return whole(await parseText(source, onProgress));
   }
 
-  async function parseText(source: Source): Promise<CleanDocument> {
+  async function parseText(source: Source, onProgress: (note: string) => void): Promise<CleanDocument> {
+    if (source.format === 'ppt') return parsePrinted(source, onProgress);
     const { size } = await stat(source.path);
     const parser = size <= limits.inProcessBytes ? inProcessParsers[source.format] : undefined;
     if (!parser) return gate(() => parseInChild(source));
