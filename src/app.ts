@@ -36,6 +36,7 @@ import { draftsRoutes } from './modules/drafts/drafts.routes.ts';
 import { versionEvaluationsRoutes } from './modules/drafts/version-evaluations.routes.ts';
 import { evaluationsRoutes } from './modules/evaluations/evaluations.routes.ts';
 import { foldersRoutes } from './modules/folders/folders.routes.ts';
+import { importsRoutes } from './modules/imports/imports.routes.ts';
 import { jobsRoutes } from './modules/jobs/jobs.routes.ts';
 import { leavingRoutes } from './modules/leaving/leaving.routes.ts';
 import { logsRoutes } from './modules/logs/logs.routes.ts';
@@ -100,6 +101,7 @@ export function createApp(container: Container): App {
     ...connectorsRoutes(container.connections, container.connectionConsents, cursors),
     ...anchorWordsRoutes(container.anchorWords),
     ...chatRoutes(container.chat, cursors, { basePath }),
+    ...importsRoutes(container.imports, container.syncs, cursors, config),
     ...logsRoutes(container.logs, cursors),
     ...jobsRoutes(container.jobs, container.jobMoves, container.jobWatch, cursors),
     ...healthRoutes({

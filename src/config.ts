@@ -242,6 +242,7 @@ const settings = z.object({
 
   ERASE_AFTER_DAYS: z.coerce.number().int().min(0).max(366).default(30),
 
+  IMPORT_WAIT_SECONDS: z.coerce.number().int().min(0).max(3_600).default(10),
   EVAL_WAIT_SECONDS: z.coerce.number().int().min(0).max(3_600).default(300),
   ECHO_WAIT_MS: z.coerce.number().int().min(0).max(10_000).default(150),
   STREAM_ON_DISCONNECT: z.enum(['continue', 'cancel']).default('continue'),
@@ -342,6 +343,7 @@ export type Config = Readonly<{
   /** How long what somebody leaves behind is kept. */
   eraseAfterDays: number;
   /** How long an evaluation is waited for where the client does not say. */
+  importWaitSeconds: number;
   evalWaitSeconds: number;
   echoWaitMs: number;
   /** Who decides about rounds that their scores leave in doubt: nobody, or the agent's own model. */
@@ -443,6 +445,7 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
     },
     downloadUrlSeconds: s.DOWNLOAD_URL_SECONDS,
     eraseAfterDays: s.ERASE_AFTER_DAYS,
+    importWaitSeconds: s.IMPORT_WAIT_SECONDS,
     evalWaitSeconds: s.EVAL_WAIT_SECONDS,
     echoWaitMs: s.ECHO_WAIT_MS,
     alignmentAdjudication: s.ALIGNMENT_ADJUDICATION,

@@ -64,11 +64,7 @@ import {
   createConnectionConsentsService,
 } from './modules/connectors/connection-consents.service.ts';
 import type { Connection, ConnectionCredentials, StoredKeys } from './modules/connectors/connections.model.ts';
-import {
-  type ConnectionSyncs,
-  type ConnectionsService,
-  createConnectionsService,
-} from './modules/connectors/connections.service.ts';
+import { type ConnectionsService, createConnectionsService } from './modules/connectors/connections.service.ts';
 import { consentAt } from './modules/connectors/connector-access.ts';
 import {
   type ConnectorCredentialsService,
@@ -108,6 +104,16 @@ import {
 } from './modules/evaluations/version-evaluations.service.ts';
 import { createFolderChangesService, type FolderChangesService } from './modules/folders/folder-changes.service.ts';
 import { createFoldersService, type FoldersService } from './modules/folders/folders.service.ts';
+import {
+  type ConnectionSyncsService,
+  createConnectionSyncsService,
+} from './modules/imports/connection-syncs.service.ts';
+import { createFileImporter } from './modules/imports/file-importer.ts';
+import { createFolderPaths } from './modules/imports/folder-paths.ts';
+import { createImportStepsService, type ImportStepsService } from './modules/imports/import-steps.service.ts';
+import { createImportsService, type ImportsService } from './modules/imports/imports.service.ts';
+import { createRemoteListing } from './modules/imports/remote-listing.ts';
+import { createSyncsService, type SyncsService } from './modules/imports/syncs.service.ts';
 import { createDocumentCutterService } from './modules/ingestion/document-cutter.service.ts';
 import { createGenerationsService } from './modules/ingestion/generations.service.ts';
 import { createIngestionService, type IngestionService } from './modules/ingestion/ingestion.service.ts';
@@ -140,10 +146,10 @@ import { createInvariantChecks, type InvariantChecks } from './modules/store-aud
 import { createStoreAuditService, type StoreAuditService } from './modules/store-audit/store-audit.service.ts';
 import { createTeamMembersService, type TeamMembersService } from './modules/teams/team-members.service.ts';
 import { createTeamsService, type TeamsService } from './modules/teams/teams.service.ts';
-import { type ConnectionSecrets, createConnectionSecrets } from './modules/tools/connection-secrets.ts';
 import { createToolCatalogService, type ToolCatalogService } from './modules/tools/tool-catalog.service.ts';
+import type { ApiKey, Credentials, ToolConnection } from './modules/tools/tool-connections.model.ts';
 import { createToolConnectionsService, type ToolConnectionsService } from './modules/tools/tool-connections.service.ts';
-import { createToolCredentials } from './modules/tools/tool-credentials.service.ts';
+import { createToolCredentials, toolGrants } from './modules/tools/tool-credentials.service.ts';
 import type { AccessTokens } from './ports/access-tokens.ts';
 import type { BlobStore } from './ports/blob-store.ts';
 import type { Db } from './ports/database.ts';
@@ -154,6 +160,7 @@ import type { ToolExecutor } from './ports/tool-executor.ts';
 import type { VectorStore } from './ports/vector-store.ts';
 import { createTemporalConnection, type TemporalConnection } from './temporal/connection.ts';
 import { createOrchestrator } from './temporal/gateway.ts';
+import { createSyncSchedules } from './temporal/sync-schedules.ts';
 
 /** Everything that the API and the workers use, constructed once. Nothing connects before its first use. */
 export type Container = {
@@ -202,8 +209,12 @@ export type Container = {
   connections: ConnectionsService;
   connectionConsents: ConnectionConsentsService;
   connectorCredentials: ConnectorCredentialsService;
+  connectionSyncs: ConnectionSyncsService;
+  imports: ImportsService;
+  importSteps: ImportStepsService;
+  syncs: SyncsService;
   storedConnections: StoredCredentialsService<ConnectionCredentials>;
-  connectionSecrets: ConnectionSecrets;
+  storedToolConnections: StoredCredentialsService<Credentials>;
   toolCatalog: ToolCatalogService;
   toolConnections: ToolConnectionsService;
   /** By the ids of the tools. */
@@ -367,7 +378,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   } as const;
   const frontend = { frontendUrl: config.server.frontendUrl, origins: config.server.corsOrigins };
   const consents = createConsentsService({ db, oauth, secrets, frontend });
-  const connectionSecrets = createConnectionSecrets({ db, secrets });
+  const storedToolConnections = createStoredCredentials<Credentials>({ db, secrets, table: 'tool_connections' });
   const connectorAccess = createConnectors(config.connectors, { call, agent: guardedAgent });
   const storedConnections = createStoredCredentials<ConnectionCredentials>({ db, secrets, table: 'connections' });
   const revokeGrant = createGrantRevoker({ db, access: connectorAccess, oauth, logger });
@@ -384,7 +395,17 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
       onUnwanted: revokeGrant,
     }),
   });
-  const connectionSyncs: ConnectionSyncs = { check: async () => undefined, apply: async () => undefined };
+  const schedules = createSyncSchedules(temporal);
+  const connectionSyncs = createConnectionSyncsService({ db, schedules, folders, jobs, orchestrator, logger });
+  const findActor = (userId: string) => auth.findActor(userId);
+  const importing = { db, credentials: connectorCredentials, documents, limits, jobs, findActor };
+  const folderPaths = createFolderPaths({ db, folders, folderChanges });
+  const importSteps = createImportStepsService({
+    ...importing,
+    listing: createRemoteListing(importing),
+    importer: createFileImporter({ ...importing, folderPaths }),
+  });
+  const syncs = createSyncsService(importing);
   const connecting = { access: connectorAccess, stored: storedConnections, accessChanges, revokeGrant, audit };
   const connections = createConnectionsService({
     ...connecting,
@@ -401,14 +422,21 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const toolConnections = createToolConnectionsService({
     db,
     access,
-    secrets: connectionSecrets,
+    secrets: storedToolConnections,
     oauth,
     consents,
     accessChanges,
     audit,
     logger,
   });
-  const credentials = createToolCredentials({ db, secrets: connectionSecrets, oauth, access, audit, logger });
+  const toolKeeper = createCredentialKeeper<ToolConnection, ApiKey>({
+    db,
+    table: 'tool_connections',
+    stored: storedToolConnections,
+    oauth,
+    ...toolGrants({ db, oauth, access, audit, logger }),
+  });
+  const credentials = createToolCredentials({ db, keeper: toolKeeper });
   const calendar = { call, credentials, baseUrl: googleCalendar.baseUrl };
   const providerTools = {
     'web.search': createWebSearch({ call, credentials, ...braveSearch }),
@@ -433,6 +461,7 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     model: config.models.contextualModel,
   });
   const evaluationWaiter = createEvaluationWaiter({ jobs });
+  const imports = createImportsService({ db, folders, jobs, untilOver: evaluationWaiter.untilOver });
   const evaluating = {
     db,
     drafts,
@@ -584,8 +613,12 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
     connections,
     connectionConsents,
     connectorCredentials,
+    connectionSyncs,
+    imports,
+    importSteps,
+    syncs,
     storedConnections,
-    connectionSecrets,
+    storedToolConnections,
     toolCatalog,
     toolConnections,
     providerTools,

@@ -10,6 +10,7 @@ import { scheduleStoreAudits } from '#src/temporal/store-audits.ts';
 import { alignmentWorker } from './alignment.ts';
 import { anchoringWorker } from './anchoring.ts';
 import { workflowBundle } from './bundle.ts';
+import { connectorsWorker } from './connectors.ts';
 import { deletionWorker } from './deletion.ts';
 import { erasureWorker } from './erasure.ts';
 import { evaluationWorker } from './evaluation.ts';
@@ -55,6 +56,7 @@ export function startWorkers(container: Container): RunningWorkers {
 async function run(container: Container, stop: AbortSignal, onPolling: () => void): Promise<void> {
   const { jobs, chat, alignment, sessions, documents, embeddings, situations, ingestion, erasure, vectors } = container;
   const { evaluations, blobs, originals, idempotency, rateLimiter, consents, temporal, logger } = container;
+  const { connectionSyncs, importSteps } = container;
   const stopSweeper = startSweeper(
     [
       { name: 'close expired rounds', run: chat.closeExpiredRounds },
@@ -73,6 +75,9 @@ async function run(container: Container, stop: AbortSignal, onPolling: () => voi
       { name: 'forget unused embeddings', run: dailyInParts(embeddings.sweepUnused) },
       { name: 'forget unused situations', run: dailyInParts(situations.sweepUnused) },
       { name: 'forget unused conversions', run: dailyInParts(ingestion.sweepUnusedConversions) },
+      { name: 'bring schedules in line', run: aside(connectionSyncs.applyOutdated) },
+      { name: 'renew schedules', run: daily(connectionSyncs.renewAll) },
+      { name: 'forget old imports', run: daily(importSteps.forgetOld) },
       { name: 'forget evaluations without a draft', run: daily(evaluations.forgetAdhoc) },
       { name: 'erase what came late', run: daily(erasure.eraseLate) },
       { name: 'maintain the vector store', run: aside(daily(vectors.maintain)) },
@@ -134,6 +139,7 @@ async function createWorkers(container: Container, connection: NativeConnection)
       reembeddingWorker(container),
       erasureWorker(container),
       evaluationWorker(container),
+      connectorsWorker(container),
       storeAuditWorker(container),
     ].map(createWorker),
   );

@@ -1,5 +1,6 @@
 import type { ScoreAlignmentInput } from './alignment.ts';
 import type { ProposeAnchorWordsInput } from './anchoring.ts';
+import type { ImportRunInput } from './connectors.ts';
 import type { DeleteDocumentInput } from './deletion.ts';
 import type { EraseContentInput } from './erasure.ts';
 import type { EvaluationInput } from './evaluation.ts';
@@ -7,7 +8,18 @@ import type { IngestDocumentRun } from './ingestion.ts';
 import type { PreviewDocumentInput } from './previews.ts';
 import type { ReembedOrganizationInput } from './reembedding.ts';
 
-export type JobKind = 'ingest' | 'alignment' | 'delete' | 'reembed' | 'erase' | 'anchors' | 'preview' | 'evaluate' | 'compare';
+export type JobKind =
+  | 'ingest'
+  | 'alignment'
+  | 'delete'
+  | 'reembed'
+  | 'erase'
+  | 'anchors'
+  | 'preview'
+  | 'evaluate'
+  | 'compare'
+  | 'import'
+  | 'sync';
 export type JobStatus = 'queued' | 'running' | 'parked' | 'succeeded' | 'failed' | 'cancelled';
 
 /**
@@ -24,6 +36,8 @@ export type WorkflowStart = { summary: string; bulk?: boolean } & (
   | { workflow: 'previewDocument'; input: PreviewDocumentInput }
   | { workflow: 'evaluateVersion'; input: EvaluationInput }
   | { workflow: 'compareVersions'; input: EvaluationInput }
+  | { workflow: 'importFromConnector'; input: ImportRunInput }
+  | { workflow: 'syncConnection'; input: ImportRunInput }
 );
 
 /** What was begun is done: their runs go on whatever they are asked. */

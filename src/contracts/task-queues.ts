@@ -8,6 +8,7 @@ export const taskQueues = {
   reembedding: 'reembedding',
   erasure: 'erasure',
   evaluation: 'evaluation',
+  connectors: 'connectors',
   storeAudit: 'store-audit',
 } as const;
 

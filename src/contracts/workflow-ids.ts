@@ -29,6 +29,11 @@ export const comparisonWorkflowId = (hash: string): string => `compare-${hash}`;
 /** Of the run of one case; cases count from 1. */
 export const caseWorkflowId = (runId: string, caseIndex: number): string => jobPartId(runId, `case-${caseIndex + 1}`);
 
+export const importWorkflowId = (runId: string): string => `import-${runId}`;
+
+/** One at a time for each connection; the same is the id of the schedule. */
+export const syncWorkflowId = (connectionId: string): string => `sync-${connectionId}`;
+
 /** Of an audit that somebody asks for; those of the schedule have their time behind it. */
 export const auditWorkflowId = 'audit-stores';
 

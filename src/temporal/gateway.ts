@@ -39,6 +39,8 @@ const places: Record<WorkflowStart['workflow'], { taskQueue: TaskQueue; kind: Jo
   eraseContent: { taskQueue: taskQueues.erasure, kind: 'erase' },
   evaluateVersion: { taskQueue: taskQueues.evaluation, kind: 'evaluate' },
   compareVersions: { taskQueue: taskQueues.evaluation, kind: 'compare' },
+  importFromConnector: { taskQueue: taskQueues.connectors, kind: 'import' },
+  syncConnection: { taskQueue: taskQueues.connectors, kind: 'sync' },
 };
 
 /** The server tries again with growing pauses: by then a moment's trouble is over. */
@@ -114,6 +116,7 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
         typedSearchAttributes: searchAttributes({
           OrgId: attributes.orgId,
           DocumentId: attributes.documentId,
+          ConnectionId: attributes.connectionId,
           AgentId: attributes.agentId,
           ChatId: attributes.chatId,
           JobKind: kind,

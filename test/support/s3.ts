@@ -19,6 +19,10 @@ export async function openBucket(test: Mocha.Context): Promise<TestBucket> {
     console.log('      skipped: there is no S3 server, which is built where Go is installed');
     return test.skip();
   }
+  return createBucket(endpoint);
+}
+
+export async function createBucket(endpoint: string): Promise<TestBucket> {
   const bucket = `test-${randomBytes(6).toString('hex')}`;
   const settings = { endpoint, region: 'us-east-1', bucket, prefix: '', ...s3GatewayKey };
   const client = new S3Client({

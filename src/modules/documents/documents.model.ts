@@ -33,6 +33,8 @@ export type DocumentRow = {
 /** A document as lists show it: what it was converted to and how far its newest generation is. */
 export type DocumentView = DocumentRow & {
   createdByName: string;
+  /** It was imported by a connection, and is no longer what was imported. */
+  isDetached: boolean;
   /** The folders of it that the caller may read. */
   folderIds: string[];
   charCount: number;

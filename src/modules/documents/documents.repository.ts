@@ -42,6 +42,11 @@ export function createDocumentsRepository(db: Db) {
       .select<DocumentView[]>(
         'documents.*',
         'users.displayName as createdByName',
+        db.raw(`exists (
+          select from connector_documents k
+          where k.org_id = documents.org_id and k.document_id = documents.id
+            and k.content_sha256 <> documents.content_sha256
+        ) as is_detached`),
         db.raw('array(?) as folder_ids', [readableFolders]),
         db.raw('coalesce(conversions.char_count, 0) as char_count'),
         'conversions.pageCount',
@@ -170,7 +175,10 @@ export function createDocumentsRepository(db: Db) {
     },
 
     async insert(
-      document: Omit<DocumentRow, 'createdAt' | 'updatedAt' | 'generation' | 'activeGeneration' | 'malware' | 'deletedAt'>,
+      document: Omit<
+        DocumentRow,
+        'createdAt' | 'updatedAt' | 'generation' | 'activeGeneration' | 'malware' | 'deletedAt'
+      >,
     ): Promise<void> {
       await db('documents').insert({ ...document, ragConfig: JSON.stringify(document.ragConfig) });
     },

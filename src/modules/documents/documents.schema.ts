@@ -59,6 +59,9 @@ export const documentItemSchema = z
       .describe('Guessed at first, found by content at ingestion; `unknown` when nothing tells.'),
     import_source_provider: z.string().nullable(),
     import_source_url: z.string().nullable(),
+    import_detached: z
+      .boolean()
+      .describe('Somebody has replaced what was imported: what changes at the source leaves it alone.'),
     char_count: z.int().describe('Of the converted body; 0 before the first ingestion.'),
     content_preview: z.string(),
     has_stored_original: z.boolean(),
@@ -114,6 +117,7 @@ export function toDocumentItemDto(document: DocumentView): DocumentItemDto {
     source_format: document.sourceFormat ?? 'unknown',
     import_source_provider: document.importSourceProvider,
     import_source_url: document.importSourceUrl,
+    import_detached: document.isDetached,
     char_count: document.charCount,
     content_preview: document.contentPreview,
     has_stored_original: true,

@@ -1,6 +1,7 @@
 import type { ImportFileResult, ImportRun } from '#src/contracts/connectors.ts';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
 import { nameFromFile } from '#src/domain/document-name.ts';
+import { toStorable } from '#src/domain/plain-text.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
@@ -81,9 +82,10 @@ export function createFileImporter(deps: {
     const source = await credentials.use(use, (access, connector) =>
       connector.download(access, file.remote, { limitBytes, signal }),
     );
-    const { content, fileName, mediaType, revision } = source;
+    const { content } = source;
+    const [fileName, mediaType] = [toStorable(source.fileName), toStorable(source.mediaType)];
     const stored = await documents.storeFile(owner, { fileName, mediaType, content }).finally(() => content.destroy());
-    return { stored, revision };
+    return { stored, revision: toStorable(source.revision) };
   }
 
   async function add(work: Work, signal: AbortSignal): Promise<Status> {

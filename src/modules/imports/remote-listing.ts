@@ -1,5 +1,6 @@
 import type { ImportRun } from '#src/contracts/connectors.ts';
 import { foldersBelow, nameFromFile, parentPath } from '#src/domain/document-name.ts';
+import { toStorable } from '#src/domain/plain-text.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { RemoteChange, RemoteFile, RemoteFileWish } from '#src/ports/connector.ts';
 import type { ConnectorCredentials } from '#src/ports/connector-credentials.ts';
@@ -70,13 +71,19 @@ export function createRemoteListing(deps: { db: Db; credentials: ConnectorCreden
     await createImportRunsRepository(trx).add(of, { total, unchanged: unchanged.length });
   }
 
-  async function enterFolders(trx: Db, of: ImportRun, at: { item: number; base: string }, folders: RemoteFile[]) {
+  async function enterFolders(
+    trx: Db,
+    of: ImportRun,
+    { item, base }: Pick<ImportPlace, 'item' | 'base'>,
+    folders: RemoteFile[],
+  ): Promise<void> {
     await createConnectorDocumentsRepository(trx).storeFolders(of, folders);
-    await createImportFilesRepository(trx).addFolders(of, at, folders);
+    await createImportFilesRepository(trx).addFolders(of, { item, base }, folders);
   }
 
   async function listWish(of: ImportRun, run: ImportRunRow, place: ImportPlace): Promise<void> {
-    const remote = await credentials.use(useOf(of, run), (access, { find }) => find(access, wishOf(place)));
+    const found = await credentials.use(useOf(of, run), (access, { find }) => find(access, wishOf(place)));
+    const remote = storable(found);
     const at = { item: place.item, base: parentPath(remote.path) };
     await note(of, place, { nextPage: null }, (trx, held) =>
       remote.isFolder ? enterFolders(trx, of, at, [remote]) : take(trx, of, held, { ...place, ...at }, [remote]),
@@ -86,19 +93,20 @@ export function createRemoteListing(deps: { db: Db; credentials: ConnectorCreden
   async function listFolder(of: ImportRun, run: ImportRunRow, place: ImportPlace): Promise<void> {
     const folder = { ...(place.remoteId !== null && { fileId: place.remoteId }), path: place.path ?? '' };
     const page = await credentials.use(useOf(of, run), (access, { list }) => list(access, folder, place.nextPage));
+    const listed = page.files.map(storable);
     await note(of, place, page, async (trx, held) => {
       await enterFolders(
         trx,
         of,
         place,
-        page.files.filter(({ isFolder }) => isFolder),
+        listed.filter(({ isFolder }) => isFolder),
       );
       await take(
         trx,
         of,
         held,
         place,
-        page.files.filter(({ isFolder }) => !isFolder),
+        listed.filter(({ isFolder }) => !isFolder),
       );
     });
   }
@@ -109,7 +117,7 @@ export function createRemoteListing(deps: { db: Db; credentials: ConnectorCreden
       if (connector.changes === null) throw appError('cursor_expired');
       return connector.changes.since(access, since);
     });
-    const present = changes.flatMap((change) => (change.kind === 'present' ? [change.file] : []));
+    const present = changes.flatMap((change) => (change.kind === 'present' ? [storable(change.file)] : []));
     const folders = present.filter(({ isFolder }) => isFolder);
     const known = await createConnectorDocumentsRepository(db).knownFolders(
       of,
@@ -203,6 +211,16 @@ function isUnchanged(run: ImportRunRow, before: KnownFile, { remote, localPath }
     before.targetFolderId === run.targetFolderId &&
     before.localPath.join('/') === localPath.join('/')
   );
+}
+
+/** Names come from anywhere. */
+function storable(file: RemoteFile): RemoteFile {
+  const { fileId, name, path, mimeType, revision } = file;
+  return {
+    ...file,
+    ...{ fileId: toStorable(fileId), name: toStorable(name), path: toStorable(path) },
+    ...{ mimeType: toStorable(mimeType), revision: toStorable(revision) },
+  };
 }
 
 type FoundAt = { remote: RemoteFile; localPath: string[] };

@@ -1,4 +1,5 @@
 import { anchoringStages } from '#src/contracts/anchoring.ts';
+import { importStages } from '#src/contracts/connectors.ts';
 import { deletionStages } from '#src/contracts/deletion.ts';
 import { erasureStages } from '#src/contracts/erasure.ts';
 import { evaluationStages } from '#src/contracts/evaluation.ts';
@@ -40,6 +41,8 @@ const stagesOf: { readonly [kind in JobKind]: readonly string[] | null } = {
   reembed: [],
   evaluate: evaluationStages,
   compare: evaluationStages,
+  import: importStages,
+  sync: importStages,
   alignment: null,
 };
 

@@ -4,9 +4,14 @@ import type { AttemptOfJob, JobKind } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { EndedJob, Job, JobChange, JobError, JobFilters, NewJob } from './jobs.model.ts';
+import type { EndedJob, Job, JobChange, JobError, JobFilters, NewJob, OpenRunsOf } from './jobs.model.ts';
 
 type Run = Pick<Job, 'id' | 'startId'>;
+
+/** A connection that is gone has taken its runs along. */
+const importIsDone = `not exists (
+  select from import_runs r where r.id = (j.start -> 'input' ->> 'runId')::uuid and r.finished_at is null
+)`;
 
 /** What it was about may be gone since, and its results with that. */
 const evaluationIsDone = `not exists (
@@ -40,6 +45,8 @@ const doneWhen: { readonly [kind in JobKind]: string } = {
   )`,
   evaluate: evaluationIsDone,
   compare: evaluationIsDone,
+  import: importIsDone,
+  sync: importIsDone,
   // That of an organization goes with it.
   erase: `exists (select from users u where u.id = substr(j.id, length('erase-') + 1)::uuid and u.email = '')`,
 };
@@ -69,13 +76,13 @@ export function createJobsRepository(db: Db) {
      */
     async enqueue(all: readonly NewJob[], graceSeconds: number): Promise<void> {
       await db.raw(
-        `insert into jobs (id, org_id, kind, status, start, acl, document_id, chat_id, agent_id, request_id, created_by,
-                           dispatch_after)
-         select job."id", job."orgId", job."kind", 'queued', job."start", job."acl", job."documentId", job."chatId",
-                job."agentId", job."requestId", job."createdBy", now() + make_interval(secs => :graceSeconds)
+        `insert into jobs (id, org_id, kind, status, start, acl, document_id, connection_id, chat_id, agent_id,
+                           request_id, created_by, dispatch_after)
+         select job."id", job."orgId", job."kind", 'queued', job."start", job."acl", job."documentId",
+                job."connectionId", job."chatId", job."agentId", job."requestId", job."createdBy", now() + make_interval(secs => :graceSeconds)
          from jsonb_to_recordset(:jobs) as job (
-           "id" text, "orgId" uuid, "kind" text, "start" jsonb, "acl" text[], "documentId" uuid, "chatId" uuid,
-           "agentId" uuid, "requestId" text, "createdBy" uuid
+           "id" text, "orgId" uuid, "kind" text, "start" jsonb, "acl" text[], "documentId" uuid, "connectionId" uuid,
+           "chatId" uuid, "agentId" uuid, "requestId" text, "createdBy" uuid
          )
          on conflict (id) do update set
            status = 'queued', stage = null, attempt = jobs.attempt + 1, start_id = gen_random_uuid(),
@@ -126,7 +133,7 @@ export function createJobsRepository(db: Db) {
     },
 
     /** Oldest first. */
-    async listOpenIds(of: { documentId: string; kind: JobKind }): Promise<string[]> {
+    async listOpenIds(of: OpenRunsOf): Promise<string[]> {
       return jobs().where(of).whereNull('finishedAt').orderBy('createdAt').pluck('id');
     },
 

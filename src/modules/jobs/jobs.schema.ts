@@ -15,6 +15,8 @@ const kinds = [
   'preview',
   'evaluate',
   'compare',
+  'import',
+  'sync',
 ] as const satisfies JobKind[];
 const statuses = ['queued', 'running', 'parked', 'succeeded', 'failed', 'cancelled'] as const satisfies JobStatus[];
 

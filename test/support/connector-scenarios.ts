@@ -1,0 +1,145 @@
+import { DeleteObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
+import { expect } from 'chai';
+import { jobPartId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { s3Fields } from './connector-stack.ts';
+import type { FaultCase } from './fault-case.ts';
+import type { Scenario } from './fault-scenarios.ts';
+import { importFiles, shelf, sync } from './import-stack.ts';
+import { createBucket, type TestBucket } from './s3.ts';
+import { until } from './until.ts';
+import { type JobView, untilJob } from './until-job.ts';
+
+const TIMEOUT_MS = 240_000;
+
+/** Ways of imports through the service, whatever dies meanwhile; the provider is a bucket of the shared S3 server. */
+const s3Url = process.env.TEST_S3_URL ?? '';
+const settings = { EGRESS_ALLOW: s3Url && new URL(s3Url).host };
+const names = Array.from({ length: 6 }, (_, n) => `files/${n}.txt`);
+
+async function fill(): Promise<TestBucket> {
+  const bucket = await createBucket(s3Url);
+  for (const Key of names) {
+    await bucket.client.send(new PutObjectCommand({ Bucket: bucket.settings.bucket, Key, Body: `Text of ${Key}.` }));
+  }
+  return bucket;
+}
+
+async function connectBucket({ member }: FaultCase, bucket: TestBucket): Promise<string> {
+  const config = { sync: { enabled: false, interval_minutes: 60, delete_missing: true } };
+  const { body } = await member.post('/connectors/acme_s3/connections', s3Fields(bucket, config), 201);
+  return Object(body).id;
+}
+
+/** @returns the job of the import */
+async function begin(own: FaultCase): Promise<string> {
+  const connectionId = await connectBucket(own, await fill());
+  const files = [{ path: 'files' }];
+  const [result] = await importFiles(own.member, { connection_id: connectionId, files }, { wait: 0 });
+  return result?.job_id ?? '';
+}
+
+const jobOf = async ({ member }: FaultCase, jobId: string) => (await member.get(`/jobs/${jobId}`, 200)).body as JobView;
+async function retryUntilDone(own: FaultCase, jobId: string): Promise<void> {
+  const retry = async () => {
+    const { status } = await jobOf(own, jobId);
+    if (['parked', 'failed'].includes(status)) await own.member.raw(`/jobs/${jobId}/retry`, { method: 'POST' });
+    return status === 'succeeded';
+  };
+  await until('it succeeds at last', retry, TIMEOUT_MS);
+}
+
+const untilAllIsThere = async ({ member }: FaultCase) => expect(await shelf(member)).deep.equal(names);
+
+export const importBucket: Scenario = {
+  settings,
+  drive: async (own) => {
+    const jobId = await begin(own);
+    await untilJob(own.member, jobId, 'succeeded', TIMEOUT_MS);
+    await untilAllIsThere(own);
+    return { documentId: null, jobId };
+  },
+};
+
+export const syncBucket: Scenario = {
+  settings,
+  drive: async (own) => {
+    const bucket = await fill();
+    const connectionId = await connectBucket(own, bucket);
+    await sync(own.member, connectionId);
+    const [Key = ''] = names;
+    await bucket.client.send(new DeleteObjectCommand({ Bucket: bucket.settings.bucket, Key }));
+    const run = await sync(own.member, connectionId);
+    expect(run).include({ deleted: 1, failed: 0 });
+    expect(await shelf(own.member)).deep.equal(names.slice(1));
+    return { documentId: null, jobId: run.job_id };
+  },
+};
+
+export const queueByTime: Scenario = {
+  settings,
+  drive: async (own) => {
+    const connectionId = await connectBucket(own, await fill());
+    const jobId = syncWorkflowId(connectionId);
+    const sync = { enabled: true, interval_minutes: 60 };
+    await own.member.patch(`/connectors/connections/${connectionId}`, { config: { sync } }, 200);
+    await own.stack.container.temporal.client.schedule.getHandle(jobId).trigger();
+    const isThere = async () => (await own.member.raw(`/jobs/${jobId}`)).status === 200;
+    await until('it is queued', isThere, TIMEOUT_MS);
+    await untilJob(own.member, jobId, 'succeeded', TIMEOUT_MS);
+    return { documentId: null, jobId };
+  },
+};
+
+export const parkImport: Scenario = {
+  settings,
+  faults: 'listFiles:before:throw:model_not_configured:1',
+  drive: async (own) => {
+    const jobId = await begin(own);
+    await retryUntilDone(own, jobId);
+    await untilAllIsThere(own);
+    return { documentId: null, jobId };
+  },
+};
+
+export const failImport: Scenario = {
+  settings,
+  faults: 'listFiles:before:throw:blob_missing',
+  drive: async (own) => {
+    const jobId = await begin(own);
+    await untilJob(own.member, jobId, 'failed', TIMEOUT_MS);
+    await retryUntilDone(own, jobId);
+    return { documentId: null, jobId };
+  },
+};
+
+export const cancelImport: Scenario = {
+  settings,
+  faults: 'fetchFile:after_effect:hang',
+  drive: async (own) => {
+    const jobId = await begin(own);
+    await until('it imports', async () => (await jobOf(own, jobId)).stage === 'import', TIMEOUT_MS);
+    await own.stack.container.orchestrator.cancel(jobId);
+    await untilJob(own.member, jobId, 'cancelled', TIMEOUT_MS);
+    return { documentId: null, jobId };
+  },
+};
+
+export const terminateFile: Scenario = {
+  settings,
+  faults: 'fetchFile:before:hang',
+  drive: async (own) => {
+    const jobId = await begin(own);
+    const { client } = own.stack.container.temporal;
+    for (const n of names.keys()) {
+      const file = client.workflow.getHandle(jobPartId(jobId, `file-${n + 1}`));
+      const end = () =>
+        file.terminate('It hangs.').then(
+          () => true,
+          () => false,
+        );
+      await until('its run is ended', end, TIMEOUT_MS);
+    }
+    await untilJob(own.member, jobId, 'succeeded', TIMEOUT_MS);
+    return { documentId: null, jobId };
+  },
+};

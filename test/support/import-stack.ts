@@ -1,0 +1,73 @@
+import { expect } from 'chai';
+import type { Member } from './client.ts';
+import { type ConnectorStack, startConnectorStack } from './connector-stack.ts';
+import { untilJob } from './until-job.ts';
+
+export type ImportResultView = {
+  file_id: string | null;
+  document_id: string | null;
+  job_id: string;
+  status: string;
+  error: { code: string; message: string } | null;
+};
+export type SyncRunView = {
+  id: string;
+  job_id: string;
+  status: string;
+  mode: string | null;
+  finished_at: string | null;
+  added: number;
+  updated: number;
+  unchanged: number;
+  deleted: number;
+  failed: number;
+  last_error: { code: string; message: string } | null;
+};
+
+let shared: Promise<ConnectorStack> | undefined;
+
+/** The API and the workers, with providers of files on this machine; the tests of a run share it. */
+export function importStack(): Promise<ConnectorStack> {
+  shared ??= startConnectorStack({}, { workers: true });
+  return shared;
+}
+
+after(async function closeImportStack() {
+  this.timeout(60_000);
+  await (await shared)?.close();
+});
+
+/** Asks for an import. @param wait in seconds */
+export async function importFiles(
+  member: Member,
+  body: Record<string, unknown>,
+  { wait = 60, headers = {} }: { wait?: number; headers?: Record<string, string> } = {},
+): Promise<ImportResultView[]> {
+  const path = '/documents/import-from-connector';
+  const answer = await member.post(path, body, 200, { ...headers, prefer: `wait=${wait}` });
+  return Object(answer.body).results;
+}
+
+/** Runs a sync to its end. */
+export async function sync(member: Member, connectionId: string, status = 'succeeded'): Promise<SyncRunView> {
+  const { body } = await member.post(`/connectors/connections/${connectionId}/sync`, {}, 202);
+  await untilJob(member, Object(body).job_id, status);
+  const [newest] = await syncsOf(member, connectionId);
+  expect(newest?.id).equal(Object(body).id);
+  return newest as SyncRunView;
+}
+
+export async function syncsOf(member: Member, connectionId: string): Promise<SyncRunView[]> {
+  return Object((await member.get(`/connectors/connections/${connectionId}/syncs`, 200)).body).items;
+}
+
+/** Names of documents by the folders that they are in, from the personal root. */
+export async function shelf(member: Member): Promise<string[]> {
+  type Node = { name: string; system_role: string | null; folders: Node[]; documents: { name: string }[] };
+  const roots = (await member.get('/folders', 200)).body as Node[];
+  const below = (node: Node, path: string): string[] => [
+    ...node.documents.map(({ name }) => `${path}${name}`),
+    ...node.folders.flatMap((folder) => below(folder, `${path}${folder.name}/`)),
+  ];
+  return roots.flatMap((root) => (root.system_role === 'personal_root' ? below(root, '') : [])).sort();
+}
