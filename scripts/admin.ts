@@ -8,7 +8,7 @@ const USAGE = `Use: npm run admin -- <command>
   verify                   checks what must hold at any time, and exits with 1 when something does not
   audit-stores [--repair]  compares the database with the vectors and the originals, and mends what differs;
                            with --force also where that deletes many vectors or originals
-  reseal                   encrypts the credentials of tools with the first of ENCRYPTION_KEYS, so that the others can go
+  reseal                   encrypts the credentials of connections with the first of ENCRYPTION_KEYS, so that the others can go
   reembed <organization id> --model <id>                  has all its documents embedded by another model
   reembed <organization id> --pause | --resume | --status
   rescore --all | <organization id> [--status]            has chats scored again that another calibration has scored,

@@ -2,11 +2,12 @@ import type { Container } from '#src/container.ts';
 
 /** Encrypts with the first key what others have, and says whether all of those can go. */
 export async function reseal(
-  { connectionSecrets }: Pick<Container, 'connectionSecrets'>,
+  { storedToolConnections, storedConnections }: Pick<Container, 'storedToolConnections' | 'storedConnections'>,
   print: (line: string) => void,
 ): Promise<boolean> {
-  const { resealed, unreadable } = await connectionSecrets.reseal();
-  print(`encrypted anew: ${resealed}`);
-  print(`cannot be read by any of the keys: ${unreadable}`);
-  return unreadable === 0;
+  const counts = [await storedToolConnections.reseal(), await storedConnections.reseal()];
+  const sum = (of: 'resealed' | 'unreadable') => counts.reduce((all, each) => all + each[of], 0);
+  print(`encrypted anew: ${sum('resealed')}`);
+  print(`cannot be read by any of the keys: ${sum('unreadable')}`);
+  return sum('unreadable') === 0;
 }

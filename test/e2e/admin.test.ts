@@ -11,6 +11,7 @@ import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
+import { storeConnection } from '#test/support/stored-connection.ts';
 import { until } from '#test/support/until.ts';
 import { untilJob, untilRun } from '#test/support/until-job.ts';
 import { startWorkers } from '#workers/run.ts';
@@ -62,9 +63,13 @@ describe('npm run admin', function () {
     const rows = () => own.container.db('tool_connections').where({ orgId: ada.orgId });
     const unreadable = { id: uuidv7(), orgId: ada.orgId, provider: 'brave_search', credentials: 'gone:AAAA' };
     await own.container.db('tool_connections').insert({ ...unreadable, scopes: [], status: 'active' });
+    const id = await storeConnection(own, ada, 'Reports');
+    const files = () => own.container.db('connections').where({ id });
+    await files().update({ credentials: 'gone:AAAA' });
     const failed = await admin(own.settings, 'reseal');
-    expect(failed).include({ stdout: 'encrypted anew: 0\ncannot be read by any of the keys: 1\n', code: 1 });
+    expect(failed).include({ stdout: 'encrypted anew: 0\ncannot be read by any of the keys: 2\n', code: 1 });
     await rows().delete();
+    await files().delete();
     expect(await admin(own.settings, 'reseal')).include({ code: 0 });
   });
 

@@ -5,10 +5,10 @@ import type { RequestActor } from '#src/domain/visibility.ts';
 import { AppError, appError, fieldError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { Consent, ConsentAnswer, ConsentResult, ConsentsService } from '#src/modules/consents/consents.service.ts';
+import type { StoredCredentialsService } from '#src/modules/credentials/stored-credentials.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/oauth-client.ts';
-import type { ConnectionSecrets } from './connection-secrets.ts';
 import type { ProviderAccesses } from './provider-access.ts';
 import { providerOf } from './tool-catalog.service.ts';
 import type { Credentials, ToolConnection } from './tool-connections.model.ts';
@@ -31,7 +31,7 @@ type Granted = { credentials: Credentials; scopes: string[]; expiresAt: Date | n
 export function createToolConnectionsService(deps: {
   db: Db;
   access: ProviderAccesses;
-  secrets: ConnectionSecrets;
+  secrets: Pick<StoredCredentialsService<Credentials>, 'open' | 'seal'>;
   oauth: Pick<OAuthClient, 'revoke'>;
   consents: Pick<ConsentsService, 'begin' | 'finish'>;
   accessChanges: Pick<AccessChangesService, 'administer'>;

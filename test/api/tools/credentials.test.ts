@@ -201,15 +201,15 @@ describe('credentials of connections', () => {
       const { db } = api.container;
       await db('tool_connections').where({ orgId: bob.orgId }).update({ credentials: 'gone:AAAA' });
       const rotated = anotherProcess(api, { encryptionKeys: [newKey, ...api.config.encryptionKeys] });
-      const { resealed, unreadable } = await rotated.connectionSecrets.reseal();
+      const { resealed, unreadable } = await rotated.storedToolConnections.reseal();
       expect(resealed).least(1);
       expect(unreadable).equal(1);
       expect(await sealedBy()).equal('next');
-      expect((await rotated.connectionSecrets.reseal()).resealed).equal(0);
+      expect((await rotated.storedToolConnections.reseal()).resealed).equal(0);
       // Back, for the tests that come after.
       const back = anotherProcess(api, { encryptionKeys: [...api.config.encryptionKeys, newKey] });
       await db('tool_connections').where({ orgId: bob.orgId }).delete();
-      await back.connectionSecrets.reseal();
+      await back.storedToolConnections.reseal();
       await Promise.all([rotated.close(), back.close()]);
     });
 

@@ -1,0 +1,13 @@
+import { expect } from 'chai';
+import { maskSecret } from '#src/domain/mask-secret.ts';
+
+describe('maskSecret', () => {
+  it('shows the first two and the last four characters', () => {
+    expect(maskSecret('AKIAIOSFODNN7EXAMPLE')).equal('AK****MPLE');
+    expect(maskSecret('0123456789abcdef')).equal('01****cdef');
+  });
+
+  it('shows nothing of a short one', () => {
+    for (const secret of ['', 'test', '0123456789abcde']) expect(maskSecret(secret)).equal('****');
+  });
+});
