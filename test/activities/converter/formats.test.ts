@@ -6,6 +6,7 @@ import {
   needsPdfium,
 } from '#test/support/converter-environment.ts';
 import { docxFile, docxParagraph, pdfFile } from '#test/support/document-fixtures.ts';
+import { odfFile } from '#test/support/office-fixtures.ts';
 
 describe('converting a file to Markdown', function () {
   // Parsers are processes: on a busy machine a handful of starts takes long.
@@ -119,6 +120,19 @@ describe('converting a file to Markdown', function () {
     const { body, sourceFormat, title, pageMap } = await environment.convert('mail.txt', mail);
     expect(body).to.equal('# Keys\n\nFrom: Ann <ann@example.org>\n\nAt the door.');
     expect({ sourceFormat, title, pageMap }).to.eql({ sourceFormat: 'eml', title: 'Keys', pageMap: null });
+  });
+
+  it('reads presentations with a page map', async () => {
+    const frame = (text: string) => `<draw:frame><draw:text-box><text:p>${text}</text:p></draw:text-box></draw:frame>`;
+    const slides = ['one', 'two'].map((text) => `<draw:page>${frame(text)}</draw:page>`);
+    const { body, pageMap, title, sourceFormat } = await environment.convert(
+      'plan.odp',
+      odfFile('presentation', slides.join(''), { title: 'Plan' }),
+    );
+    expect(sourceFormat).to.equal('odp');
+    expect(body).to.equal('## Slide 1\n\none\n\n## Slide 2\n\ntwo');
+    expect(pageMap).to.eql([0, body.indexOf('## Slide 2')]);
+    expect(title).to.equal('Plan');
   });
 
   it('reads PDF files with a page map', async function () {
