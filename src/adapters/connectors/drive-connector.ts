@@ -18,7 +18,7 @@ const name = 'Google Drive';
 const folderType = 'application/vnd.google-apps.folder';
 const shortcutType = 'application/vnd.google-apps.shortcut';
 const fields =
-  'id,name,mimeType,parents,size,md5Checksum,modifiedTime,trashed,shortcutDetails(targetId,targetMimeType)';
+  'id,name,mimeType,parents,driveId,size,md5Checksum,modifiedTime,trashed,shortcutDetails(targetId,targetMimeType)';
 const everyDrive = { supportsAllDrives: 'true', includeItemsFromAllDrives: 'true' };
 
 const office = 'application/vnd.openxmlformats-officedocument';
@@ -34,6 +34,8 @@ type DriveFile = {
   name: string;
   mimeType: string;
   parentId: string | null;
+  /** Of the shared drive that it is in; empty elsewhere. */
+  driveId: string;
   sizeBytes: number | null;
   revision: string;
   isTrashed: boolean;
@@ -146,8 +148,11 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
     changes: {
       async begin(access, { fileId, path }) {
         const folder = fileId === undefined ? await resolve(access, namesOf(path), true) : await read(access, fileId);
-        const { startPageToken } = await ask(access, 'changes/startPageToken', { supportsAllDrives: 'true' });
-        return writeCursor({ position: asText(startPageToken), folderId: folder.id, path: namesOf(path).join('/') });
+        const drive = folder.driveId === '' ? {} : { driveId: folder.driveId };
+        const query = { supportsAllDrives: 'true', ...drive };
+        const { startPageToken } = await ask(access, 'changes/startPageToken', query);
+        const position = asText(startPageToken);
+        return writeCursor({ position, folderId: folder.id, path: namesOf(path).join('/'), ...drive });
       },
 
       async since(access, cursor) {
@@ -157,6 +162,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
           pageSize: '500',
           fields: `nextPageToken,newStartPageToken,changes(changeType,removed,fileId,file(${fields}))`,
           ...everyDrive,
+          ...(from.driveId !== undefined && { driveId: from.driveId }),
         }).catch(forgotten);
         const changes = await changesIn(access, from, asArray(answer.changes).map(asRecord));
         const next = asText(answer.nextPageToken);
@@ -192,6 +198,7 @@ function fileOf(value: unknown): DriveFile {
     name: asText(called),
     mimeType: asText(mimeType),
     parentId: asText(asArray(parents)[0]) || null,
+    driveId: asText(rest.driveId),
     sizeBytes: typeof size === 'string' ? Number(size) : null,
     // Of Google's own formats there is no digest.
     revision: asText(md5Checksum) || asText(modifiedTime),

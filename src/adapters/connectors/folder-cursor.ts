@@ -1,7 +1,13 @@
 import { z } from 'zod';
 import { appError } from '#src/errors.ts';
 
-const folderCursor = z.strictObject({ position: z.string(), folderId: z.string(), path: z.string() });
+const folderCursor = z.strictObject({
+  position: z.string(),
+  folderId: z.string(),
+  path: z.string(),
+  /** Where a drive that several share has changes of its own. */
+  driveId: z.string().optional(),
+});
 
 /** A provider's position in all changes of a drive, and the folder whose changes are wanted. */
 export type FolderCursor = z.infer<typeof folderCursor>;

@@ -101,6 +101,15 @@ describe('what is special', () => {
       expect(await codeFor('cannotDownloadFile')).equal('provider_rejected');
     });
 
+    it('asks a drive that several share for its own changes', async () => {
+      const { fake, connector, newAccess } = await open('acme_drive');
+      const { id, name } = fake.tree.addFolder('ours');
+      fake.failNext(1, { status: 200, json: { id, name, driveId: 'drive-1', mimeType: 'x' } });
+      const cursor = (await connector.changes?.begin(newAccess(), { fileId: id, path: 'ours' })) ?? '';
+      await connector.changes?.since(newAccess(), cursor);
+      expect(fake.calls.slice(-2).map(({ url }) => url.searchParams.get('driveId'))).deep.equal(['drive-1', 'drive-1']);
+    });
+
     it('forgets no change of a file that is gone for good', async () => {
       const { fake, connector, newAccess } = await open('acme_drive');
       const { changes } = connector;
