@@ -1,8 +1,5 @@
-/**
- * All that detection tells apart. What is none of them, and what is not yet among `sourceFormats`, fails its job with
- * `unsupported_format`.
- */
-export const fileFormats = [
+/** The formats that the converter reads. What is none of them fails its job with `unsupported_format`. */
+export const sourceFormats = [
   'text',
   'markdown',
   'code',
@@ -25,43 +22,12 @@ export const fileFormats = [
   'msg',
   'image',
 ] as const;
-export type FileFormat = (typeof fileFormats)[number];
-
-/** The formats that the converter reads. */
-export const sourceFormats = [
-  'text',
-  'markdown',
-  'code',
-  'html',
-  'csv',
-  'json',
-  'pdf',
-  'docx',
-  'pptx',
-  'xlsx',
-  'xls',
-  'ods',
-  'odt',
-  'odp',
-  'image',
-  'epub',
-  'eml',
-  'msg',
-  'rtf',
-  'doc',
-  'ppt',
-] as const satisfies readonly FileFormat[];
 export type SourceFormat = (typeof sourceFormats)[number];
 
-export function isSourceFormat(format: string): format is SourceFormat {
-  return sourceFormats.some((name) => name === format);
-}
-
 /** The same for people whose file is of none of them. */
-export const readableFormats = `text, Markdown, source code, HTML, ${sourceFormats
-  .filter((format) => !['text', 'markdown', 'code', 'html', 'image'].includes(format))
-  .map((format) => `.${format}`)
-  .join(', ')}${isSourceFormat('image') ? ' and images of text' : ''}`;
+export const readableFormats =
+  'text, Markdown, source code, web pages, CSV, JSON, PDF, Word (.docx, .doc), PowerPoint (.pptx, .ppt), ' +
+  'Excel (.xlsx, .xls), OpenDocument (.odt, .odp, .ods), .rtf, e-books (.epub), mail (.eml, .msg) and images';
 
 /** Source code by extension, with the name that goes after the code fence. */
 const codeLanguages: Record<string, string> = {
@@ -122,7 +88,7 @@ const codeLanguages: Record<string, string> = {
   yml: 'yaml',
 };
 
-const formatsByExtension: Record<string, FileFormat> = {
+const formatsByExtension: Record<string, SourceFormat> = {
   csv: 'csv',
   geojson: 'json',
   htm: 'html',
@@ -142,7 +108,7 @@ const formatsByExtension: Record<string, FileFormat> = {
   xls: 'csv',
 };
 
-const formatsByMediaType: Record<string, FileFormat> = {
+const formatsByMediaType: Record<string, SourceFormat> = {
   'application/json': 'json',
   'application/xhtml+xml': 'html',
   'application/xml': 'code',
@@ -173,7 +139,7 @@ const excelXml = /^(?:<\?xml[^>]*>\s*)?<\?mso-application progid="Excel\.Sheet"\
  * @param head the first characters of the file, decoded
  * @returns null for PostScript, which is text on the outside only
  */
-export function textFormat(input: { head: string; fileName: string; declaredMediaType?: string }): FileFormat | null {
+export function textFormat(input: { head: string; fileName: string; declaredMediaType?: string }): SourceFormat | null {
   const head = input.head.trimStart();
   const extension = fileExtension(input.fileName);
   if (head.startsWith('%!PS')) return null;

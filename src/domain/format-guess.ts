@@ -1,11 +1,11 @@
-import { type FileFormat, fileExtension, isSourceFormat, type SourceFormat, textFormat } from './document-format.ts';
+import { fileExtension, type SourceFormat, textFormat } from './document-format.ts';
 import { bareMediaType } from './media-type.ts';
 
 const officePackage = 'application/vnd.openxmlformats-officedocument';
 const openDocument = 'application/vnd.oasis.opendocument';
 
 /** By format; images are told apart by their names. */
-const mediaTypes: Record<Exclude<FileFormat, 'image'>, string> = {
+const mediaTypes: Record<Exclude<SourceFormat, 'image'>, string> = {
   text: 'text/plain',
   markdown: 'text/markdown',
   code: 'text/plain',
@@ -64,18 +64,17 @@ const imageTypes: Record<string, string> = {
 export function guessFormat(file: { fileName: string; mediaType: string | null }): SourceFormat | null {
   const extension = fileExtension(file.fileName);
   const mediaType = bareMediaType(file.mediaType ?? '');
-  const format = binaryFormat(extension, mediaType) ?? guessText(file.fileName, extension, mediaType);
-  return format !== null && isSourceFormat(format) ? format : null;
+  return binaryFormat(extension, mediaType) ?? guessText(file.fileName, extension, mediaType);
 }
 
-function binaryFormat(extension: string, mediaType: string): FileFormat | undefined {
+function binaryFormat(extension: string, mediaType: string): SourceFormat | undefined {
   if (Object.hasOwn(imageTypes, extension) || Object.values(imageTypes).includes(mediaType)) return 'image';
   return (
     binaryFormats.find((format) => format === extension) ?? binaryFormats.find((each) => mediaTypes[each] === mediaType)
   );
 }
 
-function guessText(fileName: string, extension: string, mediaType: string): FileFormat | null {
+function guessText(fileName: string, extension: string, mediaType: string): SourceFormat | null {
   if (/^x?html?$/.test(extension) || mediaType === 'text/html') return 'html';
   const format = textFormat({ head: '', fileName, declaredMediaType: mediaType });
   if (format !== 'text') return format;

@@ -1,4 +1,4 @@
-import type { FileFormat } from './document-format.ts';
+import type { SourceFormat } from './document-format.ts';
 
 /** Formats of office programs: what they look like on paper only such a program can tell. */
 export const officeFormats = [
@@ -12,7 +12,7 @@ export const officeFormats = [
   'xlsx',
   'xls',
   'ods',
-] as const satisfies readonly FileFormat[];
+] as const satisfies readonly SourceFormat[];
 export type OfficeFormat = (typeof officeFormats)[number];
 
 export function isOfficeFormat(format: string | null): format is OfficeFormat {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { listCompoundRoot } from '#src/adapters/converter/compound-file.ts';
-import { kindOfCompoundFile } from '#src/adapters/converter/office-kinds.ts';
+import { kindOfCompoundFile } from '#src/adapters/converter/file-kinds.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { compoundFile } from '#test/support/compound-file.ts';
 
@@ -29,17 +29,17 @@ describe('a compound file', () => {
     const letter = compoundFile({ WordDocument: 'x', 'ObjectPool/_1/Workbook': 'x', '1Table': 'x' });
     const names = await rootOf(letter);
     expect(names).to.include.members(['WordDocument', 'ObjectPool', '1Table']).and.not.include('Workbook');
-    expect(kindOfCompoundFile(names)).to.eql({ format: 'doc' });
+    expect(kindOfCompoundFile(names)).to.eql('doc');
   });
 
   it('is told apart from its neighbours', async () => {
     const kindOf = async (stream: string) => kindOfCompoundFile(await rootOf(compoundFile({ [stream]: 'x' })));
-    expect(await kindOf('Workbook')).to.eql({ format: 'xls' });
-    expect(await kindOf('Book')).to.eql({ format: 'xls' });
-    expect(await kindOf('PowerPoint Document')).to.eql({ format: 'ppt' });
-    expect(await kindOf('__properties_version1.0')).to.eql({ format: 'msg' });
+    expect(await kindOf('Workbook')).to.eql('xls');
+    expect(await kindOf('Book')).to.eql('xls');
+    expect(await kindOf('PowerPoint Document')).to.eql('ppt');
+    expect(await kindOf('__properties_version1.0')).to.eql('msg');
     expect(await kindOf('EncryptedPackage')).to.equal('protected');
-    expect(await kindOf('Thumbs')).to.equal(undefined);
+    expect(await kindOf('Thumbs')).to.eql({ name: 'an old Office file of an unknown kind' });
   });
 
   it('may be larger than the header can map', async () => {

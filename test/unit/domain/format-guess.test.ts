@@ -13,7 +13,11 @@ describe('the guess of a format', () => {
     ['data', 'application/json; charset=utf-8', 'json'],
     ['readme', 'text/plain', 'text'],
     ['notes.constructor', 'text/plain', 'text'],
-    ['photo.png', 'image/png', null],
+    ['photo.png', 'application/octet-stream', 'image'],
+    ['photo', 'image/png', 'image'],
+    ['sheet.xls', 'text/plain', 'xls'],
+    ['sheet', 'application/vnd.ms-excel', 'xls'],
+    ['film.mp4', 'video/mp4', null],
     ['anything', 'application/octet-stream', null],
   ];
   for (const [fileName, mediaType, format] of cases) {
