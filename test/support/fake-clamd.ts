@@ -7,6 +7,8 @@ export type FakeClamd = {
   address: string;
   /** How many bytes each file had that was looked into. */
   scanned: number[];
+  /** What it finds. */
+  word: string;
   close(): Promise<void>;
 };
 
@@ -15,25 +17,23 @@ export type FakeClamd = {
  * it, and hangs up after its answer.
  */
 export async function startFakeClamd({ word = 'EICAR', limitBytes = 10_000_000 } = {}): Promise<FakeClamd> {
-  const scanned: number[] = [];
   const server = createServer((socket) => {
-    serve(socket, { word, limitBytes, scanned }).catch(() => socket.destroy());
+    serve(socket, clamd, limitBytes).catch(() => socket.destroy());
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
-  return {
+  const clamd: FakeClamd = {
     address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
-    scanned,
+    scanned: [],
+    word,
     close: async () => {
       server.close();
       await once(server, 'close');
     },
   };
+  return clamd;
 }
 
-async function serve(
-  socket: Socket,
-  { word, limitBytes, scanned }: { word: string; limitBytes: number; scanned: number[] },
-): Promise<void> {
+async function serve(socket: Socket, clamd: FakeClamd, limitBytes: number): Promise<void> {
   let received = Buffer.alloc(0);
   const pieces: Buffer[] = [];
   let isOpen = false;
@@ -50,8 +50,8 @@ async function serve(
     while (received.length >= 4 && received.length >= 4 + received.readUInt32BE(0)) {
       const size = received.readUInt32BE(0);
       if (size === 0) {
-        scanned.push(length);
-        const isFound = Buffer.concat(pieces).includes(word);
+        clamd.scanned.push(length);
+        const isFound = Buffer.concat(pieces).includes(clamd.word);
         return void socket.end(isFound ? 'stream: Test.Signature FOUND\0' : 'stream: OK\0');
       }
       pieces.push(received.subarray(4, 4 + size));

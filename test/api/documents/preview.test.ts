@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { previewWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { Member } from '#test/support/client.ts';
+import { compoundFile } from '#test/support/compound-file.ts';
 import { docxFile, docxParagraph } from '#test/support/document-fixtures.ts';
 import { type FakeGotenberg, startFakeGotenberg } from '#test/support/fake-gotenberg.ts';
 import { type Stack, stack, startStack } from '#test/support/stack.ts';
@@ -118,6 +119,25 @@ describe('GET /documents/{document_id}/preview', function () {
     const id = await uploadWord();
     await untilJob(ada, previewWorkflowId(id, 1), 'succeeded');
     await ada.get(`/documents/${id}/preview`, 416, { Range: 'bytes=1000000-' });
+  });
+
+  it('lets an old presentation be read, slide by slide, where there is a program', async () => {
+    gotenberg.answer({ pages });
+    const slides = new Uint8Array(compoundFile({ 'PowerPoint Document': 'slides' }));
+    const id = await upload('talk.ppt', slides);
+    await untilJob(ada, `ingest-${id}-1`, 'succeeded');
+    await untilJob(ada, previewWorkflowId(id, 1), 'succeeded');
+    const { content, ...document } = await show(id);
+    expect(document).include({ source_format: 'ppt', page_count: 2, has_preview_pdf: true });
+    expect(content).equal(pages.join('\n\n'));
+
+    const without = await stack();
+    const bob = await without.signUp('Bob');
+    const uploaded = await bob.upload('/documents', { name: 'talk.ppt', content: slides }, 201);
+    const refused = fullDocumentSchema.parse(uploaded.body).id;
+    const { last_error } = await untilJob(bob, `ingest-${refused}-1`, 'failed');
+    expect(last_error).include({ code: 'converter_unavailable' });
+    await bob.get(`/documents/${refused}/file`, 200);
   });
 
   it('leaves nothing when its document is replaced or deleted, also while it is made', async () => {
