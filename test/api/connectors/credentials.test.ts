@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import { createContainer } from '#src/container.ts';
 import { oauthConnectorProviders } from '#src/domain/connector-providers.ts';
+import type { EncryptionKey } from '#src/encryption-keys.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
 import { type ConnectorStack, connect, connectorStack } from '#test/support/connector-stack.ts';
@@ -64,24 +65,25 @@ describe('credentials of connections', () => {
   });
 
   it('are sealed anew under another encryption key: each with its use, and all by one command', async () => {
-    const newKey = { id: 'next', key: randomBytes(32) };
-    const with_ = (...encryptionKeys: (typeof newKey)[]) => createContainer({ ...api.config, encryptionKeys }, 'test');
+    const newKey: EncryptionKey = { id: 'next', key: randomBytes(32) };
+    const sealingBy = (...encryptionKeys: EncryptionKey[]) =>
+      createContainer({ ...api.config, encryptionKeys }, 'test');
     const keyOf = async (id: string) => String((await row(id))[0].credentials).split(':')[0];
     const [used, unused] = [await connect(api, ada, 'acme_drive'), await connect(api, ada, 'acme_onedrive')];
     const lost = await storeConnection(api, ada, 'Lost');
     await row(lost).update({ credentials: 'gone:AAAA' });
-    const rotated = with_(newKey, ...api.config.encryptionKeys);
+    const rotated = sealingBy(newKey, ...api.config.encryptionKeys);
     await list(used.id, rotated);
     expect([await keyOf(used.id), await keyOf(unused.id)]).deep.equal(['next', '1']);
     expect(await rotated.storedConnections.reseal()).include({ unreadable: 1 });
     expect(await keyOf(unused.id)).equal('next');
-    const later = with_(newKey);
+    const later = sealingBy(newKey);
     await list(unused.id, later);
     expect(await appErrorCode(list(used.id))).equal('credentials_unreadable');
     const shown = Object((await ada.get(`/connectors/connections/${used.id}`, 200)).body);
     expect(shown.credentials_masked).deep.equal({});
     // Back, for the tests that come after.
-    const back = with_(...api.config.encryptionKeys, newKey);
+    const back = sealingBy(...api.config.encryptionKeys, newKey);
     await row(lost).delete();
     await back.storedConnections.reseal();
     await Promise.all([rotated, later, back].map((container) => container.close()));
