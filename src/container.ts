@@ -341,7 +341,9 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
   const guardedAgent = createGuardedAgent({ allow: config.egressAllow });
   const web = createGuardedFetch({ agent: guardedAgent });
   const webImport = createDocumentWebImport({ web, documents, limits, pageTitle });
-  const erasure = createErasureService({ db, documents, deletion, jobs, orchestrator, audit });
+  const schedules = createSyncSchedules(temporal);
+  const connectionSyncs = createConnectionSyncsService({ db, schedules, folders, jobs, orchestrator, logger });
+  const erasure = createErasureService({ db, documents, deletion, jobs, orchestrator, connectionSyncs, audit });
   const leaving = createLeavingService({
     passwords,
     members,
@@ -395,8 +397,6 @@ export function createContainer(config: Config, role: 'api' | 'worker' | 'admin'
       onUnwanted: revokeGrant,
     }),
   });
-  const schedules = createSyncSchedules(temporal);
-  const connectionSyncs = createConnectionSyncsService({ db, schedules, folders, jobs, orchestrator, logger });
   const findActor = (userId: string) => auth.findActor(userId);
   const importing = { db, credentials: connectorCredentials, documents, limits, jobs, findActor };
   const folderPaths = createFolderPaths({ db, folders, folderChanges });

@@ -39,8 +39,8 @@ const stageQuery = defineQuery<ImportProgress>(stageQueryName);
 
 /** Enough for a provider that takes its time with each file, and below what one of them lets an account ask at once. */
 const filesAtOnce = 8;
-/** The files of one batch add nine events each at most: with them a history has less than seven thousand. */
-const eventsPerRun = 2_000;
+/** The files of one batch add nine events each at most: with them a history has less than six thousand. */
+const eventsPerRun = 500;
 
 const nothing: ImportCounts = { total: 0, added: 0, updated: 0, unchanged: 0, deleted: 0, failed: 0 };
 const start: ImportProgress = { stage: 'queued', isListed: false, counts: nothing };

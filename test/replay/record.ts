@@ -12,6 +12,7 @@ import { appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/search-attributes.ts';
 import { stubAlignment } from '#test/support/stub-alignment.ts';
 import { stubAnchoring } from '#test/support/stub-anchoring.ts';
+import { stubConnectors } from '#test/support/stub-connectors.ts';
 import { stubDeletion } from '#test/support/stub-deletion.ts';
 import { stubErasure } from '#test/support/stub-erasure.ts';
 import { oneCall, stubEvaluation } from '#test/support/stub-evaluation.ts';
@@ -61,6 +62,16 @@ const previewing = {
   workflow: 'previewDocument',
   args: [{ orgId: 'org', documentId: 'document', generation: 1 }],
   typedSearchAttributes: searchAttributes({ OrgId: 'org', DocumentId: 'document', JobKind: 'preview' }),
+};
+const importing = {
+  workflow: 'importFromConnector',
+  args: [{ orgId: 'org', connectionId: 'connection', runId: 'run' }],
+  typedSearchAttributes: searchAttributes({ OrgId: 'org', ConnectionId: 'connection', JobKind: 'import' }),
+};
+const importingFile = {
+  ...importing,
+  workflow: 'importFile',
+  args: [{ orgId: 'org', connectionId: 'connection', runId: 'run', n: 1 }],
 };
 const deletion = {
   workflow: 'deleteDocument',
@@ -149,6 +160,32 @@ function parkedDeletion(): typeof deletion & Pick<Recording, 'activities' | 'mea
     await run.executeUpdate(retryUpdateName);
   };
   return { ...deletion, activities: stubDeletion({ deleteVectors }).activities, meanwhile };
+}
+
+/** The consent ends once, while files are under way. */
+function parkedImport(): typeof importing & Pick<Recording, 'activities' | 'meanwhile'> {
+  let calls = 0;
+  const fetchFile = async () => {
+    calls += 1;
+    if (calls === 3) throw appError('needs_reauth');
+    return { status: 'added', code: null } as const;
+  };
+  const meanwhile = async (run: WorkflowHandle) => {
+    await until('it is parked', async () => (await attributeOf(run, 'ErrorCode')) !== undefined);
+    await run.executeUpdate(retryUpdateName);
+  };
+  return { ...importing, activities: stubConnectors(10, { fetchFile }).activities, meanwhile };
+}
+
+/** So many that it goes on in a new history. */
+function longListing(): typeof importing & Pick<Recording, 'activities'> {
+  let left = 120;
+  const listed = { total: 0, added: 0, updated: 0, unchanged: 0, deleted: 0, failed: 0 };
+  const listFiles = async () => {
+    left -= 1;
+    return { counts: listed, isMore: left > 0 };
+  };
+  return { ...importing, activities: stubConnectors(2, { listFiles }).activities };
 }
 
 /** Fails once with what a person has to mend. */
@@ -335,6 +372,46 @@ const recordings: Record<string, Recording> = {
         throw appError('corrupt_document');
       },
     }).activities,
+  },
+  'import-from-connector-succeeded': { ...importing, activities: stubConnectors(10).activities },
+  'import-from-connector-parked-retried': parkedImport(),
+  'import-from-connector-continued': longListing(),
+  'import-from-connector-failed': {
+    ...importing,
+    activities: stubConnectors(2, {
+      beginImport: async () => {
+        throw appError('account_disabled');
+      },
+    }).activities,
+  },
+  'import-from-connector-cancelled': {
+    ...importing,
+    activities: stubConnectors(10, {
+      fetchFile: async () => {
+        await untilCancelled();
+        return { status: 'added', code: null };
+      },
+    }).activities,
+    meanwhile: async (run) => {
+      await until('files are fetched', async () => (await run.describe()).raw.pendingChildren?.length === 8);
+      await run.cancel();
+    },
+  },
+  'import-file-succeeded': { ...importingFile, activities: stubConnectors(1).activities },
+  'import-file-failed': {
+    ...importingFile,
+    activities: stubConnectors(1, {
+      fetchFile: async () => {
+        throw appError('needs_reauth');
+      },
+    }).activities,
+  },
+  'sync-connection-succeeded': { ...importing, workflow: 'syncConnection', activities: stubConnectors(3).activities },
+  'queue-sync-succeeded': {
+    ...importing,
+    workflow: 'queueSync',
+    args: [{ orgId: 'org', connectionId: 'connection' }],
+    activities: stubConnectors(0).activities,
   },
   'delete-document-succeeded': { ...deletion, activities: stubDeletion().activities },
   'delete-document-failed': {

@@ -40,7 +40,8 @@ export function bodiesOfRoutes(word: string, config: object): Record<string, (id
     evaluatePromptAdhoc: () => ({ agent_prompt: word }),
     evaluateCase: ({ draft_id, version_id }) => ({ draft_id, version_id, case: { input: word } }),
     compareVersions: ({ draft_id, version_id }) => ({ draft_id, version_id, baseline_version_id: version_id }),
-    // Refused once it is known who asks: no provider is asked.
+    importDocumentsFromConnector: ({ connection_id }) => ({ connection_id, files: [{ path: 'x' }] }),
+    syncConnection: () => ({}),
     connectTool: () => ({ api_key: 'not one word' }),
     createS3Connection: () => ({ display_name: word, credentials: {}, config: {} }),
     changeConnection: () => ({ display_name: word }),

@@ -131,6 +131,7 @@ export function createErasureRepository(db: Db) {
         await deleteSome(of, 'term_statistics', { key: 'org_id, term', ...small }),
         await deleteSome(of, 'chunk_statistics', { key: 'org_id' }),
         await deleteSome(of, 'tool_connections'),
+        await deleteSome(of, 'connections'),
         await deleteSome(of, 'oauth_states', { key: 'state_hash' }),
       );
     }
@@ -153,8 +154,21 @@ export function createErasureRepository(db: Db) {
     async listOpenRuns(of: Legacy): Promise<string[]> {
       const { rows } = await db.raw<{ rows: { id: string }[] }>(
         `select t.id from jobs t
-         where t.finished_at is null and t.kind in ('ingest', 'alignment', 'reembed', 'anchors', 'preview', 'evaluate', 'compare') and ${isLeft(of, 'jobs')}
+         where t.finished_at is null and t.kind in ('ingest', 'alignment', 'reembed', 'anchors', 'preview', 'evaluate', 'compare', 'import', 'sync') and ${isLeft(of, 'jobs')}
          order by t.id`,
+        of,
+      );
+      return rows.map(({ id }) => id);
+    },
+
+    /** With what is known of the files behind them, and not with documents. @returns their ids */
+    async deleteConnections(of: Legacy): Promise<string[]> {
+      const isGone =
+        of.userId === null ? 'o.deleted_at is not null' : 't.user_id = :userId and u.deleted_at is not null';
+      const { rows } = await db.raw<{ rows: { id: string }[] }>(
+        `delete from connections t using users u, organizations o
+         where t.org_id = :orgId and u.id = t.user_id and o.id = t.org_id and ${isGone}
+         returning t.id`,
         of,
       );
       return rows.map(({ id }) => id);

@@ -14,6 +14,7 @@ import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { DeletionRequest, DeletionService } from '#src/modules/deletion/deletion.service.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
+import type { ConnectionSyncsService } from '#src/modules/imports/connection-syncs.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
@@ -39,9 +40,10 @@ export function createErasureService(deps: {
   deletion: Pick<DeletionService, 'enqueue'>;
   jobs: Pick<JobsService, 'enqueue' | 'dispatch' | 'advance'>;
   orchestrator: Pick<Orchestrator, 'cancel' | 'describe'>;
+  connectionSyncs: Pick<ConnectionSyncsService, 'apply'>;
   audit: AuditService;
 }) {
-  const { db, documents, deletion, jobs, orchestrator, audit } = deps;
+  const { db, documents, deletion, jobs, orchestrator, connectionSyncs, audit } = deps;
   const repository = createErasureRepository(db);
 
   async function enter(of: Legacy, stage: ErasureStage, erased?: number): Promise<void> {
@@ -89,7 +91,10 @@ export function createErasureService(deps: {
     /** For who has left, in the same transaction. @returns the job to dispatch after the commit */
     enqueue,
 
-    /** Asks every run that works for nobody any more to stop, and waits until it has. */
+    /**
+     * Asks every run that works for nobody any more to stop, and waits until it has. What was let in at providers is
+     * forgotten at once, with its schedules.
+     */
     async stopWork(of: Legacy, signal: AbortSignal): Promise<void> {
       await enter(of, 'stop');
       const runs = await repository.listOpenRuns(of);
@@ -102,6 +107,9 @@ export function createErasureService(deps: {
       // One that was never started, or was ended by force, has not said so itself.
       for (const workflowId of await repository.listOpenRuns(of)) {
         await jobs.advance(workflowId, { status: 'cancelled' });
+      }
+      for (const connectionId of await repository.deleteConnections(of)) {
+        await connectionSyncs.apply({ orgId: of.orgId, connectionId });
       }
       await enter(of, 'wait');
     },

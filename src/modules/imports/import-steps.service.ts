@@ -9,10 +9,12 @@ import type {
   RecordImportEndInput,
   RecordImportFailureInput,
 } from '#src/contracts/connectors.ts';
+import type { AttemptOfJob } from '#src/contracts/jobs.ts';
+import { importWorkflowId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
-import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { JobChange, JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import { createConnectorDocumentsRepository } from './connector-documents.repository.ts';
 import type { FileImporter } from './file-importer.ts';
@@ -82,6 +84,13 @@ export function createImportStepsService(deps: {
     await jobs.advance(run.jobId, { progress });
   }
 
+  /** Also when the run has gone with its connection: a start is that of one job. */
+  async function close(of: ImportRun, change: JobChange, attempt: AttemptOfJob): Promise<void> {
+    const run = await runs.find(of);
+    const jobIds = run === undefined ? [importWorkflowId(of.runId), syncWorkflowId(of.connectionId)] : [run.jobId];
+    for (const jobId of jobIds) await jobs.advance(jobId, change, attempt);
+  }
+
   async function requireLeaveToDelete(run: ImportRunRow): Promise<void> {
     if (run.acceptsDeletions || run.deleted > 0) return;
     const { missing, known } = await createConnectorDocumentsRepository(db).countMissing(run);
@@ -122,8 +131,9 @@ export function createImportStepsService(deps: {
     },
 
     async list(of: ImportRun, signal: AbortSignal): Promise<ImportSlice> {
-      const { jobId } = await requireRun(of);
-      await jobs.advance(jobId, { status: 'running', stage: 'list' });
+      const begun = await requireRun(of);
+      await jobs.advance(begun.jobId, { status: 'running', stage: 'list' });
+      await requireOwner(of, begun);
       const isMore = await inSlice(signal, async () => listing.next(of, await requireRun(of)));
       if (!isMore) await runs.update(of, { isListed: true });
       const run = await requireRun(of);
@@ -193,13 +203,11 @@ export function createImportStepsService(deps: {
     },
 
     async recordFailure({ error, attempt, startId, ...of }: RecordImportFailureInput): Promise<void> {
-      const run = await runs.find(of);
-      if (run !== undefined) await jobs.advance(run.jobId, { status: 'failed', error }, { attempt, startId });
+      await close(of, { status: 'failed', error }, { attempt, startId });
     },
 
     async recordCancellation({ attempt, startId, ...of }: RecordImportEndInput): Promise<void> {
-      const run = await runs.find(of);
-      if (run !== undefined) await jobs.advance(run.jobId, { status: 'cancelled' }, { attempt, startId });
+      await close(of, { status: 'cancelled' }, { attempt, startId });
     },
 
     /** A step of the sweeper. */

@@ -26,7 +26,7 @@ const CHECK_BATCH = 20;
 /** Of a sweep, for others wait for it. */
 const TURN_MS = 1_000;
 
-export type { EndedJob, Job } from './jobs.model.ts';
+export type { EndedJob, Job, JobChange } from './jobs.model.ts';
 
 export type JobsService = ReturnType<typeof createJobsService>;
 

@@ -3,6 +3,7 @@ import { conversationsAreSummed } from './invariants/conversations-are-summed.ts
 import { documentsAreCounted } from './invariants/documents-are-counted.ts';
 import { evaluationsAddUp } from './invariants/evaluations-add-up.ts';
 import { foldersShareTheirKeys } from './invariants/folders-share-their-keys.ts';
+import { importsAddUp } from './invariants/imports-add-up.ts';
 import { jobsMove } from './invariants/jobs-move.ts';
 import { leaversAreErased } from './invariants/leavers-are-erased.ts';
 import { nothingIsOrphaned } from './invariants/nothing-is-orphaned.ts';
@@ -38,6 +39,7 @@ const checks: InvariantCheck[] = [
   foldersShareTheirKeys,
   documentsAreCounted,
   conversationsAreSummed,
+  importsAddUp,
 ];
 
 const usualPatience: Patience = { orphanSeconds: 60, reconcileSeconds: 60, dispatchSeconds: 3, erasureSeconds: 86_400 };

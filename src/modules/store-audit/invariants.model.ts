@@ -20,7 +20,8 @@ export type InvariantId =
   | 'I14'
   | 'I15'
   | 'I16'
-  | 'I17';
+  | 'I17'
+  | 'I18';
 
 export type Violation = { invariant: InvariantId; detail: string; orgId: string; documentId?: string };
 

@@ -19,6 +19,7 @@ const usersWithRemains = `
                select from agents a where a.created_by = u.id and a.acl = array['user:' || u.id] and a.agent_prompt <> ''
              ) then 'has agents'
              when exists (select from folders f where f.owner_id = u.id) then 'has folders'
+             when exists (select from connections c where c.user_id = u.id) then 'has connections'
            end as fault
     from users u
     join memberships m on m.user_id = u.id

@@ -1,0 +1,87 @@
+import { expect } from 'chai';
+import { erasureWorkflowId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { signUpColleague } from '#test/support/colleague.ts';
+import { type ConnectorStack, connect, startConnectorStack } from '#test/support/connector-stack.ts';
+import { expectInvariants } from '#test/support/fault-case.ts';
+import { importFiles } from '#test/support/import-stack.ts';
+import { membersAndRemains, remainsOfOrganization } from '#test/support/remains-of-leavers.ts';
+import { until } from '#test/support/until.ts';
+import { untilJob } from '#test/support/until-job.ts';
+
+describe('the connections of somebody who leaves', function () {
+  this.timeout(120_000);
+  let api: ConnectorStack;
+  before(async () => {
+    api = await startConnectorStack({ ERASE_AFTER_DAYS: '0' }, { workers: true });
+  });
+  after(() => api.close());
+  afterEach(() => expectInvariants(api));
+
+  const isOpen = async (jobId: string) => (await api.container.orchestrator.describe(jobId)) === 'open';
+  const isScheduled = (id: string) =>
+    api.container.temporal.client.schedule
+      .getHandle(syncWorkflowId(id))
+      .describe()
+      .then(
+        () => true,
+        () => false,
+      );
+
+  /** Synced each hour, and importing when the consent ends. */
+  async function parkedImport(member: Awaited<ReturnType<ConnectorStack['signUp']>>, folder: string) {
+    const fake = api.fakes.acme_drive;
+    fake.tree.add(`${folder}/first.txt`, `First of ${folder}.`);
+    const { id } = await connect(api, member, 'acme_drive');
+    const sync = { enabled: true, interval_minutes: 60, folder };
+    await member.patch(`/connectors/connections/${id}`, { config: { sync } }, 200);
+    await importFiles(member, { connection_id: id, files: [{ path: folder }] });
+    fake.tree.add(`${folder}/second.txt`, `Second of ${folder}.`);
+    fake.revokeGrants();
+    const [result] = await importFiles(member, { connection_id: id, files: [{ path: folder }] }, { wait: 0 });
+    await untilJob(member, result?.job_id ?? '', 'parked');
+    expect(await isScheduled(id)).equal(true);
+    return { id: String(id), jobId: result?.job_id ?? '' };
+  }
+
+  it('end at once with their schedules and runs, and what was imported goes as all that is his', async () => {
+    const ada = await api.signUp();
+    const grace = await signUpColleague(api, ada);
+    const { id, jobId } = await parkedImport(grace, 'of grace');
+    await ada.delete(`/entity/members/${grace.userId}`, 204);
+    await untilJob(ada, erasureWorkflowId(grace.userId), 'succeeded', 60_000);
+    expect([await isOpen(jobId), await isScheduled(id)]).deep.equal([false, false]);
+    const { db } = api.container;
+    for (const table of ['connections', 'import_runs', 'connector_documents', 'connection_schedules']) {
+      expect(await db(table).where({ orgId: ada.orgId }), table).deep.equal([]);
+    }
+    expect(await db('documents').where({ orgId: ada.orgId })).deep.equal([]);
+  });
+
+  it('leave nothing behind of an organization', async () => {
+    const ada = await api.signUp();
+    const { id, jobId } = await parkedImport(ada, 'of ada');
+    const { userIds } = await membersAndRemains(api, ada.orgId);
+    await ada.delete('/entity/org', 204);
+    const remains = () => remainsOfOrganization(api, ada.orgId, userIds);
+    await until('nothing is left', async () => (await remains()).length === 0, 60_000).catch(async () =>
+      expect(await remains()).deep.equal([]),
+    );
+    expect([await isOpen(jobId), await isScheduled(id)]).deep.equal([false, false]);
+  });
+
+  it('of somebody who is disabled start nothing, and stop at the next file', async () => {
+    const ada = await api.signUp();
+    const grace = await signUpColleague(api, ada);
+    const { id, jobId } = await parkedImport(grace, 'of a disabled one');
+    await ada.post(`/entity/users/${grace.userId}/disable`, undefined, 204);
+    const queued = await api.container.syncs.queueScheduled({ orgId: ada.orgId, connectionId: id });
+    expect(queued).include({ jobId: null });
+    const { db } = api.container;
+    await db('connections').where({ id }).update({ status: 'active' });
+    await until(
+      'the import has failed',
+      async () => (await db('jobs').where({ id: jobId }).first()).status === 'failed',
+    );
+    expect(await db('jobs').where({ id: jobId }).first()).include({ errorCode: 'account_disabled' });
+  });
+});
