@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { jobPartId } from '#src/contracts/workflow-ids.ts';
+import { sourceFormats } from '#src/domain/document-format.ts';
 import { estimatedPageCount } from '#src/domain/page-map.ts';
 import { isOneLine } from '#src/domain/plain-text.ts';
 import { maxTargetTokens } from '#src/domain/rag-config.ts';
@@ -56,7 +57,9 @@ export const documentItemSchema = z
     folder_ids: z.array(idField).describe('The folders that you may read.'),
     source_format: z
       .string()
-      .describe('Guessed at first, found by content at ingestion; `unknown` when nothing tells.'),
+      .describe(
+        `One of ${sourceFormats.join(', ')}. Guessed at first, found by content at ingestion; \`unknown\` when nothing tells.`,
+      ),
     import_source_provider: z.string().nullable(),
     import_source_url: z.string().nullable(),
     import_detached: z

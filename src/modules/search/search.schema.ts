@@ -18,7 +18,7 @@ export const searchItemSchema = z
     id: idField,
     name: z.string(),
     folder_ids: z.array(idField).describe('The folders that you may read.'),
-    source_format: z.string(),
+    source_format: z.string().describe('As of the document.'),
     content_preview: z
       .string()
       .describe(
