@@ -3,13 +3,14 @@
  * Writes a line `{"ready":true}` when everything is loaded, then one with the result or with an error code.
  */
 import { readFile, stat } from 'node:fs/promises';
+import type { SourceFormat } from '#src/domain/document-format.ts';
 import { AppError, appError } from '#src/errors.ts';
 import { cleanDocument } from './clean-document.ts';
 import type { ConversionLimits } from './conversion-limits.ts';
 import type { DocumentParser } from './parsed-document.ts';
 import { checkZip, zipSignature } from './zip-guard.ts';
 
-/** Loaded one at a time: a start costs what its format needs. */
+/** Loaded one at a time: a start costs what its format needs. Pages that are drawn or printed are read elsewhere. */
 const parsers: Record<string, () => Promise<DocumentParser>> = {
   text: async () => (await import('./formats/plain-text.ts')).parsePlainText,
   markdown: async () => (await import('./formats/plain-text.ts')).parsePlainText,
@@ -29,7 +30,7 @@ const parsers: Record<string, () => Promise<DocumentParser>> = {
   msg: async () => (await import('./formats/msg.ts')).parseMsg,
   rtf: async () => (await import('./formats/rtf.ts')).parseRtf,
   doc: async () => (await import('./formats/doc.ts')).parseDoc,
-};
+} satisfies Record<Exclude<SourceFormat, 'pdf' | 'image' | 'ppt'>, unknown>;
 
 const [format = '', path = '', fileName = '', limitsText = '{}', encoding] = process.argv.slice(2);
 const limits: ConversionLimits = JSON.parse(limitsText);
