@@ -6,7 +6,8 @@ import type { Route } from '#src/http/route.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 /** The sections of the contract that are complete: every answer of theirs has a test through HTTP. */
-const completePaths = /^\/(anchor-words|auth|entity|folders|documents|chat|agents|agent-drafts|agent-eval|logs)(\/|$)/;
+const completePaths =
+  /^\/(anchor-words|auth|entity|folders|documents|chat|agents|agent-drafts|agent-eval|logs|connectors)(\/|$)/;
 
 /** What is tested once for all routes. */
 const general = new Set([429, 500, 503]);
@@ -35,6 +36,15 @@ const rules: Record<string, string> = {
   '§4.2 the way back to the frontend': '303: goes on to where the user came from, with the id of the connection',
   '§5.8 callbacks are verified by their state':
     '400: for a state that nobody has made, is too old, or is of another provider',
+  '§2.9 credentials are stored encrypted and never shown':
+    '201: connects to a bucket by keys that work, and shows of them what tells them apart',
+  '§2.9 no credentials of providers of files leak':
+    'are in no answer, no line of the log and no row of the database, whatever goes wrong',
+  '§3.2 what a refresh makes of a connection': 'in order, and one that was taken back not',
+  '§4.8 site_id is required for the site-based provider':
+    '422: for a return to somewhere else, SharePoint without a site, and unknown parameters',
+  '§4.8 the way back to the frontend': '303: tells there what went wrong',
+  '§4.8 the root by default': '200: shows the folders and files of a bucket',
   '§2.5 Untitled Draft': '201: starts a personal draft whose root version has the defaults',
   '§2.5, §3.3 the counter is neither reset nor given back':
     '204: of the head, makes its parent the head, with its name',
