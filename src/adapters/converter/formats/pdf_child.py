@@ -27,6 +27,12 @@ LETTERS_OF_A_STAMP = 60
 # Fewer strokes are a frame or a rule; letters that were turned into outlines are many.
 STROKES_OF_A_DRAWING = 50
 
+MOST_GROWTH_BYTES = 24 * 1024**2
+
+LONGEST_NOTE_BYTES = 20_000
+# Subtypes of annotations as PDFium counts them: text, and marks on words.
+NOTES = (1, 9, 10, 11, 12)
+
 DOTS_PER_POINT = 300 / 72
 # A3 at nearly this resolution; what is larger, such as a poster, is drawn coarser.
 MOST_PIXELS = 16_000_000
@@ -44,6 +50,34 @@ def limit_process(address_space_bytes):
     # macOS refuses an address space limit; there the parent's watch over the memory is the only one.
     if sys.platform == "linux":
         resource.setrlimit(resource.RLIMIT_AS, (address_space_bytes, address_space_bytes))
+
+
+def resident_bytes():
+    """0 where nobody tells: on macOS the parent's watch over the memory is the only one."""
+    try:
+        with open("/proc/self/statm") as memory:
+            return int(memory.read().split()[1]) * resource.getpagesize()
+    except OSError:
+        return 0
+
+
+class Document:
+    """A PDF that is opened anew once PDFium has kept too much of it: what it came across it keeps until the end."""
+
+    def __init__(self, pypdfium2, path):
+        self.open_file = lambda: pypdfium2.PdfDocument(path)
+        self.open()
+
+    def open(self):
+        self.file = self.open_file()
+        self.file.init_forms()
+        self.opened_with = resident_bytes()
+
+    def page(self, index):
+        if resident_bytes() > self.opened_with + MOST_GROWTH_BYTES:
+            self.file.close()
+            self.open()
+        return self.file[index]
 
 
 def font_size(raw, textpage, index, rotation):
@@ -95,6 +129,55 @@ def describe_line(raw, textpage, text, start, rotation):
     return [stripped, *(round(value, 1) for value in (ends[0][0], ends[-1][1], baseline, size)), bold, round(gap, 1)]
 
 
+def wide_text(read):
+    """What a function of PDFium says that fills a buffer with UTF-16."""
+    length = min(read(None, 0), LONGEST_NOTE_BYTES)
+    text = ctypes.create_string_buffer(length)
+    read(ctypes.cast(text, ctypes.POINTER(ctypes.c_ushort)), length)
+    return text.raw.decode("utf-16-le", "replace").rstrip("\0").strip()
+
+
+def filled_in(raw, form, annotation):
+    """What a field of a form shows as text; a password is not for others to read."""
+    if raw.FPDFAnnot_GetFormFieldFlags(form, annotation) & raw.FPDF_FORMFLAG_TEXT_PASSWORD:
+        return ""
+    kind = raw.FPDFAnnot_GetFormFieldType(form, annotation)
+    if kind in (raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON):
+        return "[x]" if raw.FPDFAnnot_IsChecked(form, annotation) else "[ ]"
+    if kind in (raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX):
+        return wide_text(lambda buffer, size: raw.FPDFAnnot_GetFormFieldValue(form, annotation, buffer, size))
+    return ""
+
+
+def add_annotations(raw, document, page, lines):
+    """Puts fields behind what stands to the left of them, and notes at the end of the page."""
+    size = lines[-1][4] if lines else 10
+    for index in range(raw.FPDFPage_GetAnnotCount(page)):
+        annotation = raw.FPDFPage_GetAnnot(page, index)
+        kind = raw.FPDFAnnot_GetSubtype(annotation)
+        if raw.FPDFAnnot_GetFlags(annotation) & raw.FPDF_ANNOT_FLAG_HIDDEN:
+            pass
+        elif kind == raw.FPDF_ANNOT_WIDGET and document.file.formenv:
+            place = raw.FS_RECTF()
+            raw.FPDFAnnot_GetRect(annotation, place)
+            text = filled_in(raw, document.file.formenv, annotation)
+            if text:
+                place_field(lines, text, place, size)
+        elif kind == raw.FPDF_ANNOT_FREETEXT or kind in NOTES:
+            text = wide_text(lambda buffer, size: raw.FPDFAnnot_GetStringValue(annotation, b"Contents", buffer, size))
+            if text:
+                lines.append([f"Note: {text}" if kind in NOTES else text, 0, 0, -100 * (index + 1), size, False, 0])
+        raw.FPDFPage_CloseAnnot(annotation)
+
+
+def place_field(lines, text, place, size):
+    beside = [at for at, line in enumerate(lines) if place.bottom <= line[3] <= place.top and line[1] < place.left]
+    above = [at for at, line in enumerate(lines) if line[3] > place.top]
+    at = max(beside or above, default=-1) + 1
+    baseline = lines[at - 1][3] if beside else (place.bottom + place.top) / 2
+    lines.insert(at, [text, place.left, place.right, baseline, size, False, 0])
+
+
 def read_page(raw, page):
     textpage = page.get_textpage()
     rotation = page.get_rotation()
@@ -126,7 +209,7 @@ def is_picture(raw, page, letters):
 
 def draw_page(pypdfium2, document, index):
     try:
-        page = document[index]
+        page = document.page(index)
         width, height = page.get_size()
         scale = min(DOTS_PER_POINT, math.sqrt(MOST_PIXELS / (width * height)))
         bitmap = page.render(scale=scale, grayscale=True)
@@ -141,8 +224,7 @@ def draw_page(pypdfium2, document, index):
 
 
 def draw_pages(pypdfium2, path, pages):
-    document = pypdfium2.PdfDocument(path)
-    document.init_forms()
+    document = Document(pypdfium2, path)
     for index in pages:
         sys.stdout.buffer.write(draw_page(pypdfium2, document, index))
         sys.stdout.buffer.flush()
@@ -150,8 +232,8 @@ def draw_pages(pypdfium2, path, pages):
 
 def read_document(pypdfium2, raw, path, max_pages):
     try:
-        document = pypdfium2.PdfDocument(path)
-        page_count = len(document)
+        document = Document(pypdfium2, path)
+        page_count = len(document.file)
     except pypdfium2.PdfiumError as error:
         if error.err_code == raw.FPDF_ERR_PASSWORD:
             return say({"error": "encrypted_document", "detail": "The PDF opens only with a password."})
@@ -160,16 +242,17 @@ def read_document(pypdfium2, raw, path, max_pages):
         return say({"error": "corrupt_document", "detail": "The PDF has no readable page."})
     if page_count > max_pages:
         return say({"error": "too_large", "detail": f"The PDF has {page_count} pages; at most {max_pages} are read."})
-    say({"pageCount": page_count, "title": document.get_metadata_value("Title")})
+    say({"pageCount": page_count, "title": document.file.get_metadata_value("Title")})
     for index in range(page_count):
         try:
-            page = document[index]
+            page = document.page(index)
             message = read_page(raw, page)
+            add_annotations(raw, document, page, message["lines"])
+            page.close()
         except pypdfium2.PdfiumError:
             return say({"error": "corrupt_document", "detail": f"Page {index + 1} of the PDF cannot be read."})
         if len(message["lines"]) > MOST_LINES_OF_A_PAGE:
             return say({"error": "too_large", "detail": f"Page {index + 1} of the PDF holds too many lines."})
-        page.close()
         say(message)
 
 
