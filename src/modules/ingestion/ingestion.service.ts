@@ -266,7 +266,7 @@ export function createIngestionService(deps: {
         if (body.trim() === '') throw appError('empty_document');
         signal.throwIfAborted();
         await repository.insertConversion({ ...key, id: uuidv7(), body, title, pageMap, pageCount });
-        if (recognition.known.length > 0) await recognizedPages.deleteAll(of);
+        if (pageMap !== null) await recognizedPages.deleteAll(of);
       }
       const conversion = known ?? (await repository.findConversion(key));
       if (conversion === undefined) throw appError('internal_error', { detail: 'The conversion was not stored.' });

@@ -1,3 +1,6 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { expect } from 'chai';
@@ -13,6 +16,7 @@ import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
 import { needsPdfium } from '#test/support/converter-environment.ts';
 import { pdfFile } from '#test/support/document-fixtures.ts';
+import { pdfOfLines, scanOf } from '#test/support/picture-fixtures.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
 const stepNames = [
@@ -187,21 +191,29 @@ describe('ingestion activities', function () {
 
   it('go on with the pages of a scan that were read before, and keep none once they are converted', async function () {
     needsPdfium(this);
-    const blank = { width: 20, height: 30, grey: Buffer.alloc(600, 255) };
-    const of = await upload(new Uint8Array(pdfFile([[blank], [blank]])), 'scan.pdf');
+    const folder = await mkdtemp(join(tmpdir(), 'scan-'));
+    const drawn = join(folder, 'drawn.pdf');
+    await writeFile(drawn, pdfOfLines('Read now'));
+    const scan = await scanOf(folder, drawn);
+    await rm(folder, { recursive: true });
+
+    const of = await upload(new Uint8Array(pdfFile([[scan], [scan]])), 'scan.pdf');
     await run('parseDocument', of);
     const { version: converterVersion } = createConverter({ toolsDir: '', tempDir: '' });
     const lines: RecognizedLine[] = [['Read before', 10, 100, -20, 10, false, 0]];
-    const page = { pageIndex: 0, lines: JSON.stringify(lines) };
-    await db('recognizedPages').insert([{ ...of, ...page, converterVersion }]);
-    await db('recognizedPages').insert([{ ...of, ...page, pageIndex: 1, converterVersion: 'of old' }]);
+    const page = { ...of, pageIndex: 0, lines: JSON.stringify(lines), converterVersion };
+    await db('recognizedPages').insert([page, { ...page, pageIndex: 1, converterVersion: 'of old' }]);
     expect(await run('convertDocument', of))
       .include({ pageCount: 2, reused: false })
       .and.not.have.property('pagesLeft');
     const job = await db('jobs').where({ documentId: of.documentId }).first();
     expect(job).include({ progressDone: 2, progressTotal: 2, progressUnit: 'pages' });
-    expect(await db('conversions').where({ orgId: of.orgId, body: 'Read before' })).length(1);
-    expect(await db('recognizedPages').where({ documentId: of.documentId })).deep.equal([]);
+    expect(await db('conversions').where({ orgId: of.orgId, body: 'Read before\n\nRead now' })).length(1);
+
+    const other = await upload(new Uint8Array(pdfFile([[scan]])), 'scan.pdf');
+    for (const name of untilCut) await run(name, other);
+    expect(await contentsOf(other)).deep.equal(['Read now']);
+    expect(await db('recognizedPages')).deep.equal([]);
   });
 
   it('activation replaces the older generation, and its chunks and vectors go', async () => {
