@@ -18,13 +18,16 @@ export type DocxReferences = {
   nextMark: () => string;
 };
 
-/** The blocks of a body, a cell, a note or a text box. */
+/** The blocks of a cell, a note or a text box. */
 export function readBlocks(container: XmlElement | undefined, references: DocxReferences): TextBlock[] {
-  return elementsOf(container).flatMap((element) => {
-    if (element.name === 'w:p') return readParagraph(element, references);
-    if (element.name === 'w:tbl') return readTable(element, references);
-    return isLeftOut(element) ? [] : readBlocks(element, references);
-  });
+  return elementsOf(container).flatMap((element) => readBlock(element, references));
+}
+
+/** A paragraph, a table, or what is in another element among them. */
+export function readBlock(element: XmlElement, references: DocxReferences): TextBlock[] {
+  if (element.name === 'w:p') return readParagraph(element, references);
+  if (element.name === 'w:tbl') return readTable(element, references);
+  return isLeftOut(element) ? [] : readBlocks(element, references);
 }
 
 /** Deleted text, and what is no text: properties, instructions of fields, the second drawing of the same. */

@@ -2,12 +2,12 @@ import { appError } from '#src/errors.ts';
 import { renderBlocks, type TextBlock } from '../office/blocks.ts';
 import { readDrawingParts } from '../office/drawing-parts.ts';
 import { mainPartName, packageTitle, readRelationships, readXmlPart } from '../office/package-parts.ts';
-import { childAt, childrenNamed, elementsOf, type XmlElement } from '../office/xml.ts';
+import { childrenNamed, elementsOf, type XmlElement } from '../office/xml.ts';
 import { openZipParts, type ZipParts } from '../office/zip-parts.ts';
 import type { DocumentParser } from '../parsed-document.ts';
 import { createNumbering } from './docx-numbering.ts';
 import { readStyles } from './docx-styles.ts';
-import { countsPages, type DocxReferences, readBlocks } from './docx-text.ts';
+import { countsPages, type DocxReferences, readBlock, readBlocks } from './docx-text.ts';
 
 /** Parts that hold notes, by the kind of the relationship, with the name of one note. */
 const noteParts: Record<string, string> = { footnotes: 'footnote', endnotes: 'endnote', comments: 'comment' };
@@ -16,8 +16,6 @@ const noteParts: Record<string, string> = { footnotes: 'footnote', endnotes: 'en
 export const parseDocx: DocumentParser = async ({ bytes }) => {
   const parts = await openZipParts(bytes);
   const name = await mainPartName(parts, 'word/document.xml');
-  const root = await readXmlPart(parts, name);
-  if (!root) throw appError('corrupt_document', { detail: 'The file lacks the part that holds its text.' });
   const related = await readRelationships(parts, name);
   const partOf = (kind: string) => related.find(({ type }) => type === kind)?.target ?? '';
   let marks = 0;
@@ -37,7 +35,12 @@ export const parseDocx: DocumentParser = async ({ bytes }) => {
     }
     return [...new Map(found.map((block) => [JSON.stringify(block), block])).values()];
   };
-  const body = readBlocks(childAt(root, 'w:body'), await referencesOf(parts, name, shared));
+  const references = await referencesOf(parts, name, shared);
+  const body: TextBlock[] = [];
+  // A long text would not be in memory whole beside all that its XML says about it.
+  const take = (element: XmlElement) => void body.push(...readBlock(element, references));
+  const root = await readXmlPart(parts, name, { childrenOf: 'w:body', take });
+  if (!root) throw appError('corrupt_document', { detail: 'The file lacks the part that holds its text.' });
   const blocks = [...(await running('header')), ...body, ...(await running('footer'))];
   return { body: renderBlocks(blocks), title: await packageTitle(parts) };
 };

@@ -1,14 +1,14 @@
 import { posix } from 'node:path';
 import { statedTitle } from '../stated-title.ts';
-import { childAt, childrenNamed, parseXml, textOf, type XmlElement } from './xml.ts';
+import { childAt, childrenNamed, parseXml, textOf, type XmlElement, type XmlTaker } from './xml.ts';
 import type { ZipParts } from './zip-parts.ts';
 
 /** How a part of an Office package names another one. `type` is the last word of the address that tells the kind. */
 export type Relationship = { id: string; type: string; target: string; isExternal: boolean };
 
-export async function readXmlPart(parts: ZipParts, name: string): Promise<XmlElement | undefined> {
+export async function readXmlPart(parts: ZipParts, name: string, taker?: XmlTaker): Promise<XmlElement | undefined> {
   const bytes = await parts.read(name);
-  return bytes ? parseXml(bytes) : undefined;
+  return bytes ? parseXml(bytes, taker) : undefined;
 }
 
 /** Targets are names of parts, or addresses outside the file. The part '' is the package itself. */

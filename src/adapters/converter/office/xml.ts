@@ -27,11 +27,14 @@ const prefixes: [RegExp, string][] = [
   [/^urn:oasis:names:tc:opendocument:xmlns:svg-compatible:/, 'svg'],
 ];
 
+/** Takes the children of an element one after the other, as they are read: they are never in memory together. */
+export type XmlTaker = { childrenOf: string; take: (child: XmlElement) => void };
+
 /**
  * The root of an XML document. White space between elements is left out.
  * @throws Error for what is not well-formed
  */
-export function parseXml(bytes: Buffer): XmlElement {
+export function parseXml(bytes: Buffer, taker?: XmlTaker): XmlElement {
   const parser = new SaxesParser({ xmlns: true });
   const names = createNames();
   const top: XmlElement = { name: '', attributes: {}, children: [] };
@@ -42,10 +45,13 @@ export function parseXml(bytes: Buffer): XmlElement {
       if (prefix !== 'xmlns' && local !== 'xmlns') attributes[names(uri, prefix, local)] = value;
     }
     const element = { name: names(tag.uri, tag.prefix, tag.local), attributes, children: [] };
-    open.at(-1)?.children.push(element);
+    if (open.at(-1)?.name !== taker?.childrenOf) open.at(-1)?.children.push(element);
     open.push(element);
   });
-  parser.on('closetag', () => open.pop());
+  parser.on('closetag', () => {
+    const closed = open.pop();
+    if (closed && open.at(-1)?.name === taker?.childrenOf) taker?.take(closed);
+  });
   const addText = (text: string) => {
     if (!/^\s*\n\s*$/.test(text)) open.at(-1)?.children.push(text);
   };
