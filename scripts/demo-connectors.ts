@@ -6,6 +6,7 @@ import { createApiClient } from './demo/api-client.ts';
 import { tellOfConnectors } from './demo/connector-story.ts';
 import { signIn } from './demo/demo-account.ts';
 import { createNarrator } from './demo/narrator.ts';
+import { makeSampleDocuments } from './demo/sample-documents.ts';
 import { readyText, startEmbedded } from './embedded-mode.ts';
 import { readStartSettings } from './settings.ts';
 import { exitAfter, runUntilStopped } from './supervisor/run-until-stopped.ts';
@@ -30,7 +31,8 @@ await exitAfter(async () => {
       // The drive is new each time, and so is who connects it.
       await rm(accountFile, { force: true });
       const { api, email } = await signIn(createApiClient(addresses.apiUrl), accountFile);
-      await tellOfConnectors({ api, drive, narrator, directory: path.join(settings.dataDir, 'demo') });
+      const files = await makeSampleDocuments(path.join(settings.dataDir, 'demo'));
+      await tellOfConnectors({ api, drive, narrator, files });
       narrator.heading('Sign in');
       narrator.line(`  POST /auth/login with ${email}; the password is in ${path.relative('.', accountFile)}`);
       serves();

@@ -4,7 +4,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { FakeFiles } from '#test/support/fake-drive.ts';
 import type { ApiClient } from './api-client.ts';
 import type { Narrator } from './narrator.ts';
-import { makeSampleDocuments } from './sample-documents.ts';
 
 /** How long the demo waits for one job. */
 const PATIENCE_MS = 5 * 60_000;
@@ -25,14 +24,14 @@ type SyncRun = {
 type Story = { api: ApiClient; drive: FakeFiles; narrator: Narrator };
 
 /**
- * Connects a drive, looks into it, imports three files, and has its folder synced before and after its owner has worked.
- * @param story.directory where the sample documents are made
+ * Connects a drive, looks into it, imports three files, and has their folder synced before and after its owner has worked.
+ * @param story.files paths of three files on this machine, which the drive is to have
  */
-export async function tellOfConnectors({ directory, ...story }: Story & { directory: string }): Promise<void> {
+export async function tellOfConnectors({ files, ...story }: Story & { files: string[] }): Promise<void> {
   const { api, drive, narrator } = story;
-  for (const file of await makeSampleDocuments(directory)) {
-    drive.tree.add(`Handbook/${path.basename(file)}`, await readFile(file));
-  }
+  const names = files.map((file) => path.basename(file));
+  const [edited = '', renamed = '', deleted = ''] = names.map((name) => `Handbook/${name}`);
+  for (const file of files) drive.tree.add(`Handbook/${path.basename(file)}`, await readFile(file));
   drive.tree.add('Handbook/Notes/to do.md', '# To do\n\nWrite the chapter about connections.');
 
   narrator.heading('A connection');
@@ -42,8 +41,7 @@ export async function tellOfConnectors({ directory, ...story }: Story & { direct
   for (const folder of ['', 'Handbook']) await browse(story, id, folder);
 
   narrator.heading('Three files are imported');
-  const wishes = ['architecture.md', 'operators.html', 'alignment.pdf'].map((name) => ({ name }));
-  const asked = { connection_id: id, folder: 'Handbook', files: wishes };
+  const asked = { connection_id: id, folder: 'Handbook', files: names.map((name) => ({ name })) };
   await countingDownloads(story, () => importFiles(story, asked));
 
   narrator.heading('The folder is synced');
@@ -53,10 +51,10 @@ export async function tellOfConnectors({ directory, ...story }: Story & { direct
   await countingDownloads(story, () => runSync(story, id));
 
   narrator.heading('Its owner edits one file, renames another and deletes the third');
-  const { content } = drive.tree.at('Handbook/architecture.md') ?? { content: '' };
-  drive.tree.edit('Handbook/architecture.md', `${content}\n\nConnections bring files in, and keep them up to date.\n`);
-  drive.tree.rename('Handbook/operators.html', 'operators of today.html');
-  drive.tree.remove('Handbook/alignment.pdf');
+  const { content } = drive.tree.at(edited) ?? { content: '' };
+  drive.tree.edit(edited, `${content}\n\nConnections bring files in, and keep them up to date.\n`);
+  drive.tree.rename(renamed, `Renamed ${path.basename(renamed)}`);
+  drive.tree.remove(deleted);
   await countingDownloads(story, () => runSync(story, id));
 }
 

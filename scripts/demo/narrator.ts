@@ -3,7 +3,7 @@ export type Narrator = ReturnType<typeof createNarrator>;
 
 const EXCERPT_LENGTH = 220;
 
-export function createNarrator(out: NodeJS.WriteStream) {
+export function createNarrator(out: { isTTY?: boolean; write(text: string): boolean }) {
   const live = out.isTTY === true;
   const paint = (code: number, text: string): string => (live ? `\u001b[${code}m${text}\u001b[0m` : text);
   const dim = (text: string): string => paint(2, text);
