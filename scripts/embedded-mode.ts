@@ -1,6 +1,7 @@
 import { relative } from 'node:path';
+import { findLibreOffice } from '#src/adapters/pdf-renderer/libreoffice.ts';
 import { migrate } from '#src/adapters/postgres/migrate.ts';
-import { ConfigError, loadConfig } from '#src/config.ts';
+import { type Config, ConfigError, loadConfig } from '#src/config.ts';
 import { isInstalled } from '../services/model-server/model-files.ts';
 import { qwenCoder } from '../services/model-server/model-manifest.ts';
 import { checkAddresses } from './addresses.ts';
@@ -17,8 +18,8 @@ import { type ChosenPort, checkPortsAreFree } from './supervisor/ports.ts';
 import { StartFailure } from './supervisor/start-failure.ts';
 import type { Supervisor } from './supervisor/supervisor.ts';
 
-/** Where the started service can be reached, and which models it asks. */
-export type EmbeddedAddresses = { apiUrl: string; temporalUiUrl: string | null; models: string[] };
+/** Where the started service can be reached, which models it asks, and what shows office documents on paper. */
+export type EmbeddedAddresses = { apiUrl: string; temporalUiUrl: string | null; models: string[]; previews: string };
 
 /**
  * Starts what no setting replaces, migrates, starts worker and API, and answers once requests are served.
@@ -32,7 +33,7 @@ export async function startEmbedded(
   const settings = { ...chosen, chatModel: chosen.chatModel ?? localChatModel(chosen) };
   const secrets = await openSecrets(settings.dataDir, process.env);
   const env = applicationEnvironment({ user: process.env, settings, secrets });
-  const { server, models } = checkConfig(env);
+  const { server, models, renderer } = checkConfig(env);
   await checkPortsAreFree(chosenPorts(settings));
 
   const tell = (what: string) => say(`  ${what}, after ${(performance.now() / 1000).toFixed(1)} s`);
@@ -46,7 +47,18 @@ export async function startEmbedded(
   // A worker counts as ready once it runs: that it works is seen by what comes next.
   await supervisor.start(application(apiUrl, env), (name) => name === 'worker' || tellUp(name));
   await untilServing(apiUrl, { say, logPath: supervisor.logPath });
-  return { apiUrl, temporalUiUrl: env.TEMPORAL_UI_URL ?? null, models: [models.chatModel, models.embeddingModel] };
+  return {
+    apiUrl,
+    temporalUiUrl: env.TEMPORAL_UI_URL ?? null,
+    models: [models.chatModel, models.embeddingModel],
+    previews: printedBy(renderer),
+  };
+}
+
+function printedBy(renderer: Config['renderer']): string {
+  if (renderer.kind === 'gotenberg') return `by Gotenberg at ${renderer.url}`;
+  const path = renderer.kind === 'off' ? null : (renderer.path ?? findLibreOffice());
+  return path === null ? 'off: there is no LibreOffice, and no GOTENBERG_URL' : `by ${path}`;
 }
 
 /** The language model, when its file is here and no provider is there to answer; null: the application's default. */
@@ -139,7 +151,7 @@ export function readyText(
   { dataDir, toolsDir, provider, qdrant, temporal }: StartSettings,
   addresses: EmbeddedAddresses,
 ): string {
-  const { apiUrl, temporalUiUrl, models } = addresses;
+  const { apiUrl, temporalUiUrl, models, previews } = addresses;
   const folder = relative(process.cwd(), dataDir) || '.';
   return [
     '',
@@ -153,6 +165,7 @@ export function readyText(
     ...(qdrant
       ? [`  Vectors      in Qdrant, ${qdrant.kind === 'embedded' ? 'on this machine' : `at ${qdrant.url}`}`]
       : []),
+    `  Previews     ${previews}`,
     `  Data         ${folder}`,
     `  Logs         ${folder}/logs`,
     '',

@@ -88,9 +88,20 @@ describe('who may do what: every route, asked by everybody', function () {
     bodies = bodiesOfRoutes('A loan.', Object(body).config);
   });
 
+  /** What a text looks like on paper is taken to be the text. */
+  async function putPreview(documentId: string): Promise<void> {
+    await stack.container.db.raw(
+      `insert into previews (org_id, original_key, renderer_version, blob_key, sha256, size_bytes)
+       select org_id, blob_key, 'none', blob_key, content_sha256, size_bytes from documents where id = ?
+       on conflict do nothing`,
+      [documentId],
+    );
+  }
+
   async function makeThings(scope: Record<string, unknown>): Promise<Ids> {
     const { owner, redTeamId } = cast;
     const documentId = await ingestText(owner, 'Loans', 'A loan is repaid month by month.');
+    await putPreview(documentId);
     const chunks = Object((await owner.get(`/documents/${documentId}/chunks`, 200)).body);
     const agentId = await publishAgent(owner, scope);
     const fields = { agent_prompt: 'Be brief.', anchor_words: { loan: 5 }, ...scope };
