@@ -5,7 +5,7 @@ import { buffer } from 'node:stream/consumers';
 import { pdfFile } from './document-fixtures.ts';
 
 /** Answers with a PDF of a page for each of the texts, or with a status and words; never, where it hangs. */
-export type GotenbergAnswer = { pages: string[] } | { status: number; text: string } | 'hang';
+type GotenbergAnswer = { pages: string[] } | { status: number; text: string } | 'hang';
 
 export type FakeGotenberg = {
   url: string;

@@ -12,7 +12,7 @@ const niceness = 10;
 const pageBytes = 4_096;
 
 /** How a program ended by itself. */
-export type EndOfProcess = { exitCode: number | null; output: string };
+type EndOfProcess = { exitCode: number | null; output: string };
 
 /**
  * Runs a program that starts others, all of them in a group of their own that is killed as a whole: at its limits, when
