@@ -5,6 +5,7 @@ import { appError } from '#src/errors.ts';
 import type { CleanDocument } from '../clean-document.ts';
 import type { ConversionLimits } from '../conversion-limits.ts';
 import { runParserProcess } from '../parser-process.ts';
+import { statedTitle } from '../stated-title.ts';
 import { layOutPages } from './pdf-layout.ts';
 import { type PdfPage, pdfDocumentMessage, pdfPageMessage } from './pdf-page.ts';
 
@@ -13,8 +14,6 @@ const childScript = join(import.meta.dirname, 'pdf_child.py');
 const addressSpaceFactor = 2;
 const endMarkWithinBytes = 4_096;
 const notedEveryPages = 25;
-/** Titles that programs write when nobody gave one. */
-const emptyTitle = /^(?:\(?anonymous\)?|untitled.*|(?:microsoft word|powerpoint presentation)\b.*|.*\.\w{2,5}|\W*)$/i;
 
 export type PdfSource = {
   path: string;
@@ -28,7 +27,7 @@ export type PdfSource = {
 
 /** A PDF that was read, put together. Page n starts at `pageMap[n - 1]` of the body. */
 export async function layOutPdf({ pages, title }: { pages: PdfPage[]; title: string }): Promise<CleanDocument> {
-  return { ...(await layOutPages(pages)), title: emptyTitle.test(title) ? null : title };
+  return { ...(await layOutPages(pages)), title: statedTitle(title) };
 }
 
 /** What is drawn on each page, and the title that the file states; empty when it states none. */
