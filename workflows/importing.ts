@@ -22,7 +22,7 @@ import type {
   ImportStage,
 } from '#src/contracts/connectors.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
-import { jobPartId } from '#src/contracts/workflow-ids.ts';
+import { importWorkflowId, jobPartId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { importLine } from '#src/domain/import-line.ts';
 import { attemptOfJob, endOfRun, failureOf, needsPerson, wasEndedByForce } from './failure.ts';
 import { parking } from './parking.ts';
@@ -54,6 +54,7 @@ export async function runImport(
   { mirrors }: { mirrors: boolean },
 ): Promise<ImportCounts> {
   setHandler(stageQuery, () => progress);
+  const jobId = mirrors ? syncWorkflowId(run.connectionId) : importWorkflowId(run.runId);
   const orPark = parking({
     parked: (error) => recordImportParked({ ...run, error }),
     resumed: () => recordImportResumed(run),
@@ -89,7 +90,8 @@ export async function runImport(
   async function importSome(): Promise<boolean> {
     const { numbers, counts } = await pendingFiles(run);
     enter('import', counts);
-    await inWindow(numbers, async (n) => count(await importOne({ ...run, n }, counts.total)));
+    const fileOf = (n: number) => ({ id: jobPartId(jobId, `file-${n}`), name: `File ${n} of ${counts.total}` });
+    await inWindow(numbers, async (n) => count(await importOne({ ...run, n }, fileOf(n))));
     return numbers.length > 0;
   }
 
@@ -142,13 +144,16 @@ async function inWindow(numbers: readonly number[], work: (n: number) => Promise
   if (first !== undefined) throw first;
 }
 
-async function importOne(input: ImportFileInput, of: number): Promise<ImportFileResult> {
+async function importOne(
+  input: ImportFileInput,
+  { id, name }: { id: string; name: string },
+): Promise<ImportFileResult> {
   for (;;) {
     try {
       return await executeChild<(input: ImportFileInput) => Promise<ImportFileResult>>('importFile', {
-        workflowId: jobPartId(workflowInfo().workflowId, `file-${input.n}`),
+        workflowId: id,
         args: [input],
-        staticSummary: `File ${input.n} of ${of}`,
+        staticSummary: name,
         typedSearchAttributes: attributesOfPart(),
       });
     } catch (error) {

@@ -5,6 +5,7 @@ import { v7 as uuidv7 } from 'uuid';
 import type { ConnectorActivities } from '#activities/connectors.ts';
 import { heartbeating } from '#activities/heartbeating.ts';
 import { retryUpdateName } from '#src/contracts/messages.ts';
+import { importWorkflowId, jobPartId } from '#src/contracts/workflow-ids.ts';
 import { appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/search-attributes.ts';
 import { stubConnectors } from '#test/support/stub-connectors.ts';
@@ -13,14 +14,17 @@ import { until } from '#test/support/until.ts';
 import { attributeOf, detailsOf, failureOf } from '#test/support/workflow-run.ts';
 
 describe('importFromConnector and syncConnection', function () {
-  this.timeout(60_000);
+  this.timeout(90_000);
   let temporal: TestWorkers;
   before(async () => {
     temporal = await testWorkers();
   });
   after(() => temporal.close());
 
-  const input = { orgId: 'org', connectionId: 'connection', runId: 'run' };
+  let input = { orgId: 'org', connectionId: '', runId: '' };
+  beforeEach(() => {
+    input = { orgId: 'org', connectionId: uuidv7(), runId: uuidv7() };
+  });
   async function run(
     activities: ConnectorActivities,
     use: (run: WorkflowHandle) => Promise<void>,
@@ -32,7 +36,11 @@ describe('importFromConnector and syncConnection', function () {
         taskQueue,
         args: [input],
         memo: { attempt: 2 },
-        typedSearchAttributes: searchAttributes({ OrgId: 'org', ConnectionId: 'connection', JobKind: 'import' }),
+        typedSearchAttributes: searchAttributes({
+          OrgId: 'org',
+          ConnectionId: input.connectionId,
+          JobKind: 'import',
+        }),
       });
       await use(handle);
     });
@@ -42,14 +50,14 @@ describe('importFromConnector and syncConnection', function () {
     heartbeating(
       ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
     );
-  const fileOf = ({ workflowId }: WorkflowHandle, n: number) =>
-    temporal.client.workflow.getHandle(`${workflowId}.file-${n}`);
+  const fileOf = (n: number) =>
+    temporal.client.workflow.getHandle(jobPartId(importWorkflowId(input.runId), `file-${n}`));
   const numbersOf = (calls: { name: string; input: unknown }[]) =>
     calls.flatMap(({ name, input: of }) => (name === 'fetchFile' ? [(of as { n: number }).n] : []));
 
   it('has each file imported by a run of its own, eight at a time, and says what came of them', async () => {
     let [open, most] = [0, 0];
-    const stub = stubConnectors(30, {
+    const stub = stubConnectors(20, {
       fetchFile: async ({ n }) => {
         most = Math.max(most, ++open);
         await new Promise((resolve) => setImmediate(resolve));
@@ -59,15 +67,15 @@ describe('importFromConnector and syncConnection', function () {
       },
     });
     await run(stub.activities, async (handle) => {
-      expect(await handle.result()).deep.equal({ ...counts, total: 30, added: 14, unchanged: 15, failed: 1 });
+      expect(await handle.result()).deep.equal({ ...counts, total: 20, added: 9, unchanged: 10, failed: 1 });
       expect(most).within(2, 8);
       expect(await detailsOf(handle)).contain(
-        'Done 30 of 30 files: 14 added, 0 updated, 15 unchanged, 0 deleted; 1 failed.',
+        'Done 20 of 20 files: 9 added, 0 updated, 10 unchanged, 0 deleted; 1 failed.',
       );
       expect(await attributeOf(handle, 'Stage')).equal('done');
-      const file = fileOf(handle, 7);
+      const file = fileOf(7);
       expect(await file.result()).deep.equal({ status: 'failed', code: 'payload_too_large' });
-      expect(await attributeOf(file, 'ConnectionId')).equal('connection');
+      expect(await attributeOf(file, 'ConnectionId')).equal(input.connectionId);
       expect(await detailsOf(file)).contain('payload_too_large');
       expect(stub.calls.some(({ name }) => name === 'deleteMissing')).equal(false);
       expect(stub.calls.at(-1)).deep.equal({ name: 'finishImport', input: { ...input, attempt: 2 } });
@@ -83,10 +91,10 @@ describe('importFromConnector and syncConnection', function () {
       },
     });
     await run(stub.activities, async (handle) => {
-      await until('it is parked', async () => (await attributeOf(handle, 'ErrorCode')) === 'needs_reauth');
+      await until('it is parked', async () => (await attributeOf(handle, 'ErrorCode')) === 'needs_reauth', 45_000);
       const before = numbersOf(stub.calls);
       expect(before.length).most(17);
-      expect(await failureOf(fileOf(handle, 10))).include({ type: 'needs_reauth' });
+      expect(await failureOf(fileOf(10))).include({ type: 'needs_reauth' });
       isRevoked = false;
       await handle.executeUpdate(retryUpdateName);
       expect(await handle.result()).include({ added: 20, failed: 0 });
@@ -122,7 +130,7 @@ describe('importFromConnector and syncConnection', function () {
     });
     await run(stub.activities, async (handle) => {
       await until('it is fetched', async () => numbersOf(stub.calls).includes(2));
-      await fileOf(handle, 2).terminate('It hangs.');
+      await fileOf(2).terminate('It hangs.');
       expect(await handle.result()).include({ added: 2, failed: 1 });
     });
     const gone = stubConnectors(3, {
@@ -149,7 +157,7 @@ describe('importFromConnector and syncConnection', function () {
       await until('some hang', async () => numbersOf(stub.calls).length >= 12);
       await handle.cancel();
       expect(await failureOf(handle)).instanceOf(CancelledFailure);
-      expect((await fileOf(handle, 5).describe()).status.name).equal('CANCELLED');
+      expect((await fileOf(5).describe()).status.name).equal('CANCELLED');
       expect(stub.calls.at(-1)).deep.equal({ name: 'recordImportCancellation', input: { ...input, attempt: 2 } });
     });
   });
@@ -165,7 +173,7 @@ describe('importFromConnector and syncConnection', function () {
     await run(
       stub.activities,
       async (handle) => {
-        await until('it is parked', async () => (await attributeOf(handle, 'ErrorCode')) === 'mass_deletion');
+        await until('it is parked', async () => (await attributeOf(handle, 'ErrorCode')) === 'mass_deletion', 45_000);
         mayDelete = true;
         await handle.executeUpdate(retryUpdateName);
         await handle.result();
@@ -180,8 +188,8 @@ describe('importFromConnector and syncConnection', function () {
     await run(
       stub.activities,
       async (handle) => {
-        expect(await handle.result()).include({ jobId: 'sync-connection' });
-        expect(await detailsOf(handle)).contain('sync-connection');
+        expect(await handle.result()).include({ jobId: `sync-${input.connectionId}` });
+        expect(await detailsOf(handle)).contain(`sync-${input.connectionId}`);
       },
       'queueSync',
     );
