@@ -6,6 +6,8 @@ import { namesOf, wantedNames } from './folder-paths.ts';
 import { asReason, type ConnectorDeps, createProviderApi, folderMediaType } from './provider-api.ts';
 
 const name = 'Dropbox';
+/** Of more entries an answer could be too long. */
+const listing = { limit: 500, include_non_downloadable_files: true };
 
 /**
  * Dropbox v2. What has no bytes, such as its own documents, is exported to what Dropbox exports it to by itself. It names
@@ -43,7 +45,7 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
     },
 
     async list(access, folder, page) {
-      const first = { path: placeOf(folder), limit: 500, include_non_downloadable_files: true };
+      const first = { path: placeOf(folder), ...listing };
       const { entries, cursor, has_more } = await (page === null
         ? ask(access, 'files/list_folder', first)
         : ask(access, 'files/list_folder/continue', { cursor: page }));
@@ -77,7 +79,7 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
 
     changes: {
       async begin(access, folder) {
-        const wanted = { path: placeOf(folder), recursive: true, include_non_downloadable_files: true };
+        const wanted = { path: placeOf(folder), recursive: true, ...listing };
         return asText((await ask(access, 'files/list_folder/get_latest_cursor', wanted)).cursor);
       },
 
@@ -136,6 +138,7 @@ function reasonOf({ body }: ProviderAnswer): string {
 function special(reason: string): AppError | null {
   // A path of another form than theirs is a malformed argument to them.
   if (/^path\/(?:not_found|not_folder|not_file|malformed_path)/.test(reason)) return appError('remote_file_not_found');
+  if (reason === 'missing_scope') return appError('not_granted');
   if (reason.startsWith('reset')) return appError('cursor_expired');
   if (/^(?:unsupported_file|non_exportable)/.test(reason)) return appError('unsupported_format');
   return null;

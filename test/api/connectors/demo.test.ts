@@ -10,7 +10,7 @@ import { signIn } from '../../../scripts/demo/demo-account.ts';
 import { createNarrator } from '../../../scripts/demo/narrator.ts';
 
 describe('npm run demo:connectors', function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let stack: ConnectorStack;
   let directory: string;
   before(async () => {

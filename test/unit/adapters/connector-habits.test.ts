@@ -202,6 +202,12 @@ describe('what is special', () => {
       expect(await appErrorCode(download(await find('folder')))).equal('remote_file_not_found');
     });
 
+    it('tells a right that was not granted from a token that is over', async () => {
+      const { fake, connector, newAccess } = await open('acme_dropbox');
+      const weak = { ...newAccess(), accessToken: fake.accessToken(['account_info.read']) };
+      expect(await appErrorCode(connector.list(weak, { path: '' }, null))).equal('not_granted');
+    });
+
     it('ends a grant by a call of its own', async () => {
       const { fake, connector } = await open('acme_dropbox');
       const access = { kind: 'oauth' as const, accessToken: fake.token(), siteId: null };
