@@ -185,8 +185,9 @@ function startsWithHeader(head: string): boolean {
   return /^(?:From .*\r?\n)?[!-9;-~]+:/.test(head);
 }
 
-/** Header lines first, and among them one that only mail has. */
+/** Header lines first, among them a sender and one that only mail has. */
 function looksLikeMail(head: string): boolean {
   const lines = head.split(/\r?\n\r?\n/, 1)[0] ?? '';
-  return /^[A-Za-z-]+: /.test(lines) && /^(?:MIME-Version|Message-ID|Received|Return-Path): /im.test(lines);
+  const marks = [/^[A-Za-z-]+: /, /^From: /im, /^(?:MIME-Version|Message-ID|Received|Return-Path): /im];
+  return marks.every((mark) => mark.test(lines));
 }

@@ -38,7 +38,8 @@ describe('the format of text', () => {
       'rtf',
       null,
     ]);
-    expect(formatOf('a.txt', 'Note: a letter\n\nMIME-Version: is a header')).to.equal('text');
+    expect(formatOf('a.txt', 'Note: a letter\n\nFrom: me\nMIME-Version: is a header')).to.equal('text');
+    expect(formatOf('a.md', 'Title: Goods\nReceived: today\n')).to.equal('markdown');
   });
 
   it('takes a name for mail only where there are headers', () => {
