@@ -60,7 +60,12 @@ export function createIngestionRepository(db: Db) {
     },
 
     /** Of all documents that have this original; null for what was found before and is no longer. */
-    async noteMalware(original: { orgId: string; blobKey: string; sha256: string; signature: string | null }): Promise<void> {
+    async noteMalware(original: {
+      orgId: string;
+      blobKey: string;
+      sha256: string;
+      signature: string | null;
+    }): Promise<void> {
       await db.raw(
         `update documents
          set malware = case when :signature::text is not null
