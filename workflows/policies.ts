@@ -63,7 +63,8 @@ export const transfer: ActivityOptions = {
 /** Reading and parsing one file. */
 export const bulk: ActivityOptions = {
   ...untilHealed,
-  // The parser has its own limit of one minute; the rest is for waiting until it is its turn.
+  // The parser has its own limit of one minute, and scans are read for twenty seconds and one page of a minute at most;
+  // the rest is for waiting until it is its turn.
   startToCloseTimeout: '5 minutes',
 };
 

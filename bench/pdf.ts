@@ -1,0 +1,136 @@
+// `npm run bench:pdf`: the text of PDFs by the converter and by unpdf, in pages per CPU-second and in memory (P2).
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { cpus, loadavg, tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { createConverter } from '#src/adapters/converter/converter.ts';
+import { createPdf } from './ingest/big-pdf.ts';
+import { median } from './median.ts';
+import { writeLargePdf } from './pdf/large-pdf.ts';
+
+const ROUNDS = 5;
+const PAGES = 600;
+const LARGE_PAGES = 300;
+const WATCH_EVERY_MS = 5;
+
+const realFiles = [
+  'DA-1p.pdf',
+  'REPAIR-2022-INV-001_multipage.pdf',
+  'SPARSE-2024-INV-1234_borderless_table.pdf',
+  'copy-protected.pdf',
+  'movie-theater-booking-2024.pdf',
+  'test.pdf',
+];
+
+type Figures = { pages: number; letters: number; cpuSeconds: number; peakMegabytes: number };
+
+const run = promisify(execFile);
+const toolsDir = process.env.TOOLS_DIR ?? '';
+const folder = await mkdtemp(join(tmpdir(), 'bench-pdf-'));
+const converter = createConverter({ toolsDir, tempDir: folder });
+try {
+  const { path, what } = await writeManyPages();
+  const rounds = [];
+  for (let round = 0; round < ROUNDS; round += 1) rounds.push({ ours: await convert(path), its: await askPeer(path) });
+  const rate = ({ pages, cpuSeconds }: Figures) => pages / cpuSeconds;
+  const ratio = median(rounds.map(({ ours, its }) => rate(ours) / rate(its)));
+  const row = (name: string, all: Figures[]) =>
+    `| ${name} | ${median(all.map(rate)).toFixed(0)} | ${all[0]?.pages} | ${all[0]?.letters} |`;
+  console.log(
+    `\n${what}, ${ROUNDS} rounds in turns, medians\n\n| | pages per CPU-second | pages | letters |\n|---|---|---|---|`,
+  );
+  console.log(
+    [
+      row(
+        'ours',
+        rounds.map(({ ours }) => ours),
+      ),
+      row(
+        'unpdf',
+        rounds.map(({ its }) => its),
+      ),
+    ].join('\n'),
+  );
+  console.log(`\nOurs / its: ${ratio.toFixed(2)} (goal: at least 2.5)`);
+
+  const small = join(folder, 'small.pdf');
+  const large = join(folder, 'large.pdf');
+  await writeLargePdf(small, 1);
+  await writeLargePdf(large, LARGE_PAGES);
+  await convert(small);
+  const [one, all] = [await watched(() => convert(small)), await watched(() => convert(large))];
+  const peer = await askPeer(large);
+  const megabytes = Math.round((await stat(large)).size / 1e6);
+  console.log(`\n${megabytes} MB, beside a PDF of one page of it\n\n| | grows by |\n|---|---|`);
+  console.log(`| parser child | ${Math.max(0, all.child - one.child).toFixed(0)} MB |`);
+  console.log(`| our process | ${Math.max(0, all.own - one.own).toFixed(0)} MB |`);
+  console.log(`| unpdf, from nothing | ${peer.peakMegabytes.toFixed(0)} MB |`);
+  console.log(
+    `\nnode ${process.versions.node}, ${cpus()[0]?.model ?? 'unknown CPU'}, load ${loadavg()[0]?.toFixed(1)}`,
+  );
+} finally {
+  await rm(folder, { recursive: true, force: true });
+}
+
+/** Real documents over and over, where they are; else plain pages. */
+async function writeManyPages(): Promise<{ path: string; what: string }> {
+  const path = join(folder, 'many.pdf');
+  const documents = resolve(process.env.DATASETS_DIR ?? '../shared/datasets', 'documents');
+  const files = realFiles.map((name) => join(documents, name)).filter((file) => existsSync(file));
+  if (files.length > 0) {
+    const script = join(import.meta.dirname, 'pdf/merge.py');
+    await run('python3', ['-I', script, toolsDir, String(PAGES), path, ...files]);
+    return { path, what: `${files.length} real documents, merged again and again` };
+  }
+  const lines = Array.from(
+    { length: 50 },
+    (_, line) => `Line ${line} of a page that says little, but says it in words.`,
+  );
+  await writeFile(path, createPdf(Array.from({ length: PAGES }, () => lines)));
+  return { path, what: 'plain pages (there are no real documents here)' };
+}
+
+async function convert(path: string): Promise<Figures> {
+  const before = await cpuSeconds();
+  const source = { path, fileName: 'a.pdf', format: 'pdf', signal: new AbortController().signal } as const;
+  const { body, pageCount } = await converter.convert(source);
+  const after = await cpuSeconds();
+  return { pages: pageCount ?? 0, letters: body.length, cpuSeconds: after - before, peakMegabytes: 0 };
+}
+
+async function askPeer(path: string): Promise<Figures> {
+  const { stdout } = await run(process.execPath, [join(import.meta.dirname, 'pdf/unpdf-reader.ts'), path]);
+  return JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
+}
+
+/** Of this process and of all children that have ended. */
+async function cpuSeconds(): Promise<number> {
+  const text = await readFile('/proc/self/stat', 'utf8');
+  const times = text
+    .slice(text.lastIndexOf(')') + 2)
+    .split(' ')
+    .slice(11, 15);
+  return times.reduce((sum, ticks) => sum + Number(ticks) / 100, 0);
+}
+
+/** The most that this process and its children had in memory meanwhile, in MB. */
+async function watched(work: () => Promise<unknown>): Promise<{ own: number; child: number }> {
+  globalThis.gc?.();
+  const peaks = { own: 0, child: 0 };
+  const watch = setInterval(async () => {
+    peaks.own = Math.max(peaks.own, process.memoryUsage.rss() / 2 ** 20);
+    const tasks = await readdir('/proc/self/task');
+    const lists = await Promise.all(
+      tasks.map((task) => readFile(`/proc/self/task/${task}/children`, 'utf8').catch(() => '')),
+    );
+    for (const pid of lists.join(' ').split(' ').filter(Boolean)) {
+      const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+      peaks.child = Math.max(peaks.child, Number(/^VmHWM:\s+(\d+)/m.exec(status)?.[1] ?? 0) / 1_024);
+    }
+  }, WATCH_EVERY_MS);
+  await work();
+  clearInterval(watch);
+  return peaks;
+}
