@@ -1,4 +1,4 @@
-import { footnote, remark, renderBlocks, type TextBlock } from '../office/blocks.ts';
+import { distinct, footnote, remark, renderBlocks, type TextBlock } from '../office/blocks.ts';
 import { nextLabel } from '../office/list-counter.ts';
 import { createStory, type StoryParagraph } from '../office/story.ts';
 import type { DocumentParser } from '../parsed-document.ts';
@@ -188,13 +188,12 @@ function readAuthors(table: Buffer): string[] {
 /** Six lines between text and notes come first; then each section has three headers and three footers. */
 function readRunningTexts(file: DocFile, base: number, readText: TextReader) {
   const table = file.table('headers');
-  const found = { headers: new Map<string, TextBlock>(), footers: new Map<string, TextBlock>() };
+  const headers: TextBlock[] = [];
+  const footers: TextBlock[] = [];
   for (let index = 6; index + 2 < table.length / 4; index += 1) {
     const [start, end] = [table.readUInt32LE(index * 4), table.readUInt32LE(index * 4 + 4)];
     const isFooter = [2, 3, 5].includes((index - 6) % 6);
-    for (const block of readText(base + start, base + end)) {
-      found[isFooter ? 'footers' : 'headers'].set(JSON.stringify(block), block);
-    }
+    (isFooter ? footers : headers).push(...readText(base + start, base + end));
   }
-  return { headers: [...found.headers.values()], footers: [...found.footers.values()] };
+  return { headers: distinct(headers), footers: distinct(footers) };
 }

@@ -1,5 +1,5 @@
 import { appError } from '#src/errors.ts';
-import { renderBlocks, type TextBlock } from '../office/blocks.ts';
+import { distinct, renderBlocks, type TextBlock } from '../office/blocks.ts';
 import { readDrawingParts } from '../office/drawing-parts.ts';
 import { mainPartName, packageTitle, readRelationships, readXmlPart } from '../office/package-parts.ts';
 import { childrenNamed, elementsOf, type XmlElement } from '../office/xml.ts';
@@ -33,7 +33,7 @@ export const parseDocx: DocumentParser = async ({ bytes }) => {
       const lines = elementsOf(part).filter((element) => !countsPages(element));
       found.push(...readBlocks({ name: kind, attributes: {}, children: lines }, references));
     }
-    return [...new Map(found.map((block) => [JSON.stringify(block), block])).values()];
+    return distinct(found);
   };
   const references = await referencesOf(parts, name, shared);
   const body: TextBlock[] = [];

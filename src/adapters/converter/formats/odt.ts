@@ -1,4 +1,4 @@
-import { renderBlocks, type TextBlock } from '../office/blocks.ts';
+import { distinct, renderBlocks } from '../office/blocks.ts';
 import { readOdfPackage } from '../office/odf-package.ts';
 import { readOdfStyles } from '../office/odf-styles.ts';
 import { readOdfBlocks } from '../office/odf-text.ts';
@@ -17,7 +17,7 @@ export const parseOdt: DocumentParser = async ({ bytes }) => {
   const pages = descendants(childAt(document.styles, 'office:master-styles'), 'style:master-page').flatMap(elementsOf);
   const running = (kind: RegExp) => {
     const lines = pages.filter(({ name }) => kind.test(name)).flatMap(linesWithoutPageNumber);
-    return unique(readOdfBlocks({ name: '', attributes: {}, children: lines }, references));
+    return distinct(readOdfBlocks({ name: '', attributes: {}, children: lines }, references));
   };
   const headers = running(/^style:header(?:-left|-first)?$/);
   const body = readOdfBlocks(childAt(document.content, 'office:body', 'office:text'), references);
@@ -28,8 +28,4 @@ export const parseOdt: DocumentParser = async ({ bytes }) => {
 /** The number of a page is another one on each: its line says nothing about the document. */
 function linesWithoutPageNumber(part: XmlElement): XmlElement[] {
   return elementsOf(part).filter((line) => descendants(line, 'text:page-number').length === 0);
-}
-
-function unique(blocks: TextBlock[]): TextBlock[] {
-  return [...new Map(blocks.map((block) => [JSON.stringify(block), block])).values()];
 }

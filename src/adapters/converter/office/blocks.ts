@@ -68,6 +68,11 @@ function renderItem({ depth, label, text }: TextBlock & { kind: 'item' }, openIt
   return `${' '.repeat(column)}${marker} ${oneLine(isNumber ? text : `${label ?? ''} ${text}`)}`;
 }
 
+/** Headers are often written once more for the first page, or for those on the left. */
+export function distinct(blocks: TextBlock[]): TextBlock[] {
+  return [...new Map(blocks.map((block) => [JSON.stringify(block), block])).values()];
+}
+
 /** The text of a table's cell, and what cannot stand in it. */
 export function flattenCell(blocks: TextBlock[]): { text: string; asides: TextBlock[] } {
   const asides = blocks.filter((block) => block.kind === 'aside');

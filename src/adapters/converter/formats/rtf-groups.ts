@@ -1,0 +1,105 @@
+import type { TextBlock } from '../office/blocks.ts';
+import { createStory, type Story, type StoryParagraph } from '../office/story.ts';
+
+/** Groups whose characters are kept apart from the text. */
+type Collected = 'label' | 'instruction' | 'fonts' | 'styles' | 'title' | 'author' | 'name' | 'value';
+
+/** What holds until the end of a group. */
+export type RtfState = {
+  /** Where characters go: `nowhere` while other groups inside are looked at, `unread` with all that is inside. */
+  target: 'text' | Collected | 'nowhere' | 'unread';
+  story: Story;
+  /** How many characters for older readers follow one that is given by its number in Unicode. */
+  fallbackLength: number;
+  font: number;
+  isHidden: boolean;
+  style: number;
+  outlineLevel: number | null;
+  listDepth: number;
+  isInTable: boolean;
+};
+
+export type RtfGroups = ReturnType<typeof createGroups>;
+
+/**
+ * The groups of a file that are open, with what holds inside of them.
+ * @param headingLevels of styles by their numbers, as far as they are known when a paragraph ends
+ */
+export function createGroups(headingLevels: ReadonlyMap<number, number>) {
+  const open: { outer: RtfState; close: (() => void) | null }[] = [];
+  let state: RtfState = {
+    target: 'text',
+    story: createStory(),
+    fallbackLength: 1,
+    font: 0,
+    isHidden: false,
+    style: 0,
+    outlineLevel: null,
+    listDepth: 0,
+    isInTable: false,
+  };
+  const collected: Record<Collected, string> = {
+    label: '',
+    instruction: '',
+    fonts: '',
+    styles: '',
+    title: '',
+    author: '',
+    name: '',
+    value: '',
+  };
+
+  function onClose(close: () => void): void {
+    const group = open.at(-1);
+    if (group) group.close = close;
+  }
+
+  function paragraphState(): StoryParagraph {
+    const { outlineLevel, style, listDepth, isInTable } = state;
+    const level = outlineLevel === null ? headingLevels.get(style) : levelOfOutline(outlineLevel);
+    return { headingLevel: level ?? null, listDepth, isInTable };
+  }
+
+  return {
+    collected,
+    state: () => state,
+    depth: () => open.length,
+    paragraphState,
+    open() {
+      open.push({ outer: { ...state }, close: null });
+    },
+    close() {
+      const group = open.pop();
+      group?.close?.();
+      if (group) state = group.outer;
+    },
+    onClose,
+    append(text: string) {
+      const { target, story, isHidden } = state;
+      if (target === 'text') {
+        if (!isHidden) story.append(text);
+      } else if (target !== 'nowhere' && target !== 'unread') collected[target] += text;
+    },
+    /** The characters of the group are kept apart, and handed over when it ends. */
+    collect(target: Collected, use?: (text: string) => void) {
+      collected[target] = '';
+      state.target = target;
+      if (use) onClose(() => use(collected[target]));
+    },
+    /** The group is a text of its own. */
+    tell(use: (blocks: TextBlock[], outer: Story) => void) {
+      const outer = state.story;
+      const story = createStory();
+      Object.assign(state, { target: 'text', story, isInTable: false, style: 0, outlineLevel: null });
+      onClose(() => {
+        story.end(paragraphState());
+        use(story.blocks, outer);
+      });
+    },
+  };
+}
+
+/** Outlines count from 0, and the last level is text. */
+export function levelOfOutline(outline: number | null): number | null {
+  return outline !== null && outline >= 0 && outline < 9 ? outline + 1 : null;
+}
