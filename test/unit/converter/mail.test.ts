@@ -47,6 +47,35 @@ ${Buffer.alloc(3_000).toString('base64')}
     );
   });
 
+  it('that was forwarded is read with the one around it; invitations are named, pictures in the text are not', async () => {
+    const { body } = await eml(`${head}Subject: Fwd\nContent-Type: multipart/related; boundary=x
+
+--x
+Content-Type: text/plain
+
+See below.
+--x
+Content-Type: message/rfc822
+
+From: Cy <cy@example.org>
+Subject: Keys
+Content-Type: text/plain
+
+They are at the door.
+--x
+Content-Type: text/calendar
+
+BEGIN:VCALENDAR
+--x
+Content-Type: image/png; name=logo.png
+Content-ID: <logo>
+
+x
+--x--
+`);
+    expect(body).to.match(/See below\..*Cy.*Keys.*They are at the door\..*\n\n- text\/calendar \(1 KiB\)$/s);
+  });
+
   it('is read in the encoding that it names', async () => {
     const type = 'Content-Type: text/plain; charset=koi8-r\nContent-Transfer-Encoding: 8bit\n\n';
     const bytes = Buffer.concat([Buffer.from(head + type), iconv.encode('Привет', 'koi8-r')]);

@@ -18,8 +18,8 @@ export const parseEml: DocumentParser = async ({ bytes }) => {
     text: mail.text ?? '',
     attachments: mail.attachments
       // Pictures in the text are part of it.
-      .filter(({ related, contentId, filename }) => filename && !(related && contentId))
-      .map(({ filename, content }) => ({ name: filename ?? '', bytes: Buffer.byteLength(content) })),
+      .filter(({ related, mimeType }) => !(related && mimeType.startsWith('image/')))
+      .map(({ filename, mimeType, content }) => ({ name: filename || mimeType, bytes: Buffer.byteLength(content) })),
   });
 };
 
