@@ -5,8 +5,6 @@ import type { RecognizedPage } from '#src/ports/converter.ts';
 /** Pages that a converter of this version has read by OCR for a generation that is not converted yet. */
 export type RecognitionKey = IngestDocumentInput & { converterVersion: string };
 
-export type RecognizedPagesRepository = ReturnType<typeof createRecognizedPagesRepository>;
-
 export function createRecognizedPagesRepository(db: Db) {
   return {
     async list({ orgId, documentId, generation, converterVersion }: RecognitionKey): Promise<RecognizedPage[]> {
