@@ -1,5 +1,4 @@
 // `npm run demo:connectors`: files of a Google Drive, from the consent to syncs, seen from outside, and then it keeps serving.
-import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { startFakeDrive } from '#test/support/fake-drive.ts';
 import { createApiClient } from './demo/api-client.ts';
@@ -19,6 +18,8 @@ await exitAfter(async () => {
     ACME_DRIVE_BASE_URL: drive.baseUrl,
     ACME_DRIVE_CLIENT_ID: drive.client.id,
     ACME_DRIVE_CLIENT_SECRET: drive.client.secret,
+    // Apart from what else is served here: its schedules would look for a drive that is gone.
+    DATA_DIR: process.env.DATA_DIR ?? '.data/demo-connectors',
     EGRESS_ALLOW: [process.env.EGRESS_ALLOW, drive.place].filter(Boolean).join(','),
   });
   const settings = readStartSettings(process.env);
@@ -27,9 +28,7 @@ await exitAfter(async () => {
     log: (line) => console.error(line),
     work: async (supervisor, _ending, serves) => {
       const addresses = await startEmbedded(settings, supervisor, narrator.line);
-      const accountFile = path.join(settings.dataDir, 'demo-connectors-account.json');
-      // The drive is new each time, and so is who connects it.
-      await rm(accountFile, { force: true });
+      const accountFile = path.join(settings.dataDir, 'demo-account.json');
       const { api, email } = await signIn(createApiClient(addresses.apiUrl), accountFile);
       const files = await makeSampleDocuments(path.join(settings.dataDir, 'demo'));
       await tellOfConnectors({ api, drive, narrator, files });

@@ -16,6 +16,7 @@ export type ApiClient = {
   get<T>(path: string): Promise<T>;
   post<T>(path: string, body: unknown): Promise<T>;
   patch<T>(path: string, body: unknown): Promise<T>;
+  delete(path: string): Promise<void>;
   upload<T>(path: string, file: { name: string; content: Blob }, fields?: Record<string, string>): Promise<T>;
   /** Posts and yields the events of the answer. */
   stream(path: string, body: unknown): AsyncGenerator<{ event: string; data: string }>;
@@ -49,6 +50,9 @@ export function createApiClient(baseUrl: string, accessToken?: string): ApiClien
     get: (path) => read(request(path, { headers: headers() })),
     post: (path, body) => read(sendJson('POST', path, body)),
     patch: (path, body) => read(sendJson('PATCH', path, body)),
+    delete: async (path) => {
+      await request(path, { method: 'DELETE', headers: headers() });
+    },
     upload: (path, file, fields = {}) => {
       const form = new FormData();
       for (const [name, value] of Object.entries(fields)) form.set(name, value);

@@ -34,6 +34,7 @@ export async function tellOfConnectors({ files, ...story }: Story & { files: str
   for (const file of files) drive.tree.add(`Handbook/${path.basename(file)}`, await readFile(file));
   drive.tree.add('Handbook/Notes/to do.md', '# To do\n\nWrite the chapter about connections.');
 
+  await forgetEarlier(api);
   narrator.heading('A connection');
   const { id } = await connect(story);
 
@@ -56,6 +57,12 @@ export async function tellOfConnectors({ files, ...story }: Story & { files: str
   drive.tree.rename(renamed, `Renamed ${path.basename(renamed)}`);
   drive.tree.remove(deleted);
   await countingDownloads(story, () => runSync(story, id));
+}
+
+/** The drive of an earlier run is gone, and no schedule should go on asking for it. */
+async function forgetEarlier(api: ApiClient): Promise<void> {
+  const { items } = await api.get<{ items: Connection[] }>('/connectors/connections');
+  for (const { id } of items) await api.delete(`/connectors/connections/${id}`);
 }
 
 /** Consents as a person with a browser would: there and back. */
