@@ -166,9 +166,12 @@ export function createConnectionsService(deps: {
         await requireUnchanged(trx);
         // What was tried is what is stored.
         if (tried !== null && !isSame(before, connection)) throw appError('precondition_failed');
+        const { displayName = connection.displayName, config = {} } = change;
+        const isRenamed = displayName !== connection.displayName;
+        if (tried === null && !isRenamed && changesOf(connection, config).length === 0) return;
         await createConnectionsRepository(trx).update(connection, {
-          ...(change.displayName !== undefined && { displayName: change.displayName }),
-          ...(change.config !== undefined && { config: withChanges(connection.config, change.config) }),
+          displayName,
+          config: withChanges(connection.config, config),
           ...(tried !== null && {
             accountId: tried.account.accountId,
             credentials: stored.seal(connection, tried.credentials),

@@ -78,6 +78,8 @@ describe('PATCH /connectors/connections/{connection_id}', () => {
     const { body } = await ada.patch(at(before.id), { display_name: 'Mine' }, 200);
     expect(body).deep.equal({ ...before, display_name: 'Mine', updated_at: Object(body).updated_at });
     expect((await auditEntries(api, before.id)).at(-1)).include({ action: 'connection.changed' });
+    await ada.patch(at(before.id), { display_name: 'Mine', config: {} }, 200);
+    expect(await auditEntries(api, before.id)).length(2);
   });
 
   it('200: takes other keys that work, and what is null away', async () => {

@@ -167,6 +167,17 @@ describe('GET /connectors/oauth/{provider}/callback', () => {
     expect(new Set(ids).size).equal(3);
   });
 
+  it('200: leaves one connection when two consents for an account come back at once', async () => {
+    const bob = await api.signUp();
+    const account = { account: 'twice@example.com' };
+    const [one, two] = [
+      await consentTo(api, bob, 'acme_onedrive', account),
+      await consentTo(api, bob, 'acme_onedrive', account),
+    ];
+    await Promise.all([api.anonymous.get(one, 200), api.anonymous.get(two, 200)]);
+    expect(await connectionsOf(bob)).length(1);
+  });
+
   it('303: goes on to where the user came from, with the id of the connection', async () => {
     const query = { return_to: '/files?tab=1' };
     const response = await api.anonymous.raw(await consentTo(api, ada, 'acme_dropbox', { query, account: 'd' }), {
