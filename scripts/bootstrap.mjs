@@ -42,6 +42,7 @@ const COMMANDS = {
   'bench:transfer': { run: ['bench/transfer.ts'], needsTools: true },
   'bench:judge': { run: ['bench/judge.ts'], needsTools: true },
   'bench:lists': { run: ['bench/lists.ts'], needsTools: true },
+  'bench:import': { run: ['bench/import.ts'], needsTools: true },
   'bench:pdf': { run: ['bench/pdf.ts'], needsTools: true },
   'bench:alignment': { run: ['bench/alignment.ts'], needsTools: true },
   check: { run: ['scripts/check.ts'] },

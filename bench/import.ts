@@ -1,0 +1,57 @@
+// `npm run bench:import`: P10, what the runs of an import of 500 files cost beyond the files themselves.
+import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import { importWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { createTemporalConnection } from '#src/temporal/connection.ts';
+import { stubConnectors } from '#test/support/stub-connectors.ts';
+import { workflowBundle } from '#workers/bundle.ts';
+import { startProduct } from './measured-product.ts';
+
+const files = 500;
+const goals = { cpuMs: 45, payloadBytes: 64 * 1024, events: 10_000 };
+const taskQueue = 'bench-import';
+
+Runtime.install({ logger: new DefaultLogger('WARN') });
+const product = await startProduct();
+try {
+  const address = product.environment.TEMPORAL_ADDRESS ?? '';
+  const connection = await NativeConnection.connect({ address });
+  const temporal = createTemporalConnection({ address, namespace: 'default' });
+  const bundle = await workflowBundle();
+
+  async function importFiles(runId: string): Promise<{ cpuMs: number; seconds: number }> {
+    const { activities } = stubConnectors(files);
+    const worker = await Worker.create({ connection, taskQueue, workflowBundle: bundle, activities });
+    return worker.runUntil(async () => {
+      const [engineMs, own, startMs] = [await product.cpuMs('temporal'), process.cpuUsage(), performance.now()];
+      await temporal.client.workflow.execute('importFromConnector', {
+        taskQueue,
+        workflowId: importWorkflowId(runId),
+        args: [{ orgId: 'bench', connectionId: 'bench', runId }],
+      });
+      const seconds = (performance.now() - startMs) / 1_000;
+      const { user, system } = process.cpuUsage(own);
+      return { cpuMs: (await product.cpuMs('temporal')) - engineMs + (user + system) / 1_000, seconds };
+    });
+  }
+
+  await importFiles('warm');
+  const { cpuMs, seconds } = await importFiles('measured');
+  const { events = [] } = await temporal.client.workflow.getHandle(importWorkflowId('measured')).fetchHistory();
+  const payloads = [...JSON.stringify(events).matchAll(/"data":"([^"]*)"/g)].map(([, data = '']) => data.length * 0.75);
+  console.log(
+    [
+      `P10: an import of ${files} files whose steps do nothing, each in a run of its own`,
+      '',
+      '| | Measured | Goal |',
+      '|---|---|---|',
+      `| CPU of engine and worker, a file | ${(cpuMs / files).toFixed(1)} ms | at most ${goals.cpuMs} ms |`,
+      `| the history of the import | ${events?.length} events | below ${goals.events} |`,
+      `| its largest payload | ${Math.max(0, ...payloads).toFixed(0)} bytes | at most ${goals.payloadBytes} |`,
+      `| all of it | ${seconds.toFixed(1)} s | |`,
+    ].join('\n'),
+  );
+  await temporal.close();
+  await connection.close();
+} finally {
+  await product.stop();
+}
