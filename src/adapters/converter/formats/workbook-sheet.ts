@@ -9,11 +9,10 @@ type Row = { index: number; texts: string[] };
 
 /** The tables, texts and comments of a sheet; empty when it has none. */
 export function renderSheet(sheet: WorkSheet): string {
-  const rows = readRows(sheet);
-  if (rows.length === 0) return '';
   const merges = Map.groupBy(sheet['!merges'] ?? [], ({ s }) => s.r);
-  const blocks = splitAtEmptyRows(rows).map((block) => renderBlock(block, merges));
-  return [...noteOfMore(sheet), ...blocks, ...renderComments(sheet)].join('\n\n');
+  const blocks = splitAtEmptyRows(readRows(sheet)).map((block) => renderBlock(block, merges));
+  const parts = [...blocks, ...renderComments(sheet)];
+  return parts.length === 0 ? '' : [...noteOfMore(sheet), ...parts].join('\n\n');
 }
 
 function readRows(sheet: WorkSheet): Row[] {
