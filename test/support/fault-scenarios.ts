@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { expect } from 'chai';
+import { createAlignmentActivities } from '#activities/alignment.ts';
 import { createAnchoringActivities } from '#activities/anchoring.ts';
 import { createDeletionActivities } from '#activities/deletion.ts';
 import { createErasureActivities } from '#activities/erasure.ts';
@@ -9,6 +10,7 @@ import { createPreviewActivities } from '#activities/previews.ts';
 import type { taskQueues } from '#src/contracts/task-queues.ts';
 import { anchoringWorkflowId, deletionWorkflowId, erasureWorkflowId, previewWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { cancelScoring, failScoring, scoreChat } from './alignment-scenarios.ts';
 import { publishAgent } from './chat-fixtures.ts';
 import { signUpColleague } from './colleague.ts';
 import { docxFile, docxParagraph } from './document-fixtures.ts';
@@ -332,6 +334,7 @@ const cancelPreview = stopPreview('renderPreview:after_effect:hang', async (own,
 
 const noDeps = null as never;
 const previews = Object.keys(createPreviewActivities({ previews: noDeps }));
+const alignment = Object.keys(createAlignmentActivities({ alignment: noDeps }));
 const anchoring = Object.keys(createAnchoringActivities({ anchoring: noDeps }));
 const ingestion = Object.keys(createIngestionActivities({ ingestion: noDeps }));
 const reembedding = ['countReembeddings', 'openReembeddings', 'awaitReembeddings', 'recordReembedding'];
@@ -351,6 +354,8 @@ const detours: Record<string, Scenario> = {
   recordParkedDeletion: parkDeletion,
   recordResumedDeletion: parkDeletion,
   recordDeletionFailure: failDeletion,
+  recordAlignmentFailure: failScoring,
+  recordAlignmentCancellation: cancelScoring,
   recordParkedAnchoring: parkAnchoring,
   recordResumedAnchoring: parkAnchoring,
   recordAnchoringFailure: failAnchoring,
@@ -372,13 +377,13 @@ type Case = { step: string; scenario: Scenario };
 const pipelines: Record<keyof typeof taskQueues, Case[]> = {
   ingestion: ingestion.map((step) => ({ step, scenario: detours[step] ?? ingest })),
   reembedding: reembedding.map((step) => ({ step, scenario: reembed })),
+  alignment: alignment.map((step) => ({ step, scenario: detours[step] ?? scoreChat })),
   anchoring: anchoring.map((step) => ({ step, scenario: detours[step] ?? anchor })),
   previews: previews.map((step) => ({ step, scenario: detours[step] ?? preview })),
   deletion: deletion.map((step) => ({ step, scenario: detours[step] ?? remove })),
   erasure: erasure.map((step) => ({ step, scenario: detours[step] ?? erase })),
   evaluation: evaluation.map((step) => ({ step, scenario: detours[step] ?? evaluateGolden })),
-  // Not in F1: a round that has no score, and what was not mended, is found again by the next run.
-  alignment: [],
+  // Not in F1: what was not mended is found again by the next run.
   storeAudit: [],
 };
 
