@@ -435,6 +435,38 @@ describe('the jobs table as an outbox', () => {
     expect(await jobOf(id)).include({ status: 'succeeded' });
   });
 
+  it('a preview whose run is completed is made again while a document has none of its original', async () => {
+    const { engine, jobs } = setUp();
+    const documentId = uuidv7();
+    const source = {
+      orgId,
+      name: 'Lease',
+      fileName: 'lease.docx',
+      blobKey: 'key',
+      contentSha256: 'hash',
+      sizeBytes: 1,
+    };
+    const ragConfig = { retrieval: {}, embedding: { model: 'model' } };
+    const by = { createdBy, updatedBy: createdBy, ragConfig, acl: [] };
+    await db('documents').insert({ id: documentId, ...source, ...by });
+    const id = `preview-${documentId}-1`;
+    const input = { orgId, documentId, generation: 1 };
+    const start = { workflow: 'previewDocument', input, summary: 'Preview' } as const;
+    await jobs.enqueue(db, { id, kind: 'preview', orgId, createdBy, acl: [], documentId, start, requestId: null });
+    for (const status of ['queued', 'succeeded']) {
+      await jobs.dispatch(id);
+      engine.runs.set(id, { state: 'completed' });
+      await age('checkedAt');
+      await jobs.reconcileOpen();
+      expect(await jobOf(id)).include({ status });
+      const preview = { originalKey: 'key', rendererVersion: '1', blobKey: 'pdf', sha256: 'hash', sizeBytes: 1 };
+      await db('previews')
+        .insert({ orgId, ...preview })
+        .onConflict()
+        .ignore();
+    }
+  });
+
   const withoutMark = [
     { kind: 'alignment', start: { workflow: 'scoreAlignment', input: { orgId: '', chatId: '' }, summary: '' } },
     { kind: 'reembed', start: { workflow: 'reembedOrganization', input: { orgId: '', model: '' }, summary: '' } },

@@ -42,6 +42,19 @@ describe('GET /documents/{document_id}/file', () => {
     await shared.anonymous.get(path, 401);
   });
 
+  it('403: once a malware scanner has found something in it', async () => {
+    const { body } = await ada.upload('/documents', { name: 'b.txt', content: 'b' }, 201, {
+      fields: { ingest: 'false' },
+    });
+    const { id } = fullDocumentSchema.parse(body);
+    const { db } = shared.container;
+    const { contentSha256: sha256 } = await db('documents').where({ id }).first('contentSha256');
+    await db('documents')
+      .where({ id })
+      .update({ malware: JSON.stringify({ sha256, signature: 'Test' }) });
+    expect((await ada.get(`/documents/${id}/file`, 403)).body).to.include({ code: 'malware_found' });
+  });
+
   it('404: for who may not read it, as if it were not there', async () => {
     expect((await (await shared.signUp('Eve')).get(path, 404)).body).to.include({ code: 'document_not_found' });
   });

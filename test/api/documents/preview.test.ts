@@ -21,10 +21,14 @@ describe('GET /documents/{document_id}/preview', function () {
   let own: Stack;
   let gotenberg: FakeGotenberg;
   let ada: Member;
+  /** A document that has its preview. */
+  let shown: string;
   before(async () => {
     gotenberg = await startFakeGotenberg({ pages });
     own = await startStack({ GOTENBERG_URL: gotenberg.url });
     ada = await own.signUp();
+    shown = await uploadWord();
+    await untilJob(ada, previewWorkflowId(shown, 1), 'succeeded');
   });
   after(async () => {
     await own.close();
@@ -45,9 +49,8 @@ describe('GET /documents/{document_id}/preview', function () {
     Object(await client.get(`/documents/${id}/preview`, 404)).body as { code: string; detail: string };
 
   it('200: is the PDF, once it is made; the document and its chunks then know their pages', async () => {
-    const id = await uploadWord();
+    const id = shown;
     await untilJob(ada, `${previewWorkflowId(id, 1)}.render`, 'succeeded');
-    await untilJob(ada, previewWorkflowId(id, 1), 'succeeded');
     expect(await show(id)).include({ has_preview_pdf: true, page_count: 2 });
     const { items } = Object((await ada.get('/documents?limit=1', 200)).body);
     expect(items[0]).include({ id, has_preview_pdf: true, page_count: 2 });
@@ -56,9 +59,22 @@ describe('GET /documents/{document_id}/preview', function () {
     expect(body).match(/^%PDF-1\.4.*The rent is due/s);
     expect(headers.get('content-type')).equal('application/pdf');
     expect(headers.get('content-disposition')).contain('Lease of 2026.pdf');
-    const { body: part } = await ada.get(`/documents/${id}/preview`, 206, { Range: 'bytes=1-3' });
-    expect(part).equal('PDF');
     await ada.get(`/documents/${id}/preview`, 304, { 'If-None-Match': headers.get('etag') ?? '' });
+  });
+
+  it('206: is the part that was asked for', async () => {
+    const { body } = await ada.get(`/documents/${shown}/preview`, 206, { Range: 'bytes=1-3' });
+    expect(body).equal('PDF');
+  });
+
+  it('403: once a malware scanner has found something in the original', async () => {
+    const id = await uploadWord(['What is found to be harmful.']);
+    const { db } = own.container;
+    const { contentSha256: sha256 } = await db('documents').where({ id }).first('contentSha256');
+    await db('documents')
+      .where({ id })
+      .update({ malware: JSON.stringify({ sha256, signature: 'Test' }) });
+    expect((await ada.get(`/documents/${id}/preview`, 403)).body).include({ code: 'malware_found' });
   });
 
   it('200: by an address that needs no token, until the document is deleted', async () => {
@@ -82,12 +98,11 @@ describe('GET /documents/{document_id}/preview', function () {
   });
 
   it('401: without a token', async () => {
-    await own.anonymous.get(`/documents/${await uploadWord()}/preview`, 401);
+    await own.anonymous.get(`/documents/${shown}/preview`, 401);
   });
 
   it('404: for who may not read the document', async () => {
-    const id = await uploadWord();
-    expect(await whyNot(await own.signUp('Eve'), id)).include({ code: 'document_not_found' });
+    expect(await whyNot(await own.signUp('Eve'), shown)).include({ code: 'document_not_found' });
   });
 
   it('404: tells why there is none', async () => {
@@ -115,10 +130,7 @@ describe('GET /documents/{document_id}/preview', function () {
   });
 
   it('416: for a part behind the end', async () => {
-    gotenberg.answer({ pages });
-    const id = await uploadWord();
-    await untilJob(ada, previewWorkflowId(id, 1), 'succeeded');
-    await ada.get(`/documents/${id}/preview`, 416, { Range: 'bytes=1000000-' });
+    await ada.get(`/documents/${shown}/preview`, 416, { Range: 'bytes=1000000-' });
   });
 
   it('lets an old presentation be read, slide by slide, where there is a program', async () => {
