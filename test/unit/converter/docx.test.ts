@@ -151,4 +151,9 @@ describe('a Word file', () => {
     expect(await titleOf('Microsoft Word - draft.doc')).to.equal(null);
     expect(await titleOf('')).to.equal(null);
   });
+
+  it('is not read when it nests elements without end', async () => {
+    const failure = await bodyOf('<w:sdt>'.repeat(100_000)).catch((error: unknown) => error);
+    expect(failure).to.be.instanceOf(Error).and.have.property('message').that.contains('nests more than');
+  });
 });

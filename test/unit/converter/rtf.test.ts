@@ -86,8 +86,15 @@ describe('a rich text file', () => {
     expect(await read('{\\info{\\title Plan}{\\author Ann}}Text')).to.eql({ body: 'Text', title: 'Plan' });
   });
 
-  it('is damaged when it has no end', async () => {
-    const cut = async () => parseRtf({ bytes: Buffer.from('{\\rtf1 {Text'), fileName: 'a.rtf' });
-    expect(await appErrorCode(cut())).to.equal('corrupt_document');
+  it('is damaged when it has no end, or groups without end', async () => {
+    const codeOf = (file: string) =>
+      appErrorCode((async () => parseRtf({ bytes: Buffer.from(file), fileName: 'a.rtf' }))());
+    expect(await codeOf('{\\rtf1 {Text')).to.equal('corrupt_document');
+    expect(await codeOf(`{\\rtf1 ${'{\\footnote '.repeat(20_000)}`)).to.equal('corrupt_document');
+  });
+
+  it('may have any number of rows that do not stand below one another', async () => {
+    const rows = Array.from({ length: 5_000 }, (_, row) => `\\trowd\\cellx${row * 100}\\pard\\intbl a\\cell\\row`);
+    expect(await bodyOf(rows.join(''))).to.match(/^(?:a: a\n?){4999}$/);
   });
 });

@@ -1,5 +1,9 @@
+import { appError } from '#src/errors.ts';
 import type { TextBlock } from '../office/blocks.ts';
 import { createStory, type Story, type StoryParagraph } from '../office/story.ts';
+
+/** Deeper documents are no documents; notes in notes would be copied from each into the next. */
+const deepestNesting = 1_000;
 
 /** Groups whose characters are kept apart from the text. */
 type Collected = 'label' | 'instruction' | 'fonts' | 'styles' | 'title' | 'author' | 'name' | 'value';
@@ -66,6 +70,9 @@ export function createGroups(headingLevels: ReadonlyMap<number, number>) {
     depth: () => open.length,
     paragraphState,
     open() {
+      if (open.length >= deepestNesting) {
+        throw appError('corrupt_document', { detail: `The file nests more than ${deepestNesting} groups.` });
+      }
       open.push({ outer: { ...state }, close: null });
     },
     close() {

@@ -8,6 +8,8 @@ type Row = { text: string; right: number; isContinued: boolean }[];
 
 /** Edges of cells that are nearer, in twentieths of a point, are the same edge. */
 const edgeTolerance = 60;
+/** Rows with more edges between them do not stand below one another. */
+const mostColumns = 100;
 /** Of cells that do not say where they end. */
 const usualWidth = 1_440;
 
@@ -55,6 +57,10 @@ export function createStory() {
     const edges = columnEdges(rows);
     const grid: string[][] = [];
     for (const cells of rows) {
+      if (edges.length > mostColumns) {
+        grid.push(cells.map((cell) => cell.text));
+        continue;
+      }
       const line = Array<string>(edges.length).fill('');
       let column = 0;
       for (const { text, right, isContinued } of cells) {

@@ -27,12 +27,15 @@ const prefixes: [RegExp, string][] = [
   [/^urn:oasis:names:tc:opendocument:xmlns:svg-compatible:/, 'svg'],
 ];
 
+/** Deeper documents are no documents; names are looked for through all elements that are open. */
+const deepestNesting = 2_000;
+
 /** Takes the children of an element one after the other, as they are read: they are never in memory together. */
 export type XmlTaker = { childrenOf: string; take: (child: XmlElement) => void };
 
 /**
  * The root of an XML document. White space between elements is left out.
- * @throws Error for what is not well-formed
+ * @throws Error for what is not well-formed or nested without end
  */
 export function parseXml(bytes: Buffer, taker?: XmlTaker): XmlElement {
   const parser = new SaxesParser({ xmlns: true });
@@ -40,6 +43,7 @@ export function parseXml(bytes: Buffer, taker?: XmlTaker): XmlElement {
   const top: XmlElement = { name: '', attributes: {}, children: [] };
   const open = [top];
   parser.on('opentag', (tag) => {
+    if (open.length > deepestNesting) throw new Error(`The XML nests more than ${deepestNesting} elements.`);
     const attributes: Record<string, string> = {};
     for (const { uri, prefix, local, value } of Object.values(tag.attributes)) {
       if (prefix !== 'xmlns' && local !== 'xmlns') attributes[names(uri, prefix, local)] = value;
