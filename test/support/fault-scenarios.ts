@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { createAlignmentActivities } from '#activities/alignment.ts';
 import { createAnchoringActivities } from '#activities/anchoring.ts';
+import { createConnectorActivities } from '#activities/connectors.ts';
 import { createDeletionActivities } from '#activities/deletion.ts';
 import { createErasureActivities } from '#activities/erasure.ts';
 import { createEvaluationActivities } from '#activities/evaluation.ts';
@@ -14,6 +15,15 @@ import { cancelScoring, failScoring, scoreChat } from './alignment-scenarios.ts'
 import { publishAgent } from './chat-fixtures.ts';
 import { signUpColleague } from './colleague.ts';
 import { docxFile, docxParagraph } from './document-fixtures.ts';
+import {
+  cancelImport,
+  failImport,
+  importBucket,
+  parkImport,
+  queueByTime,
+  syncBucket,
+  terminateFile,
+} from './connector-scenarios.ts';
 import { cancelEvaluation, evaluateGolden, failEvaluation } from './evaluation-scenarios.ts';
 import { type FaultCase, uploadText } from './fault-case.ts';
 import { isFullRun, wantedSteps } from './fault-run.ts';
@@ -340,6 +350,7 @@ const ingestion = Object.keys(createIngestionActivities({ ingestion: noDeps }));
 const reembedding = ['countReembeddings', 'openReembeddings', 'awaitReembeddings', 'recordReembedding'];
 const deletion = Object.keys(createDeletionActivities({ deletion: noDeps }));
 const erasure = Object.keys(createErasureActivities({ erasure: noDeps }));
+const connectors = Object.keys(createConnectorActivities({ importSteps: noDeps, syncs: noDeps }));
 const evaluation = Object.keys(createEvaluationActivities({ evaluationSteps: noDeps }));
 
 /** Steps that a sound document of some size does not take. */
@@ -367,6 +378,13 @@ const detours: Record<string, Scenario> = {
   recordParkedErasure: parkErasure,
   recordResumedErasure: parkErasure,
   recordErasureFailure: failErasure,
+  queueSyncOfConnection: queueByTime,
+  deleteMissing: syncBucket,
+  recordFileFailure: terminateFile,
+  recordImportParked: parkImport,
+  recordImportResumed: parkImport,
+  recordImportFailure: failImport,
+  recordImportCancellation: cancelImport,
   recordEvaluationFailure: failEvaluation,
   recordEvaluationCancellation: cancelEvaluation,
 };
@@ -383,6 +401,7 @@ const pipelines: Record<keyof typeof taskQueues, Case[]> = {
   deletion: deletion.map((step) => ({ step, scenario: detours[step] ?? remove })),
   erasure: erasure.map((step) => ({ step, scenario: detours[step] ?? erase })),
   evaluation: evaluation.map((step) => ({ step, scenario: detours[step] ?? evaluateGolden })),
+  connectors: connectors.map((step) => ({ step, scenario: detours[step] ?? importBucket })),
   // Not in F1: what was not mended is found again by the next run.
   storeAudit: [],
 };

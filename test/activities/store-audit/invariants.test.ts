@@ -13,6 +13,7 @@ import { addIndexedChunks } from '#test/support/indexed-documents.ts';
 import { addChat as addLoggedChat, addRound } from '#test/support/logged-chats.ts';
 import { putBlob } from '#test/support/put-blob.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
+import { storeConnection } from '#test/support/stored-connection.ts';
 
 describe('the invariants', function () {
   this.timeout(60_000);
@@ -322,6 +323,38 @@ describe('the invariants', function () {
       `Folder ${two} is in itself.`,
     ]);
     await db('folders').whereIn('id', [one, two]).delete();
+  });
+
+  it('I18 finds runs that count other files than they have found, and a document of two files', async () => {
+    const { orgId } = ada;
+    const connectionId = await storeConnection(own, ada, 'Reports');
+    const run = { id: uuidv7(), orgId, connectionId, kind: 'import', jobId: 'import-1', status: 'succeeded', total: 2 };
+    await db('importRuns').insert({ ...run, added: 1, failed: 1 });
+    expect(await check()).deep.equal([]);
+    await db('importRuns').update({ failed: 0 });
+    await expectViolation('I18', /counts other files/);
+    await db('importRuns').delete();
+
+    await ada.upload('/documents', { name: 'note.txt', content: 'Note.' }, 201, { fields: { ingest: 'false' } });
+    const document = await db('documents').where({ orgId }).first();
+    const { folderId } = await db('folderLinks').where({ documentId: document.id }).first();
+    const known = {
+      ...{ orgId, connectionId, folderId },
+      documentId: document.id,
+      revision: '1',
+      name: 'a',
+      path: 'a',
+    };
+    for (const remoteId of ['one', 'two']) {
+      await db('connectorDocuments').insert({
+        ...known,
+        remoteId,
+        contentSha256: document.contentSha256,
+        localPath: [],
+      });
+    }
+    await expectViolation('I18', /of two files/, document.id);
+    await db('connections').where({ id: connectionId }).delete();
   });
 
   it('are not taken for granted where they cannot be checked', async () => {

@@ -197,6 +197,7 @@ describe('who may do what: every route, asked by everybody', function () {
     compareVersions: { names: 'draft:write' },
     sendMessage: { names: 'agent:read' },
     streamMessage: { names: 'agent:read' },
+    importDocumentsFromConnector: { names: 'connection:write' },
     authorizeConnector: { fresh: async () => ({ provider: 'acme_s3' }) },
     finishConnectorConsent: { fresh: async () => ({ provider: 'acme_s3' }) },
     deleteConnection: { fresh: async () => ({ connection_id: await storeConnection(stack, cast.owner, 'Reports') }) },
