@@ -1,6 +1,6 @@
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { RecognizedPage } from '#src/ports/converter.ts';
+import type { Db } from '#src/ports/database.ts';
 
 /** Pages that a converter of this version has read by OCR for a generation that is not converted yet. */
 export type RecognitionKey = IngestDocumentInput & { converterVersion: string };
