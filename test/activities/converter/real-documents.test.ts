@@ -1,115 +1,135 @@
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { AppError } from '#src/errors.ts';
+import type { SourceFormat } from '#src/domain/document-format.ts';
+import type { AppError } from '#src/errors.ts';
+import type { ConvertedDocument } from '#src/ports/converter.ts';
 import {
   type ConverterEnvironment,
   createConverterEnvironment,
   needsPdfium,
   realDocuments,
 } from '#test/support/converter-environment.ts';
+import { sideBySide } from '#test/support/side-by-side.ts';
 
-/** Phrases that a reader sees side by side, by file. */
-const phrases: Record<string, string[]> = {
-  'csv-with-escaped-commas.csv': ['A,A'],
-  'docx-tables.docx': [
-    '| Header Col 1 | Header Col 2 |',
-    '| d | e, f; g&t, h | i |',
-    '| a | b |  |\n| --- | --- | --- |',
+/** File, format, the pages that a sentence is on, the sentence as a reader sees it, and rows of tables and more. */
+type ReadableFile = [
+  file: string,
+  format: SourceFormat,
+  pages: number[] | null,
+  sentence: string,
+  ...alsoThere: string[],
+];
+
+const readable: ReadableFile[] = [
+  ['norwich-city.txt', 'text', null, 'Norwich'],
+  ['fake-text-utf-16.txt', 'text', null, 'Hamburgers are delicious'],
+  ['factbook.xml', 'code', null, '<name>Trinidad &amp; Tobado</name>'],
+  ['test_blog.html', 'html', null, 'tuning the inference parameters like model', '## Experiment Setup'],
+  ['test_serp.html', 'html', null, 'product line of proprietary graphical operating systems'],
+  ['test_wikipedia.html', 'html', null, 'headquartered in Redmond, Washington', '| ISIN | US5949181045 |'],
+  ['test_rss.xml', 'html', null, 'Two things can be true at the same time.', '2024-11-19, Frank X. Shaw'],
+  ['csv-with-escaped-commas.csv', 'csv', null, 'A,A', '| A | A | A | A,A | A |'],
+  ['test_mskanji.csv', 'csv', null, '髙橋淳', '| 髙橋淳 | 35 | 名古屋 |'],
+  ['test.json', 'json', null, '5b64c88c-b3c3-4510-bcb8-da0b200602d8: uuid_key'],
+  ['test_notebook.ipynb', 'json', null, '```python\nprint("markitdown")\n```'],
+  ['test.pdf', 'pdf', [1], 'There are at least three reasons confirming its general feasibility'],
+  ['DA-1p.pdf', 'pdf', [1], 'a home on the edge of the town exploded, sending splinters of wood and', '# MAIN GAME'],
+  ['RECEIPT-2024-TXN-98765_retail_purchase.pdf', 'pdf', [1], 'SUBTOTAL $863.91', 'Points Earned: 821'],
+  ['REPAIR-2022-INV-001_multipage.pdf', 'pdf', [1, 3], 'until an alignment on the vehicle', 'Body Labor 2 150 300'],
+  [
+    'SPARSE-2024-INV-1234_borderless_table.pdf',
+    'pdf',
+    [2],
+    'Implement additional verification for critical items.',
+    'SKU-9201 Hardware $32.50 $25,285.00 2024-10-22 Verified',
+    'Cross-location verification protocols should be reviewed to prevent',
   ],
-  'email-no-html-content-1.eml': ['From: GitHub <email@domain.com>', 'you’ve automatically started watching'],
-  'fake-email-attachment.eml': ['- Little to no content', '- fake-attachment.txt (1 KiB)'],
-  'fake-email-utf-16.eml': ['# Test Email', '- Violets are blue'],
-  'equations.docx': ['$sin θ=\\frac{mλ}{a}', 'From Eq. 36.1.3,'],
-  'fake-power-point-malformed.pptx': ['## Test Slide'],
-  'fake-power-point-many-pages.pptx': ['## Page 1\n\n## Page 2'],
-  'fake-text-utf-16.txt': ['Hamburgers are delicious'],
-  'fake.doc': ['Lorem ipsum dolor sit amet.'],
-  'fake.odt': ['| Header row | Mon | Wed | Fri |', '| Leader | Sarah | Mark | Ryan |'],
-  'handbook-1p.docx': ['monitors and supervises cases under chapter 13 of title 11'],
-  'norwich-city.txt': ['Norwich'],
-  'test.docx': ['# Introduction', '314b0a30-5b04-470b-b9f7-eed2c2bec74a'],
-  'test.epub': ['# Chapter 1: Test Content', '- A bullet point\n- Another point', '# Chapter 2: More Content'],
-  'test.json': ['5b64c88c-b3c3-4510-bcb8-da0b200602d8: uuid_key'],
-  'test.pptx': [
+  ['copy-protected.pdf', 'pdf', [1], 'improve reusability and simplify', '# LayoutParser: A Unified Toolkit'],
+  ['masterformat_partial_numbering.pdf', 'pdf', [1], 'document, from qualified Construction Managers'],
+  ['movie-theater-booking-2024.pdf', 'pdf', [1], 'December 2024 48 $12,500.00 $11,250.00 85%'],
+  ['fake-memo-with-duplicate-page.pdf', 'pdf', [1, 2], 'Best Regards,\nMallori'],
+  ['test_llm.jpg', 'image', [1], 'be sure to mention the string "5bda1dd6"'],
+  ['test.docx', 'docx', null, '314b0a30-5b04-470b-b9f7-eed2c2bec74a', '# Introduction', '| 7 | 8 | 9 | 10 | 11 | 12 |'],
+  ['docx-tables.docx', 'docx', null, 'Lorem ipsum', '| d | e, f; g&t, h | i |', '| a | b |  |\n| --- | --- | --- |'],
+  ['equations.docx', 'docx', null, 'From Eq. 36.1.3,', '$sin θ=\\frac{mλ}{a}'],
+  ['handbook-1p.docx', 'docx', null, 'monitors and supervises cases under chapter 13 of title 11'],
+  ['rlink.docx', 'docx', null, 'A red and blue square'],
+  ['test_with_comment.docx', 'docx', null, '> Comment by Unknown Author: This is a test comment. 12df-321a'],
+  ['fake.doc', 'doc', null, 'Lorem ipsum dolor sit amet.'],
+  ['fake.odt', 'odt', null, 'Lorem ipsum dolor sit amet.', '| Header row | Mon | Wed | Fri |', '| Leader | Sarah |'],
+  ['test.rtf', 'rtf', null, 'It is included to test', '# This is a Sample RTF File\n\n'],
+  [
+    'test.pptx',
+    'pptx',
+    [2],
+    'AutoGen agents are customizable',
     '| 7 | 8 | 9 | 1b92870d-e3b5-4e65-8153-919f4ff45592 | 11 | 12 |',
     '## A chart to test parsing:\n\na3f6004b-6f4f-4ea8-bee3-3741f4dc385f\n\n|  | Series 1 |',
     '- Comment 2:\n  - Sub comment 2',
     '44bf7d06-5e7a-4a40-a2e1-a2e42ef28c8a',
   ],
-  'test.rtf': ['# This is a Sample RTF File\n\nIt is included to test'],
-  'test.xls': ['## Sheet1\n\n| Alpha | Beta | Gamma | Delta |', 'affc7dad-52dc-4b98-9b5d-51e65d8a8ad0'],
-  'test.xlsx': ['## Sheet1\n\n| Alpha | Beta | Gamma | Delta |', '6ff4173b-42a5-4784-9b19-f49caff4d93d'],
-  'test_blog.html': ['## Experiment Setup', 'tuning the inference parameters like model'],
-  'test_mskanji.csv': ['| 髙橋淳 | 35 | 名古屋 |'],
-  'test_notebook.ipynb': ['```python\nprint("markitdown")\n```'],
-  'test_outlook_msg.msg': ['# Test Email Message', 'This is the body of the test email message'],
-  'test_serp.html': ['product line of proprietary graphical operating systems'],
-  'test_with_comment.docx': ['> Comment by Unknown Author: This is a test comment. 12df-321a'],
-  'test_wikipedia.html': ['| ISIN | US5949181045 |', 'headquartered in Redmond, Washington'],
-};
+  ['fake-power-point-malformed.pptx', 'pptx', [1], '## Test Slide'],
+  ['fake-power-point-many-pages.pptx', 'pptx', [2], '## Page 2'],
+  ['test.xlsx', 'xlsx', [1], '6ff4173b-42a5-4784-9b19-f49caff4d93d', '## Sheet1\n\n| Alpha | Beta | Gamma | Delta |'],
+  ['test.xls', 'xls', [2], 'affc7dad-52dc-4b98-9b5d-51e65d8a8ad0', '## Sheet1\n\n| Alpha | Beta | Gamma | Delta |'],
+  ['test.epub', 'epub', null, '# Chapter 1: Test Content', '- A bullet point\n- Another point', '# Chapter 2'],
+  ['email-no-html-content-1.eml', 'eml', null, 'you’ve automatically started watching', 'From: GitHub <email@domain'],
+  ['fake-email-attachment.eml', 'eml', null, '- Little to no content', '- fake-attachment.txt (1 KiB)'],
+  ['fake-email-utf-16.eml', 'eml', null, '- Violets are blue', '# Test Email'],
+  ['mime-different-plain-html.eml', 'eml', null, 'This is the text/html part.', 'Date: 2024-10-01 17:34 UTC'],
+  ['test_outlook_msg.msg', 'msg', null, 'This is the body of the test email message', '# Test Email Message'],
+];
 
-const pdfPhrases: Record<string, string[]> = {
-  'DA-1p.pdf': [
-    '# MAIN GAME',
-    'As we approached, a home on the edge of the town exploded, sending splinters of wood and',
-  ],
-  'RECEIPT-2024-TXN-98765_retail_purchase.pdf': ['SUBTOTAL $863.91', 'Points Earned: 821'],
-  'REPAIR-2022-INV-001_multipage.pdf': ['Body Labor 2 150 300', 'until an alignment on the vehicle has been done'],
-  'SPARSE-2024-INV-1234_borderless_table.pdf': [
-    'SKU-9201 Hardware $32.50 $25,285.00 2024-10-22 Verified',
-    'Cross-location verification protocols should be reviewed to prevent',
-  ],
-  'copy-protected.pdf': [
-    'A Unified Toolkit for Deep Learning Based Document Image Analysis',
-    'improve reusability and simplify',
-  ],
-  'masterformat_partial_numbering.pdf': [
-    'in the format detailed in this document, from qualified Construction Managers',
-  ],
-  'movie-theater-booking-2024.pdf': ['December 2024 48 $12,500.00 $11,250.00 85%'],
-  'test.pdf': ['There are at least three reasons confirming its general feasibility'],
-};
+/** File, the code that it is refused with, and what the refusal says to do. */
+const refused: [file: string, code: string, advice: RegExp][] = [
+  ['empty.eml', 'empty_document', /no text/],
+  ['empty.txt', 'empty_document', /no content/],
+  ['fake-encrypted.msg', 'encrypted_document', /upload its text/],
+  ['password_protected.xlsx', 'encrypted_document', /without the protection/],
+  ['random.bin', 'unsupported_format', /What can be read/],
+  ['fake-power-point.ppt', 'converter_unavailable', /LibreOffice or set GOTENBERG_URL; you can save the file as .pptx/],
+];
 
-const failures: Record<string, string> = {
-  'empty.eml': 'empty_document',
-  'empty.txt': 'empty_document',
-  'fake-encrypted.msg': 'encrypted_document',
-  'password_protected.xlsx': 'encrypted_document',
-  'random.bin': 'unsupported_format',
-};
-
-describe('converting real documents', function () {
+describe('a real document', function () {
   // Parsers are processes: on a busy machine a handful of starts takes long.
-  this.timeout(60_000);
+  this.timeout(120_000);
   let environment: ConverterEnvironment;
-  before(async () => {
+  let reads: Map<string, Promise<ConvertedDocument>>;
+  before(async function () {
+    const folder = realDocuments(this);
     environment = await createConverterEnvironment();
+    const start = sideBySide(4);
+    const files = [...readable, ...refused].map(([file]) => file);
+    reads = new Map(files.map((file) => [file, start(() => environment.convertPath(join(folder, file)))]));
+    for (const read of reads.values()) read.catch(() => undefined);
   });
-  after(() => environment.remove());
+  after(async () => {
+    await Promise.allSettled(reads?.values() ?? []);
+    await environment?.remove();
+  });
 
-  async function expectPhrases(folder: string, expected: Record<string, string[]>): Promise<void> {
-    const reads = Object.entries(expected).map(async ([fileName, wanted]) => {
-      const { body, pageMap } = await environment.convertPath(join(folder, fileName));
-      for (const phrase of wanted) expect(body, fileName).to.contain(phrase);
-      if (pageMap) expect(pageMap, fileName).to.eql([...pageMap].sort((a, b) => a - b));
+  for (const [file, format, pages, sentence, ...alsoThere] of readable) {
+    it(`${file} is ${format}${pages === null ? '' : `, with its sentence on page ${pages.join(' and ')}`}`, async function () {
+      if (format === 'pdf') needsPdfium(this);
+      const document = await reads.get(file);
+      expect(document).include({ sourceFormat: format });
+      for (const text of [sentence, ...alsoThere]) expect(document?.body).contain(text);
+      expect(document && pagesOf(document, sentence)).deep.equal(pages);
     });
-    await Promise.all(reads);
   }
 
-  it('finds what a reader finds in text, tables, pages and Word files', async function () {
-    await expectPhrases(realDocuments(this), phrases);
-  });
-
-  it('finds what a reader finds in PDF files', async function () {
-    needsPdfium(this);
-    await expectPhrases(realDocuments(this), pdfPhrases);
-  });
-
-  it('refuses the others with a reason', async function () {
-    const folder = realDocuments(this);
-    for (const [fileName, code] of Object.entries(failures)) {
-      const error = await environment.convertPath(join(folder, fileName)).catch((reason: unknown) => reason);
-      expect(error, fileName).to.be.instanceOf(AppError).and.to.include({ code });
-    }
-  });
+  for (const [file, code, advice] of refused) {
+    it(`${file} is refused: ${code}`, async () => {
+      const error: AppError | undefined = await reads.get(file)?.then(undefined, (reason) => reason);
+      expect(error).include({ code });
+      expect(error?.message).match(advice);
+    });
+  }
 });
+
+/** The pages with this text, from 1 on; null of a document without pages. */
+function pagesOf({ body, pageMap }: ConvertedDocument, text: string): number[] | null {
+  if (pageMap === null) return null;
+  const pages = pageMap.map((start, index) => body.slice(start, pageMap[index + 1]));
+  return pages.flatMap((page, index) => (page.includes(text) ? [index + 1] : []));
+}
