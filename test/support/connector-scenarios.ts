@@ -65,10 +65,10 @@ export const syncBucket: Scenario = {
   drive: async (own) => {
     const bucket = await fill();
     const connectionId = await connectBucket(own, bucket);
-    await sync(own.member, connectionId);
+    await sync(own.member, connectionId, 'succeeded', TIMEOUT_MS);
     const [Key = ''] = names;
     await bucket.client.send(new DeleteObjectCommand({ Bucket: bucket.settings.bucket, Key }));
-    const run = await sync(own.member, connectionId);
+    const run = await sync(own.member, connectionId, 'succeeded', TIMEOUT_MS);
     expect(run).include({ deleted: 1, failed: 0 });
     expect(await shelf(own.member)).deep.equal(names.slice(1));
     return { documentId: null, jobId: run.job_id };

@@ -49,9 +49,14 @@ export async function importFiles(
 }
 
 /** Runs a sync to its end. */
-export async function sync(member: Member, connectionId: string, status = 'succeeded'): Promise<SyncRunView> {
+export async function sync(
+  member: Member,
+  connectionId: string,
+  status = 'succeeded',
+  timeoutMs?: number,
+): Promise<SyncRunView> {
   const { body } = await member.post(`/connectors/connections/${connectionId}/sync`, {}, 202);
-  await untilJob(member, Object(body).job_id, status);
+  await untilJob(member, Object(body).job_id, status, timeoutMs);
   const [newest] = await syncsOf(member, connectionId);
   expect(newest?.id).equal(Object(body).id);
   return newest as SyncRunView;
