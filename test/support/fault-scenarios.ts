@@ -9,12 +9,16 @@ import { createEvaluationActivities } from '#activities/evaluation.ts';
 import { createIngestionActivities } from '#activities/ingestion.ts';
 import { createPreviewActivities } from '#activities/previews.ts';
 import type { taskQueues } from '#src/contracts/task-queues.ts';
-import { anchoringWorkflowId, deletionWorkflowId, erasureWorkflowId, previewWorkflowId } from '#src/contracts/workflow-ids.ts';
+import {
+  anchoringWorkflowId,
+  deletionWorkflowId,
+  erasureWorkflowId,
+  previewWorkflowId,
+} from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { cancelScoring, failScoring, scoreChat } from './alignment-scenarios.ts';
 import { publishAgent } from './chat-fixtures.ts';
 import { signUpColleague } from './colleague.ts';
-import { docxFile, docxParagraph } from './document-fixtures.ts';
 import {
   cancelImport,
   failImport,
@@ -24,6 +28,7 @@ import {
   syncBucket,
   terminateFile,
 } from './connector-scenarios.ts';
+import { docxFile, docxParagraph } from './document-fixtures.ts';
 import { cancelEvaluation, evaluateGolden, failEvaluation } from './evaluation-scenarios.ts';
 import { type FaultCase, uploadText } from './fault-case.ts';
 import { isFullRun, wantedSteps } from './fault-run.ts';
@@ -298,7 +303,10 @@ const printing = { LIBREOFFICE_PATH: join(import.meta.dirname, 'fake-soffice.sh'
 /** @returns the job that shows it on paper */
 async function uploadWordFile({ member }: FaultCase): Promise<{ documentId: string; jobId: string }> {
   const pages = ['The first page tells of fees and notices.', 'The second page tells of storeys and offices.'];
-  const file = { name: 'note.docx', content: new Uint8Array(docxFile(pages.map((text) => docxParagraph(text)).join(''))) };
+  const file = {
+    name: 'note.docx',
+    content: new Uint8Array(docxFile(pages.map((text) => docxParagraph(text)).join(''))),
+  };
   const { id } = fullDocumentSchema.parse((await member.upload('/documents', file, 201)).body);
   return { documentId: id, jobId: previewWorkflowId(id, 1) };
 }
@@ -313,7 +321,10 @@ const preview: Scenario = {
     const { documentId, jobId } = await uploadWordFile(own);
     await untilStarted(own, jobId);
     await untilEnd(own, jobId, 'succeeded');
-    expect((await own.member.get(`/documents/${documentId}`, 200)).body).include({ has_preview_pdf: true, page_count: 2 });
+    expect((await own.member.get(`/documents/${documentId}`, 200)).body).include({
+      has_preview_pdf: true,
+      page_count: 2,
+    });
     return { documentId: null, jobId };
   },
 };
