@@ -77,6 +77,8 @@ export function namesThing({ path }: Route): boolean {
 
 /** Of the routes that take nothing without one. Prefixes of the words that tests know each other by are found, too. */
 const queries: Record<string, string> = { searchDocuments: 'q=canary' };
+/** Of the routes that would wait for what never comes: the provider is not there. */
+const preferences: Record<string, string> = { importDocumentsFromConnector: 'wait=0' };
 
 /** Asks a route about these things. */
 export function askRoute(
@@ -93,10 +95,14 @@ export function askRoute(
   const { body, signal } = options;
   const isForm = body instanceof FormData;
   const query = queries[route.operationId];
+  const prefer = preferences[route.operationId];
   return client.raw(query === undefined ? path : `${path}?${query}`, {
     method: route.method.toUpperCase(),
     ...(signal && { signal }),
     ...(body !== undefined && { body: isForm ? body : JSON.stringify(body) }),
-    ...(body !== undefined && !isForm && { headers: { 'content-type': 'application/json' } }),
+    headers: {
+      ...(body !== undefined && !isForm && { 'content-type': 'application/json' }),
+      ...(prefer !== undefined && { prefer }),
+    },
   });
 }

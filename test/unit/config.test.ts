@@ -101,6 +101,7 @@ const wrong: Record<string, string[]> = {
   ],
   ACCESS_TOKEN_SECONDS: ['0', '-5', '1.5', 'long'],
   DOWNLOAD_URL_SECONDS: ['0', '604801', 'long'],
+  IMPORT_WAIT_SECONDS: ['-1', '3601', 'x'],
   EVAL_WAIT_SECONDS: ['-1', '3601', 'x'],
   ECHO_WAIT_MS: ['-1', '60000', 'x'],
   STREAM_ON_DISCONNECT: ['stop', 'Cancel', 'true'],
