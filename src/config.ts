@@ -1,267 +1,16 @@
 import { readFileSync } from 'node:fs';
-import { isIP, isIPv4 } from 'node:net';
 import { join } from 'node:path';
-import { z } from 'zod';
-import { calibratedModels } from './domain/alignment-calibration.ts';
+import type { Fault } from './config/setting-kinds.ts';
+import { type Settings, settings } from './config/settings.ts';
 import type { OAuthConnectorProvider } from './domain/connector-providers.ts';
 import { listPrices, priceListVersion, settingsPriceVersion, type VersionedPrice } from './domain/prices.ts';
 import { defaultRateLimits, type RateLimit, type RateLimitName } from './domain/rate-limits.ts';
 import { defaultTierLimits, type Tier, type TierLimits } from './domain/tiers.ts';
-import { type EncryptionKey, encryptionKeys } from './encryption-keys.ts';
-import { type ErrorCode, isErrorCode } from './errors.ts';
+import type { EncryptionKey } from './encryption-keys.ts';
 import { signingKeyPem, verifyKeyPems } from './jwt-keys.ts';
 
-const port = z.coerce.number().int().min(0).max(65_535);
-const seconds = z.coerce.number().int().positive();
-const url = z.url({ protocol: /^https?$/, error: 'must be an http(s):// address' });
-// Errors quote addresses, and a path is put behind them.
-const keylessUrl = url.refine(
-  (text) => !/[?#]|\/\/[^/]*@/.test(text),
-  'must have no user, password, query or fragment: keys have settings of their own',
-);
-// What else could stand in a header: a pasted line break would show up as an error that quotes the key.
-const apiKey = z.string().regex(/^[\x21-\x7e]+$/, 'must be one word of visible ASCII characters');
-const price = z.number().nonnegative();
-const json = z.string().transform((text, context) => {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    context.addIssue({ code: 'custom', message: 'must be JSON' });
-    return z.NEVER;
-  }
-});
-const list = z
-  .string()
-  .default('')
-  .transform((text) =>
-    text
-      .split(',')
-      .map((item) => item.trim())
-      .filter(Boolean),
-  );
-
-const ocrLanguage = z
-  .string()
-  .regex(/^[a-z]{3}(?:_[a-z]+)?$/i, 'must be names of Tesseract, like eng or chi_sim, with commas between several')
-  .refine(hasOcrData, {
-    error: ({ input }) =>
-      `needs the package @tesseract.js-data/${input}: npm install --save-exact @tesseract.js-data/${input}`,
-  });
-
-// As it stands in a URL.
-const place = z
-  .string()
-  .regex(/^(?:[\w.-]+|\[[\da-f:.]+\]):\d{1,5}$/i, 'must be host:port, with commas between several')
-  .refine((text) => URL.canParse(`http://${text}`), 'must be host:port, with commas between several');
-
-// The same as `URL.host` gives it: the usual ports are left out.
-const host = z
-  .string()
-  .regex(/^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i, 'must be host or host:port, with commas between several')
-  .transform((text) => text.toLowerCase().replace(/:(?:80|443)$/, ''));
-
-// activity:position:fault[:nth]; a delay is `delay:ms`, and what is thrown can be chosen: `throw:code`.
-const faultPattern =
-  /^(?<activity>\w+):(?<position>\w+):(?:(?<plain>kill|hang)|(?<throw>throw)(?::(?<code>[a-z]\w*))?|(?<delay>delay):(?<delayMs>\d+))(?::(?<nth>\d+))?$/;
-const fault = z
-  .string()
-  .transform((text) => {
-    const { plain, throw: thrown, delay, ...others } = faultPattern.exec(text)?.groups ?? {};
-    return { ...others, kind: plain ?? thrown ?? delay };
-  })
-  .pipe(
-    z.object({
-      activity: z.string('is not activity:position:fault[:nth]'),
-      position: z.enum(['before', 'after_effect', 'after_return'], 'is no position'),
-      kind: z.enum(['kill', 'throw', 'hang', 'delay']),
-      code: z
-        .custom<ErrorCode>((word) => typeof word === 'string' && isErrorCode(word), 'is no error code')
-        .default('service_unavailable'),
-      delayMs: z.coerce.number().default(0),
-      /** At this execution in the life of the process; at every one without it. */
-      nth: z.coerce.number().positive().optional(),
-    }),
-  )
-  .refine(({ position, kind }) => position !== 'after_return' || kind === 'kill', 'after_return can only be killed');
-
-/** One thing that a test wants to go wrong in a step. */
-export type Fault = z.infer<typeof fault>;
-
-// `off`, or `count/seconds`.
-const rateLimit = z
-  .string()
-  .regex(/^(off|[1-9]\d{0,6}\/[1-9]\d{0,6})$/, 'must be off or count/seconds, like 10/900')
-  .transform((text): RateLimit | null => {
-    if (text === 'off') return null;
-    const [count = 0, seconds = 0] = text.split('/').map(Number);
-    return { count, seconds };
-  })
-  .optional();
-
-// Whose word about the client's address is taken: nobody's, so many proxies' in a row, or these addresses'.
-const trustedProxies = z
-  .string()
-  .default('false')
-  .transform((text, context): false | number | string[] => {
-    if (/^(false|no|off|0)$/i.test(text)) return false;
-    if (/^(true|yes|on)$/i.test(text)) return 1;
-    if (/^[1-9]\d?$/.test(text)) return Number(text);
-    const addresses = text.split(',').map((item) => item.trim());
-    if (addresses.every(isNetwork)) return addresses;
-    context.addIssue({ code: 'custom', message: 'must be false, true, a number of proxies, or their addresses' });
-    return z.NEVER;
-  });
-
-const limit = z.exactOptional(z.int().nonnegative());
-const limitsOfTier = z.strictObject({
-  members: limit,
-  agents: limit,
-  draftsPerUser: limit,
-  versionsPerDraft: limit,
-  documents: limit,
-  fileSizeBytes: limit,
-  storageBytes: limit,
-  connections: limit,
-  evaluationCasesPerDay: limit,
-} satisfies Record<keyof TierLimits, z.ZodType>);
-
-const keysOfSecrets = z.string('is required').transform((text, context) => {
-  try {
-    return encryptionKeys(text);
-  } catch (error) {
-    context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : 'is wrong' });
-    return z.NEVER;
-  }
-});
-
-/** Every setting of API and workers with its default. Ports and switches of the embedded services are in scripts/. */
-const settings = z.object({
-  HOST: z.string().min(1).default('127.0.0.1'),
-  PORT: port.default(3000),
-  BASE_PATH: z
-    .string()
-    .regex(/^(\/[\w.-]+)*$/, 'must be empty or a path like /api')
-    .default(''),
-  DATA_DIR: z.string().min(1).default('.data'),
-  TOOLS_DIR: z.string().min(1).optional(),
-  CORS_ORIGINS: list,
-  EGRESS_ALLOW: list.pipe(z.array(place)),
-  HTTP_REQUEST_ALLOW: list.pipe(z.array(host)),
-  TRUST_PROXY: trustedProxies,
-  PUBLIC_URL: keylessUrl.optional(),
-  FRONTEND_URL: keylessUrl.optional(),
-  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
-
-  DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/, error: 'must be a postgres:// address' }),
-  DATABASE_POOL_SIZE: z.coerce.number().int().min(2).max(100).default(10),
-  TEMPORAL_ADDRESS: z.string().regex(/^[\w.[\]:-]+:\d+$/, 'must be host:port'),
-  TEMPORAL_NAMESPACE: z.string().min(1).default('default'),
-  TEMPORAL_UI_URL: url.optional(),
-
-  VECTOR_STORE: z.enum(['pgvector', 'qdrant']).optional(),
-  QDRANT_URL: keylessUrl.optional(),
-  QDRANT_API_KEY: apiKey.optional(),
-  QDRANT_COLLECTION_PREFIX: z
-    .string()
-    .regex(/^[a-z0-9-]{1,40}$/, 'must be up to 40 lower-case letters, digits and hyphens')
-    .default('acs'),
-
-  GOTENBERG_URL: keylessUrl.optional(),
-  // A path, or `off`.
-  LIBREOFFICE_PATH: z.string().min(1).optional(),
-  CLAMD_ADDRESS: z
-    .string()
-    .regex(/^(?:\/.+|(?:[\w.-]+|\[[\da-f:.]+\]):\d{1,5})$/i, 'must be host:port or the path of a socket')
-    .optional(),
-
-  S3_ENDPOINT: keylessUrl.optional(),
-  S3_BUCKET: z
-    .string()
-    .regex(/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, 'must be the name of a bucket')
-    .optional(),
-  S3_REGION: z
-    .string()
-    .regex(/^[a-z0-9-]+$/, 'must be the name of a region')
-    .default('us-east-1'),
-  S3_PREFIX: z
-    .string()
-    .regex(/^[\w-]+(\/[\w-]+)*$/, 'must be words between slashes, like files or team/files')
-    .optional(),
-  S3_ACCESS_KEY_ID: apiKey.optional(),
-  S3_SECRET_ACCESS_KEY: apiKey.optional(),
-
-  OPENAI_BASE_URL: keylessUrl,
-  OPENAI_API_KEY: apiKey.default('local'),
-  CHAT_MODEL: z.string().min(1).default('extractive-1'),
-  EVAL_MODEL: z.string().min(1).optional(),
-  CONTEXTUAL_MODEL: z.string().min(1).optional(),
-  EMBEDDING_MODEL: z.string().min(1).default('all-minilm-l6-v2-int8-r2'),
-  EMBEDDING_DIMENSIONS: z.coerce.number().int().min(1).max(16_000).optional(),
-  RERANK_MODEL: z.string().min(1).optional(),
-  RERANK_BASE_URL: keylessUrl.optional(),
-  RERANK_API_KEY: apiKey.optional(),
-  BRAVE_SEARCH_BASE_URL: keylessUrl.default('https://api.search.brave.com'),
-  GOOGLE_CALENDAR_BASE_URL: keylessUrl.optional(),
-  GOOGLE_CALENDAR_CLIENT_ID: apiKey.optional(),
-  GOOGLE_CALENDAR_CLIENT_SECRET: apiKey.optional(),
-  ACME_DRIVE_BASE_URL: keylessUrl.optional(),
-  ACME_DRIVE_CLIENT_ID: apiKey.optional(),
-  ACME_DRIVE_CLIENT_SECRET: apiKey.optional(),
-  ACME_ONEDRIVE_BASE_URL: keylessUrl.optional(),
-  ACME_ONEDRIVE_CLIENT_ID: apiKey.optional(),
-  ACME_ONEDRIVE_CLIENT_SECRET: apiKey.optional(),
-  ACME_SHAREPOINT_BASE_URL: keylessUrl.optional(),
-  ACME_SHAREPOINT_CLIENT_ID: apiKey.optional(),
-  ACME_SHAREPOINT_CLIENT_SECRET: apiKey.optional(),
-  ACME_DROPBOX_BASE_URL: keylessUrl.optional(),
-  ACME_DROPBOX_CLIENT_ID: apiKey.optional(),
-  ACME_DROPBOX_CLIENT_SECRET: apiKey.optional(),
-  ACME_S3_BASE_URL: keylessUrl.optional(),
-  MODEL_PRICES: json
-    .pipe(z.record(z.string(), z.strictObject({ input: price, cached_input: price, output: price })))
-    .optional(),
-  ALIGNMENT_EMBEDDING_BASE_URL: keylessUrl.optional(),
-  ALIGNMENT_EMBEDDING_MODEL: z
-    .enum(calibratedModels, `alignment is calibrated for ${calibratedModels.join(', ')} only`)
-    .default('all-minilm-l6-v2-int8-r2'),
-  ALIGNMENT_ADJUDICATION: z.enum(['off', 'chat_model']).default('off'),
-
-  OCR_LANGUAGES: list.prefault('eng').pipe(z.array(ocrLanguage).min(1, 'must name a language')),
-  OCR_MAX_PAGES: z.coerce.number().int().min(1).max(2_000).default(200),
-
-  JWT_PRIVATE_KEY: z.string().optional(),
-  JWT_PRIVATE_KEY_FILE: z.string().optional(),
-  JWT_VERIFY_KEYS: z.string().optional(),
-  JWT_VERIFY_KEYS_FILE: z.string().optional(),
-  JWT_ISSUER: z.string().min(1).default('agent-conversation-service'),
-  URL_SIGNING_KEY: z.string().min(32, 'must have at least 32 characters'),
-  ENCRYPTION_KEYS: keysOfSecrets,
-  ACCESS_TOKEN_SECONDS: seconds.default(900),
-  // A signature of S3 holds for a week at most.
-  DOWNLOAD_URL_SECONDS: seconds.max(604_800).default(900),
-
-  ERASE_AFTER_DAYS: z.coerce.number().int().min(0).max(366).default(30),
-
-  IMPORT_WAIT_SECONDS: z.coerce.number().int().min(0).max(3_600).default(10),
-  EVAL_WAIT_SECONDS: z.coerce.number().int().min(0).max(3_600).default(300),
-  ECHO_WAIT_MS: z.coerce.number().int().min(0).max(10_000).default(150),
-  STREAM_ON_DISCONNECT: z.enum(['continue', 'cancel']).default('continue'),
-  RATE_LIMIT_LOGIN: rateLimit,
-  RATE_LIMIT_LOGIN_IP: rateLimit,
-  RATE_LIMIT_REGISTER: rateLimit,
-  RATE_LIMIT_REGISTER_IP: rateLimit,
-  RATE_LIMIT_REFRESH: rateLimit,
-  RATE_LIMIT_CHAT: rateLimit,
-  RATE_LIMIT_UPLOAD: rateLimit,
-  RATE_LIMIT_CONNECT: rateLimit,
-  TIER_LIMITS: json.pipe(z.partialRecord(z.enum(['free', 'pro', 'max'], 'is no tier'), limitsOfTier)).optional(),
-
-  NODE_ENV: z.string().optional(),
-  FAULTS: list.pipe(z.array(fault)),
-});
-
-/** For the test that keeps docs/settings.md complete. */
-export const settingNames: readonly string[] = Object.keys(settings.shape);
+export type { Fault } from './config/setting-kinds.ts';
+export { settingNames } from './config/settings.ts';
 
 /** `baseUrl` is null for the provider's own addresses, `client` where there is none to ask for consents with. */
 type ProviderSettings = { baseUrl: string | null; client: { id: string; secret: string } | null };
@@ -342,7 +91,7 @@ export type Config = Readonly<{
   downloadUrlSeconds: number;
   /** How long what somebody leaves behind is kept. */
   eraseAfterDays: number;
-  /** How long an evaluation is waited for where the client does not say. */
+  /** How long an import, or an evaluation, is waited for where the client does not say. */
   importWaitSeconds: number;
   evalWaitSeconds: number;
   echoWaitMs: number;
@@ -472,7 +221,7 @@ function readKey<Name extends 'JWT_PRIVATE_KEY' | 'JWT_VERIFY_KEYS', Value>(
   }
 }
 
-function vectorStore(s: z.infer<typeof settings>): Config['vectors'] {
+function vectorStore(s: Settings): Config['vectors'] {
   const store = s.VECTOR_STORE ?? (s.QDRANT_URL === undefined ? 'pgvector' : 'qdrant');
   if (store === 'pgvector') return { store };
   if (s.QDRANT_URL === undefined) throw new ConfigError('wrong setting QDRANT_URL: VECTOR_STORE=qdrant needs it');
@@ -484,7 +233,7 @@ function vectorStore(s: z.infer<typeof settings>): Config['vectors'] {
   };
 }
 
-function blobStore(s: z.infer<typeof settings>): Config['blobs'] {
+function blobStore(s: Settings): Config['blobs'] {
   const { S3_BUCKET: bucket, S3_ACCESS_KEY_ID: accessKeyId, S3_SECRET_ACCESS_KEY: secretAccessKey } = s;
   if (bucket !== undefined && accessKeyId !== undefined && secretAccessKey !== undefined) {
     const prefix = s.S3_PREFIX === undefined ? '' : `${s.S3_PREFIX}/`;
@@ -501,7 +250,7 @@ function blobStore(s: z.infer<typeof settings>): Config['blobs'] {
   throw new ConfigError(`wrong setting ${missing.join(', ')}: required beside ${given.join(', ')}`);
 }
 
-function renderer({ GOTENBERG_URL: url, LIBREOFFICE_PATH: path }: z.infer<typeof settings>): Config['renderer'] {
+function renderer({ GOTENBERG_URL: url, LIBREOFFICE_PATH: path }: Settings): Config['renderer'] {
   if (url !== undefined) return { kind: 'gotenberg', url };
   return path === 'off' ? { kind: 'off' } : { kind: 'libreoffice', path: path ?? null };
 }
@@ -534,7 +283,7 @@ function modelPrices(
   return Object.fromEntries([...listed, ...own]);
 }
 
-function rateLimits(s: z.infer<typeof settings>): Config['rateLimits'] {
+function rateLimits(s: Settings): Config['rateLimits'] {
   const or = (set: RateLimit | null | undefined, name: RateLimitName) =>
     set === undefined ? defaultRateLimits[name] : set;
   return {
@@ -549,24 +298,7 @@ function rateLimits(s: z.infer<typeof settings>): Config['rateLimits'] {
   };
 }
 
-function isNetwork(text: string): boolean {
-  if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true;
-  const [address = '', prefix] = text.split('/');
-  const bits = isIPv4(address) ? 32 : 128;
-  return isIP(address) !== 0 && (prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits));
-}
-
 function tierLimits(overrides: Partial<Record<Tier, Partial<TierLimits>>> | undefined): Record<Tier, TierLimits> {
   const merge = (tier: Tier): TierLimits => ({ ...defaultTierLimits[tier], ...overrides?.[tier] });
   return { free: merge('free'), pro: merge('pro'), max: merge('max') };
-}
-
-/** The data of a language is a package of its own. */
-function hasOcrData(language: string): boolean {
-  try {
-    import.meta.resolve(`@tesseract.js-data/${language}/package.json`);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -1,0 +1,146 @@
+import { isIP, isIPv4 } from 'node:net';
+import { z } from 'zod';
+import type { RateLimit } from '../domain/rate-limits.ts';
+import type { TierLimits } from '../domain/tiers.ts';
+import { encryptionKeys } from '../encryption-keys.ts';
+import { type ErrorCode, isErrorCode } from '../errors.ts';
+
+export const port = z.coerce.number().int().min(0).max(65_535);
+export const seconds = z.coerce.number().int().positive();
+export const url = z.url({ protocol: /^https?$/, error: 'must be an http(s):// address' });
+// Errors quote addresses, and a path is put behind them.
+export const keylessUrl = url.refine(
+  (text) => !/[?#]|\/\/[^/]*@/.test(text),
+  'must have no user, password, query or fragment: keys have settings of their own',
+);
+// What else could stand in a header: a pasted line break would show up as an error that quotes the key.
+export const apiKey = z.string().regex(/^[\x21-\x7e]+$/, 'must be one word of visible ASCII characters');
+export const price = z.number().nonnegative();
+export const json = z.string().transform((text, context) => {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    context.addIssue({ code: 'custom', message: 'must be JSON' });
+    return z.NEVER;
+  }
+});
+export const list = z
+  .string()
+  .default('')
+  .transform((text) =>
+    text
+      .split(',')
+      .map((item) => item.trim())
+      .filter(Boolean),
+  );
+
+export const ocrLanguage = z
+  .string()
+  .regex(/^[a-z]{3}(?:_[a-z]+)?$/i, 'must be names of Tesseract, like eng or chi_sim, with commas between several')
+  .refine(hasOcrData, {
+    error: ({ input }) =>
+      `needs the package @tesseract.js-data/${input}: npm install --save-exact @tesseract.js-data/${input}`,
+  });
+
+// As it stands in a URL.
+export const place = z
+  .string()
+  .regex(/^(?:[\w.-]+|\[[\da-f:.]+\]):\d{1,5}$/i, 'must be host:port, with commas between several')
+  .refine((text) => URL.canParse(`http://${text}`), 'must be host:port, with commas between several');
+
+// The same as `URL.host` gives it: the usual ports are left out.
+export const host = z
+  .string()
+  .regex(/^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i, 'must be host or host:port, with commas between several')
+  .transform((text) => text.toLowerCase().replace(/:(?:80|443)$/, ''));
+
+// activity:position:fault[:nth]; a delay is `delay:ms`, and what is thrown can be chosen: `throw:code`.
+const faultPattern =
+  /^(?<activity>\w+):(?<position>\w+):(?:(?<plain>kill|hang)|(?<throw>throw)(?::(?<code>[a-z]\w*))?|(?<delay>delay):(?<delayMs>\d+))(?::(?<nth>\d+))?$/;
+export const fault = z
+  .string()
+  .transform((text) => {
+    const { plain, throw: thrown, delay, ...others } = faultPattern.exec(text)?.groups ?? {};
+    return { ...others, kind: plain ?? thrown ?? delay };
+  })
+  .pipe(
+    z.object({
+      activity: z.string('is not activity:position:fault[:nth]'),
+      position: z.enum(['before', 'after_effect', 'after_return'], 'is no position'),
+      kind: z.enum(['kill', 'throw', 'hang', 'delay']),
+      code: z
+        .custom<ErrorCode>((word) => typeof word === 'string' && isErrorCode(word), 'is no error code')
+        .default('service_unavailable'),
+      delayMs: z.coerce.number().default(0),
+      /** At this execution in the life of the process; at every one without it. */
+      nth: z.coerce.number().positive().optional(),
+    }),
+  )
+  .refine(({ position, kind }) => position !== 'after_return' || kind === 'kill', 'after_return can only be killed');
+
+/** One thing that a test wants to go wrong in a step. */
+export type Fault = z.infer<typeof fault>;
+
+// `off`, or `count/seconds`.
+export const rateLimit = z
+  .string()
+  .regex(/^(off|[1-9]\d{0,6}\/[1-9]\d{0,6})$/, 'must be off or count/seconds, like 10/900')
+  .transform((text): RateLimit | null => {
+    if (text === 'off') return null;
+    const [count = 0, seconds = 0] = text.split('/').map(Number);
+    return { count, seconds };
+  })
+  .optional();
+
+// Whose word about the client's address is taken: nobody's, so many proxies' in a row, or these addresses'.
+export const trustedProxies = z
+  .string()
+  .default('false')
+  .transform((text, context): false | number | string[] => {
+    if (/^(false|no|off|0)$/i.test(text)) return false;
+    if (/^(true|yes|on)$/i.test(text)) return 1;
+    if (/^[1-9]\d?$/.test(text)) return Number(text);
+    const addresses = text.split(',').map((item) => item.trim());
+    if (addresses.every(isNetwork)) return addresses;
+    context.addIssue({ code: 'custom', message: 'must be false, true, a number of proxies, or their addresses' });
+    return z.NEVER;
+  });
+
+const limit = z.exactOptional(z.int().nonnegative());
+export const limitsOfTier = z.strictObject({
+  members: limit,
+  agents: limit,
+  draftsPerUser: limit,
+  versionsPerDraft: limit,
+  documents: limit,
+  fileSizeBytes: limit,
+  storageBytes: limit,
+  connections: limit,
+  evaluationCasesPerDay: limit,
+} satisfies Record<keyof TierLimits, z.ZodType>);
+
+export const keysOfSecrets = z.string('is required').transform((text, context) => {
+  try {
+    return encryptionKeys(text);
+  } catch (error) {
+    context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : 'is wrong' });
+    return z.NEVER;
+  }
+});
+
+function isNetwork(text: string): boolean {
+  if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true;
+  const [address = '', prefix] = text.split('/');
+  const bits = isIPv4(address) ? 32 : 128;
+  return isIP(address) !== 0 && (prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits));
+}
+
+/** The data of a language is a package of its own. */
+function hasOcrData(language: string): boolean {
+  try {
+    import.meta.resolve(`@tesseract.js-data/${language}/package.json`);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,151 @@
+import { z } from 'zod';
+import { calibratedModels } from '../domain/alignment-calibration.ts';
+import {
+  apiKey,
+  fault,
+  host,
+  json,
+  keylessUrl,
+  keysOfSecrets,
+  limitsOfTier,
+  list,
+  ocrLanguage,
+  place,
+  port,
+  price,
+  rateLimit,
+  seconds,
+  trustedProxies,
+  url,
+} from './setting-kinds.ts';
+
+/** Every setting of API and workers with its default. Ports and switches of the embedded services are in scripts/. */
+export const settings = z.object({
+  HOST: z.string().min(1).default('127.0.0.1'),
+  PORT: port.default(3000),
+  BASE_PATH: z
+    .string()
+    .regex(/^(\/[\w.-]+)*$/, 'must be empty or a path like /api')
+    .default(''),
+  DATA_DIR: z.string().min(1).default('.data'),
+  TOOLS_DIR: z.string().min(1).optional(),
+  CORS_ORIGINS: list,
+  EGRESS_ALLOW: list.pipe(z.array(place)),
+  HTTP_REQUEST_ALLOW: list.pipe(z.array(host)),
+  TRUST_PROXY: trustedProxies,
+  PUBLIC_URL: keylessUrl.optional(),
+  FRONTEND_URL: keylessUrl.optional(),
+  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
+
+  DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/, error: 'must be a postgres:// address' }),
+  DATABASE_POOL_SIZE: z.coerce.number().int().min(2).max(100).default(10),
+  TEMPORAL_ADDRESS: z.string().regex(/^[\w.[\]:-]+:\d+$/, 'must be host:port'),
+  TEMPORAL_NAMESPACE: z.string().min(1).default('default'),
+  TEMPORAL_UI_URL: url.optional(),
+
+  VECTOR_STORE: z.enum(['pgvector', 'qdrant']).optional(),
+  QDRANT_URL: keylessUrl.optional(),
+  QDRANT_API_KEY: apiKey.optional(),
+  QDRANT_COLLECTION_PREFIX: z
+    .string()
+    .regex(/^[a-z0-9-]{1,40}$/, 'must be up to 40 lower-case letters, digits and hyphens')
+    .default('acs'),
+
+  GOTENBERG_URL: keylessUrl.optional(),
+  // A path, or `off`.
+  LIBREOFFICE_PATH: z.string().min(1).optional(),
+  CLAMD_ADDRESS: z
+    .string()
+    .regex(/^(?:\/.+|(?:[\w.-]+|\[[\da-f:.]+\]):\d{1,5})$/i, 'must be host:port or the path of a socket')
+    .optional(),
+
+  S3_ENDPOINT: keylessUrl.optional(),
+  S3_BUCKET: z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, 'must be the name of a bucket')
+    .optional(),
+  S3_REGION: z
+    .string()
+    .regex(/^[a-z0-9-]+$/, 'must be the name of a region')
+    .default('us-east-1'),
+  S3_PREFIX: z
+    .string()
+    .regex(/^[\w-]+(\/[\w-]+)*$/, 'must be words between slashes, like files or team/files')
+    .optional(),
+  S3_ACCESS_KEY_ID: apiKey.optional(),
+  S3_SECRET_ACCESS_KEY: apiKey.optional(),
+
+  OPENAI_BASE_URL: keylessUrl,
+  OPENAI_API_KEY: apiKey.default('local'),
+  CHAT_MODEL: z.string().min(1).default('extractive-1'),
+  EVAL_MODEL: z.string().min(1).optional(),
+  CONTEXTUAL_MODEL: z.string().min(1).optional(),
+  EMBEDDING_MODEL: z.string().min(1).default('all-minilm-l6-v2-int8-r2'),
+  EMBEDDING_DIMENSIONS: z.coerce.number().int().min(1).max(16_000).optional(),
+  RERANK_MODEL: z.string().min(1).optional(),
+  RERANK_BASE_URL: keylessUrl.optional(),
+  RERANK_API_KEY: apiKey.optional(),
+  BRAVE_SEARCH_BASE_URL: keylessUrl.default('https://api.search.brave.com'),
+  GOOGLE_CALENDAR_BASE_URL: keylessUrl.optional(),
+  GOOGLE_CALENDAR_CLIENT_ID: apiKey.optional(),
+  GOOGLE_CALENDAR_CLIENT_SECRET: apiKey.optional(),
+  ACME_DRIVE_BASE_URL: keylessUrl.optional(),
+  ACME_DRIVE_CLIENT_ID: apiKey.optional(),
+  ACME_DRIVE_CLIENT_SECRET: apiKey.optional(),
+  ACME_ONEDRIVE_BASE_URL: keylessUrl.optional(),
+  ACME_ONEDRIVE_CLIENT_ID: apiKey.optional(),
+  ACME_ONEDRIVE_CLIENT_SECRET: apiKey.optional(),
+  ACME_SHAREPOINT_BASE_URL: keylessUrl.optional(),
+  ACME_SHAREPOINT_CLIENT_ID: apiKey.optional(),
+  ACME_SHAREPOINT_CLIENT_SECRET: apiKey.optional(),
+  ACME_DROPBOX_BASE_URL: keylessUrl.optional(),
+  ACME_DROPBOX_CLIENT_ID: apiKey.optional(),
+  ACME_DROPBOX_CLIENT_SECRET: apiKey.optional(),
+  ACME_S3_BASE_URL: keylessUrl.optional(),
+  MODEL_PRICES: json
+    .pipe(z.record(z.string(), z.strictObject({ input: price, cached_input: price, output: price })))
+    .optional(),
+  ALIGNMENT_EMBEDDING_BASE_URL: keylessUrl.optional(),
+  ALIGNMENT_EMBEDDING_MODEL: z
+    .enum(calibratedModels, `alignment is calibrated for ${calibratedModels.join(', ')} only`)
+    .default('all-minilm-l6-v2-int8-r2'),
+  ALIGNMENT_ADJUDICATION: z.enum(['off', 'chat_model']).default('off'),
+
+  OCR_LANGUAGES: list.prefault('eng').pipe(z.array(ocrLanguage).min(1, 'must name a language')),
+  OCR_MAX_PAGES: z.coerce.number().int().min(1).max(2_000).default(200),
+
+  JWT_PRIVATE_KEY: z.string().optional(),
+  JWT_PRIVATE_KEY_FILE: z.string().optional(),
+  JWT_VERIFY_KEYS: z.string().optional(),
+  JWT_VERIFY_KEYS_FILE: z.string().optional(),
+  JWT_ISSUER: z.string().min(1).default('agent-conversation-service'),
+  URL_SIGNING_KEY: z.string().min(32, 'must have at least 32 characters'),
+  ENCRYPTION_KEYS: keysOfSecrets,
+  ACCESS_TOKEN_SECONDS: seconds.default(900),
+  // A signature of S3 holds for a week at most.
+  DOWNLOAD_URL_SECONDS: seconds.max(604_800).default(900),
+
+  ERASE_AFTER_DAYS: z.coerce.number().int().min(0).max(366).default(30),
+
+  IMPORT_WAIT_SECONDS: z.coerce.number().int().min(0).max(3_600).default(10),
+  EVAL_WAIT_SECONDS: z.coerce.number().int().min(0).max(3_600).default(300),
+  ECHO_WAIT_MS: z.coerce.number().int().min(0).max(10_000).default(150),
+  STREAM_ON_DISCONNECT: z.enum(['continue', 'cancel']).default('continue'),
+  RATE_LIMIT_LOGIN: rateLimit,
+  RATE_LIMIT_LOGIN_IP: rateLimit,
+  RATE_LIMIT_REGISTER: rateLimit,
+  RATE_LIMIT_REGISTER_IP: rateLimit,
+  RATE_LIMIT_REFRESH: rateLimit,
+  RATE_LIMIT_CHAT: rateLimit,
+  RATE_LIMIT_UPLOAD: rateLimit,
+  RATE_LIMIT_CONNECT: rateLimit,
+  TIER_LIMITS: json.pipe(z.partialRecord(z.enum(['free', 'pro', 'max'], 'is no tier'), limitsOfTier)).optional(),
+
+  NODE_ENV: z.string().optional(),
+  FAULTS: list.pipe(z.array(fault)),
+});
+
+export type Settings = z.infer<typeof settings>;
+
+/** For the test that keeps docs/settings.md complete. */
+export const settingNames: readonly string[] = Object.keys(settings.shape);
