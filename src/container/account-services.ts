@@ -1,0 +1,53 @@
+import { createArgon2Hasher } from '../adapters/passwords/argon2-hasher.ts';
+import { createRs256AccessTokens } from '../adapters/tokens/rs256-access-tokens.ts';
+import { createAccountsService } from '../modules/auth/accounts.service.ts';
+import { createAuthService } from '../modules/auth/auth.service.ts';
+import { createPasswordsService } from '../modules/auth/passwords.service.ts';
+import { createSessionsService } from '../modules/auth/sessions.service.ts';
+import { createJobMovesService } from '../modules/jobs/job-moves.service.ts';
+import { createJobWatch } from '../modules/jobs/job-watch.ts';
+import { createMembersService } from '../modules/members/members.service.ts';
+import { createUsersService } from '../modules/members/users.service.ts';
+import { createAccessChangesService } from '../modules/organization/access-changes.service.ts';
+import { createOrganizationService } from '../modules/organization/organization.service.ts';
+import { createProfileService } from '../modules/profile/profile.service.ts';
+import { createTeamMembersService } from '../modules/teams/team-members.service.ts';
+import { createTeamsService } from '../modules/teams/teams.service.ts';
+import type { SharedServices } from './shared-services.ts';
+
+/** Who the callers are, what they belong to, and what they may follow. */
+export function createAccountServices({ config, db, audit, folders, limits, jobs, orchestrator }: SharedServices) {
+  const passwordHasher = createArgon2Hasher();
+  const accessTokens = createRs256AccessTokens({
+    ...config.auth,
+    lifetimeSeconds: config.auth.accessTokenSeconds,
+  });
+  const sessions = createSessionsService({ db, audit });
+  const accounts = createAccountsService({ db, passwords: passwordHasher, folders });
+  const auth = createAuthService({ db, passwords: passwordHasher, accessTokens, accounts, sessions, audit });
+  const passwords = createPasswordsService({ db, passwords: passwordHasher, sessions, audit });
+  const accessChanges = createAccessChangesService({ db, accounts, limits });
+  const organizations = createOrganizationService({ db, folders, accessChanges, audit });
+  const teams = createTeamsService({ db, organizations, folders, accessChanges, audit });
+  const members = createMembersService({ db, accounts, organizations, limits, teams, accessChanges, audit });
+  const findActor = (userId: string) => auth.findActor(userId);
+
+  return {
+    accessTokens,
+    sessions,
+    auth,
+    findActor,
+    passwords,
+    accessChanges,
+    organizations,
+    teams,
+    members,
+    users: createUsersService({ db, members, passwords: passwordHasher, sessions, accessChanges, audit }),
+    teamMembers: createTeamMembersService({ db, organizations, teams, members, accessChanges, audit }),
+    profile: createProfileService({ db }),
+    jobMoves: createJobMovesService({ db, orchestrator, jobs }),
+    jobWatch: createJobWatch({ jobs, findActor }),
+  };
+}
+
+export type AccountServices = ReturnType<typeof createAccountServices>;

@@ -1,0 +1,70 @@
+import { createPgCallLimiter } from '../adapters/postgres/call-limiter.ts';
+import { createTopicWords } from '../adapters/text/topic-words.ts';
+import { derivedKey } from '../derived-key.ts';
+import { createAgentsService } from '../modules/agents/agents.service.ts';
+import { createAnchorWordsService } from '../modules/anchor-words/anchor-words.service.ts';
+import { createAnchoringService } from '../modules/anchor-words/anchoring.service.ts';
+import { createCandidateFinder } from '../modules/anchor-words/candidate-finder.ts';
+import { createWordProposer } from '../modules/anchor-words/word-proposer.ts';
+import { createDraftVersionsService } from '../modules/drafts/draft-versions.service.ts';
+import { createDraftsService } from '../modules/drafts/drafts.service.ts';
+import { createAnswerer } from '../modules/evaluations/answerer.ts';
+import { createEvaluationOpener } from '../modules/evaluations/evaluation-opener.ts';
+import { createEvaluationStepsService } from '../modules/evaluations/evaluation-steps.service.ts';
+import { createEvaluationsService } from '../modules/evaluations/evaluations.service.ts';
+import { createJudge } from '../modules/evaluations/judge.ts';
+import { createVersionEvaluationsService } from '../modules/evaluations/version-evaluations.service.ts';
+import type { AccountServices } from './account-services.ts';
+import type { SearchServices } from './search-services.ts';
+import type { SharedServices } from './shared-services.ts';
+import type { ToolServices } from './tool-services.ts';
+
+/** Drafts, what they are judged by, and the agents that come of them. */
+export function createAgentServices(services: SharedServices & AccountServices & ToolServices & SearchServices) {
+  const { config, db, logger, tokens, analyze, chatModel, alignmentEmbedder } = services;
+  const { models, limits, jobs, teams, retrieval } = services;
+
+  const drafts = createDraftsService({ db, limits, teams, models });
+  const versions = createDraftVersionsService({ db, drafts, limits, models });
+  const anchorCandidates = {
+    propose: createWordProposer({ chatModel }),
+    find: createCandidateFinder({
+      embedder: alignmentEmbedder,
+      topicWords: createTopicWords(config.models.alignment),
+      analyze,
+    }),
+  };
+  const anchoring = createAnchoringService({ db, jobs, ...anchorCandidates, logger });
+  const tools = services.toolCatalog;
+  const agents = createAgentsService({ db, versions, limits, teams, models, tools, anchoring, jobs });
+  const evaluating = {
+    db,
+    drafts,
+    versions,
+    limits,
+    models,
+    jobs,
+    openRun: createEvaluationOpener({ jobs, logger }),
+    waiter: services.evaluationWaiter,
+  };
+  const nonceKey = derivedKey(config.urlSigningKey, 'judged-texts');
+
+  return {
+    drafts,
+    draftVersions: versions,
+    anchoring,
+    anchorWords: createAnchorWordsService({ agents, models, retrieval, ...anchorCandidates, logger }),
+    agents,
+    evaluations: createEvaluationsService(evaluating),
+    versionEvaluations: createVersionEvaluationsService(evaluating),
+    evaluationSteps: createEvaluationStepsService({
+      db,
+      chatModel,
+      limiter: createPgCallLimiter(db),
+      createAnswerer: (paced) => createAnswerer({ chatModel: paced, models, tokens }),
+      createJudge: (paced) => createJudge({ chatModel: paced, models, counter: tokens, nonceKey }),
+      models,
+      jobs,
+    }),
+  };
+}

@@ -1,0 +1,57 @@
+import { isOutage } from '../adapters/postgres/outage.ts';
+import { createAdjudicator } from '../modules/alignment/adjudicator.ts';
+import { createAlignmentService } from '../modules/alignment/alignment.service.ts';
+import { createRoundMeasurer } from '../modules/alignment/round-measurer.ts';
+import { createAnswerWriter } from '../modules/chat/answer-writer.ts';
+import { createChatService } from '../modules/chat/chat.service.ts';
+import { createCiter } from '../modules/chat/citer.ts';
+import { createRoundOpener } from '../modules/chat/round-opener.ts';
+import { createToolChooser } from '../modules/chat/round-tools.ts';
+import { createToolLoop } from '../modules/chat/tool-loop.ts';
+import { createLogsService } from '../modules/logs/logs.service.ts';
+import type { AccountServices } from './account-services.ts';
+import type { SearchServices } from './search-services.ts';
+import type { SharedServices } from './shared-services.ts';
+import type { ToolServices } from './tool-services.ts';
+
+/** Conversations, how they keep to their agents' topics, and what is kept of them. */
+export function createChatServices(services: SharedServices & AccountServices & SearchServices & ToolServices) {
+  const { config, db, logger, audit, tokens: tokenCounter, analyze, embedders, vectors, chatModel } = services;
+  const { alignmentEmbedder, jobs, models, teams, auth, retrieval, toolCatalog, executors } = services;
+
+  const alignment = createAlignmentService({
+    db,
+    rounds: createRoundMeasurer({
+      embedder: alignmentEmbedder,
+      analyze,
+      adjudicate: config.alignmentAdjudication === 'chat_model' ? createAdjudicator({ chatModel, logger }) : null,
+      logger,
+    }),
+    chatModel,
+    jobs,
+  });
+  const chat = createChatService({
+    db,
+    openRound: createRoundOpener({ db, teams, models, tokenCounter }),
+    writeAnswer: createAnswerWriter({
+      db,
+      askModel: createToolLoop({ chatModel, tokenCounter }),
+      chooseTools: createToolChooser({ toolCatalog, executors, retrieval, models }),
+      retrieval,
+      alignment,
+      models,
+      cite: createCiter({ retrieval, embedders, vectors, analyze, logger }),
+      tokenCounter,
+      audit,
+      logger,
+    }),
+    retrieval,
+    alignment,
+    accounts: auth,
+    echoWaitMs: config.echoWaitMs,
+    onDisconnect: config.streamOnDisconnect,
+    isOutage,
+    logger,
+  });
+  return { alignment, chat, logs: createLogsService({ db }) };
+}

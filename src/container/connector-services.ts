@@ -1,0 +1,86 @@
+import { createConnectors } from '../adapters/connectors/connectors.ts';
+import { createConnectionConsentsService } from '../modules/connectors/connection-consents.service.ts';
+import type { Connection, ConnectionCredentials, StoredKeys } from '../modules/connectors/connections.model.ts';
+import { createConnectionsService } from '../modules/connectors/connections.service.ts';
+import { consentAt } from '../modules/connectors/connector-access.ts';
+import { createConnectorCredentials, createRefusalNote } from '../modules/connectors/connector-credentials.service.ts';
+import { createGrantRevoker } from '../modules/connectors/grant-revoker.ts';
+import { createConsentsService } from '../modules/consents/consents.service.ts';
+import { createCredentialKeeper } from '../modules/credentials/credential-keeper.service.ts';
+import { createStoredCredentials } from '../modules/credentials/stored-credentials.service.ts';
+import { createErasureService } from '../modules/erasure/erasure.service.ts';
+import { createConnectionSyncsService } from '../modules/imports/connection-syncs.service.ts';
+import { createFileImporter } from '../modules/imports/file-importer.ts';
+import { createFolderPaths } from '../modules/imports/folder-paths.ts';
+import { createImportStepsService } from '../modules/imports/import-steps.service.ts';
+import { createImportsService } from '../modules/imports/imports.service.ts';
+import { createRemoteListing } from '../modules/imports/remote-listing.ts';
+import { createSyncsService } from '../modules/imports/syncs.service.ts';
+import { createLeavingService } from '../modules/leaving/leaving.service.ts';
+import { createSyncSchedules } from '../temporal/sync-schedules.ts';
+import type { AccountServices } from './account-services.ts';
+import type { DocumentServices } from './document-services.ts';
+import type { SharedServices } from './shared-services.ts';
+
+/** Files that users have elsewhere, and what becomes of all that is somebody's who leaves. */
+export function createConnectorServices(services: SharedServices & AccountServices & DocumentServices) {
+  const { config, db, logger, secrets, oauth, call, guardedAgent, temporal, orchestrator } = services;
+  const { jobs, limits, audit, folders, folderChanges, documents, deletion } = services;
+  const { members, passwords, sessions, accessChanges, findActor } = services;
+
+  const frontend = { frontendUrl: config.server.frontendUrl, origins: config.server.corsOrigins };
+  const consents = createConsentsService({ db, oauth, secrets, frontend });
+  const access = createConnectors(config.connectors, { call, agent: guardedAgent });
+  const storedConnections = createStoredCredentials<ConnectionCredentials>({ db, secrets, table: 'connections' });
+  const revokeGrant = createGrantRevoker({ db, access, oauth, logger });
+  const connectorCredentials = createConnectorCredentials({
+    db,
+    access,
+    keeper: createCredentialKeeper<Connection, StoredKeys>({
+      db,
+      table: 'connections',
+      stored: storedConnections,
+      oauth,
+      settingsOf: ({ provider }) => consentAt(access, provider).settings,
+      onRefused: createRefusalNote({ audit }),
+      onUnwanted: revokeGrant,
+    }),
+  });
+
+  const schedules = createSyncSchedules(temporal);
+  const connectionSyncs = createConnectionSyncsService({ db, schedules, folders, jobs, orchestrator, logger });
+  const connecting = { access, stored: storedConnections, accessChanges, revokeGrant, audit, syncs: connectionSyncs };
+  const importing = { db, credentials: connectorCredentials, documents, limits, jobs, findActor };
+  const folderPaths = createFolderPaths({ db, folders, folderChanges });
+  const connections = createConnectionsService({ ...connecting, db, credentials: connectorCredentials });
+  const erasure = createErasureService({ db, documents, deletion, jobs, orchestrator, connections, audit });
+
+  return {
+    consents,
+    storedConnections,
+    connectorCredentials,
+    connectionSyncs,
+    connections,
+    connectionConsents: createConnectionConsentsService({ ...connecting, consents }),
+    imports: createImportsService({ db, folders, jobs, untilOver: services.evaluationWaiter.untilOver }),
+    importSteps: createImportStepsService({
+      ...importing,
+      listing: createRemoteListing(importing),
+      importer: createFileImporter({ ...importing, folderPaths }),
+    }),
+    syncs: createSyncsService(importing),
+    erasure,
+    leaving: createLeavingService({
+      passwords,
+      members,
+      sessions,
+      accessChanges,
+      erasure,
+      jobs,
+      audit,
+      eraseAfterDays: config.eraseAfterDays,
+    }),
+  };
+}
+
+export type ConnectorServices = ReturnType<typeof createConnectorServices>;

@@ -1,0 +1,98 @@
+import { pageTitle } from '../adapters/converter/page-title.ts';
+import { createGate } from '../adapters/gate.ts';
+import { createClamd } from '../adapters/malware/clamd.ts';
+import { derivedKey } from '../derived-key.ts';
+import { defaultRagConfig } from '../domain/rag-config.ts';
+import { createDeletionService } from '../modules/deletion/deletion.service.ts';
+import { createDocumentFilesService } from '../modules/documents/document-files.service.ts';
+import { createDocumentLinksService } from '../modules/documents/document-links.service.ts';
+import { createDocumentWebImport } from '../modules/documents/document-web-import.ts';
+import { createDocumentsService } from '../modules/documents/documents.service.ts';
+import { createFileTokens } from '../modules/documents/file-tokens.ts';
+import { createFolderContentsService } from '../modules/documents/folder-contents.service.ts';
+import { createEmbeddingsService } from '../modules/embeddings/embeddings.service.ts';
+import { createFolderChangesService } from '../modules/folders/folder-changes.service.ts';
+import { createDocumentCutterService } from '../modules/ingestion/document-cutter.service.ts';
+import { createGenerationsService } from '../modules/ingestion/generations.service.ts';
+import { createIngestionService } from '../modules/ingestion/ingestion.service.ts';
+import { createSituationsService } from '../modules/ingestion/situations.service.ts';
+import { createWindowEmbedder } from '../modules/ingestion/window-embedder.ts';
+import { createOriginalsService } from '../modules/originals/originals.service.ts';
+import { createPreviewsService } from '../modules/previews/previews.service.ts';
+import { createChunkPreviewsService } from '../modules/rag/chunk-previews.service.ts';
+import { createRagService } from '../modules/rag/rag.service.ts';
+import { createReembeddingService } from '../modules/reembedding/reembedding.service.ts';
+import { createStoreAuditService } from '../modules/store-audit/store-audit.service.ts';
+import type { SharedServices } from './shared-services.ts';
+
+/** The dataroom, and the way of its documents to where they are found. */
+export function createDocumentServices(shared: SharedServices) {
+  const { config, db, blobs, vectors, jobs, orchestrator, logger, folders, limits, models } = shared;
+  const { converter, renderer, tempDir, tokens, chunker, embedders, chatModel, web } = shared;
+
+  const originals = createOriginalsService({ db, blobs, logger, inTurn: createGate(2) });
+  const previews = createPreviewsService({ db, blobs, originals, renderer, converter, jobs, tempDir });
+  const embeddings = createEmbeddingsService({ db, embedders });
+  const generations = createGenerationsService({ jobs, orchestrator, logger });
+  const deletion = createDeletionService({ db, originals, embeddings, vectors, jobs, orchestrator });
+  const defaultConfig = async () =>
+    defaultRagConfig({
+      embeddingModel: shared.embeddingModel,
+      hasReranker: (await models.reranker('cross_encoder')) !== null,
+    });
+  const documents = createDocumentsService({
+    db,
+    originals,
+    vectors,
+    jobs,
+    generations,
+    deletion,
+    folders,
+    limits,
+    logger,
+    defaultConfig,
+  });
+  const contents = createFolderContentsService({ deletion });
+  const situations = createSituationsService({ db, chatModel, models, tokens, model: config.models.contextualModel });
+  const cutter = createDocumentCutterService({ chunker, situations });
+
+  return {
+    originals,
+    previews,
+    embeddings,
+    deletion,
+    documents,
+    documentLinks: createDocumentLinksService({ db, folders, publisher: documents }),
+    folderChanges: createFolderChangesService({ db, folders, contents }),
+    documentFiles: createDocumentFilesService({
+      db,
+      blobs,
+      previews,
+      tokens: createFileTokens(derivedKey(config.urlSigningKey, 'file-addresses')),
+      downloadUrlSeconds: config.downloadUrlSeconds,
+    }),
+    webImport: createDocumentWebImport({ web, documents, limits, pageTitle }),
+    situations,
+    ingestion: createIngestionService({
+      db,
+      blobs,
+      scanner: config.clamdAddress === null ? null : createClamd({ address: config.clamdAddress }),
+      originals,
+      converter,
+      embeddings,
+      windows: createWindowEmbedder({ chunker, embeddings }),
+      cutter,
+      situations,
+      previews,
+      vectors,
+      jobs,
+      orchestrator,
+    }),
+    reembedding: createReembeddingService({ db, documents, generations, jobs, models, orchestrator }),
+    rag: createRagService({ db, documents, generations, models }),
+    chunkPreviews: createChunkPreviewsService({ documents, cutter, situations, embedders, models, defaultConfig }),
+    storeAudit: createStoreAuditService({ db, vectors, blobs, originals, deletion, jobs, generations, logger }),
+  };
+}
+
+export type DocumentServices = ReturnType<typeof createDocumentServices>;

@@ -1,0 +1,100 @@
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pino from 'pino';
+import { createFilesystemBlobStore } from '../adapters/blob/filesystem-blob-store.ts';
+import { createS3BlobStore } from '../adapters/blob/s3-blob-store.ts';
+import { createConverter } from '../adapters/converter/converter.ts';
+import { createLogDestination } from '../adapters/log-destination.ts';
+import { createChatModel } from '../adapters/models/chat-model.ts';
+import { createEmbedder, createEmbedders } from '../adapters/models/embedder.ts';
+import { createParameterHabits } from '../adapters/models/parameter-habits.ts';
+import { createOAuthClient } from '../adapters/oauth/oauth-client.ts';
+import { createPdfRenderer } from '../adapters/pdf-renderer/pdf-renderer.ts';
+import { createDatabase } from '../adapters/postgres/database.ts';
+import { createIdempotencyStore } from '../adapters/postgres/idempotency-keys.ts';
+import { createPgRateLimiter } from '../adapters/postgres/rate-limiter.ts';
+import { createSecretBox } from '../adapters/secrets/secret-box.ts';
+import { createChunker } from '../adapters/text/chunker.ts';
+import { createTextAnalyzer } from '../adapters/text/text-analyzer.ts';
+import { createTokenCounter } from '../adapters/text/token-counter.ts';
+import { createPgVectorStore } from '../adapters/vectors/pgvector.ts';
+import { createQdrantVectorStore } from '../adapters/vectors/qdrant.ts';
+import { createGuardedAgent } from '../adapters/web/guarded-agent.ts';
+import { createGuardedFetch } from '../adapters/web/guarded-fetch.ts';
+import { createProviderCaller } from '../adapters/web/provider-caller.ts';
+import type { Config } from '../config.ts';
+import { createTemporalConnection } from '../temporal/connection.ts';
+import { createOrchestrator } from '../temporal/gateway.ts';
+
+/** What logs and the database's list of sessions call the process. */
+export type Role = 'api' | 'worker' | 'admin' | 'test';
+
+/** Everything outside of the process, behind its port. Nothing connects before its first use. */
+export function createInfrastructure(config: Config, role: Role) {
+  const tempDir = tmpdir();
+  const logger = pino(
+    {
+      level: config.server.logLevel,
+      base: { role },
+      redact: {
+        paths: ['req.headers.authorization', 'req.headers.cookie', '*.password', '*.refresh_token', '*.access_token'],
+        censor: '[redacted]',
+      },
+    },
+    createLogDestination(process.stdout.fd),
+  );
+  const db = createDatabase({
+    url: config.database.url,
+    maxConnections: config.database.poolSize,
+    applicationName: role,
+    onWarning: (message) => logger.warn(message),
+  });
+  const temporal = createTemporalConnection(config.temporal);
+
+  const renderer = createPdfRenderer(config.renderer, { tempDir });
+  const { languages: ocrLanguages, maxPages: ocrPages } = config.ocr;
+  const converter = createConverter({
+    toolsDir: config.toolsDir ?? join(config.dataDir, 'tools'),
+    tempDir,
+    renderer,
+    ocrLanguages,
+    limits: { ocrPages },
+  });
+
+  const tokens = createTokenCounter();
+  const analyze = createTextAnalyzer();
+  const estimateTokens = (text: string) => tokens.count(text);
+  const guardedAgent = createGuardedAgent({ allow: config.egressAllow });
+  const call = createProviderCaller({ agent: guardedAgent });
+
+  return {
+    config,
+    tempDir,
+    logger,
+    db,
+    idempotency: createIdempotencyStore(db),
+    rateLimiter: createPgRateLimiter(db),
+    temporal,
+    orchestrator: createOrchestrator(temporal, config.temporal),
+    blobs:
+      config.blobs.store === 's3'
+        ? createS3BlobStore({ ...config.blobs, tempDir })
+        : createFilesystemBlobStore(config.blobs),
+    vectors: config.vectors.store === 'qdrant' ? createQdrantVectorStore(config.vectors) : createPgVectorStore(db),
+    renderer,
+    converter,
+    tokens,
+    analyze,
+    chunker: createChunker({ tokens, analyze }),
+    embedders: createEmbedders({ ...config.models, estimateTokens }),
+    alignmentEmbedder: createEmbedder({ ...config.models.alignment, estimateTokens }),
+    chatModel: createChatModel(config.models, undefined, createParameterHabits({ logger })),
+    guardedAgent,
+    web: createGuardedFetch({ agent: guardedAgent }),
+    call,
+    oauth: createOAuthClient({ call }),
+    secrets: createSecretBox(config.encryptionKeys),
+  };
+}
+
+export type Infrastructure = ReturnType<typeof createInfrastructure>;

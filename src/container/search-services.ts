@@ -1,0 +1,23 @@
+import { createGate } from '../adapters/gate.ts';
+import { createReranker } from '../adapters/models/reranker.ts';
+import { createPassageRanker } from '../modules/retrieval/passage-ranker.ts';
+import { createRetrievalService } from '../modules/retrieval/retrieval.service.ts';
+import { createSearchService } from '../modules/search/search.service.ts';
+import type { SharedServices } from './shared-services.ts';
+
+/** How passages and documents are found. */
+export function createSearchServices(shared: SharedServices) {
+  const { config, db, vectors, embedders, analyze, chatModel, models, logger } = shared;
+  const rank = createPassageRanker({
+    rerankers: { crossEncoder: createReranker(config.models.reranker), chatProvider: createReranker(config.models) },
+    chatModel,
+    models,
+  });
+  // Of each leg, so that searches leave a fifth of the connections for all else.
+  const searchesAtOnce = Math.max(1, Math.floor(config.database.poolSize * 0.4));
+  const inTurn = { words: createGate(searchesAtOnce), vectors: createGate(searchesAtOnce) };
+  const retrieval = createRetrievalService({ db, vectors, embedders, analyze, rank, models, logger, inTurn });
+  return { retrieval, search: createSearchService({ db, retrieval, analyze, inTurn: inTurn.words }) };
+}
+
+export type SearchServices = ReturnType<typeof createSearchServices>;

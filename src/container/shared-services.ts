@@ -1,0 +1,32 @@
+import { createModelCatalog } from '../adapters/models/model-catalog.ts';
+import { embeddingSpace } from '../domain/embedding-space.ts';
+import { createAuditService } from '../modules/audit/audit.service.ts';
+import { createEvaluationWaiter } from '../modules/evaluations/evaluation-waiter.ts';
+import { createFoldersService } from '../modules/folders/folders.service.ts';
+import { createJobsService } from '../modules/jobs/jobs.service.ts';
+import { createModelsService } from '../modules/models/models.service.ts';
+import { createTierLimitsService } from '../modules/organization/tier-limits.service.ts';
+import type { Infrastructure } from './infrastructure.ts';
+
+/** What nearly every other service asks. */
+export function createSharedServices(infrastructure: Infrastructure) {
+  const { config, db, orchestrator, logger } = infrastructure;
+  const embeddingModel = embeddingSpace(config.models.embeddingModel, config.models.embeddingDimensions);
+  const jobs = createJobsService({ db, orchestrator, logger });
+  return {
+    ...infrastructure,
+    embeddingModel,
+    models: createModelsService({
+      catalog: createModelCatalog(config.models),
+      settings: { ...config.models, embeddingModel },
+      logger,
+    }),
+    audit: createAuditService({ logger }),
+    folders: createFoldersService({ db }),
+    jobs,
+    evaluationWaiter: createEvaluationWaiter({ jobs }),
+    limits: createTierLimitsService({ db, tierLimits: config.tierLimits }),
+  };
+}
+
+export type SharedServices = ReturnType<typeof createSharedServices>;

@@ -1,0 +1,69 @@
+import { createBraveKeyCheck, createWebSearch } from '../adapters/tools/brave-search.ts';
+import { createBuiltInExecutors } from '../adapters/tools/built-in-executors.ts';
+import { createCreateEvent, createListEvents, googleOAuth } from '../adapters/tools/google-calendar.ts';
+import { createCredentialKeeper } from '../modules/credentials/credential-keeper.service.ts';
+import { createStoredCredentials } from '../modules/credentials/stored-credentials.service.ts';
+import { createToolCatalogService } from '../modules/tools/tool-catalog.service.ts';
+import type { ApiKey, Credentials, ToolConnection } from '../modules/tools/tool-connections.model.ts';
+import { createToolConnectionsService } from '../modules/tools/tool-connections.service.ts';
+import { createToolCredentials, toolGrants } from '../modules/tools/tool-credentials.service.ts';
+import type { ToolExecutor } from '../ports/tool-executor.ts';
+import type { AccountServices } from './account-services.ts';
+import type { ConnectorServices } from './connector-services.ts';
+import type { SharedServices } from './shared-services.ts';
+
+/** What agents may do beside answering, and whose services they use for it. */
+export function createToolServices(services: SharedServices & AccountServices & ConnectorServices) {
+  const { config, db, logger, audit, secrets, oauth, call, consents, accessChanges } = services;
+  const { web, converter, tempDir } = services;
+  const { braveSearch, googleCalendar } = config.providers;
+  const { httpRequestAllow } = config;
+
+  const access = {
+    brave_search: { kind: 'api_key', check: createBraveKeyCheck({ call, ...braveSearch }) },
+    google_calendar: {
+      kind: 'oauth',
+      settings: googleCalendar.client && googleOAuth(googleCalendar.baseUrl, googleCalendar.client),
+    },
+  } as const;
+  const storedToolConnections = createStoredCredentials<Credentials>({ db, secrets, table: 'tool_connections' });
+  const keeper = createCredentialKeeper<ToolConnection, ApiKey>({
+    db,
+    table: 'tool_connections',
+    stored: storedToolConnections,
+    oauth,
+    ...toolGrants({ db, oauth, access, audit, logger }),
+  });
+  const credentials = createToolCredentials({ db, keeper });
+  const calendar = { call, credentials, baseUrl: googleCalendar.baseUrl };
+  /** By the ids of the tools. */
+  const providerTools: Readonly<Record<string, ToolExecutor>> = {
+    'web.search': createWebSearch({ call, credentials, ...braveSearch }),
+    'calendar.list_events': createListEvents(calendar),
+    'calendar.create_event': createCreateEvent(calendar),
+  };
+  const ownTools = createBuiltInExecutors({ web, converter, tempDir, httpRequestAllow });
+
+  return {
+    storedToolConnections,
+    providerTools,
+    executors: new Map([...ownTools, ...Object.entries(providerTools)]),
+    toolCatalog: createToolCatalogService({
+      db,
+      access,
+      switchedOff: httpRequestAllow.length === 0 ? ['http.request'] : [],
+    }),
+    toolConnections: createToolConnectionsService({
+      db,
+      access,
+      secrets: storedToolConnections,
+      oauth,
+      consents,
+      accessChanges,
+      audit,
+      logger,
+    }),
+  };
+}
+
+export type ToolServices = ReturnType<typeof createToolServices>;
