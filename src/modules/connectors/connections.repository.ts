@@ -31,8 +31,11 @@ export function createConnectionsRepository(db: Db) {
     },
 
     /** In any organization: some providers end all grants of an account with one. */
-    async isAccountUsed(provider: ConnectorProvider, accountId: string): Promise<boolean> {
-      return (await connections().where({ provider, accountId }).first('id')) !== undefined;
+    /** By a connection other than `except`. */
+    async isAccountUsed(provider: ConnectorProvider, accountId: string, except?: string): Promise<boolean> {
+      const query = connections().where({ provider, accountId });
+      if (except !== undefined) query.whereNot({ id: except });
+      return (await query.first('id')) !== undefined;
     },
 
     async count(orgId: string): Promise<number> {

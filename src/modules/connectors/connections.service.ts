@@ -72,6 +72,12 @@ export function createConnectionsService(deps: {
     return readable(actor, await createConnectionsRepository(trx).lock(actor.orgId, id));
   }
 
+  /** Without the key that has sealed it there is nothing to take it back with. */
+  async function takeBack(connection: Connection): Promise<void> {
+    const opened = await stored.open(connection).catch(() => null);
+    if (opened?.kind === 'oauth') await revokeGrant(connection, opened, connection.id);
+  }
+
   /** Nothing is shown of what no key opens. */
   async function viewOf(connection: Connection): Promise<ConnectionView> {
     const secrets = await stored.open(connection).then(secretsOf, () => ({}));
@@ -225,9 +231,18 @@ export function createConnectionsService(deps: {
         return found;
       });
       await syncs.apply({ orgId, connectionId: id });
-      // Without the key that has sealed them there is nothing to revoke them with.
-      const opened = await stored.open(connection).catch(() => null);
-      if (opened?.kind === 'oauth') await revokeGrant(connection, opened);
+      await takeBack(connection);
+    },
+
+    /** Of somebody who has left. As a step that is repeated, it takes the grant back before it forgets it. */
+    async forget(of: { orgId: string; connectionId: string }): Promise<void> {
+      const repository = createConnectionsRepository(db);
+      const connection = await repository.find(of.orgId, of.connectionId);
+      if (connection !== undefined) {
+        await takeBack(connection);
+        await repository.remove(connection);
+      }
+      await syncs.apply(of);
     },
 
     /**

@@ -7,10 +7,14 @@ import type { OAuthClient } from '#src/ports/oauth-client.ts';
 import type { Connection } from './connections.model.ts';
 import { createConnectionsRepository } from './connections.repository.ts';
 
-/** Ends a grant that is not stored any more, where its provider lets us. */
+/**
+ * Ends a grant where its provider lets us, unless another connection may live by it.
+ * @param leaving the id of the connection that it is stored for until then; of one that is stored nowhere none
+ */
 export type RevokeGrant = (
   of: Pick<Connection, 'provider' | 'accountId' | 'config'>,
   grant: OAuthGrant,
+  leaving?: string,
 ) => Promise<void>;
 
 export function createGrantRevoker(deps: {
@@ -21,12 +25,12 @@ export function createGrantRevoker(deps: {
 }): RevokeGrant {
   const { db, access, oauth, logger } = deps;
 
-  return async ({ provider, accountId, config }, { accessToken, refreshToken }) => {
+  return async ({ provider, accountId, config }, { accessToken, refreshToken }, leaving) => {
     const how = provider === 'acme_s3' ? null : access.consents[provider];
     if (how === null) return;
     try {
       // Providers like Google end all grants of an account with one, and another connection may live by the older.
-      if (await createConnectionsRepository(db).isAccountUsed(provider, accountId)) return;
+      if (await createConnectionsRepository(db).isAccountUsed(provider, accountId, leaving)) return;
       const { revoke } = access.connectors[provider];
       if (revoke === null) await oauth.revoke(how.settings, refreshToken ?? accessToken);
       else await revoke({ kind: 'oauth', accessToken, siteId: config.site_id ?? null });

@@ -161,14 +161,14 @@ export function createErasureRepository(db: Db) {
       return rows.map(({ id }) => id);
     },
 
-    /** With what is known of the files behind them, and not with documents. @returns their ids */
-    async deleteConnections(of: Legacy): Promise<string[]> {
+    /** To providers of files. */
+    async listConnections(of: Legacy): Promise<string[]> {
       const isGone =
         of.userId === null ? 'o.deleted_at is not null' : 't.user_id = :userId and u.deleted_at is not null';
       const { rows } = await db.raw<{ rows: { id: string }[] }>(
-        `delete from connections t using users u, organizations o
-         where t.org_id = :orgId and u.id = t.user_id and o.id = t.org_id and ${isGone}
-         returning t.id`,
+        `select t.id from connections t join users u on u.id = t.user_id join organizations o on o.id = t.org_id
+         where t.org_id = :orgId and ${isGone}
+         order by t.id`,
         of,
       );
       return rows.map(({ id }) => id);

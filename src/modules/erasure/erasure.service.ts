@@ -12,9 +12,9 @@ import { erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { adminsKey } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
+import type { ConnectionsService } from '#src/modules/connectors/connections.service.ts';
 import type { DeletionRequest, DeletionService } from '#src/modules/deletion/deletion.service.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
-import type { ConnectionSyncsService } from '#src/modules/imports/connection-syncs.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
@@ -40,10 +40,10 @@ export function createErasureService(deps: {
   deletion: Pick<DeletionService, 'enqueue'>;
   jobs: Pick<JobsService, 'enqueue' | 'dispatch' | 'advance'>;
   orchestrator: Pick<Orchestrator, 'cancel' | 'describe'>;
-  connectionSyncs: Pick<ConnectionSyncsService, 'apply'>;
+  connections: Pick<ConnectionsService, 'forget'>;
   audit: AuditService;
 }) {
-  const { db, documents, deletion, jobs, orchestrator, connectionSyncs, audit } = deps;
+  const { db, documents, deletion, jobs, orchestrator, connections, audit } = deps;
   const repository = createErasureRepository(db);
 
   async function enter(of: Legacy, stage: ErasureStage, erased?: number): Promise<void> {
@@ -93,7 +93,7 @@ export function createErasureService(deps: {
 
     /**
      * Asks every run that works for nobody any more to stop, and waits until it has. What was let in at providers is
-     * forgotten at once, with its schedules.
+     * taken back and forgotten at once, with its schedules.
      */
     async stopWork(of: Legacy, signal: AbortSignal): Promise<void> {
       await enter(of, 'stop');
@@ -108,8 +108,8 @@ export function createErasureService(deps: {
       for (const workflowId of await repository.listOpenRuns(of)) {
         await jobs.advance(workflowId, { status: 'cancelled' });
       }
-      for (const connectionId of await repository.deleteConnections(of)) {
-        await connectionSyncs.apply({ orgId: of.orgId, connectionId });
+      for (const connectionId of await repository.listConnections(of)) {
+        await connections.forget({ orgId: of.orgId, connectionId });
       }
       await enter(of, 'wait');
     },

@@ -57,6 +57,21 @@ describe('the connections of somebody who leaves', function () {
     expect(await db('documents').where({ orgId: ada.orgId })).deep.equal([]);
   });
 
+  it('are taken back at their providers', async () => {
+    const ada = await api.signUp();
+    const grace = await signUpColleague(api, ada);
+    const fakes = [api.fakes.acme_drive, api.fakes.acme_dropbox];
+    const live = () => fakes.map(({ liveGrants }) => liveGrants());
+    const before = live();
+    for (const provider of ['acme_drive', 'acme_dropbox'] as const) {
+      await connect(api, grace, provider, { account: grace.userId });
+    }
+    expect(live()).deep.equal(before.map((count) => count + 1));
+    await ada.delete(`/entity/members/${grace.userId}`, 204);
+    await untilJob(ada, erasureWorkflowId(grace.userId), 'succeeded', 60_000);
+    expect(live()).deep.equal(before);
+  });
+
   it('leave nothing behind of an organization', async () => {
     const ada = await api.signUp();
     const { id, jobId } = await parkedImport(ada, 'of ada');
