@@ -78,6 +78,21 @@ describe('reading pictures of text', function () {
     expect(kept.map(({ pageIndex }) => pageIndex)).eql([0, 1]);
   });
 
+  it('ends when every page of an image is known, with or without words', async () => {
+    const convert = async (fileName: string, content: Buffer, known: RecognizedPage[]) => {
+      const path = await environment.write(fileName, content);
+      return environment.converter.convert({
+        ...{ path, fileName, format: 'image', signal: new AbortController().signal },
+        recognition: { known, sliceMs: 0, keep: () => Promise.reject(new Error('It was read again.')) },
+      });
+    };
+    const words: RecognizedPage['lines'] = [['a lighthouse', 50, 300, 700, 12, false, 0]];
+    expect(await appErrorCode(convert('a.png', pngFile(blank), [{ pageIndex: 0, lines: [] }]))).equal('empty_document');
+    const pages = [0, 1].map((pageIndex) => ({ pageIndex, lines: words }));
+    const fax = await convert('b.tif', tiffFile([blank, blank]), pages);
+    expect(fax).include({ pagesLeft: 0, pageCount: 2, body: 'a lighthouse\n\na lighthouse' });
+  });
+
   it('stops when it is wanted no more, and when a page cannot be kept', async () => {
     const path = await environment.write('scan.pdf', pdfFile([[blank], [scan]]));
     const stop = new AbortController();

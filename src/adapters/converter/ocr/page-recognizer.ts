@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { z } from 'zod';
 import { createGate } from '#src/adapters/gate.ts';
+import { appError } from '#src/errors.ts';
 import type { Recognition, RecognizedPage } from '#src/ports/converter.ts';
 import type { ConversionLimits } from '../conversion-limits.ts';
 import { parserCommand } from '../parser-command.ts';
@@ -11,11 +12,13 @@ import type { Pictures } from './pictures.ts';
 
 const childScript = join(import.meta.dirname, 'ocr-child.ts');
 
-const pageMessage = z.object({
-  pageIndex: z.int().nonnegative(),
-  pageCount: z.int().positive(),
-  lines: z.array(z.tuple([z.string(), z.number(), z.number(), z.number(), z.number(), z.boolean(), z.number()])),
-});
+const ocrMessage = z.union([
+  z.object({ pageCount: z.int().positive() }),
+  z.object({
+    pageIndex: z.int().nonnegative(),
+    lines: z.array(z.tuple([z.string(), z.number(), z.number(), z.number(), z.number(), z.boolean(), z.number()])),
+  }),
+]);
 
 const sliceOver = new Error('The slice is over.');
 
@@ -50,6 +53,7 @@ export function createPageRecognizer(deps: {
     signal: AbortSignal,
   ): Promise<{ pages: Map<number, RecognizedPage>; total: number }> {
     const pages = new Map(recognition.known.map((page) => [page.pageIndex, page]));
+    // Of a file it is known when it is opened, also when there is no page left to be read.
     let total = 'pages' in source ? source.pages.length : Number.POSITIVE_INFINITY;
     if (pages.size >= total) return { pages, total };
 
@@ -63,7 +67,7 @@ export function createPageRecognizer(deps: {
       const wanted = 'pages' in source ? source.pages.filter((page) => !pages.has(page)) : [];
       const pictures: Pictures =
         'pages' in source
-          ? { from: 'input', pages: wanted, pageCount: total }
+          ? { from: 'input', pages: wanted }
           : { from: 'file', path: source.path, known: [...pages.keys()] };
 
       const reading = runParserProcess({
@@ -79,8 +83,11 @@ export function createPageRecognizer(deps: {
         signal: either,
         isWallPerMessage: true,
         onMessage: (message) => {
-          const { pageCount, ...page } = pageMessage.parse(message);
-          total = pageCount;
+          const page = ocrMessage.parse(message);
+          if ('pageCount' in page) {
+            total = page.pageCount;
+            return;
+          }
           pages.set(page.pageIndex, page);
           const keeping = recognition.keep(page, { done: pages.size, total });
           keeping.catch(end);
@@ -93,6 +100,7 @@ export function createPageRecognizer(deps: {
       signal.throwIfAborted();
       if (stop.signal.aborted && stop.signal.reason !== sliceOver) throw stop.signal.reason;
       await Promise.all(kept);
+      if (!Number.isFinite(total)) throw appError('corrupt_document', { detail: 'Reading the image gave nothing.' });
     });
     return { pages, total };
   };
