@@ -154,7 +154,7 @@ export function createApp(container: Container): App {
     openApi,
     drain: () => {
       isDraining = true;
-      container.evaluationWaiter.endWaits();
+      container.jobWaiter.endWaits();
       return streams.drain(drainMs);
     },
   };

@@ -1,8 +1,8 @@
 import { createModelCatalog } from '../adapters/models/model-catalog.ts';
 import { embeddingSpace } from '../domain/embedding-space.ts';
 import { createAuditService } from '../modules/audit/audit.service.ts';
-import { createEvaluationWaiter } from '../modules/evaluations/evaluation-waiter.ts';
 import { createFoldersService } from '../modules/folders/folders.service.ts';
+import { createJobWaiter } from '../modules/jobs/job-waiter.ts';
 import { createJobsService } from '../modules/jobs/jobs.service.ts';
 import { createModelsService } from '../modules/models/models.service.ts';
 import { createTierLimitsService } from '../modules/organization/tier-limits.service.ts';
@@ -24,7 +24,7 @@ export function createSharedServices(infrastructure: Infrastructure) {
     audit: createAuditService({ logger }),
     folders: createFoldersService({ db }),
     jobs,
-    evaluationWaiter: createEvaluationWaiter({ jobs }),
+    jobWaiter: createJobWaiter({ jobs }),
     limits: createTierLimitsService({ db, tierLimits: config.tierLimits }),
   };
 }

@@ -6,12 +6,12 @@ import type { ComparedSpecification, EvaluationSpecification } from '#src/domain
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { DraftVersionsService } from '#src/modules/drafts/draft-versions.service.ts';
+import type { JobWaiter } from '#src/modules/jobs/job-waiter.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { OpenRun } from './evaluation-opener.ts';
-import type { EvaluationWaiter } from './evaluation-waiter.ts';
 import type { EvaluationRun } from './evaluations.model.ts';
 import { createEvaluationsRepository } from './evaluations.repository.ts';
 
@@ -50,7 +50,7 @@ export function createEvaluationsService(deps: {
   models: Pick<ModelsService, 'evaluator' | 'chatModels'>;
   jobs: Pick<JobsService, 'dispatch'>;
   openRun: OpenRun;
-  waiter: Pick<EvaluationWaiter, 'untilOver'>;
+  waiter: Pick<JobWaiter, 'untilOver'>;
 }) {
   const { db, versions, limits, models, jobs, openRun, waiter } = deps;
   const runs = createEvaluationsRepository(db);

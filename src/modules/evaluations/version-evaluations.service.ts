@@ -6,6 +6,7 @@ import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { DraftVersionsService } from '#src/modules/drafts/draft-versions.service.ts';
 import type { DraftsService } from '#src/modules/drafts/drafts.service.ts';
+import type { JobWaiter } from '#src/modules/jobs/job-waiter.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
@@ -13,7 +14,6 @@ import type { Db } from '#src/ports/database.ts';
 import { evalScoresOfRun } from './eval-scores-of-run.ts';
 import type { OpenRun } from './evaluation-opener.ts';
 import { createEvaluationUnitsRepository } from './evaluation-units.repository.ts';
-import type { EvaluationWaiter } from './evaluation-waiter.ts';
 import { createEvaluationsRepository } from './evaluations.repository.ts';
 import type { OfVersion } from './evaluations.service.ts';
 import { evaluationReport } from './report.ts';
@@ -41,7 +41,7 @@ export function createVersionEvaluationsService(deps: {
   models: Pick<ModelsService, 'chatModels' | 'evaluator'>;
   jobs: Pick<JobsService, 'dispatch' | 'isOpen'>;
   openRun: OpenRun;
-  waiter: Pick<EvaluationWaiter, 'untilOver'>;
+  waiter: Pick<JobWaiter, 'untilOver'>;
 }) {
   const { db, drafts, versions, limits, models, jobs, openRun, waiter } = deps;
 

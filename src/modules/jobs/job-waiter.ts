@@ -1,15 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { appError } from '#src/errors.ts';
-import type { Job, JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { Job, JobsService } from './jobs.service.ts';
 
 /** Small ones are over soon; nobody notices half a second of the others. */
 const FIRST_POLL_MS = 50;
 const SLOWEST_POLL_MS = 500;
 
-export type EvaluationWaiter = ReturnType<typeof createEvaluationWaiter>;
+export type JobWaiter = ReturnType<typeof createJobWaiter>;
 
 /** Waits for jobs in place of clients that do not want to ask again and again. */
-export function createEvaluationWaiter({ jobs }: { jobs: Pick<JobsService, 'find'> }) {
+export function createJobWaiter({ jobs }: { jobs: Pick<JobsService, 'find'> }) {
   const closing = new AbortController();
 
   return {
