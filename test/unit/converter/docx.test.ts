@@ -107,6 +107,35 @@ describe('a Word file', () => {
     expect(body).to.equal('kept and added');
   });
 
+  it('leaves out words that a style hides, and keeps those that are taken back', async () => {
+    const style = (type: string, id: string, more: string) =>
+      `<w:style w:type="${type}" w:styleId="${id}">${more}</w:style>`;
+    const vanish = (value = '') => `<w:rPr><w:vanish${value && ` w:val="${value}"`}/></w:rPr>`;
+    const basedOn = (id: string) => `<w:basedOn w:val="${id}"/>`;
+    const styles = part(
+      'styles',
+      style('character', 'Secret', vanish()) +
+        style('character', 'Secret2', basedOn('Secret')) +
+        style('character', 'Shown', basedOn('Secret') + vanish('0')) +
+        style('paragraph', 'Aside', vanish()) +
+        style('paragraph', 'Aside2', basedOn('Aside')),
+    );
+    const styled = (styleId: string, content: string, more = '') =>
+      run(`<w:rPr><w:rStyle w:val="${styleId}"/>${more}</w:rPr><w:t xml:space="preserve">${content}</w:t>`);
+    const body = await bodyOf(
+      `<w:p>${text('kept')}${styled('Secret', ' S1')}${styled('Secret2', ' S2')}${styled('Shown', ' shown')}${styled('Secret', ' taken back', '<w:vanish w:val="false"/>')}</w:p>` +
+        docxParagraph('S3', 'Aside') +
+        docxParagraph('S4', 'Aside2') +
+        `<w:p><w:pPr><w:pStyle w:val="Aside"/></w:pPr>${styled('Secret', 'turned round')}</w:p>`,
+      { 'styles.xml': ['styles', styles] },
+    );
+    expect(body).to.equal('kept shown taken back\n\nturned round');
+    const defaults = `<w:docDefaults><w:rPrDefault>${vanish()}</w:rPrDefault></w:docDefaults>`;
+    expect(await bodyOf(docxParagraph('S5'), { 'styles.xml': ['styles', part('styles', defaults)] })).to.equal('');
+    const usual = `<w:style w:type="paragraph" w:default="1" w:styleId="Normal">${vanish()}</w:style>`;
+    expect(await bodyOf(docxParagraph('S6'), { 'styles.xml': ['styles', part('styles', usual)] })).to.equal('');
+  });
+
   it('keeps links, alternative texts of pictures, text boxes and equations', async () => {
     const equation =
       '<m:oMath><m:r><m:t>x=</m:t></m:r><m:f><m:num><m:r><m:t>a</m:t></m:r></m:num><m:den><m:rad><m:deg/><m:e><m:r><m:t>b</m:t></m:r></m:e></m:rad></m:den></m:f></m:oMath>';

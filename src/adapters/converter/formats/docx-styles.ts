@@ -8,18 +8,26 @@ const noOutline = 9;
 
 export type ListPlace = { listId: string; level: number };
 
-export type ParagraphStyle = {
+export type DocxStyle = {
   /** 1 is the outermost. */
   headingLevel: number | null;
   list: ListPlace | null;
+  isHidden: boolean;
 };
 
-/** What a style, by its id, says about the paragraphs that have it. */
-export type ParagraphStyles = (styleId: string) => ParagraphStyle;
+export type DocxStyles = {
+  /** What a style, by its id, says about the paragraphs or words that have it; '' is that of paragraphs with none. */
+  of(styleId: string): DocxStyle;
+  /** Whether words are, of which neither they nor their styles say anything. */
+  areHidden: boolean;
+};
 
-export function readStyles(root: XmlElement | undefined): ParagraphStyles {
-  const styles = new Map(childrenNamed(root, 'w:style').map((style) => [style.attributes['w:styleId'] ?? '', style]));
-  const known = new Map<string, ParagraphStyle>();
+export function readStyles(root: XmlElement | undefined): DocxStyles {
+  const written = childrenNamed(root, 'w:style');
+  const styles = new Map(written.map((style) => [style.attributes['w:styleId'] ?? '', style]));
+  const usual = written.find(({ attributes }) => attributes['w:type'] === 'paragraph' && isOn(attributes['w:default']));
+  if (usual) styles.set('', usual);
+  const known = new Map<string, DocxStyle>();
 
   /** The nearest style of the chain that says something about it decides. */
   function firstInChain<Value>(styleId: string, read: (style: XmlElement) => Value | undefined): Value | undefined {
@@ -32,15 +40,29 @@ export function readStyles(root: XmlElement | undefined): ParagraphStyles {
     return undefined;
   }
 
-  return (styleId) => {
-    const before = known.get(styleId);
-    if (before) return before;
-    const level = styles.has(styleId) ? firstInChain(styleId, levelOfStyle) : headingLevel(styleId);
-    const list = firstInChain(styleId, (style) => listPlace(childAt(style, 'w:pPr')));
-    const style = { headingLevel: level ?? null, list: list ?? null };
-    known.set(styleId, style);
-    return style;
+  return {
+    of(styleId) {
+      const before = known.get(styleId);
+      if (before) return before;
+      const level = styles.has(styleId) ? firstInChain(styleId, levelOfStyle) : headingLevel(styleId);
+      const list = firstInChain(styleId, (style) => listPlace(childAt(style, 'w:pPr')));
+      const isHidden = firstInChain(styleId, saysHidden) ?? false;
+      const style = { headingLevel: level ?? null, list: list ?? null, isHidden };
+      known.set(styleId, style);
+      return style;
+    },
+    areHidden: saysHidden(childAt(root, 'w:docDefaults', 'w:rPrDefault')) ?? false,
   };
+}
+
+/** What a run or a style says about its words; undefined is nothing. */
+export function saysHidden(element: XmlElement | undefined): boolean | undefined {
+  const vanish = childAt(element, 'w:rPr', 'w:vanish');
+  return vanish && isOn(vanish.attributes['w:val'] ?? '1');
+}
+
+function isOn(value: string | undefined): boolean {
+  return value !== undefined && !/^(?:0|false|off)$/.test(value);
 }
 
 function levelOfStyle(style: XmlElement): number | null | undefined {

@@ -3,11 +3,11 @@ import type { DrawingParts } from '../office/drawing-parts.ts';
 import { equation } from '../office/equation.ts';
 import { childAt, descendants, elementsOf, textOf, type XmlElement } from '../office/xml.ts';
 import type { NextNumber } from './docx-numbering.ts';
-import { listPlace, outlineLevel, type ParagraphStyles } from './docx-styles.ts';
+import { type DocxStyle, type DocxStyles, listPlace, outlineLevel, saysHidden } from './docx-styles.ts';
 
 /** What the text of a part refers to. */
 export type DocxReferences = {
-  styles: ParagraphStyles;
+  styles: DocxStyles;
   nextNumber: NextNumber;
   drawings: DrawingParts;
   /** Addresses by the ids of links. */
@@ -27,7 +27,7 @@ export function readBlocks(container: XmlElement | undefined, references: DocxRe
 export function readBlock(element: XmlElement, references: DocxReferences): TextBlock[] {
   if (element.name === 'w:p') return readParagraph(element, references);
   if (element.name === 'w:tbl') return readTable(element, references);
-  return isLeftOut(element) ? [] : readBlocks(element, references);
+  return leftOut.has(element.name) ? [] : readBlocks(element, references);
 }
 
 /** Deleted text, and what is no text: properties, instructions of fields, the second drawing of the same. */
@@ -42,21 +42,19 @@ const leftOut = new Set([
   'mc:Fallback',
 ]);
 
-function isLeftOut(element: XmlElement): boolean {
-  return leftOut.has(element.name) || (element.name === 'w:r' && isHidden(element));
-}
-
-function isHidden(run: XmlElement): boolean {
-  const vanish = childAt(run, 'w:rPr', 'w:vanish');
-  return vanish !== undefined && !/^(?:0|false|off)$/.test(vanish.attributes['w:val'] ?? '');
+/** A style of words turns round what that of their paragraph says (ECMA-376, 17.7.3); they themselves have the last word. */
+function isHidden(run: XmlElement, paragraph: DocxStyle, { styles }: DocxReferences): boolean {
+  const styleId = childAt(run, 'w:rPr', 'w:rStyle')?.attributes['w:val'];
+  const byStyles = paragraph.isHidden !== (styleId !== undefined && styles.of(styleId).isHidden);
+  return saysHidden(run) ?? (styles.areHidden || byStyles);
 }
 
 function readParagraph(element: XmlElement, references: DocxReferences): TextBlock[] {
   const properties = childAt(element, 'w:pPr');
-  const style = references.styles(childAt(properties, 'w:pStyle')?.attributes['w:val'] ?? '');
+  const style = references.styles.of(childAt(properties, 'w:pStyle')?.attributes['w:val'] ?? '');
   const level = outlineLevel(properties) ?? style.headingLevel;
   const place = listPlace(properties) ?? (listPlace(properties) === null ? null : style.list);
-  const { text, after } = readInline(element, references);
+  const { text, after } = readInline(element, style, references);
   if (text.trim() === '') return after;
   const label = place && references.nextNumber(place);
   if (level !== null) return [{ kind: 'heading', level, text: label ? `${label} ${text}` : text }, ...after];
@@ -77,7 +75,7 @@ const plainText: Record<string, string> = {
 };
 
 /** The text of a paragraph, and what is anchored in it and has to stand behind. */
-function readInline(element: XmlElement, references: DocxReferences): Inline {
+function readInline(element: XmlElement, style: DocxStyle, references: DocxReferences): Inline {
   let text = '';
   const after: TextBlock[] = [];
   const fields: OpenField[] = [];
@@ -136,9 +134,10 @@ function readInline(element: XmlElement, references: DocxReferences): Inline {
   function readAll(parent: XmlElement): void {
     for (const child of elementsOf(parent)) {
       const read = readers[child.name];
+      if (child.name === 'w:r' && isHidden(child, style, references)) continue;
       if (read) read(child);
       else if (plainText[child.name] !== undefined) text += plainText[child.name];
-      else if (!isLeftOut(child)) readAll(child);
+      else if (!leftOut.has(child.name)) readAll(child);
     }
   }
 
