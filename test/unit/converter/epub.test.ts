@@ -47,6 +47,13 @@ describe('an e-book', () => {
     expect(title).to.equal('The Book');
   });
 
+  it('has no chapter twice', async () => {
+    const spine = '<spine><itemref idref="a"/><itemref idref="a"/></spine>';
+    const book = `<package xmlns="http://www.idpf.org/2007/opf"><manifest><item id="a" href="a.xhtml"/></manifest>${spine}</package>`;
+    const { body } = await bookOf([['a.xhtml', '<p>Once</p>']], { 'OPS/book.opf': book });
+    expect(body).to.equal('Once');
+  });
+
   it('keeps what follows an element that closes itself', async () => {
     const { body } = await bookOf([
       ['a.xhtml', '<script src="a.js"/><p>Kept<br/>whole<a id="x"/></p><svg/><p>To the end</p>'],

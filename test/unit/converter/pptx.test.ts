@@ -48,6 +48,17 @@ describe('a presentation', () => {
     expect(name).to.equal('Welcome');
   });
 
+  it('shows no slide twice', async () => {
+    const again = {
+      'ppt/_rels/presentation.xml.rels': relationshipsPart({
+        s0: ['slide', 'slides/slide1.xml'],
+        s1: ['slide', 'slides/slide1.xml'],
+      }),
+    };
+    const { body } = await pagesOf({ slide1: { shapes: title('One') }, slide2: { shapes: '' } }, again);
+    expect(body).to.eql(['## One']);
+  });
+
   it('has the title of its properties', async () => {
     const slides = { slide1: { shapes: title('Welcome') } };
     expect((await pagesOf(slides, { 'docProps/core.xml': titlePart('Plan') })).title).to.equal('Plan');

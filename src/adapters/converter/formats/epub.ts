@@ -32,7 +32,8 @@ export const parseEpub: DocumentParser = async ({ bytes }) => {
   const chapters = spine.filter((item) => item !== undefined).filter((item) => !isNavigation(item));
   const names = await readNames(parts, [...items.values()], inBook);
   const texts: string[] = [];
-  for (const { attributes } of chapters) {
+  // No chapter is in a book twice: a file that says so would keep its reader busy for hours.
+  for (const { attributes } of new Set(chapters)) {
     const part = inBook(attributes.href ?? '');
     const chapter = await parts.read(part);
     if (chapter) texts.push(withName(chapterText(chapter), names.get(part)));

@@ -20,11 +20,12 @@ export const parsePptx: DocumentParser = async ({ bytes }) => {
   const name = await mainPartName(parts, 'ppt/presentation.xml');
   const root = await readXmlPart(parts, name);
   if (!root) throw appError('corrupt_document', { detail: 'The file lacks the part that lists its slides.' });
-  const related = await readRelationships(parts, name);
+  const targets = new Map((await readRelationships(parts, name)).map(({ id, target }) => [id, target]));
+  const shown = childrenNamed(childAt(root, 'p:sldIdLst'), 'p:sldId').map((slide) => slide.attributes['r:id'] ?? '');
   const pages: string[] = [];
   const titles: string[] = [];
-  for (const { attributes } of childrenNamed(childAt(root, 'p:sldIdLst'), 'p:sldId')) {
-    const target = related.find(({ id }) => id === attributes['r:id'])?.target ?? '';
+  // No slide is in a show twice: a file that says so would keep its reader busy for hours.
+  for (const target of new Set(shown.map((id) => targets.get(id) ?? ''))) {
     const slide = await readXmlPart(parts, target);
     const { title, blocks } = slide ? await readSlide(parts, slide, target) : { title: '', blocks: [] };
     const hidden = slide?.attributes.show === '0' ? ' (hidden slide)' : '';
