@@ -79,7 +79,10 @@ export function createLibreOffice(deps: {
   };
 }
 
-/** Its exit code is 0 whatever happens to the file; what it says tells whether it came as far as that. */
+/**
+ * Its exit code is 0 whatever happens to the file, but for a crash, which is the file's doing; what it says tells whether
+ * it came as far as that.
+ */
 async function requirePdf(
   path: string,
   { exitCode, output }: { exitCode: number | null; output: string },
@@ -89,7 +92,10 @@ async function requirePdf(
   if (size > pdfBytes) throw appError('too_large', { detail: 'The file makes too large a PDF.' });
   if (size > 0) return;
   const cause = new Error(`LibreOffice ended with exit code ${exitCode}: ${output.trim()}`);
-  if (exitCode !== 0 && !/source file could not be loaded|^convert /m.test(output)) throw cause;
+  const hasCrashed =
+    exitCode === null || exitCode >= 128 || /Fatal exception|Unspecified Application Error/.test(output);
+  const cameToFile = hasCrashed || exitCode === 0 || /source file could not be loaded|^convert /m.test(output);
+  if (!cameToFile) throw cause;
   throw appError('corrupt_document', { detail: 'LibreOffice cannot open the file, or not print it.', cause });
 }
 

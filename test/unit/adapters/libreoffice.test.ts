@@ -49,6 +49,13 @@ describe('the process of LibreOffice', () => {
     expect(await appErrorCode(render('echo "Error: source file could not be loaded" >&2'))).equal('corrupt_document');
   });
 
+  it('corrupt_document: when the file is what it dies of', async () => {
+    const died = 'echo "Unspecified Application Error" >&2; echo "Fatal exception: Signal 6" >&2';
+    expect(await appErrorCode(render(`${died}; exit 1`))).equal('corrupt_document');
+    expect(await appErrorCode(render('exit 134'))).equal('corrupt_document');
+    expect(await appErrorCode(render('kill -SEGV $$'))).equal('corrupt_document');
+  });
+
   it('is broken, and not the file, when it does not come to the file', async () => {
     const failure = await render('echo "error while loading shared libraries" >&2; exit 127').catch((error) => error);
     expect(failure).property('name', 'Error');
