@@ -97,15 +97,19 @@ describe('an OpenDocument text', () => {
   });
 
   it('leaves out deleted and hidden words', async () => {
-    const styles = '<style:style style:name="T1"><style:text-properties text:display="none"/></style:style>';
+    const style = (name: string, display: string, parent = '') =>
+      `<style:style style:name="${name}" style:parent-style-name="${parent}"><style:text-properties ${display && `text:display="${display}"`}/></style:style>`;
+    const styles = style('T1', 'none') + style('T2', '', 'T1') + style('T3', 'true', 'T1');
     const deleted = `<text:tracked-changes><text:changed-region><text:deletion>${line('gone')}</text:deletion></text:changed-region></text:tracked-changes>`;
     const body = await bodyOf(
       deleted +
-        line('kept<text:span text:style-name="T1"> secret</text:span>') +
-        line('hidden', ' text:style-name="T1"'),
+        line('kept<text:span text:style-name="T1"> secret</text:span><text:span text:style-name="T2"> too</text:span>') +
+        line('hidden', ' text:style-name="T1"') +
+        line('hidden too', ' text:style-name="T2"') +
+        line('taken back', ' text:style-name="T3"'),
       { styles },
     );
-    expect(body).to.equal('kept');
+    expect(body).to.equal('kept\n\ntaken back');
   });
 
   it('has the title of its properties, and none when it is protected', async () => {

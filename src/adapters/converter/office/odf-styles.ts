@@ -19,6 +19,9 @@ export type OdfStyles = {
 
 export type OdfList = { styleName: string; depth: number; counts: number[] };
 
+/** A chain of styles that is longer goes in a circle. */
+const longestChain = 20;
+
 const numberStyles: Record<string, NumberStyle> = {
   '1': 'decimal',
   A: 'upperLetter',
@@ -28,7 +31,8 @@ const numberStyles: Record<string, NumberStyle> = {
 };
 
 export function readOdfStyles({ content, styles }: OdfPackage): OdfStyles {
-  const roots = [content, styles];
+  // Of two styles of one name the text's own counts.
+  const roots = [styles, content];
   const named = (name: string) => roots.flatMap((root) => descendants(root, name));
   const parents = new Map(
     named('style:style').map(({ attributes }) => [
@@ -36,7 +40,10 @@ export function readOdfStyles({ content, styles }: OdfPackage): OdfStyles {
       attributes['style:parent-style-name'] ?? '',
     ]),
   );
-  const hidden = namesWith(named('style:style'), 'style:text-properties', 'text:display', 'none');
+  const withDisplay = (value: string) =>
+    namesWith(named('style:style'), 'style:text-properties', 'text:display', value);
+  const hidden = withDisplay('none');
+  const shown = withDisplay('true');
   const hiddenPages = namesWith(
     named('style:style'),
     'style:drawing-page-properties',
@@ -48,10 +55,21 @@ export function readOdfStyles({ content, styles }: OdfPackage): OdfStyles {
   const outlineCounts: number[] = [];
   const countsOfLists = new Map<string, number[]>();
 
+  /** The nearest style of the chain that says something about it decides. */
+  function isHiddenText(styleName: string | undefined): boolean {
+    let name = styleName;
+    for (let step = 0; name && step < longestChain; step += 1) {
+      if (hidden.has(name)) return true;
+      if (shown.has(name)) return false;
+      name = parents.get(name);
+    }
+    return false;
+  }
+
   return {
     // A paragraph's own style has a made name and is based on the one that was chosen.
     headingLevel: (name = '') => headingLevel(name) ?? headingLevel(parents.get(name) ?? '') ?? null,
-    isHiddenText: (name) => name !== undefined && hidden.has(name),
+    isHiddenText,
     isHiddenPage: (name) => name !== undefined && hiddenPages.has(name),
     openList({ attributes }, outer) {
       const styleName = attributes['text:style-name'] ?? outer?.styleName ?? '';
