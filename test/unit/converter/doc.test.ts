@@ -5,7 +5,8 @@ import { parseDoc } from '#src/adapters/converter/formats/doc.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 
 /** Written by LibreOffice for Word 97. */
-const path = join(import.meta.dirname, '../../support/files/old-word.doc');
+const folder = join(import.meta.dirname, '../../support/files');
+const path = join(folder, 'old-word.doc');
 
 describe('a Word file of before 2007', () => {
   let bytes: Buffer;
@@ -38,6 +39,12 @@ describe('a Word file of before 2007', () => {
       ].join('\n\n'),
     );
     expect(title).to.equal('Leave policy');
+  });
+
+  it('leaves out words that a style hides, and keeps those that are taken back', async () => {
+    const styled = await readFile(join(folder, 'words-hidden-by-styles.doc'));
+    const { body } = await parseDoc({ bytes: styled, fileName: 'a.doc' });
+    expect(body).to.equal('kept shown taken back\n\nThe end.');
   });
 
   it('is not read when it wants a password or is too old', async () => {

@@ -13,6 +13,7 @@ const operandBytes = [1, 1, 2, 4, 2, 2, 0, 3];
 export const codes = {
   isDeleted: 0x0800,
   isHidden: 0x083c,
+  characterStyle: 0x4a30,
   isInTable: 0x2416,
   isRowEnd: 0x2417,
   outlineLevel: 0x2640,

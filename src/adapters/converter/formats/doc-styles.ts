@@ -1,20 +1,28 @@
 import type { CountedList, ListLevel } from '../office/list-counter.ts';
 import type { DocFile } from './doc-file.ts';
-import { type Properties, readProperties } from './doc-properties.ts';
+import { codes, numberOf, type Properties, readProperties } from './doc-properties.ts';
 
-export type DocStyle = { headingLevel: number | null; properties: Properties };
+export type DocStyle = { headingLevel: number | null; properties: Properties; isHidden: boolean };
 
 /** Numbers that built-in styles have in every language; 1 to 9 are the headings. */
 const titleStyle = 62;
 const subtitleStyle = 74;
 const paragraphKind = 1;
+const characterKind = 2;
 const noStyle = 0xfff;
 /** A chain of styles that is longer goes in a circle. */
 const longestChain = 20;
 
-type WrittenStyle = { number: number; base: number; properties: Properties };
+type WrittenStyle = {
+  number: number;
+  base: number;
+  /** Of paragraphs. */
+  properties: Properties;
+  /** Undefined when the style says nothing about it. */
+  isHidden: boolean | undefined;
+};
 
-/** The paragraph styles by their ids, with what they have from the styles that they are based on. */
+/** The styles of paragraphs and words by their ids, with what they have from the styles that they are based on. */
 export function readDocStyles({ table }: DocFile): (styleId: number) => DocStyle {
   const bytes = table('styles');
   const headerLength = bytes.readUInt16LE(0);
@@ -27,7 +35,10 @@ export function readDocStyles({ table }: DocFile): (styleId: number) => DocStyle
     styles.push(length === 0 ? null : readStyle(bytes.subarray(at + 2, at + 2 + length), baseLength));
     at += 2 + length;
   }
+  const known = new Map<number, DocStyle>();
   return (styleId) => {
+    const before = known.get(styleId);
+    if (before) return before;
     const chain: WrittenStyle[] = [];
     let style = styles[styleId];
     while (style && chain.length < longestChain) {
@@ -35,7 +46,13 @@ export function readDocStyles({ table }: DocFile): (styleId: number) => DocStyle
       style = style.base === noStyle ? null : styles[style.base];
     }
     const level = chain.map(({ number }) => levelOf(number)).findLast((each) => each !== null);
-    return { headingLevel: level ?? null, properties: new Map(chain.flatMap(({ properties }) => [...properties])) };
+    const found = {
+      headingLevel: level ?? null,
+      properties: new Map(chain.flatMap(({ properties }) => [...properties])),
+      isHidden: chain.findLast((each) => each.isHidden !== undefined)?.isHidden ?? false,
+    };
+    known.set(styleId, found);
+    return found;
   };
 }
 
@@ -43,12 +60,28 @@ function readStyle(bytes: Buffer, baseLength: number): WrittenStyle {
   const number = bytes.readUInt16LE(0) & 0xfff;
   const kind = bytes.readUInt16LE(2) & 0xf;
   const base = bytes.readUInt16LE(2) >> 4;
-  if (kind !== paragraphKind) return { number, base, properties: new Map() };
-  const nameLength = bytes.readUInt16LE(baseLength);
-  const at = baseLength + 2 + nameLength * 2 + 2;
-  const length = at + 2 <= bytes.length ? bytes.readUInt16LE(at) : 0;
-  // The first two bytes are the id of the style itself.
-  return { number, base, properties: readProperties(bytes.subarray(at + 4, at + 2 + length)) };
+  const parts = propertiesOfStyle(bytes, baseLength);
+  const ofParagraphs = kind === paragraphKind ? parts.shift() : undefined;
+  const ofWords = kind === paragraphKind || kind === characterKind ? parts.shift() : undefined;
+  const hidden = ofWords && numberOf(readProperties(ofWords), codes.isHidden);
+  return {
+    number,
+    base,
+    // The first two bytes are the id of the style itself.
+    properties: ofParagraphs ? readProperties(ofParagraphs.subarray(2)) : new Map(),
+    isHidden: hidden === undefined ? undefined : hidden === 1,
+  };
+}
+
+/** Behind its name: those of paragraphs and of their words, or only of words. Each has its length before it, and is even. */
+function propertiesOfStyle(bytes: Buffer, baseLength: number): Buffer[] {
+  const parts: Buffer[] = [];
+  for (let at = baseLength + 4 + bytes.readUInt16LE(baseLength) * 2; at + 2 <= bytes.length; ) {
+    const length = bytes.readUInt16LE(at);
+    parts.push(bytes.subarray(at + 2, at + 2 + length));
+    at += 2 + length + (length % 2);
+  }
+  return parts;
 }
 
 function levelOf(styleNumber: number): number | null {

@@ -54,7 +54,7 @@ function createTextReader(file: DocFile): TextReader {
   const paragraphs = readRuns(file, 'paragraphPages');
   const styleOf = readDocStyles(file);
   const listOf = readDocLists(file);
-  const isHidden = findHidden(file);
+  const isHidden = findHidden(file, { paragraphs, styleOf });
 
   function propertiesAt(position: number): { properties: Properties; headingLevel: number | null } {
     const run = runAt(paragraphs, placeOf(file, position));
@@ -138,13 +138,33 @@ function placeOf({ pieces }: DocFile, position: number): number {
   return piece ? piece.offset + (position - piece.start) * piece.bytesPerCharacter : -1;
 }
 
-/** Characters that are formatted as hidden, or deleted in a revision. */
-function findHidden(file: DocFile): (position: number) => boolean {
-  const isOn = (properties: Properties, code: number) => numberOf(properties, code) === 1;
-  const runs = readRuns(file, 'characterPages').filter(
-    ({ properties }) => isOn(properties, codes.isHidden) || isOn(properties, codes.isDeleted),
+type Formats = { paragraphs: ReturnType<typeof readRuns>; styleOf: ReturnType<typeof readDocStyles> };
+
+/** What a run says that goes with its styles (MS-DOC, 2.4.6.6): as they do, or turned round. */
+const asStyles = 0x80;
+const turnedRound = 0x81;
+
+/** Characters that are hidden, by themselves or by a style, or deleted in a revision. */
+function findHidden(file: DocFile, { paragraphs, styleOf }: Formats): (position: number) => boolean {
+  const telling = [codes.isHidden, codes.isDeleted, codes.characterStyle];
+  const runs = readRuns(file, 'characterPages').filter(({ properties }) =>
+    telling.some((code) => properties.has(code)),
   );
-  return (position) => runs.length > 0 && runAt(runs, placeOf(file, position)) !== undefined;
+  const hiddenParagraphs = paragraphs.filter(({ styleId }) => styleOf(styleId).isHidden);
+  if (runs.length === 0 && hiddenParagraphs.length === 0) return () => false;
+
+  return (position) => {
+    const place = placeOf(file, position);
+    const properties: Properties = runAt(runs, place)?.properties ?? new Map();
+    if (numberOf(properties, codes.isDeleted) === 1) return true;
+    const hidden = numberOf(properties, codes.isHidden) ?? asStyles;
+    if (hidden !== asStyles && hidden !== turnedRound) return hidden === 1;
+    const styleId = numberOf(properties, codes.characterStyle);
+    // A style of words turns round what that of their paragraph says.
+    const isOfParagraph = runAt(hiddenParagraphs, place) !== undefined;
+    const byStyles = isOfParagraph !== (styleId !== undefined && styleOf(styleId).isHidden);
+    return hidden === turnedRound ? !byStyles : byStyles;
+  };
 }
 
 /** The right edges of a row's cells, and which of them go on with the one above. */
