@@ -17,6 +17,8 @@ const archiveParts: [RegExp, FileKind][] = [
 const compoundStreams: [RegExp, FileKind | 'protected'][] = [
   [/^EncryptedPackage$/i, 'protected'],
   [/^\tDRMContent$/i, 'protected'],
+  // Of a presentation with a password, which has its usual streams too.
+  [/^EncryptedSummary$/i, 'protected'],
   [/^__properties_version1\.0$/i, 'msg'],
   [/^PowerPoint Document$/i, 'ppt'],
   [/^WordDocument$/i, 'doc'],

@@ -39,6 +39,8 @@ describe('a compound file', () => {
     expect(await kindOf('PowerPoint Document')).to.eql('ppt');
     expect(await kindOf('__properties_version1.0')).to.eql('msg');
     expect(await kindOf('EncryptedPackage')).to.equal('protected');
+    const locked = compoundFile({ 'PowerPoint Document': 'x', EncryptedSummary: 'x' });
+    expect(kindOfCompoundFile(await rootOf(locked))).to.equal('protected');
     expect(await kindOf('Thumbs')).to.eql({ name: 'an old Office file of an unknown kind' });
   });
 
