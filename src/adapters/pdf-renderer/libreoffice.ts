@@ -47,6 +47,8 @@ export function createLibreOffice(deps: {
     version,
     render: ({ path, format, pdfPath, signal }) =>
       gate(async () => {
+        // It may have waited here for longer than whoever asked.
+        signal.throwIfAborted();
         const folder = await mkdtemp(join(deps.tempDir, 'print-'));
         try {
           const source = join(folder, `document.${format}`);

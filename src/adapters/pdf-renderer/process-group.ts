@@ -11,15 +11,20 @@ const keptOutput = 4_000;
 const niceness = 10;
 const pageBytes = 4_096;
 
-/** How a program ended by itself. */
+/**
+ * The program, beside a shell that waits for the end of the input, which comes when we are gone: then nobody is left to
+ * watch, and it kills the group.
+ */
+const endsWithUs = 'exec 3<&0 </dev/null; { read -r _ <&3; kill -KILL 0; } >/dev/null 2>&1 & exec "$0" "$@" 3<&-';
+
+/** How a program ended by itself; 126 or 127 when it could not be started. */
 type EndOfProcess = { exitCode: number | null; output: string };
 
 /**
  * Runs a program that starts others, all of them in a group of their own that is killed as a whole: at its limits, when
- * the signal fires, and when the program has ended and left something behind.
+ * the signal fires, when the program has ended and left something behind, and when this process dies.
  *
  * @throws AppError conversion_timeout, too_large
- * @throws Error when it cannot be started
  * @throws the signal's reason after an abort
  */
 export async function runProcessGroup(run: {
@@ -32,10 +37,10 @@ export async function runProcessGroup(run: {
 }): Promise<EndOfProcess> {
   const { limits, signal } = run;
   signal.throwIfAborted();
-  const child = spawn(run.command, run.args, {
+  const child = spawn('/bin/sh', ['-c', endsWithUs, run.command, ...run.args], {
     cwd: run.workingDirectory,
     env: run.environment,
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
     detached: true,
   });
   const group = child.pid;

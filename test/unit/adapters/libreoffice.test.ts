@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -73,6 +74,24 @@ describe('the process of LibreOffice', () => {
     expect(await code).equal('conversion_timeout');
     const pid = Number(await read('pid'));
     await until('its child is gone', async () => !isAlive(pid));
+  });
+
+  it('ends with the process that has started it', async () => {
+    const path = join(folder, 'soffice');
+    await writeFile(path, `#!/bin/sh\necho $$ > ${folder}/pid\nexec sleep 60\n`);
+    await chmod(path, 0o755);
+    const run = { command: path, args: [], environment: { PATH: '/usr/bin:/bin' }, workingDirectory: folder };
+    const limits = { wallMs: 60_000, memoryBytes: 1e9 };
+    const worker = spawn(process.execPath, [
+      ...['--input-type=module', '-e'],
+      `import { runProcessGroup } from ${JSON.stringify(import.meta.resolve('#src/adapters/pdf-renderer/process-group.ts'))};
+      await runProcessGroup({ ...${JSON.stringify({ ...run, limits })}, signal: new AbortController().signal });`,
+    ]);
+    const pid = Number(
+      await until('it is started', async () => (await read('pid').catch(() => '')).trim() || undefined),
+    );
+    worker.kill('SIGKILL');
+    await until('it is gone', async () => !isAlive(pid));
   });
 
   it('stops when it is told to', async () => {
