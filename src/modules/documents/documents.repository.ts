@@ -20,6 +20,13 @@ const newestFirst = (time: string, id: string) => [
 ];
 
 export function createDocumentsRepository(db: Db) {
+  /** What a scanner has found in an original, as the documents say that have it. */
+  const knownMalware = ({ orgId, blobKey, contentSha256 }: Pick<DocumentRow, 'orgId' | 'blobKey' | 'contentSha256'>) =>
+    db('documents as twins')
+      .where({ orgId, blobKey })
+      .whereRaw(`malware ->> 'sha256' = ?`, [contentSha256])
+      .first('malware');
+
   /** `page` is a query of document ids: joins and previews are then paid for one page only. */
   const views = (actor: Actor, page: Query) => {
     const readableFolders = readableBy(db('folderLinks'), actor, 'folders')
@@ -180,7 +187,12 @@ export function createDocumentsRepository(db: Db) {
         'createdAt' | 'updatedAt' | 'generation' | 'activeGeneration' | 'malware' | 'deletedAt'
       >,
     ): Promise<void> {
-      await db('documents').insert({ ...document, ragConfig: JSON.stringify(document.ragConfig) });
+      const { ragConfig } = document;
+      await db('documents').insert({
+        ...document,
+        ragConfig: JSON.stringify(ragConfig),
+        malware: knownMalware(document),
+      });
     },
 
     /**
@@ -195,6 +207,7 @@ export function createDocumentsRepository(db: Db) {
         .where({ id: document.id })
         .update({
           ...{ name, ...original, ragConfig: JSON.stringify(ragConfig), acl, updatedBy },
+          malware: knownMalware(document),
           // Of this moment, not of the transaction's beginning: questions look for what was changed while they searched.
           updatedAt: db.raw('clock_timestamp()'),
           pointsOutdatedAt: db.raw(
