@@ -13,7 +13,7 @@ type Anchor = { page: number; inPages: number; inBody: number };
 /**
  * Finds where the pages of a printed document begin in its text, by runs of words that both have exactly once and in
  * the same order. A page without any, such as one of pictures, begins where its share of the words between its
- * neighbours says.
+ * neighbours says; where none of them has words, all are equally long.
  *
  * @param body the text, in which offsets count UTF-16 units
  * @param pages the printed text of each page: headers and footers included, lines broken anywhere
@@ -141,7 +141,10 @@ function betweenKnown(known: ReadonlyMap<number, number>, firstWords: number[], 
     const [nextPage, nextStart] = next;
     const words = (firstWords[nextPage] ?? 0) - (firstWords[page] ?? 0);
     for (let between = page; between < nextPage; between += 1) {
-      const share = words === 0 ? 0 : ((firstWords[between] ?? 0) - (firstWords[page] ?? 0)) / words;
+      const share =
+        words === 0
+          ? (between - page) / (nextPage - page)
+          : ((firstWords[between] ?? 0) - (firstWords[page] ?? 0)) / words;
       starts.push(start + Math.round(share * (nextStart - start)));
     }
   }

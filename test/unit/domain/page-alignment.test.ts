@@ -47,6 +47,10 @@ describe('alignPages', () => {
     ]);
   });
 
+  it('gives pages that are all without words, as those of pictures are, equal parts', () => {
+    expect(alignPages('123456789', ['', '', ''])).deep.equal([0, 3, 6]);
+  });
+
   it('has one page where there is nothing to go by', () => {
     expect(alignPages('', [''])).deep.equal([0]);
     expect(alignPages('One page.', ['Another text altogether.'])).deep.equal([0]);
