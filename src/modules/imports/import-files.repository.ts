@@ -141,6 +141,13 @@ export function createImportFilesRepository(db: Db) {
         .select('importFiles.*', 'documents.generation');
     },
 
+    async removeGone(of: ImportRun, remoteIds: readonly string[]): Promise<void> {
+      await db('importGone')
+        .where(within(of))
+        .whereIn('remoteId', [...remoteIds])
+        .delete();
+    },
+
     async addGone(of: ImportRun, gone: readonly ({ remoteId: string } | { path: string })[]): Promise<void> {
       if (gone.length > 0)
         await db.batchInsert(

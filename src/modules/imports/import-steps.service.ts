@@ -180,7 +180,7 @@ export function createImportStepsService(deps: {
         const run = await createImportRunsRepository(trx).lock(of);
         if (run === undefined) throw appError('connection_not_found');
         if (run.kind === 'sync') {
-          await createConnectorDocumentsRepository(trx).forgetGoneFolders(of);
+          await createConnectorDocumentsRepository(trx).forgetGoneFolders(run);
           await createImportRunsRepository(trx).keepCursor(run, run.mode === 'full');
         }
         await jobs.advanceWithin(trx, run.jobId, { status: 'succeeded', stage: 'finish' }, { attempt, startId });

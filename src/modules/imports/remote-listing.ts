@@ -119,13 +119,16 @@ export function createRemoteListing(deps: { db: Db; credentials: ConnectorCreden
     });
     const present = changes.flatMap((change) => (change.kind === 'present' ? [storable(change.file)] : []));
     const folders = present.filter(({ isFolder }) => isFolder);
-    const known = await createConnectorDocumentsRepository(db).knownFolders(
+    const repository = createConnectorDocumentsRepository(db);
+    const known = await repository.knownFolders(
       of,
       folders.map(({ fileId }) => fileId),
     );
+    const gone = changes.flatMap(goneOf);
+    const goneIds = gone.flatMap((each) => ('remoteId' in each ? [each.remoteId] : []));
     const isMoved = ({ fileId, path }: RemoteFile) => known.has(fileId) && known.get(fileId) !== path;
-    // What is in a folder that was renamed is told by nobody.
-    if (folders.some(isMoved)) return begin(of, run);
+    // What is in a folder that was renamed is told by nobody, and not by its path what was in which of two.
+    if (folders.some(isMoved) || (await repository.hadNamesake(of, goneIds))) return begin(of, run);
     await note(of, place, { nextPage: hasMore ? cursor : null }, async (trx, held) => {
       const isNew = ({ fileId }: RemoteFile) => !known.has(fileId);
       await enterFolders(trx, of, place, folders.filter(isNew));
@@ -136,7 +139,13 @@ export function createRemoteListing(deps: { db: Db; credentials: ConnectorCreden
         place,
         present.filter(({ isFolder }) => !isFolder),
       );
-      await createImportFilesRepository(trx).addGone(of, changes.flatMap(goneOf));
+      const told = createImportFilesRepository(trx);
+      // What has come back since an earlier page.
+      await told.removeGone(
+        of,
+        present.map(({ fileId }) => fileId),
+      );
+      await told.addGone(of, gone);
       await createImportRunsRepository(trx).update(of, { cursor });
     });
   }
