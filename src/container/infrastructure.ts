@@ -1,5 +1,5 @@
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import pino from 'pino';
 import { createFilesystemBlobStore } from '../adapters/blob/filesystem-blob-store.ts';
 import { createS3BlobStore } from '../adapters/blob/s3-blob-store.ts';
@@ -51,7 +51,8 @@ export function createInfrastructure(config: Config, role: Role) {
   });
   const temporal = createTemporalConnection(config.temporal);
 
-  const renderer = createPdfRenderer(config.renderer, { tempDir });
+  const hiddenDir = config.blobs.store === 'filesystem' ? resolve(config.blobs.directory) : undefined;
+  const renderer = createPdfRenderer(config.renderer, { tempDir, hiddenDir });
   const { languages: ocrLanguages, maxPages: ocrPages } = config.ocr;
   const converter = createConverter({
     toolsDir: config.toolsDir ?? join(config.dataDir, 'tools'),

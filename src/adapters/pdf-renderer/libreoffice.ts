@@ -30,16 +30,29 @@ export function findLibreOffice(): string | null {
 }
 
 /**
+ * Shows the program an empty folder in the place of one, where the system lets us: it prints pictures from our disk that
+ * a drawing inside of a document names, and has no setting against that.
+ */
+const withoutFolder = `
+hidden=$0
+unshareMounts='unshare --user --map-root-user --mount --'
+$unshareMounts mount -t tmpfs none "$hidden" 2>/dev/null || exec "$@"
+exec $unshareMounts sh -c 'mount -t tmpfs none "$0" && exec "$@"' "$hidden" "$@"`;
+
+/**
  * LibreOffice on this machine: one process and one profile a file, which know nothing of each other, run no macros and
  * fetch nothing.
  */
 export function createLibreOffice(deps: {
   path: string;
+  /** Where the originals of others are. */
+  hiddenDir?: string | undefined;
   /** A folder in which those of the jobs are made, and deleted. */
   tempDir: string;
   limits?: Partial<RenderLimits>;
 }): PdfRenderer {
   const limits: RenderLimits = { ...defaultRenderLimits, ...deps.limits };
+  const hiding = deps.hiddenDir === undefined ? [] : ['/bin/sh', '-c', withoutFolder, deps.hiddenDir];
   // Each takes a core and some hundred megabytes, beside the parsers.
   const gate = createGate(Math.max(1, Math.floor(availableParallelism() / 2)));
 
@@ -55,17 +68,9 @@ export function createLibreOffice(deps: {
           const profile = join(folder, 'profile');
           await copyFile(path, source, constants.COPYFILE_FICLONE);
           await writeOfficeProfile(profile);
+          const profileFlag = `-env:UserInstallation=${pathToFileURL(profile)}`;
           const { exitCode, output } = await runProcessGroup({
-            command: deps.path,
-            args: [
-              `-env:UserInstallation=${pathToFileURL(profile)}`,
-              ...flags,
-              '--convert-to',
-              'pdf',
-              '--outdir',
-              folder,
-              source,
-            ],
+            command: [...hiding, deps.path, profileFlag, ...flags, '--convert-to', 'pdf', '--outdir', folder, source],
             // Nothing of our environment, where the secrets are.
             environment: { PATH: usualPath, LANG: 'C.UTF-8', HOME: folder, TMPDIR: folder },
             workingDirectory: folder,

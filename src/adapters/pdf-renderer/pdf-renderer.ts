@@ -2,13 +2,16 @@ import type { PdfRenderer } from '#src/ports/pdf-renderer.ts';
 import { createGotenberg } from './gotenberg.ts';
 import { createLibreOffice, findLibreOffice } from './libreoffice.ts';
 
-/** What this deployment prints with; null where it has nothing. A `path` of null is looked for in the usual places. */
+/**
+ * What this deployment prints with; null where it has nothing. A `path` of null is looked for in the usual places;
+ * nothing from `hiddenDir`, an absolute path, is to be in what is printed.
+ */
 export function createPdfRenderer(
   choice: { kind: 'gotenberg'; url: string } | { kind: 'libreoffice'; path: string | null } | { kind: 'off' },
-  { tempDir }: { tempDir: string },
+  { tempDir, hiddenDir }: { tempDir: string; hiddenDir: string | undefined },
 ): PdfRenderer | null {
   if (choice.kind === 'off') return null;
   if (choice.kind === 'gotenberg') return createGotenberg(choice);
   const path = choice.path ?? findLibreOffice();
-  return path === null ? null : createLibreOffice({ path, tempDir });
+  return path === null ? null : createLibreOffice({ path, tempDir, hiddenDir });
 }

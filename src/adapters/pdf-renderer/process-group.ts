@@ -28,8 +28,8 @@ type EndOfProcess = { exitCode: number | null; output: string };
  * @throws the signal's reason after an abort
  */
 export async function runProcessGroup(run: {
-  command: string;
-  args: string[];
+  /** The program, and its arguments. */
+  command: string[];
   environment: Record<string, string>;
   workingDirectory: string;
   limits: Pick<RenderLimits, 'wallMs' | 'memoryBytes'>;
@@ -37,7 +37,7 @@ export async function runProcessGroup(run: {
 }): Promise<EndOfProcess> {
   const { limits, signal } = run;
   signal.throwIfAborted();
-  const child = spawn('/bin/sh', ['-c', endsWithUs, run.command, ...run.args], {
+  const child = spawn('/bin/sh', ['-c', endsWithUs, ...run.command], {
     cwd: run.workingDirectory,
     env: run.environment,
     stdio: ['pipe', 'pipe', 'pipe'],

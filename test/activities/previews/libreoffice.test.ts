@@ -1,5 +1,6 @@
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -12,6 +13,7 @@ import type { OfficeFormat } from '#src/domain/office-format.ts';
 import { alignPages } from '#src/domain/page-alignment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { docxFile, docxParagraph, zipFile } from '#test/support/document-fixtures.ts';
+import { pngFile } from '#test/support/picture-fixtures.ts';
 import { testServices } from '#test/support/services.ts';
 
 const { signal } = new AbortController();
@@ -28,11 +30,16 @@ describe('LibreOffice', function () {
   });
   after(() => folder && rm(folder, { recursive: true }));
 
-  /** @returns the text of each page */
-  async function print(format: OfficeFormat, content: Buffer): Promise<string[]> {
+  async function printTo(format: OfficeFormat, content: Buffer, hiddenDir?: string): Promise<string> {
     const [path, pdfPath] = [join(folder, `a.${format}`), join(folder, `${Math.random()}.pdf`)];
     await writeFile(path, content);
-    await createLibreOffice({ path: program, tempDir: folder }).render({ path, format, pdfPath, signal });
+    await createLibreOffice({ path: program, tempDir: folder, hiddenDir }).render({ path, format, pdfPath, signal });
+    return pdfPath;
+  }
+
+  /** @returns the text of each page */
+  async function print(format: OfficeFormat, content: Buffer): Promise<string[]> {
+    const pdfPath = await printTo(format, content);
     return createConverter({ toolsDir: testServices().toolsDir, tempDir: folder }).readPages({ path: pdfPath, signal });
   }
 
@@ -63,6 +70,26 @@ describe('LibreOffice', function () {
       .and.not.match(/REMOTE|LOCAL/);
   });
 
+  it('prints no picture that is among the originals of others, where the system can hide them', async function () {
+    if (spawnSync('unshare', ['--user', '--map-root-user', '--mount', 'true']).status !== 0) this.skip();
+    const originals = join(folder, 'originals');
+    await mkdir(originals);
+    const grey = Buffer.from(Array.from({ length: 64 * 64 }, (_, index) => index % 251));
+    await writeFile(join(originals, 'picture'), pngFile({ width: 64, height: 64, grey }));
+    const address = `file://${originals}/picture`;
+    const drawing = `<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="64" height="64"><image xlink:href="${address}" width="64" height="64"/></svg>`;
+    const drawn: [OfficeFormat, Buffer] = ['odt', linkingFile([], 'Pictures/a.svg', { 'Pictures/a.svg': drawing })];
+    const linked: [OfficeFormat, Buffer] = [
+      'rtf',
+      Buffer.from(`{\\rtf1 {\\field{\\*\\fldinst INCLUDEPICTURE "${address}" \\\\d}{\\fldrslt }} words}`),
+    ];
+    const hasPicture = async (pdfPath: string) => (await readFile(pdfPath, 'latin1')).includes('/Subtype/Image');
+    expect(await hasPicture(await printTo(...drawn)), 'hiding nothing').equal(true);
+    for (const [format, content] of [drawn, linked]) {
+      expect(await hasPicture(await printTo(format, content, originals)), format).equal(false);
+    }
+  });
+
   it('corrupt_document: for what it cannot open', async () => {
     const broken = docxFile('', { 'word/document.xml': '<w:docu' });
     expect(await appErrorCode(print('docx', broken))).equal('corrupt_document');
@@ -79,7 +106,7 @@ const wordTypes = {
 };
 
 /** A text document with sections and a picture that are somewhere else. */
-function linkingFile(sections: string[], picture: string): Buffer {
+function linkingFile(sections: string[], picture: string, parts: Record<string, string> = {}): Buffer {
   const namespace = (prefix: string, name: string) =>
     `xmlns:${prefix}="urn:oasis:names:tc:opendocument:xmlns:${name}:1.0"`;
   const mediaType = 'application/vnd.oasis.opendocument.text';
@@ -87,6 +114,9 @@ function linkingFile(sections: string[], picture: string): Buffer {
   const linked = sections.map(
     (address, index) =>
       `<text:section text:name="s${index}"><text:section-source ${link(address)}/><text:p>old</text:p></text:section>`,
+  );
+  const entries = Object.keys(parts).map(
+    (name) => `<manifest:file-entry manifest:full-path="${name}" manifest:media-type="image/svg+xml"/>`,
   );
   const image = `<draw:frame svg:width="5cm" svg:height="5cm"><draw:image ${link(picture)} xlink:show="embed" xlink:actuate="onLoad"/></draw:frame>`;
   const namespaces = [
@@ -98,8 +128,9 @@ function linkingFile(sections: string[], picture: string): Buffer {
   ].join(' ');
   return zipFile({
     mimetype: mediaType,
-    'META-INF/manifest.xml': `<manifest:manifest ${namespace('manifest', 'manifest')}><manifest:file-entry manifest:full-path="/" manifest:media-type="${mediaType}"/><manifest:file-entry manifest:full-path="content.xml" manifest:media-type="text/xml"/></manifest:manifest>`,
+    'META-INF/manifest.xml': `<manifest:manifest ${namespace('manifest', 'manifest')}><manifest:file-entry manifest:full-path="/" manifest:media-type="${mediaType}"/><manifest:file-entry manifest:full-path="content.xml" manifest:media-type="text/xml"/>${entries.join('')}</manifest:manifest>`,
     'content.xml': `<office:document-content ${namespaces} office:version="1.2"><office:body><office:text><text:p>Its own words</text:p>${linked.join('')}<text:p>${image}</text:p></office:text></office:body></office:document-content>`,
+    ...parts,
   });
 }
 

@@ -80,7 +80,7 @@ describe('the process of LibreOffice', () => {
     const path = join(folder, 'soffice');
     await writeFile(path, `#!/bin/sh\necho $$ > ${folder}/pid\nexec sleep 60\n`);
     await chmod(path, 0o755);
-    const run = { command: path, args: [], environment: { PATH: '/usr/bin:/bin' }, workingDirectory: folder };
+    const run = { command: [path], environment: { PATH: '/usr/bin:/bin' }, workingDirectory: folder };
     const limits = { wallMs: 60_000, memoryBytes: 1e9 };
     const worker = spawn(process.execPath, [
       ...['--input-type=module', '-e'],
