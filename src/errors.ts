@@ -108,6 +108,11 @@ const catalogue = {
     class: 'permanent',
     title: 'The deployment has no office program, which this format needs',
   },
+  converter_refused: {
+    status: 503,
+    class: 'operator',
+    title: 'The Gotenberg server of the deployment refuses us, or is something else',
+  },
   malware_found: { status: 403, class: 'permanent', title: 'The malware scanner found something in the file' },
   superseded: { status: 409, class: 'permanent', title: 'A newer ingestion of the document took over' },
   blob_store_refused: {

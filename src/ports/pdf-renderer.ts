@@ -8,7 +8,7 @@ export type PdfRenderer = {
    * Writes the PDF of the file at `path` to `pdfPath`, where nothing is yet.
    *
    * @throws AppError corrupt_document for a file that it does not open, too_large, conversion_timeout;
-   * service_unavailable while a service is away, converter_unavailable for one that refuses us
+   * service_unavailable while a service is away, converter_refused for one that refuses us
    * @throws the signal's reason after an abort
    */
   render(input: { path: string; format: OfficeFormat; pdfPath: string; signal: AbortSignal }): Promise<void>;

@@ -51,7 +51,7 @@ async function refusalOf(response: Response): Promise<AppError> {
   if (status === 413) return appError('too_large', { detail: 'The file is larger than Gotenberg takes.', cause });
   if (status === 429 || status >= 500) return away(cause);
   const detail = `Gotenberg answers ${status}: is GOTENBERG_URL its address?`;
-  return appError('converter_unavailable', { detail, cause });
+  return appError('converter_refused', { detail, cause });
 }
 
 function atMost(bytes: number): Transform {

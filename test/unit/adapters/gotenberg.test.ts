@@ -39,7 +39,7 @@ describe('Gotenberg', () => {
     { status: 413, code: 'too_large' },
     { status: 429, code: 'service_unavailable' },
     { status: 503, code: 'service_unavailable' },
-    { status: 401, code: 'converter_unavailable' },
+    { status: 401, code: 'converter_refused' },
   ];
   for (const { status, code } of refusals) {
     it(`${code}: for the answer ${status}`, async () => {
@@ -48,8 +48,8 @@ describe('Gotenberg', () => {
     });
   }
 
-  it('converter_unavailable: where the address is that of something else', async () => {
-    expect(await appErrorCode(render({ url: `${server.url}/elsewhere` }))).equal('converter_unavailable');
+  it('converter_refused: where the address is that of something else', async () => {
+    expect(await appErrorCode(render({ url: `${server.url}/elsewhere` }))).equal('converter_refused');
   });
 
   it('service_unavailable: when nobody is there', async () => {
