@@ -30,6 +30,7 @@ await fitRefusals();
 
 async function fitCalibration(): Promise<void> {
   const { agents, sources } = await readClinc(embed);
+  const [probe] = await embed(['probe']);
   const both = fitTopic(agents, ({ semantic, lexical }) => [semantic, lexical]);
   const words = fitTopic(agents, ({ lexical }) => [lexical]);
   const [semantic = 0, lexical = 0, intercept = 0] = both.coefficients;
@@ -37,6 +38,7 @@ async function fitCalibration(): Promise<void> {
   const [lexicalAlone = 0, interceptAlone = 0] = words.coefficients;
   const calibration = {
     modelId,
+    dimensions: probe?.length ?? 0,
     version: versions.topic,
     semantic,
     lexical,

@@ -15,7 +15,7 @@ const catalogue = {
   unsupported_export_format: {
     status: 400,
     class: 'permanent',
-    title: 'A chat is exported as markdown or json',
+    title: 'There is no export in this format',
   },
   invalid_token: { status: 401, class: 'permanent', title: 'The access token is missing, expired or not valid' },
   invalid_credentials: { status: 401, class: 'permanent', title: 'Email or password is wrong' },

@@ -26,6 +26,9 @@ import type { Config } from '../config.ts';
 import { createTemporalConnection } from '../temporal/connection.ts';
 import { createOrchestrator } from '../temporal/gateway.ts';
 
+/** Short texts only; a service that is silent for longer is away, and rounds are scored by their words. */
+const alignmentCallMs = 20_000;
+
 /** What logs and the database's list of sessions call the process. */
 export type Role = 'api' | 'worker' | 'admin' | 'test';
 
@@ -88,7 +91,7 @@ export function createInfrastructure(config: Config, role: Role) {
     analyze,
     chunker: createChunker({ tokens, analyze }),
     embedders: createEmbedders({ ...config.models, estimateTokens }),
-    alignmentEmbedder: createEmbedder({ ...config.models.alignment, estimateTokens }),
+    alignmentEmbedder: createEmbedder({ ...config.models.alignment, timeoutMs: alignmentCallMs, estimateTokens }),
     chatModel: createChatModel(config.models, undefined, createParameterHabits({ logger })),
     guardedAgent,
     web: createGuardedFetch({ agent: guardedAgent }),

@@ -7,6 +7,8 @@ import { refusalVersion } from './refusal.ts';
  */
 export type AlignmentCalibration = {
   modelId: string;
+  /** Of its vectors. */
+  dimensions: number;
   version: string;
   /** score = σ(semantic · sem + lexical · lex + intercept) */
   semantic: number;

@@ -3,7 +3,7 @@ import { calibrationFor, scorerVersion } from '#src/domain/alignment-calibration
 import { type RoundTexts, type ScoredRound, scoreRound, textsToEmbed } from '#src/domain/alignment-round.ts';
 import { createReadRefusal, refusalOf } from '#src/domain/refusal.ts';
 import type { AnalyzeText } from '#src/domain/text-analysis.ts';
-import { AppError } from '#src/errors.ts';
+import { AppError, appError } from '#src/errors.ts';
 import type { Embedder } from '#src/ports/embedder.ts';
 import type { Adjudicate, Doubts, Verdict } from './adjudicator.ts';
 import type { MeasuredRound, RoundSaidBefore, RoundTextsRow, ScoredChat } from './alignment.model.ts';
@@ -41,8 +41,9 @@ export function createRoundMeasurer(deps: {
   adjudicate: Adjudicate | null;
   logger: Pick<Logger, 'warn'>;
 }): RoundMeasurer {
-  const { embedder, analyze, adjudicate, logger } = deps;
-  const calibration = calibrationFor(embedder.model);
+  const { analyze, adjudicate, logger } = deps;
+  const calibration = calibrationFor(deps.embedder.model);
+  const embedder = ofDimensions(deps.embedder, calibration.dimensions);
   const readRefusal = createReadRefusal(analyze, embedder.model);
   const anchorsOf = createAgentAnchors({ embedder, analyze });
 
@@ -86,6 +87,20 @@ export function createRoundMeasurer(deps: {
         neutral: decided.neutral,
         refusalReading: refusalOf(decided.refusal),
       };
+    },
+  };
+}
+
+/** Vectors of another size come of another model: compared with each other they would score, and score wrong. */
+function ofDimensions({ model, embed }: Embedder, dimensions: number): Embedder {
+  return {
+    model,
+    async embed(texts, options) {
+      const vectors = await embed(texts, options);
+      const wrong = vectors.find(({ length }) => length !== dimensions);
+      if (wrong === undefined) return vectors;
+      const detail = `The embedding service gave ${wrong.length} dimensions, and ${model} has ${dimensions}.`;
+      throw appError('model_response_invalid', { detail });
     },
   };
 }

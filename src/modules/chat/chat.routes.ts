@@ -177,7 +177,8 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
       errors: ['chat_not_found', 'unsupported_export_format', 'range_not_satisfiable'],
       handle: async ({ actor, params: { chat_id }, query }) => {
         const format = exportFormats.find((known) => known === query.format);
-        if (format === undefined) throw appError('unsupported_export_format');
+        if (format === undefined)
+          throw appError('unsupported_export_format', { detail: 'A chat is exported as markdown or json.' });
         const { text, ...described } = exportChat(await chat.history(actor, chat_id), format);
         return textFile({ ...described, text });
       },

@@ -89,7 +89,8 @@ export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
       errors: ['unsupported_export_format', 'rate_limited'],
       handle: ({ actorNow, query }) => {
         const format = logFormats.find((known) => known === query.format);
-        if (format === undefined) throw appError('unsupported_export_format');
+        if (format === undefined)
+          throw appError('unsupported_export_format', { detail: 'Logs are exported as csv or jsonl.' });
         const content = logs.export(actorNow, toLogFilter(query), format);
         return download({ fileName: `conversations.${format}`, mediaType: mediaTypeOf(format), content });
       },

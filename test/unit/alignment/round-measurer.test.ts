@@ -29,11 +29,17 @@ const embedder: Embedder = {
   model: 'all-minilm-l6-v2-int8-r2',
   embed: async (texts) =>
     texts.map((text) => {
-      if (text === 'anchor') return Float32Array.from([1, 0, 0]);
-      if (text.startsWith('near')) return Float32Array.from([0.9, 0.436, 0]);
-      return text.startsWith('doubt') ? Float32Array.from([0.25, 0, 0.968]) : Float32Array.from([0, 0, 1]);
+      if (text === 'anchor') return vector(1, 0, 0);
+      if (text.startsWith('near')) return vector(0.9, 0.436, 0);
+      return text.startsWith('doubt') ? vector(0.25, 0, 0.968) : vector(0, 0, 1);
     }),
 };
+
+function vector(...first: number[]): Float32Array {
+  const all = new Float32Array(384);
+  all.set(first);
+  return all;
+}
 
 function measurer(answer: () => string, requests: ModelRequest[] = []) {
   const complete = async (request: ModelRequest): Promise<ModelReply> => {
@@ -112,6 +118,27 @@ describe('a chat model that is asked about rounds in doubt', () => {
     const declined = await byWords.measure(chat, round('near', reply), undefined, always);
     expect(declined).to.deep.include({ scoreSource: 'llm', refusalReading: { kind: 'capability', score: 0.8 } });
     expect(declined.scorerVersion).to.match(/\/words$/);
+  });
+});
+
+describe('a round whose vectors are of another model', () => {
+  it('goes by words, and nothing of them is kept', async () => {
+    let isWrong = true;
+    const embed: Embedder['embed'] = async (texts) =>
+      isWrong ? texts.map(() => Float32Array.from([1, 0, 0])) : embedder.embed(texts);
+    const mending = createRoundMeasurer({
+      embedder: { ...embedder, embed },
+      analyze: createTextAnalyzer(),
+      adjudicate: null,
+      logger,
+    });
+    const said = round('doubt about which papers people carry somewhere', 'near is the answer to the question asked');
+    const byWords = await mending.measure(chat, said, undefined, { ...options, byWords: 'always' });
+    expect(byWords.scoreSource).to.equal('words');
+    isWrong = false;
+    const mended = await mending.measure(chat, said, undefined, options);
+    expect(mended.scoreSource).to.equal('embedding');
+    expect(mended.agentScore).to.be.greaterThan(0.9);
   });
 });
 
