@@ -49,6 +49,17 @@ describe('reading a PDF', function () {
     ]);
   });
 
+  it('keeps long notes, and says when one goes on', async () => {
+    const read = async (letters: number) => {
+      const file = await made((document) => document.note(72, 400, 20, 20, `Long: ${'x'.repeat(letters)}`));
+      return (await environment.convert('a.pdf', file)).body;
+    };
+    expect(await read(15_000)).equal(`Note: Long: ${'x'.repeat(15_000)}`);
+    expect(await read(150_000))
+      .match(/^Note: Long: x+ \[…\]$/)
+      .and.have.length.below(101_000);
+  });
+
   it('opens what only its owner has protected', async () => {
     const options = { ownerPassword: 'owner', permissions: { copying: false } };
     const { body } = await environment.convert('a.pdf', await made((document) => document.text('Read me.'), options));

@@ -29,7 +29,8 @@ STROKES_OF_A_DRAWING = 50
 
 MOST_GROWTH_BYTES = 24 * 1024**2
 
-LONGEST_NOTE_BYTES = 20_000
+# The parent lays a line out in one go.
+LONGEST_NOTE = 100_000
 # Subtypes of annotations as PDFium counts them: text, and marks on words.
 NOTES = (1, 9, 10, 11, 12)
 
@@ -131,10 +132,12 @@ def describe_line(raw, textpage, text, start, rotation):
 
 def wide_text(read):
     """What a function of PDFium says that fills a buffer with UTF-16."""
-    length = min(read(None, 0), LONGEST_NOTE_BYTES)
-    text = ctypes.create_string_buffer(length)
-    read(ctypes.cast(text, ctypes.POINTER(ctypes.c_ushort)), length)
-    return text.raw.decode("utf-16-le", "replace").rstrip("\0").strip()
+    # Into a buffer that is too short it writes nothing.
+    length = read(None, 0)
+    buffer = ctypes.create_string_buffer(length)
+    read(ctypes.cast(buffer, ctypes.POINTER(ctypes.c_ushort)), length)
+    text = buffer.raw.decode("utf-16-le", "replace").rstrip("\0").strip()
+    return text if len(text) <= LONGEST_NOTE else f"{text[:LONGEST_NOTE]} […]"
 
 
 def filled_in(raw, form, annotation):
