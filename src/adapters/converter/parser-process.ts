@@ -5,7 +5,7 @@ import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { z } from 'zod';
-import { type AppError, appError } from '#src/errors.ts';
+import { AppError, appError } from '#src/errors.ts';
 import type { ConversionLimits } from './conversion-limits.ts';
 
 /** How often the memory of a parser is looked at: a PDF bomb can take gigabytes within a second. */
@@ -51,7 +51,7 @@ export type ParserProcess = {
  * uses too much time, memory or output, or when the signal fires. However it ends, the caller only sees an error.
  *
  * @throws AppError with the code that the parser names; else conversion_timeout, too_large or corrupt_document by the
- * way it died
+ * way it died; corrupt_document also for what it says that is no JSON, or what onMessage throws that is no AppError
  * @throws Error when the parser did not even start: then the installation is broken, not the file
  * @throws the signal's reason after an abort
  */
@@ -93,7 +93,11 @@ export async function runParserProcess(run: ParserProcess): Promise<void> {
   };
   // A stream that breaks off does so because one of its processes ended, which is heard from that one.
   if ('output' in run) pipeline(child.stdout, run.output).catch(() => undefined);
-  else readJsonLines(child, run.limits.outputBytes, end, (message) => hear(message, run.onMessage));
+  else {
+    const endOfLines = (reason: unknown) =>
+      end(isReady && !(reason instanceof AppError) ? damaged('what it holds makes no sense', reason) : reason);
+    readJsonLines(child, run.limits.outputBytes, endOfLines, (message) => hear(message, run.onMessage));
+  }
   if (run.input) pipeline(run.input, child.stdin).catch(() => undefined);
   else child.stdin.end();
 
@@ -142,7 +146,11 @@ function deathOf(exit: string, errorOutput: string, wasReady: boolean): Error {
   if (!wasReady) return cause;
   return /heap out of memory|MemoryError|bad_alloc/.test(errorOutput)
     ? tooMuchMemory(cause)
-    : appError('corrupt_document', { detail: 'The file is damaged: reading it failed.', cause });
+    : damaged('reading it failed', cause);
+}
+
+function damaged(why: string, cause: unknown): AppError {
+  return appError('corrupt_document', { detail: `The file is damaged: ${why}.`, cause });
 }
 
 function tooMuchMemory(cause?: Error): AppError {
