@@ -118,6 +118,12 @@ describe('importFromConnector and syncConnection', function () {
     await run(stub.activities, async (handle) => {
       expect(await handle.result()).include({ added: 3 });
       expect([...attempts.values()]).deep.equal([3, 3, 3]);
+      const { events } = await fileOf(1).fetchHistory();
+      const [step] = events?.flatMap((event) => event.activityTaskScheduledEventAttributes ?? []) ?? [];
+      // At most a minute lies between two attempts: an outage of an hour, which has no place in a test, passes.
+      expect(Number(step?.retryPolicy?.maximumInterval?.seconds)).equal(60);
+      expect(step?.retryPolicy?.maximumAttempts).above(60 + 6);
+      expect(Number(step?.scheduleToCloseTimeout?.seconds ?? 0)).equal(0);
     });
   });
 

@@ -2,11 +2,12 @@ import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { expect } from 'chai';
 import { oauthConnectorProviders } from '#src/domain/connector-providers.ts';
 import type { Member } from '#test/support/client.ts';
+import { signUpColleague } from '#test/support/colleague.ts';
 import { type ConnectorStack, connect, s3Fields } from '#test/support/connector-stack.ts';
 import { type ImportResultView, importFiles, importStack, shelf } from '#test/support/import-stack.ts';
 import { openBucket } from '#test/support/s3.ts';
 import { until } from '#test/support/until.ts';
-import { untilRun } from '#test/support/until-job.ts';
+import { untilJob, untilRun } from '#test/support/until-job.ts';
 
 describe('POST /documents/import-from-connector', function () {
   this.timeout(120_000);
@@ -122,6 +123,24 @@ describe('POST /documents/import-from-connector', function () {
     expect(Object(body).items).length(1);
   });
 
+  it('200: lists ten thousand files without carrying them along', async () => {
+    const member = await api.signUp();
+    const { tree } = api.fakes.acme_drive;
+    for (let n = 0; n < 10_000; n++) tree.add(`huge/${n}.txt`, '');
+    const { id } = await connect(api, member, 'acme_drive');
+    const [result] = await importFiles(member, { connection_id: id, files: [{ path: 'huge' }] }, { wait: 0 });
+    const jobId = result?.job_id ?? '';
+    const jobOf = async () => Object((await member.get(`/jobs/${jobId}`, 200)).body);
+    await until('all are listed', async () => (await jobOf()).progress?.total === 10_000, 60_000);
+    await member.post(`/jobs/${jobId}/cancel`, {}, 202);
+    await untilJob(member, jobId, 'cancelled', 60_000);
+    const { events } = await api.container.temporal.client.workflow.getHandle(jobId).fetchHistory();
+    const sizes = (events ?? []).map((event) => JSON.stringify(event).length);
+    expect(sizes.length).below(10_000);
+    expect(Math.max(...sizes)).below(64 * 1_024);
+    tree.remove('huge');
+  });
+
   it('200: the same for the same Idempotency-Key', async () => {
     const member = await api.signUp();
     api.fakes.acme_drive.tree.add('once/only.txt', 'Once.');
@@ -159,7 +178,29 @@ describe('POST /documents/import-from-connector', function () {
     expect(downloads.length).most(48);
   });
 
-  it('404: for a connection of a colleague, and of nobody', async () => {
+  it('403: into a folder that is only to be read', async () => {
+    const admin = await api.signUp();
+    const member = await signUpColleague(api, admin);
+    const { id } = await connect(api, member, 'acme_drive');
+    const { id: root } = await api.container
+      .db('folders')
+      .where({ orgId: admin.orgId, systemRole: 'org_root' })
+      .first('id');
+    const body = { connection_id: id, files: [{ path: 'x' }], target_folder_id: root };
+    await member.post('/documents/import-from-connector', body, 403);
+  });
+
+  it('409: by a connection whose consent has ended', async () => {
+    const member = await api.signUp();
+    const { id } = await connect(api, member, 'acme_drive');
+    api.fakes.acme_drive.revokeGrants();
+    await member.patch(`/connectors/connections/${id}/refresh`, {}, 200);
+    const body = { connection_id: id, files: [{ path: 'x' }] };
+    const answer = await member.post('/documents/import-from-connector', body, 409);
+    expect(answer.body).include({ code: 'needs_reauth' });
+  });
+
+  it('404: for a connection of another user, and into a folder that is not there', async () => {
     const [member, other] = [await api.signUp(), await api.signUp()];
     const { id } = await connect(api, member, 'acme_drive');
     const body = { connection_id: id, files: [{ path: 'x' }] };
