@@ -5,7 +5,6 @@ import { toStorable } from '#src/domain/plain-text.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
-import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { ConnectorCredentials } from '#src/ports/connector-credentials.ts';
 import type { Db } from '#src/ports/database.ts';
@@ -38,9 +37,8 @@ export function createFileImporter(deps: {
   documents: Pick<DocumentsService, 'requireRoom' | 'storeFile' | 'discardFile' | 'add' | 'change'>;
   folderPaths: FolderPaths;
   limits: Pick<TierLimitsService, 'of'>;
-  jobs: Pick<JobsService, 'advanceWithin'>;
 }) {
-  const { db, credentials, documents, folderPaths, limits, jobs } = deps;
+  const { db, credentials, documents, folderPaths, limits } = deps;
 
   /** In the transaction that changes the document: what the file is now, and what became of it in this run. */
   async function settle(
@@ -54,6 +52,7 @@ export function createFileImporter(deps: {
   ): Promise<void> {
     const { of, run, file, known } = work;
     const { remoteId, remote } = file;
+    await requireHeld(trx, of);
     const document = {
       ...{ remoteId, name: nameFromFile(remote.name), path: remote.path },
       ...now,
@@ -64,15 +63,18 @@ export function createFileImporter(deps: {
     await end(trx, work, { status, documentId: now.documentId });
   }
 
+  /** Before all that hangs on the run, as whoever deletes its connection takes them. */
+  async function requireHeld(trx: Db, of: ImportRun): Promise<void> {
+    if ((await createImportRunsRepository(trx).lock(of)) === undefined) throw appError('connection_not_found');
+  }
+
   async function end(
     trx: Db,
-    { of, run, file }: Pick<Work, 'of' | 'run' | 'file'>,
+    { of, file }: Pick<Work, 'of' | 'file'>,
     ended: { status: Status | 'failed'; documentId: string | null; error?: { code: string; message: string } },
   ): Promise<void> {
     if (!(await createImportFilesRepository(trx).end(of, file.n, ended))) return;
-    const counts = await createImportRunsRepository(trx).add(of, { [ended.status]: 1 });
-    const done = counts.added + counts.updated + counts.unchanged + counts.failed;
-    await jobs.advanceWithin(trx, run.jobId, { progress: { done, total: counts.total, unit: 'files' } });
+    await createImportRunsRepository(trx).add(of, { [ended.status]: 1 });
   }
 
   async function fetch({ of, run, file, owner }: Work, signal: AbortSignal): Promise<Fetched> {
@@ -201,11 +203,14 @@ export function createFileImporter(deps: {
 
     /** Of a file that cannot be had; the others go on. */
     async fail(
-      of: Pick<Work, 'of' | 'run' | 'file'>,
+      work: Pick<Work, 'of' | 'file'>,
       { code, message }: { code: string; message: string },
     ): Promise<ImportFileResult> {
       const failed = { status: 'failed', documentId: null, error: { code, message } } as const;
-      await db.transaction((trx) => end(trx, of, failed));
+      await db.transaction(async (trx) => {
+        await requireHeld(trx, work.of);
+        await end(trx, work, failed);
+      });
       return { status: 'failed', code };
     },
   };

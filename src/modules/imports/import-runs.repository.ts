@@ -10,6 +10,11 @@ const runKey = ({ orgId, connectionId, runId }: ImportRun) => ({ orgId, connecti
 export function createImportRunsRepository(db: Db) {
   const runs = () => db<ImportRunRow>('importRuns');
 
+  /** So that nobody deletes it; to be taken before anything that goes with it, as a deletion does. */
+  async function holdConnection(of: { orgId: string; connectionId: string }): Promise<void> {
+    await db('connections').where({ orgId: of.orgId, id: of.connectionId }).forKeyShare().first('id');
+  }
+
   return {
     async findConnection(of: { orgId: string; connectionId: string }): Promise<ImportConnection | undefined> {
       return db<ImportConnection>('connections')
@@ -33,8 +38,11 @@ export function createImportRunsRepository(db: Db) {
       return runs().where(runKey(of)).first();
     },
 
-    /** Whoever changes what a run has found holds it. */
+    holdConnection,
+
+    /** Whoever changes what a run has found holds it, before that; and its job, if he writes that, too, before both. */
     async lock(of: ImportRun): Promise<ImportRunRow | undefined> {
+      await holdConnection(of);
       return runs().where(runKey(of)).forUpdate().first();
     },
 
@@ -45,15 +53,9 @@ export function createImportRunsRepository(db: Db) {
       await runs().where(runKey(of)).update(change);
     },
 
-    /** @returns the counts from then on */
-    async add(of: ImportRun, counts: Partial<ImportCounts>): Promise<ImportCounts> {
+    async add(of: ImportRun, counts: Partial<ImportCounts>): Promise<void> {
       const more = Object.fromEntries(Object.entries(counts).map(([name, by]) => [name, db.raw('?? + ?', [name, by])]));
-      const [row] = await runs()
-        .where(runKey(of))
-        .update(more)
-        .returning(['total', 'added', 'updated', 'unchanged', 'deleted', 'failed']);
-      if (row === undefined) throw new Error(`there is no run ${of.runId}`);
-      return row;
+      if ((await runs().where(runKey(of)).update(more)) === 0) throw new Error(`there is no run ${of.runId}`);
     },
 
     /** Newest first. */

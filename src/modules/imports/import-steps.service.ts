@@ -107,12 +107,13 @@ export function createImportStepsService(deps: {
     for (const { remoteId, documentId } of missing) {
       try {
         await documents.remove(owner, documentId, async (trx) => {
+          if ((await createImportRunsRepository(trx).lock(of)) === undefined) throw appError('connection_not_found');
           if (await createConnectorDocumentsRepository(trx).markGone(of, remoteId)) {
             await createImportRunsRepository(trx).add(of, { deleted: 1 });
           }
         });
       } catch (error) {
-        if (!(error instanceof AppError) || error.errorClass !== 'permanent') throw error;
+        if (!(error instanceof AppError) || !isOfFile(error)) throw error;
         // Its owner may not delete it any more.
         await createConnectorDocumentsRepository(db).release(of, remoteId);
         await runs.add(of, { failed: 1, total: 1 });
@@ -156,12 +157,15 @@ export function createImportStepsService(deps: {
       const done = resultOf(file);
       if (done !== undefined) return done;
       const { connection, owner } = await requireOwner(of, run);
-      try {
-        return { status: await importer.importFile({ of, run, file, connection, owner }, signal), code: null };
-      } catch (error) {
-        if (signal.aborted || !(error instanceof AppError) || !isOfFile(error)) throw error;
-        return importer.fail({ of, run, file }, error);
-      }
+      const result = await importer
+        .importFile({ of, run, file, connection, owner }, signal)
+        .then((status): ImportFileResult => ({ status, code: null }))
+        .catch((error: unknown) => {
+          if (signal.aborted || !(error instanceof AppError) || !isOfFile(error)) throw error;
+          return importer.fail({ of, file }, error);
+        });
+      await show(await requireRun(of));
+      return result;
     },
 
     /** Of a sync that mirrors deletions. Throws `mass_deletion` while nobody has said that so many may go. */
@@ -176,22 +180,25 @@ export function createImportStepsService(deps: {
 
     /** The next sync goes on from here. */
     async finish({ attempt, startId, ...of }: RecordImportEndInput): Promise<ImportCounts> {
+      const { jobId } = await requireRun(of);
       return db.transaction(async (trx) => {
-        const run = await createImportRunsRepository(trx).lock(of);
+        const held = createImportRunsRepository(trx);
+        await held.holdConnection(of);
+        await jobs.advanceWithin(trx, jobId, { status: 'succeeded', stage: 'finish' }, { attempt, startId });
+        const run = await held.lock(of);
         if (run === undefined) throw appError('connection_not_found');
         if (run.kind === 'sync') {
           await createConnectorDocumentsRepository(trx).forgetGoneFolders(run);
-          await createImportRunsRepository(trx).keepCursor(run, run.mode === 'full');
+          await held.keepCursor(run, run.mode === 'full');
         }
-        await jobs.advanceWithin(trx, run.jobId, { status: 'succeeded', stage: 'finish' }, { attempt, startId });
         return countsOf(run);
       });
     },
 
     async recordFileFailure({ n, error, ...of }: RecordFileFailureInput): Promise<void> {
-      const run = await requireRun(of);
       const file = await files.find(of, n);
-      if (file !== undefined) await importer.fail({ of, run, file }, error);
+      if (file !== undefined) await importer.fail({ of, file }, error);
+      await show(await requireRun(of));
     },
 
     async recordParked({ error, ...of }: RecordImportFailureInput): Promise<void> {

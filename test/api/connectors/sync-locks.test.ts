@@ -1,0 +1,70 @@
+import { expect } from 'chai';
+import { syncWorkflowId } from '#src/contracts/workflow-ids.ts';
+import type { ConnectorStack } from '#test/support/connector-stack.ts';
+import { connectSynced, importStack, shelf, sync } from '#test/support/import-stack.ts';
+import { until } from '#test/support/until.ts';
+import { untilJob } from '#test/support/until-job.ts';
+
+describe('a sync beside others who write what it writes', function () {
+  this.timeout(120_000);
+  let api: ConnectorStack;
+  before(async () => {
+    api = await importStack();
+  });
+
+  const untilWaiting = (sessions: number) =>
+    until(`${sessions} sessions wait for a lock`, async () => {
+      const { rows } = await api.container.db.raw(
+        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      );
+      return rows.length >= sessions;
+    });
+
+  /** A sync to which a known file is being sent anew. */
+  async function receiving(folder: string) {
+    const fake = api.fakes.acme_drive;
+    fake.tree.add(`${folder}/a.txt`);
+    const synced = await connectSynced(api, 'acme_drive', folder);
+    await sync(synced.member, synced.id);
+    fake.tree.edit(`${folder}/a.txt`, 'Edited.');
+    let hold = fake.holdNext();
+    await synced.member.post(`${synced.path}/sync`, {}, 202);
+    for (;;) {
+      await hold.arrived;
+      if (fake.calls.at(-1)?.url.searchParams.get('alt') === 'media') return { ...synced, send: hold.release };
+      const { release } = hold;
+      hold = fake.holdNext();
+      release();
+    }
+  }
+
+  it('writes a file down, and fetches it once, while it is noted why another is tried again', async () => {
+    const { db, jobs } = api.container;
+    const { member, id, send } = await receiving('noted');
+    const jobId = syncWorkflowId(id);
+    const before = api.fakes.acme_drive.downloads.length;
+    const trx = await db.transaction();
+    await trx('jobs').where({ id: jobId }).forUpdate();
+    const noted = jobs.noteFault(jobId, { code: 'provider_throttled', message: 'Wait.' });
+    await untilWaiting(1);
+    send();
+    await untilWaiting(2);
+    await trx.commit();
+    await noted;
+    await untilJob(member, jobId, 'succeeded');
+    expect(api.fakes.acme_drive.downloads.length - before).equal(1);
+  });
+
+  it('lets its connection be deleted', async () => {
+    const { member, id, path, send } = await receiving('deleted');
+    const trx = await api.container.db.transaction();
+    await trx('importRuns').where({ connectionId: id }).forUpdate();
+    const deleted = member.delete(path, 204);
+    await untilWaiting(1);
+    send();
+    await untilWaiting(2);
+    await trx.commit();
+    await deleted;
+    expect(await shelf(member)).deep.equal(['a.txt']);
+  });
+});
