@@ -60,12 +60,12 @@ export const transfer: ActivityOptions = {
   startToCloseTimeout: '1 hour',
 };
 
-/** Reading and parsing one file. */
+/** Reading and parsing one file, or printing it. */
 export const bulk: ActivityOptions = {
   ...untilHealed,
-  // The parser has its own limit of one minute, and scans are read for twenty seconds and one page of a minute at most;
-  // the rest is for waiting until it is its turn.
-  startToCloseTimeout: '5 minutes',
+  // The parser has its own limit of one minute, and an office program of two; scans are read for twenty seconds and one
+  // page of a minute at most. The rest is for waiting until it is its turn, of which few print at once.
+  startToCloseTimeout: '10 minutes',
 };
 
 /** All steps of something small: what goes wrong is tried again step by step, where everybody sees which. */
