@@ -29,6 +29,7 @@ const ROWS: Record<string, { file: string; seeds: number[] }> = {
   F11: { file: 'f11-duplicates.test.ts', seeds: [1] },
   F12: { file: 'f12-one-parent.test.ts', seeds: [1] },
   F13: { file: 'f13-refresh-tokens.test.ts', seeds: [1] },
+  F14: { file: 'f14-poison.test.ts', seeds: [1] },
   F15: { file: 'f15-random-schedules.test.ts', seeds: [1, 2, 3] },
   F18: { file: 'f18-slow-readers.faults-test.ts', seeds: [1] },
   F22: { file: 'f22-tenants.test.ts', seeds: [1, 2, 3] },

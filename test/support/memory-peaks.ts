@@ -1,0 +1,32 @@
+import { readFile, writeFile } from 'node:fs/promises';
+
+const LOOK_EVERY_MS = 20;
+
+/** In bytes of resident memory. */
+export type MemoryPeaks = { grownBytes: number; childBytes: number };
+
+/**
+ * Watches a process and the ones that it starts, on Linux.
+ * @returns tells by how much the process has grown at most since, and how large the largest of its children was
+ */
+export async function watchMemory(pid: number): Promise<() => Promise<MemoryPeaks>> {
+  // Forgets the peak of the start.
+  await writeFile(`/proc/${pid}/clear_refs`, '5');
+  const before = await memoryOf(pid, 'VmRSS');
+  let childBytes = 0;
+  const look = async () => {
+    const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
+    const sizes = children.split(' ').map((child) => memoryOf(Number(child), 'VmRSS').catch(() => 0));
+    childBytes = Math.max(childBytes, ...(await Promise.all(sizes)));
+  };
+  const timer = setInterval(() => void look().catch(() => undefined), LOOK_EVERY_MS);
+  return async () => {
+    clearInterval(timer);
+    return { grownBytes: (await memoryOf(pid, 'VmHWM')) - before, childBytes };
+  };
+}
+
+async function memoryOf(pid: number, field: 'VmRSS' | 'VmHWM'): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? 0) * 1024;
+}
