@@ -1,6 +1,7 @@
 import { expect } from 'chai';
+import type { OAuthConnectorProvider } from '#src/domain/connector-providers.ts';
 import type { Member } from './client.ts';
-import { type ConnectorStack, startConnectorStack } from './connector-stack.ts';
+import { type ConnectorStack, connect, startConnectorStack } from './connector-stack.ts';
 import { untilJob } from './until-job.ts';
 
 export type ImportResultView = {
@@ -48,12 +49,27 @@ export async function importFiles(
   return Object(answer.body).results;
 }
 
+/** Somebody with a connection whose folder is synced, into the personal root, when somebody says so. */
+export async function connectSynced(
+  api: ConnectorStack,
+  provider: OAuthConnectorProvider,
+  folder: string,
+  config: object = {},
+): Promise<{ member: Member; id: string; path: string }> {
+  const member = await api.signUp();
+  const { id } = await connect(api, member, provider);
+  const path = `/connectors/connections/${id}`;
+  const wanted = { enabled: false, interval_minutes: 5, folder, delete_missing: true, ...config };
+  await member.patch(path, { config: { sync: wanted } }, 200);
+  return { member, id: String(id), path };
+}
+
 /** Runs a sync to its end. */
 export async function sync(
   member: Member,
   connectionId: string,
   status = 'succeeded',
-  timeoutMs?: number,
+  timeoutMs = 60_000,
 ): Promise<SyncRunView> {
   const { body } = await member.post(`/connectors/connections/${connectionId}/sync`, {}, 202);
   await untilJob(member, Object(body).job_id, status, timeoutMs);
