@@ -91,6 +91,7 @@ async function run(container: Container, stop: AbortSignal, onPolling: () => voi
       const workers = await createWorkers(container, connection);
       const ended = runAll(workers, stop);
       logger.info('workers are polling');
+      if (container.renderer === null) logger.info('there is no office program: no previews, and no .ppt is read');
       onPolling();
       await ended;
     } finally {

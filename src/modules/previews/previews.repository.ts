@@ -1,5 +1,6 @@
 import { numberPages } from '#src/adapters/postgres/page-numbers.ts';
 import type { PreviewDocumentInput } from '#src/contracts/previews.ts';
+import { previewWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Preview, PreviewedBody, PreviewTarget } from './previews.model.ts';
 
@@ -55,11 +56,19 @@ export function createPreviewsRepository(db: Db) {
       await numberPages(db, { orgId, conversionId });
     },
 
-    /** The newest job that makes, or was to make, a preview of this document. */
-    async findJob(documentId: string): Promise<{ status: string; errorMessage: string | null } | undefined> {
+    /** The newest job that makes, or was to make, a preview of this original of a document. */
+    async findJob({
+      orgId,
+      documentId,
+      originalKey,
+    }: OriginalKey & { documentId: string }): Promise<{ status: string; errorMessage: string | null } | undefined> {
+      const newest = await db('documentGenerations')
+        .where({ orgId, documentId, blobKey: originalKey })
+        .orderBy('generation', 'desc')
+        .first<{ generation: number } | undefined>('generation');
+      if (newest === undefined) return undefined;
       return db('jobs')
-        .where({ documentId, kind: 'preview' })
-        .orderBy('createdAt', 'desc')
+        .where({ id: previewWorkflowId(documentId, newest.generation) })
         .first('status', 'errorMessage');
     },
   };

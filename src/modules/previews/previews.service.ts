@@ -145,8 +145,11 @@ export function createPreviewsService(deps: {
       const preview = await repository.find({ orgId, originalKey });
       if (preview !== undefined) return preview;
       if (!isOfficeFormat(sourceFormat)) throw missing('Only office files have previews.');
-      if (renderer === null) throw missing('This deployment has no office program to make previews with.');
-      const job = await repository.findJob(document.id);
+      const job = await repository.findJob({ orgId, documentId: document.id, originalKey });
+      // The workers made it or did not: what this process has says something only where they have not begun.
+      if (job === undefined && renderer === null) {
+        throw missing('This deployment has no office program to make previews with.');
+      }
       if (job === undefined) throw missing('It is made once the document is ingested.');
       if (job.status === 'queued' || job.status === 'running') throw missing('It is being made.');
       throw missing(`It could not be made. ${job.errorMessage ?? ''}`.trim());

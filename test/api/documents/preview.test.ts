@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { previewWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { createPreviewsService } from '#src/modules/previews/previews.service.ts';
 import type { Member } from '#test/support/client.ts';
 import { compoundFile } from '#test/support/compound-file.ts';
 import { docxFile, docxParagraph } from '#test/support/document-fixtures.ts';
@@ -127,6 +128,22 @@ describe('GET /documents/{document_id}/preview', function () {
     await untilJob(bob, `ingest-${id}-1`, 'succeeded');
     expect((await whyNot(bob, id)).detail).contain('no office program');
     expect((await bob.get(`/jobs/${previewWorkflowId(id, 1)}`, 404)).body).include({ code: 'job_not_found' });
+  });
+
+  it('404: tells what became of this original, whatever the process that answers has', async () => {
+    gotenberg.answer({ status: 400, text: 'no' });
+    const id = await uploadWord(['Something that cannot be printed either.']);
+    await untilJob(ada, previewWorkflowId(id, 1), 'failed');
+    const withoutProgram = createPreviewsService({ ...own.container, renderer: null });
+    const document = await own.container.db('documents').where({ id }).first();
+    const failure = await withoutProgram.get(document).catch((error: unknown) => error);
+    expect(failure)
+      .property('message')
+      .match(/^It could not be made\./);
+
+    const form = { method: 'PATCH', fields: { ingest: 'false' } } as const;
+    await ada.upload(`/documents/${id}`, { name: 'b.docx', content: word(['What took its place.']) }, 200, form);
+    expect((await whyNot(ada, id)).detail).equal('It is made once the document is ingested.');
   });
 
   it('416: for a part behind the end', async () => {
