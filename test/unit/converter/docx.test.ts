@@ -181,6 +181,13 @@ describe('a Word file', () => {
     expect(await titleOf('')).to.equal(null);
   });
 
+  it('reads very many paragraphs of one content control', async () => {
+    const body = await bodyOf(
+      `<w:sdt><w:sdtContent>${'<w:p><w:r><w:t>a</w:t></w:r></w:p>'.repeat(150_000)}</w:sdtContent></w:sdt>`,
+    );
+    expect(body).length(150_000 * 3 - 2);
+  });
+
   it('is not read when it nests elements without end', async () => {
     const failure = await bodyOf('<w:sdt>'.repeat(100_000)).catch((error: unknown) => error);
     expect(failure).to.be.instanceOf(Error).and.have.property('message').that.contains('nests more than');

@@ -1,4 +1,4 @@
-import { distinct, footnote, remark, renderBlocks, type TextBlock } from '../office/blocks.ts';
+import { addBlocks, distinct, footnote, remark, renderBlocks, type TextBlock } from '../office/blocks.ts';
 import { nextLabel } from '../office/list-counter.ts';
 import { createStory, type StoryParagraph } from '../office/story.ts';
 import type { DocumentParser } from '../parsed-document.ts';
@@ -213,7 +213,7 @@ function readRunningTexts(file: DocFile, base: number, readText: TextReader) {
   for (let index = 6; index + 2 < table.length / 4; index += 1) {
     const [start, end] = [table.readUInt32LE(index * 4), table.readUInt32LE(index * 4 + 4)];
     const isFooter = [2, 3, 5].includes((index - 6) % 6);
-    (isFooter ? footers : headers).push(...readText(base + start, base + end));
+    addBlocks(isFooter ? footers : headers, readText(base + start, base + end));
   }
   return { headers: distinct(headers), footers: distinct(footers) };
 }

@@ -1,4 +1,13 @@
-import { flattenCell, footnote, link, paragraph, remark, renderBlocks, type TextBlock } from '../office/blocks.ts';
+import {
+  addBlocks,
+  flattenCell,
+  footnote,
+  link,
+  paragraph,
+  remark,
+  renderBlocks,
+  type TextBlock,
+} from '../office/blocks.ts';
 import type { DrawingParts } from '../office/drawing-parts.ts';
 import { equation } from '../office/equation.ts';
 import { childAt, descendants, elementsOf, textOf, type XmlElement } from '../office/xml.ts';
@@ -126,7 +135,7 @@ function readInline(element: XmlElement, style: DocxStyle, references: DocxRefer
     'v:imagedata': (each) => {
       text += altText(each.attributes['o:title']);
     },
-    'w:txbxContent': (each) => void after.push(...readBlocks(each, references)),
+    'w:txbxContent': (each) => addBlocks(after, readBlocks(each, references)),
     'c:chart': ({ attributes }) => readDrawing(attributes['r:id']),
     'dgm:relIds': ({ attributes }) => readDrawing(attributes['r:dm']),
   };
@@ -155,7 +164,7 @@ function readInline(element: XmlElement, style: DocxStyle, references: DocxRefer
   }
 
   function readDrawing(id: string | undefined): void {
-    after.push(...(references.drawings.get(id ?? '') ?? []));
+    addBlocks(after, references.drawings.get(id ?? '') ?? []);
   }
 
   readAll(element);
@@ -192,7 +201,7 @@ function readTable(table: XmlElement, references: DocxReferences): TextBlock[] {
       const merge = childAt(properties, 'w:vMerge');
       const isContinued = merge !== undefined && merge.attributes['w:val'] !== 'restart';
       const content = flattenCell(readBlocks(cell, references));
-      asides.push(...content.asides);
+      addBlocks(asides, content.asides);
       cells.push(isContinued ? (rows.at(-1)?.[cells.length] ?? '') : content.text);
       cells.push(...Array<string>(Math.max(0, span(childAt(properties, 'w:gridSpan')) - 1)).fill(''));
     }

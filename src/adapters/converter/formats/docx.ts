@@ -1,5 +1,5 @@
 import { appError } from '#src/errors.ts';
-import { distinct, renderBlocks, type TextBlock } from '../office/blocks.ts';
+import { addBlocks, distinct, renderBlocks, type TextBlock } from '../office/blocks.ts';
 import { readDrawingParts } from '../office/drawing-parts.ts';
 import { mainPartName, packageTitle, readRelationships, readXmlPart } from '../office/package-parts.ts';
 import { childrenNamed, elementsOf, type XmlElement } from '../office/xml.ts';
@@ -31,14 +31,14 @@ export const parseDocx: DocumentParser = async ({ bytes }) => {
       const part = await readXmlPart(parts, target);
       const references = await referencesOf(parts, target, shared);
       const lines = elementsOf(part).filter((element) => !countsPages(element));
-      found.push(...readBlocks({ name: kind, attributes: {}, children: lines }, references));
+      addBlocks(found, readBlocks({ name: kind, attributes: {}, children: lines }, references));
     }
     return distinct(found);
   };
   const references = await referencesOf(parts, name, shared);
   const body: TextBlock[] = [];
   // A long text would not be in memory whole beside all that its XML says about it.
-  const take = (element: XmlElement) => void body.push(...readBlock(element, references));
+  const take = (element: XmlElement) => addBlocks(body, readBlock(element, references));
   const root = await readXmlPart(parts, name, { childrenOf: 'w:body', take });
   if (!root) throw appError('corrupt_document', { detail: 'The file lacks the part that holds its text.' });
   const blocks = [...(await running('header')), ...body, ...(await running('footer'))];

@@ -1,4 +1,4 @@
-import { remark, renderBlocks, type TextBlock } from '../office/blocks.ts';
+import { addBlocks, remark, renderBlocks, type TextBlock } from '../office/blocks.ts';
 import { readOdfPackage } from '../office/odf-package.ts';
 import { readOdfStyles } from '../office/odf-styles.ts';
 import { type OdfReferences, readOdfBlocks } from '../office/odf-text.ts';
@@ -34,7 +34,7 @@ function readSlide(slide: XmlElement, references: OdfReferences) {
     if (isPlaceholder === 'true' || runningClasses.test(kind)) continue;
     const content = readOdfBlocks({ name: '', attributes: {}, children: [shape] }, references);
     if (kind === 'title' && !title) title = oneLine(content);
-    else blocks.push(...content);
+    else addBlocks(blocks, content);
   }
   const isNotes = ({ attributes }: XmlElement) =>
     attributes['presentation:class'] === 'notes' && attributes['presentation:placeholder'] !== 'true';

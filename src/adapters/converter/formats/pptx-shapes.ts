@@ -1,4 +1,4 @@
-import { flattenCell, link, paragraph, type TextBlock } from '../office/blocks.ts';
+import { addBlocks, flattenCell, link, paragraph, type TextBlock } from '../office/blocks.ts';
 import type { DrawingParts } from '../office/drawing-parts.ts';
 import { equation } from '../office/equation.ts';
 import { formatNumber, type NumberStyle } from '../office/list-numbers.ts';
@@ -30,7 +30,7 @@ export function readShapes(
   for (const shape of elementsOf(tree)) {
     const type = placeholderOf(shape)?.attributes.type ?? '';
     if (titleTypes.test(type) && !title) title = shapeText(shape, references);
-    else if (!runningTypes.test(type)) blocks.push(...readShape(shape, references));
+    else if (!runningTypes.test(type)) addBlocks(blocks, readShape(shape, references));
   }
   return { title, blocks };
 }

@@ -1,4 +1,4 @@
-import { footnote, remark, renderBlocks, type TextBlock } from '../office/blocks.ts';
+import { addBlocks, footnote, remark, renderBlocks, type TextBlock } from '../office/blocks.ts';
 import type { RtfGroups } from './rtf-groups.ts';
 import { codePageOfCharset, macCodePage } from './rtf-tokens.ts';
 
@@ -194,8 +194,8 @@ export function createReadWord(groups: RtfGroups, document: RtfDocument): ReadWo
     shptxt: () => groups.tell((blocks, outer) => outer.addAfter(blocks)),
   };
   for (const side of ['', 'l', 'r', 'f']) {
-    words[`header${side}`] = () => groups.tell((blocks) => document.headers.push(...blocks));
-    words[`footer${side}`] = () => groups.tell((blocks) => document.footers.push(...blocks));
+    words[`header${side}`] = () => groups.tell((blocks) => addBlocks(document.headers, blocks));
+    words[`footer${side}`] = () => groups.tell((blocks) => addBlocks(document.footers, blocks));
   }
 
   function labelParagraph(): void {

@@ -33,6 +33,11 @@ export function link(text: string, address: string | undefined): string {
   return `[${text}](${address})`;
 }
 
+/** A text may have more blocks than a call takes arguments. */
+export function addBlocks(list: TextBlock[], more: Iterable<TextBlock>): void {
+  for (const block of more) list.push(block);
+}
+
 export function renderBlocks(blocks: TextBlock[]): string {
   let openItems: OpenItem[] = [];
   let body = '';

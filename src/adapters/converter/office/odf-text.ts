@@ -1,4 +1,4 @@
-import { flattenCell, footnote, link, paragraph, remark, renderBlocks, type TextBlock } from './blocks.ts';
+import { addBlocks, flattenCell, footnote, link, paragraph, remark, renderBlocks, type TextBlock } from './blocks.ts';
 import type { OdfList, OdfStyles } from './odf-styles.ts';
 import { childAt, childrenNamed, descendants, elementsOf, textOf, type XmlElement, type XmlNode } from './xml.ts';
 
@@ -103,7 +103,7 @@ function readInline(element: XmlElement, references: OdfReferences): Inline {
         return readInlineFrame(node);
       default:
         if (!node.name.startsWith('draw:')) return readAll(node);
-        after.push(...readOdfBlocks(node, references));
+        addBlocks(after, readOdfBlocks(node, references));
         return '';
     }
   }
@@ -120,7 +120,7 @@ function readInline(element: XmlElement, references: OdfReferences): Inline {
     const [only] = blocks;
     const isText = only?.kind === 'paragraph' && childAt(frame, 'draw:text-box') === undefined;
     if (isText && blocks.length === 1) return ` ${only.text} `;
-    after.push(...blocks);
+    addBlocks(after, blocks);
     return '';
   }
 
@@ -169,7 +169,7 @@ export function readOdfTable(table: XmlElement, references: OdfReferences): Text
       const repeated = count(cell, 'table:number-columns-repeated');
       const isCovered = cell.name === 'table:covered-table-cell';
       const content = isCovered ? null : flattenCell(readOdfBlocks(cell, references));
-      asides.push(...(content?.asides ?? []));
+      addBlocks(asides, content?.asides ?? []);
       if (content) covered = count(cell, 'table:number-columns-spanned') - 1;
       for (let time = 0; time < repeated; time += 1) {
         const above = spans[cells.length];

@@ -1,4 +1,4 @@
-import { flattenCell, link, paragraph, type TextBlock } from './blocks.ts';
+import { addBlocks, flattenCell, link, paragraph, type TextBlock } from './blocks.ts';
 
 /** What the paragraph says about itself when it ends. */
 export type StoryParagraph = { headingLevel: number | null; listDepth: number; isInTable: boolean };
@@ -39,7 +39,7 @@ export function createStory() {
       else if (label !== null) target.push({ kind: 'item', depth: listDepth, label: number(), text });
       else target.push(...paragraph(text));
     }
-    target.push(...after);
+    addBlocks(target, after);
     text = '';
     label = null;
     after = [];
@@ -71,7 +71,7 @@ export function createStory() {
       grid.push(line);
     }
     if (grid.flat().some((each) => each !== '')) blocks.push({ kind: 'table', rows: grid });
-    blocks.push(...asides);
+    addBlocks(blocks, asides);
     rows = [];
     asides = [];
   }
@@ -87,7 +87,7 @@ export function createStory() {
       label = sign;
     },
     addAfter(more: TextBlock[]) {
-      after.push(...more);
+      addBlocks(after, more);
     },
     markPageNumber() {
       countsPages = true;
@@ -115,7 +115,7 @@ export function createStory() {
       endParagraph({ ...state, isInTable: true });
       const content = flattenCell(cell);
       row.push(content.text.replace(/;$/, ''));
-      asides.push(...content.asides);
+      addBlocks(asides, content.asides);
       cell = [];
     },
     endRow() {
