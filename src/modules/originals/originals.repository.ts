@@ -57,8 +57,7 @@ export function createOriginalsRepository(db: Db) {
 
     /**
      * Is it the original of a document, or of a generation that has yet to be converted, or its preview, or will it
-     * soon be? One
-     * statement: what a claim becomes is seen as the one or the other.
+     * soon be? One statement: what a claim becomes is seen as the one or the other.
      */
     async isNeeded({ orgId, blobKey }: OriginalKey): Promise<boolean> {
       const { rows } = await db.raw<{ rows: [{ isNeeded: boolean }] }>(

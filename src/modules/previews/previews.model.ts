@@ -17,4 +17,4 @@ export type PreviewTarget = {
 };
 
 /** What a preview tells the page numbers of. */
-export type PreviewedBody = { body: string; pageMap: number[] | null; pageCount: number | null };
+export type PreviewedBody = { body: string; pageMap: number[] | null };

@@ -44,7 +44,7 @@ export function createPreviewsRepository(db: Db) {
     },
 
     async readBody(orgId: string, conversionId: string): Promise<PreviewedBody | undefined> {
-      return db('conversions').where({ orgId, id: conversionId }).first('body', 'pageMap', 'pageCount');
+      return db('conversions').where({ orgId, id: conversionId }).first('body', 'pageMap');
     },
 
     /** Tells a body without pages its own, and the chunks that were cut from it. */

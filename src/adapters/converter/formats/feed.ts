@@ -4,7 +4,7 @@ import { elementsOf, parseXml, textOf, type XmlElement } from '../office/xml.ts'
 import type { ParsedDocument } from '../parsed-document.ts';
 
 /**
- * RSS and Atom: the entries with their dates, authors and texts, newest where the feed has them.
+ * RSS and Atom: the entries with their dates, authors and texts, in the order of the feed.
  * @throws Error for what is not well-formed
  */
 export function parseFeed(bytes: Buffer): ParsedDocument {
