@@ -4,13 +4,15 @@ import type { SourceFormat } from '#src/domain/document-format.ts';
 /** A format that is read, or what people call a file that is none, with its article. */
 export type FileKind = SourceFormat | { name: string };
 
-/** What only one kind of archive has among its entries; the first that is there counts. */
-const archiveParts: [RegExp, FileKind][] = [
-  [/^word\/document\d*\.xml$/, 'docx'],
-  [/^xl\/workbook\d*\.(?:xml|bin)$/, 'xlsx'],
-  [/^ppt\/presentation\d*\.xml$/, 'pptx'],
-  [/^visio\//, { name: 'a Visio drawing (.vsdx)' }],
-  [/^Index\/.*\.iwa$/, { name: 'a document of Pages, Numbers or Keynote' }],
+/** What only one kind of archive has among its entries, all of it; the first that is there counts. */
+const archiveParts: [RegExp[], FileKind][] = [
+  [[/^word\/document\d*\.xml$/], 'docx'],
+  [[/^xl\/workbook\d*\.(?:xml|bin)$/], 'xlsx'],
+  [[/^ppt\/presentation\d*\.xml$/], 'pptx'],
+  // Scores have a container, too. Its media type comes first only where its writer kept to the rule.
+  [[/^META-INF\/container\.xml$/, /\.opf$/i], 'epub'],
+  [[/^visio\//], { name: 'a Visio drawing (.vsdx)' }],
+  [[/^Index\/.*\.iwa$/], { name: 'a document of Pages, Numbers or Keynote' }],
 ];
 
 /** What lies at the root of a compound file; protections come first, since the document is inside of them. */
@@ -50,7 +52,8 @@ const tiffMarks = ['II*\0', 'MM\0*'];
 
 /** Undefined for an archive that none of our formats has made. */
 export function kindOfArchive(entryNames: readonly string[]): FileKind | undefined {
-  return archiveParts.find(([part]) => entryNames.some((name) => part.test(name)))?.[1];
+  const hasEntry = (part: RegExp) => entryNames.some((name) => part.test(name));
+  return archiveParts.find(([parts]) => parts.every(hasEntry))?.[1];
 }
 
 export function kindOfCompoundFile(rootNames: readonly string[]): FileKind | 'protected' {

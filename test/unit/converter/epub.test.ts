@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { kindOfArchive } from '#src/adapters/converter/file-kinds.ts';
 import { parseEpub } from '#src/adapters/converter/formats/epub.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { zipFile } from '#test/support/document-fixtures.ts';
@@ -59,6 +60,11 @@ describe('an e-book', () => {
       ['a.xhtml', '<script src="a.js"/><p>Kept<br/>whole<a id="x"/></p><svg/><p>To the end</p>'],
     ]);
     expect(body).to.equal('Kept  \nwhole\n\nTo the end');
+  });
+
+  it('is known by its parts where its writer has not put its media type first', () => {
+    expect(kindOfArchive(['META-INF/container.xml', 'OPS/book.opf', 'mimetype'])).equal('epub');
+    expect(kindOfArchive(['META-INF/container.xml', 'score.xml'])).equal(undefined);
   });
 
   it('is not read when it is protected, but for its fonts', async () => {
