@@ -7,6 +7,7 @@ import type { Container } from '#src/container.ts';
 import type { TemporalConnection } from '#src/temporal/connection.ts';
 import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
 import { scheduleStoreAudits } from '#src/temporal/store-audits.ts';
+import { deleteStrayFolders } from '#src/temporary-folders.ts';
 import { alignmentWorker } from './alignment.ts';
 import { anchoringWorker } from './anchoring.ts';
 import { workflowBundle } from './bundle.ts';
@@ -71,6 +72,7 @@ async function run(container: Container, stop: AbortSignal, onPolling: () => voi
       { name: 'forget consents that never came', run: everyMinute(consents.deleteExpired) },
       { name: 'forget windows of rate limits', run: everyMinute(rateLimiter.forgetExpired) },
       { name: 'release originals', run: aside(everyMinute(originals.sweepExpired)) },
+      { name: 'delete stray folders', run: aside(daily(() => deleteStrayFolders(container.tempDir))) },
       { name: 'delete stray uploads', run: aside(daily(blobs.deleteStrays)) },
       { name: 'forget unused embeddings', run: dailyInParts(embeddings.sweepUnused) },
       { name: 'forget unused situations', run: dailyInParts(situations.sweepUnused) },

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -18,6 +18,7 @@ import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { attachment } from '#src/domain/content-disposition.ts';
 import { appError } from '#src/errors.ts';
 import type { BlobStore, StoredBlob } from '#src/ports/blob-store.ts';
+import { makeTemporaryFolder } from '#src/temporary-folders.ts';
 import { requireBlobKey } from './blob-key.ts';
 import { isMissing, toAppError } from './s3-errors.ts';
 import { createS3Upload } from './s3-upload.ts';
@@ -149,7 +150,7 @@ export function createS3BlobStore(settings: S3Settings & { tempDir: string; stra
     },
 
     async withLocalFile(key, use) {
-      const directory = await mkdtemp(join(tempDir, 'original-'));
+      const directory = await makeTemporaryFolder(tempDir, 'original');
       try {
         const path = join(directory, 'file');
         const content = await read(key);

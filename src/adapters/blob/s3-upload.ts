@@ -1,4 +1,4 @@
-import { appendFile, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { appendFile, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   AbortMultipartUploadCommand,
@@ -10,6 +10,7 @@ import {
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { createGate } from '#src/adapters/gate.ts';
+import { makeTemporaryFolder } from '#src/temporary-folders.ts';
 
 /** Stores take no smaller ones, but for the last. */
 const PART_BYTES = 5 * 1024 ** 2;
@@ -27,7 +28,7 @@ export function createS3Upload({ client, tempDir }: { client: S3Client; tempDir:
   const inTurn = createGate(PARTS_AT_ONCE);
 
   return async function upload(place: Place, content: AsyncIterable<Buffer>): Promise<void> {
-    const directory = await mkdtemp(join(tempDir, 'upload-'));
+    const directory = await makeTemporaryFolder(tempDir, 'upload');
     const pathOf = (part: number) => join(directory, String(part));
     const completed: CompletedPart[] = [];
     let UploadId: string | undefined;

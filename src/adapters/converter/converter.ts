@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, realpath, rm, stat } from 'node:fs/promises';
+import { readFile, realpath, rm, stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -6,6 +6,7 @@ import type { SourceFormat } from '#src/domain/document-format.ts';
 import { appError } from '#src/errors.ts';
 import type { ConvertedDocument, Converter } from '#src/ports/converter.ts';
 import type { PdfRenderer } from '#src/ports/pdf-renderer.ts';
+import { makeTemporaryFolder } from '#src/temporary-folders.ts';
 import { createGate } from '../gate.ts';
 import { type CleanDocument, cleanDocument } from './clean-document.ts';
 import { type ConversionLimits, defaultConversionLimits } from './conversion-limits.ts';
@@ -105,7 +106,7 @@ export function createConverter(deps: {
           'set GOTENBERG_URL; you can save the file as .pptx.',
       });
     }
-    const folder = await mkdtemp(join(deps.tempDir, 'printed-'));
+    const folder = await makeTemporaryFolder(deps.tempDir, 'printed');
     try {
       const pdfPath = join(folder, 'printed.pdf');
       await deps.renderer.render({ path, format: 'ppt', pdfPath, signal });

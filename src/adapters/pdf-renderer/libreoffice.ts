@@ -1,10 +1,11 @@
 import { accessSync, constants } from 'node:fs';
-import { copyFile, mkdtemp, rename, rm, stat } from 'node:fs/promises';
+import { copyFile, rename, rm, stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { appError } from '#src/errors.ts';
 import type { PdfRenderer } from '#src/ports/pdf-renderer.ts';
+import { makeTemporaryFolder } from '#src/temporary-folders.ts';
 import { createGate } from '../gate.ts';
 import { writeOfficeProfile } from './office-profile.ts';
 import { runProcessGroup } from './process-group.ts';
@@ -62,7 +63,7 @@ export function createLibreOffice(deps: {
       gate(async () => {
         // It may have waited here for longer than whoever asked.
         signal.throwIfAborted();
-        const folder = await mkdtemp(join(deps.tempDir, 'print-'));
+        const folder = await makeTemporaryFolder(deps.tempDir, 'print');
         try {
           const source = join(folder, `document.${format}`);
           const profile = join(folder, 'profile');

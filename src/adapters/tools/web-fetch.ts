@@ -1,5 +1,5 @@
 import { createWriteStream } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
@@ -10,6 +10,7 @@ import { appError } from '#src/errors.ts';
 import type { Converter } from '#src/ports/converter.ts';
 import type { ToolExecutor } from '#src/ports/tool-executor.ts';
 import type { WebFetcher } from '#src/ports/web-fetcher.ts';
+import { makeTemporaryFolder } from '#src/temporary-folders.ts';
 
 const accept = 'text/html,application/xhtml+xml,text/markdown;q=0.9,text/plain;q=0.8,application/pdf;q=0.7,*/*;q=0.1';
 /** Somebody waits for it, and its beginning is all that a model gets. */
@@ -35,7 +36,7 @@ export function createWebFetchTool(deps: { web: WebFetcher; converter: Converter
     }
     const address = /^https?:\/\//i.test(url) ? url : `https://${url}`;
     const { finalUrl, mediaType, fileName, content } = await web.fetch(address, { limitBytes, accept, signal });
-    const folder = await mkdtemp(join(tempDir, 'page-')).catch((error: unknown) => {
+    const folder = await makeTemporaryFolder(tempDir, 'page').catch((error: unknown) => {
       content.destroy();
       throw error;
     });

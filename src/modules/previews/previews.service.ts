@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type {
   PagesResult,
@@ -19,6 +19,7 @@ import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Converter } from '#src/ports/converter.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { PdfRenderer } from '#src/ports/pdf-renderer.ts';
+import { makeTemporaryFolder } from '#src/temporary-folders.ts';
 import type { Preview } from './previews.model.ts';
 import { createPreviewsRepository } from './previews.repository.ts';
 
@@ -108,7 +109,7 @@ export function createPreviewsService(deps: {
       if (known !== undefined) return { sizeBytes: known.sizeBytes, reused: true };
       if (renderer === null || !isOfficeFormat(format)) throw appError('converter_unavailable');
 
-      const folder = await mkdtemp(join(tempDir, 'preview-'));
+      const folder = await makeTemporaryFolder(tempDir, 'preview');
       try {
         const pdfPath = join(folder, 'preview.pdf');
         await blobs.withLocalFile(originalKey, (path) => renderer.render({ path, format, pdfPath, signal }));

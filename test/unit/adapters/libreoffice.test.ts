@@ -43,7 +43,7 @@ describe('the process of LibreOffice', () => {
       /DisableMacrosExecution.*<value>true.*BlockUntrustedRefererLinks.*<value>true/s,
     );
     expect(await read('env')).not.contain('secret');
-    expect((await readdir(folder)).filter((name) => name.startsWith('print-'))).deep.equal([]);
+    expect((await readdir(folder)).filter((name) => name.startsWith('acs-print-'))).deep.equal([]);
   });
 
   it('corrupt_document: when it prints nothing and says that all is well', async () => {
