@@ -2,7 +2,10 @@ const MiB = 1024 ** 2;
 
 /** What one conversion may use. Sizes are in bytes unless the name says otherwise. */
 export type ConversionLimits = {
-  /** Wall time of one parser process, and of each page that is read by OCR. */
+  /**
+   * Wall time of one parser process, and of each page that is read by OCR, where the machine gives it its turn; up to
+   * five times as much where it does not.
+   */
   wallMs: number;
   /** Resident memory of one parser process; it is killed above. */
   processMemoryBytes: number;

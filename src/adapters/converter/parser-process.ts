@@ -11,6 +11,10 @@ import type { ConversionLimits } from './conversion-limits.ts';
 /** How often the memory of a parser is looked at: a PDF bomb can take gigabytes within a second. */
 const watchEveryMs = 50;
 const keptErrorOutput = 4_000;
+/** A process that got less than half of its wall time as CPU time had no turn on a busy machine: it gets as much again. */
+const wallsAtMost = 5;
+/** Of `/proc/<pid>/stat`, on every Linux. */
+const msPerTick = 10;
 /** Enough to find python3; nothing else of our environment, where the secrets are, reaches a parser. */
 const parserEnvironment = { PATH: '/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin', LANG: 'C.UTF-8' };
 
@@ -69,12 +73,26 @@ export async function runParserProcess(run: ParserProcess): Promise<void> {
   const onAbort = () => end(run.signal.reason);
   run.signal.addEventListener('abort', onAbort);
   const isWallPerMessage = 'onMessage' in run && run.isWallPerMessage === true;
-  const wall = setTimeout(() => {
+  let walls = 0;
+  let usedBefore: Promise<number> = Promise.resolve(0);
+  const wall = setTimeout(async () => {
     if ('output' in run) return;
+    walls += 1;
+    const usedMs = await cpuMs(child).then(
+      async (ms) => ms - (await usedBefore),
+      () => undefined,
+    );
+    if (usedMs === undefined) return;
+    if (usedMs < run.limits.wallMs / 2 && walls < wallsAtMost) return void wall.refresh();
     const what = isWallPerMessage ? 'A page' : 'The file';
-    const seconds = Math.round(run.limits.wallMs / 1_000);
+    const seconds = Math.round((walls * run.limits.wallMs) / 1_000);
     end(appError('conversion_timeout', { detail: `${what} was not converted within ${seconds} seconds.` }));
   }, run.limits.wallMs);
+  const beginWallAnew = () => {
+    walls = 0;
+    usedBefore = cpuMs(child).catch(() => 0);
+    wall.refresh();
+  };
   const watch = setInterval(async () => {
     const bytes = await residentBytes(child).catch(() => 0);
     if (bytes > run.limits.processMemoryBytes) end(tooMuchMemory());
@@ -86,7 +104,7 @@ export async function runParserProcess(run: ParserProcess): Promise<void> {
   });
   const hear = (message: unknown, onMessage: (message: unknown) => void) => {
     const refused = refusal.safeParse(message);
-    if (isWallPerMessage) wall.refresh();
+    if (isWallPerMessage) beginWallAnew();
     if (ready.safeParse(message).success) isReady = true;
     else if (refused.success) end(appError(refused.data.error, { detail: refused.data.detail }));
     else onMessage(message);
@@ -164,6 +182,17 @@ async function residentBytes(child: ChildProcess): Promise<number> {
   }
   const { stdout } = await promisify(execFile)('ps', ['-o', 'rss=', '-p', String(child.pid)]);
   return Number(stdout) * 1024;
+}
+
+async function cpuMs({ pid }: ChildProcess): Promise<number> {
+  if (process.platform === 'linux') {
+    const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
+    // Its name, which may hold blanks, is in brackets.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return (Number(fields[11]) + Number(fields[12])) * msPerTick;
+  }
+  const { stdout } = await promisify(execFile)('ps', ['-o', 'cputime=', '-p', String(pid)]);
+  return stdout.split(':').reduce((sum, part) => sum * 60 + Number(part), 0) * 1_000;
 }
 
 function yieldToOthers({ pid }: ChildProcess): void {
