@@ -1,4 +1,5 @@
 import type {
+  DeletionSlice,
   ImportCounts,
   ImportFileInput,
   ImportFileResult,
@@ -40,7 +41,7 @@ export function createConnectorActivities(deps: {
     fetchFile: (input: ImportFileInput): Promise<ImportFileResult> =>
       heartbeating(({ signal }) => importSteps.fetch(input, signal)),
 
-    deleteMissing: (input: ImportRun): Promise<ImportSlice> =>
+    deleteMissing: (input: ImportRun): Promise<DeletionSlice> =>
       heartbeating(({ signal }) => importSteps.deleteMissing(input, signal)),
 
     finishImport: (input: RecordImportEndInput): Promise<ImportCounts> => heartbeating(() => importSteps.finish(input)),

@@ -19,6 +19,7 @@ import type {
   ImportProgress,
   ImportRun,
   ImportRunInput,
+  ImportSlice,
   ImportStage,
 } from '#src/contracts/connectors.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
@@ -71,13 +72,14 @@ export async function runImport(
     await continueAsNew<(input: ImportRunInput) => Promise<ImportCounts>>({ ...run, progress });
   }
 
-  async function inSlices(stage: ImportStage, slice: typeof listFiles): Promise<void> {
-    for (let isMore = true; isMore; ) {
-      await goOnInNewHistory();
-      const done = await orPark(() => slice(run));
-      enter(stage, done.counts);
-      isMore = done.isMore;
-    }
+  async function inSlice<Slice extends ImportSlice>(
+    stage: ImportStage,
+    work: (run: ImportRun) => Promise<Slice>,
+  ): Promise<Slice> {
+    await goOnInNewHistory();
+    const done = await orPark(() => work(run));
+    enter(stage, done.counts);
+    return done;
   }
 
   function count({ status }: ImportFileResult): void {
@@ -95,20 +97,31 @@ export async function runImport(
     return numbers.length > 0;
   }
 
-  try {
-    if (progress.stage === 'queued') {
-      enter('list', nothing);
-      await orPark(() => beginImport(run));
-    }
+  async function listAndImport(): Promise<void> {
     if (!progress.isListed) {
-      await inSlices('list', listFiles);
+      for (let isMore = true; isMore; ) isMore = (await inSlice('list', listFiles)).isMore;
       progress = { ...progress, isListed: true };
     }
     for (let isMore = true; isMore; ) {
       await goOnInNewHistory();
       isMore = await orPark(importSome);
     }
-    if (mirrors) await inSlices('delete', deleteMissing);
+  }
+
+  try {
+    if (progress.stage === 'queued') {
+      enter('list', nothing);
+      await orPark(() => beginImport(run));
+    }
+    await listAndImport();
+    for (let isMore = mirrors; isMore; ) {
+      const deleted = await inSlice('delete', deleteMissing);
+      isMore = deleted.isMore;
+      if (deleted.mustListAgain) {
+        progress = { ...progress, isListed: false };
+        await listAndImport();
+      }
+    }
     await condition(allHandlersFinished);
     const counts = await finishImport({ ...run, ...attemptOfJob() });
     progress = { ...progress, stage: 'done', counts };

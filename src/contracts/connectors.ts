@@ -24,6 +24,9 @@ export type ImportCounts = {
 /** One slice of the work. */
 export type ImportSlice = { counts: ImportCounts; isMore: boolean };
 
+/** `mustListAgain`: somebody was asked whether so many may go, and what is at the provider may be other since. */
+export type DeletionSlice = ImportSlice & { mustListAgain: boolean };
+
 /** The argument of `importFile`; files of a run count from 1. */
 export type ImportFileInput = ImportRun & { n: number };
 

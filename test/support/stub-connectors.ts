@@ -25,7 +25,7 @@ export function stubConnectors(
       return { numbers: numbers.slice(0, 500), counts: counts() };
     },
     fetchFile: async () => ({ status: 'added', code: null }),
-    deleteMissing: async () => ({ counts: counts(), isMore: false }),
+    deleteMissing: async () => ({ counts: counts(), isMore: false, mustListAgain: false }),
     finishImport: async () => counts(),
     recordFileFailure: async ({ n, error }) => {
       ended.set(n, { status: 'failed', code: error.code });

@@ -173,7 +173,7 @@ describe('importFromConnector and syncConnection', function () {
     const stub = stubConnectors(2, {
       deleteMissing: async () => {
         if (!mayDelete) throw appError('mass_deletion');
-        return { counts: { ...counts, deleted: 40 }, isMore: false };
+        return { counts: { ...counts, deleted: 40 }, isMore: false, mustListAgain: false };
       },
     });
     await run(
@@ -184,6 +184,30 @@ describe('importFromConnector and syncConnection', function () {
         await handle.executeUpdate(retryUpdateName);
         await handle.result();
         expect(numbersOf(stub.calls)).length(2);
+      },
+      'syncConnection',
+    );
+  });
+
+  it('lists and imports again once it was asked about deletions, since what is at the source may be other then', async () => {
+    let asked = 0;
+    const stub = stubConnectors(2, {
+      deleteMissing: async () => {
+        asked += 1;
+        if (asked === 1) throw appError('mass_deletion');
+        return { counts, isMore: asked === 2, mustListAgain: asked === 2 };
+      },
+    });
+    await run(
+      stub.activities,
+      async (handle) => {
+        await until('it is parked', async () => (await attributeOf(handle, 'ErrorCode')) === 'mass_deletion', 45_000);
+        await handle.executeUpdate(retryUpdateName);
+        await handle.result();
+        const steps = stub.calls.map(({ name }) => name).filter((name) => name !== 'fetchFile');
+        expect(steps.slice(-6)).deep.equal([
+          ...['recordImportResumed', 'deleteMissing', 'listFiles', 'pendingFiles', 'deleteMissing', 'finishImport'],
+        ]);
       },
       'syncConnection',
     );

@@ -33,6 +33,13 @@ export function createConnectionSchedulesRepository(db: Db) {
         .select('orgId', 'connectionId');
     },
 
+    /** As if the connection had changed. */
+    async outdate({ orgId, connectionId }: { orgId: string; connectionId: string }): Promise<void> {
+      await db('connectionSchedules')
+        .where({ orgId, connectionId })
+        .update({ outdatedAt: db.raw('clock_timestamp()') });
+    },
+
     async outdateAll(): Promise<void> {
       await db('connectionSchedules')
         .whereNull('outdatedAt')

@@ -2,7 +2,7 @@ import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
 import type { ImportCounts, ImportRun } from '#src/contracts/connectors.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { ImportConnection, ImportRunRow, NewImportRun } from './imports.model.ts';
+import type { ImportConnection, ImportRunRow, NewImportRun, SyncCursor } from './imports.model.ts';
 
 const runKey = ({ orgId, connectionId, runId }: ImportRun) => ({ orgId, connectionId, id: runId });
 
@@ -58,6 +58,19 @@ export function createImportRunsRepository(db: Db) {
       if ((await runs().where(runKey(of)).update(more)) === 0) throw new Error(`there is no run ${of.runId}`);
     },
 
+    /** Of a sync that lists all again: what it has found as it was is found once more. */
+    async recount({ runId }: ImportRun): Promise<void> {
+      await db.raw(
+        `update import_runs r set total = f.total, unchanged = f.unchanged
+         from (
+           select count(*) as total, count(*) filter (where status = 'unchanged') as unchanged
+           from import_files where run_id = :runId
+         ) f
+         where r.id = :runId`,
+        { runId },
+      );
+    },
+
     /** Newest first. */
     async listSyncs(
       of: { orgId: string; connectionId: string },
@@ -74,24 +87,29 @@ export function createImportRunsRepository(db: Db) {
       return toPage(rows, page.limit);
     },
 
-    async findCursor(
-      connectionId: string,
-    ): Promise<{ folder: string; cursor: string | null; isFresh: boolean } | undefined> {
-      return db('connectorCursors')
+    async findCursor(connectionId: string): Promise<SyncCursor | undefined> {
+      return db<SyncCursor>('connectorCursors')
         .where({ connectionId })
-        .first('folder', 'cursor', db.raw(`reconciled_at > now() - interval '1 day' as is_fresh`));
+        .first(
+          'folder',
+          'targetFolderId',
+          'deletesMissing',
+          'cursor',
+          db.raw(`reconciled_at > now() - interval '1 day' as is_fresh`),
+        );
     },
 
     /** @param isReconciled all was compared, and not only what has changed */
     async keepCursor(
-      of: Pick<ImportRunRow, 'orgId' | 'connectionId' | 'folder' | 'cursor'>,
+      of: Pick<ImportRunRow, 'orgId' | 'connectionId' | 'folder' | 'targetFolderId' | 'deletesMissing' | 'cursor'>,
       isReconciled: boolean,
     ): Promise<void> {
-      const { orgId, connectionId, folder, cursor } = of;
+      const { orgId, connectionId, folder, targetFolderId, deletesMissing, cursor } = of;
+      const kept = { folder, targetFolderId, deletesMissing, cursor };
       await db('connectorCursors')
-        .insert({ orgId, connectionId, folder, cursor, reconciledAt: db.fn.now() })
+        .insert({ orgId, connectionId, ...kept, reconciledAt: db.fn.now() })
         .onConflict('connectionId')
-        .merge(isReconciled ? ['folder', 'cursor', 'reconciledAt'] : ['folder', 'cursor']);
+        .merge({ ...kept, ...(isReconciled && { reconciledAt: db.fn.now() }) });
     },
 
     /** Of what was over so long ago that nobody asks for it any more. */

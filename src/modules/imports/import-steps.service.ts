@@ -1,4 +1,5 @@
 import type {
+  DeletionSlice,
   ImportCounts,
   ImportFileInput,
   ImportFileResult,
@@ -16,6 +17,7 @@ import { AppError, appError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
 import type { JobChange, JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Db } from '#src/ports/database.ts';
+import { createConnectionSchedulesRepository } from './connection-schedules.repository.ts';
 import { createConnectorDocumentsRepository } from './connector-documents.repository.ts';
 import type { FileImporter } from './file-importer.ts';
 import { createImportFilesRepository } from './import-files.repository.ts';
@@ -48,6 +50,7 @@ export function createImportStepsService(deps: {
   const { db, listing, importer, documents, jobs, findActor } = deps;
   const runs = createImportRunsRepository(db);
   const files = createImportFilesRepository(db);
+  const schedules = createConnectionSchedulesRepository(db);
 
   async function requireRun(of: ImportRun): Promise<ImportRunRow> {
     const run = await runs.find(of);
@@ -91,10 +94,12 @@ export function createImportStepsService(deps: {
     for (const jobId of jobIds) await jobs.advance(jobId, change, attempt);
   }
 
-  async function requireLeaveToDelete(run: ImportRunRow): Promise<void> {
+  async function requireLeaveToDelete(of: ImportRun, run: ImportRunRow): Promise<void> {
     if (run.acceptsDeletions || run.deleted > 0) return;
     const { missing, known } = await createConnectorDocumentsRepository(db).countMissing(run);
     if (missing <= DELETED_UNASKED || missing <= known * PART_DELETED_UNASKED) return;
+    // Whatever is answered, by then another listing has to say what is missing.
+    await runs.update(of, { isListed: false });
     throw appError('mass_deletion', {
       detail: `Of ${known} files ${missing} are not there any more. To delete their documents, too, answer with \`accept_deletions\`.`,
     });
@@ -168,14 +173,21 @@ export function createImportStepsService(deps: {
       return result;
     },
 
-    /** Of a sync that mirrors deletions. Throws `mass_deletion` while nobody has said that so many may go. */
-    async deleteMissing(of: ImportRun, signal: AbortSignal): Promise<ImportSlice> {
+    /**
+     * Of a sync that mirrors deletions. Throws `mass_deletion` while nobody has said that so many may go; tried again, it
+     * has all listed anew first.
+     */
+    async deleteMissing(of: ImportRun, signal: AbortSignal): Promise<DeletionSlice> {
       const run = await requireRun(of);
       await jobs.advance(run.jobId, { status: 'running', stage: 'delete' });
-      if (!run.deletesMissing) return { counts: countsOf(run), isMore: false };
-      await requireLeaveToDelete(run);
+      if (!run.deletesMissing) return { counts: countsOf(run), isMore: false, mustListAgain: false };
+      if (!run.isListed) {
+        await listing.compareAll(of, run);
+        return { counts: countsOf(await requireRun(of)), isMore: true, mustListAgain: true };
+      }
+      await requireLeaveToDelete(of, run);
       const isMore = await inSlice(signal, () => deleteSome(of, run));
-      return { counts: countsOf(await requireRun(of)), isMore };
+      return { counts: countsOf(await requireRun(of)), isMore, mustListAgain: false };
     },
 
     /** The next sync goes on from here. */
@@ -203,6 +215,8 @@ export function createImportStepsService(deps: {
 
     async recordParked({ error, ...of }: RecordImportFailureInput): Promise<void> {
       await jobs.advance((await requireRun(of)).jobId, { status: 'parked', error });
+      // Its owner may have consented again while files were still on their way, when nothing was parked.
+      if (error.code === 'needs_reauth') await schedules.outdate(of);
     },
 
     async recordResumed(of: ImportRun): Promise<void> {

@@ -8,7 +8,7 @@ import type { Db } from '#src/ports/database.ts';
 import { createConnectorDocumentsRepository } from './connector-documents.repository.ts';
 import { createImportFilesRepository } from './import-files.repository.ts';
 import { createImportRunsRepository } from './import-runs.repository.ts';
-import type { ImportPlace, ImportRunRow, KnownFile } from './imports.model.ts';
+import type { ImportPlace, ImportRunRow, KnownFile, SyncCursor } from './imports.model.ts';
 
 export type RemoteListing = ReturnType<typeof createRemoteListing>;
 
@@ -128,7 +128,7 @@ export function createRemoteListing(deps: { db: Db; credentials: ConnectorCreden
     const goneIds = gone.flatMap((each) => ('remoteId' in each ? [each.remoteId] : []));
     const isMoved = ({ fileId, path }: RemoteFile) => known.has(fileId) && known.get(fileId) !== path;
     // What is in a folder that was renamed is told by nobody, and not by its path what was in which of two.
-    if (folders.some(isMoved) || (await repository.hadNamesake(of, goneIds))) return begin(of, run);
+    if (folders.some(isMoved) || (await repository.hadNamesake(of, goneIds))) return compareAll(of, run);
     await note(of, place, { nextPage: hasMore ? cursor : null }, async (trx, held) => {
       const isNew = ({ fileId }: RemoteFile) => !known.has(fileId);
       await enterFolders(trx, of, place, folders.filter(isNew));
@@ -151,7 +151,7 @@ export function createRemoteListing(deps: { db: Db; credentials: ConnectorCreden
   }
 
   /** Compares all that is in the folder; what changes from here on is found by the next sync. */
-  async function begin(of: ImportRun, run: ImportRunRow): Promise<void> {
+  async function compareAll(of: ImportRun, run: ImportRunRow): Promise<void> {
     const { folder } = run;
     const cursor = await credentials.use(useOf(of, run), async (access, { changes }) =>
       changes === null ? null : changes.begin(access, { path: folder }),
@@ -168,15 +168,18 @@ export function createRemoteListing(deps: { db: Db; credentials: ConnectorCreden
       const kind = to.mode === 'delta' ? 'changes' : 'folder';
       await createImportFilesRepository(trx).restart(of, { kind, path: run.folder, nextPage });
       await runs.update(of, to);
+      await runs.recount(of);
     });
   }
 
   return {
+    compareAll,
+
     /** Of a sync, once: whether it asks for what has changed, or compares all, as it does once a day. */
     async begin(of: ImportRun, run: ImportRunRow): Promise<void> {
       if (run.kind === 'import' || run.mode !== null) return;
       const last = await createImportRunsRepository(db).findCursor(of.connectionId);
-      if (last?.cursor == null || !last.isFresh || last.folder !== run.folder) return begin(of, run);
+      if (last?.cursor == null || !last.isFresh || !isAsBefore(run, last)) return compareAll(of, run);
       await restart(of, { mode: 'delta', cursor: last.cursor });
     },
 
@@ -190,13 +193,19 @@ export function createRemoteListing(deps: { db: Db; credentials: ConnectorCreden
         else await listChanges(of, run, place);
       } catch (error) {
         if (!(error instanceof AppError)) throw error;
-        if (place.kind === 'changes' && error.code === 'cursor_expired') await begin(of, run);
+        if (place.kind === 'changes' && error.code === 'cursor_expired') await compareAll(of, run);
         else if (mayBeMissed(run, place, error)) await note(of, place, { nextPage: null, error });
         else throw error;
       }
       return true;
     },
   };
+}
+
+/** Whether what has changed at the provider is all that is to be brought in line. */
+function isAsBefore(run: ImportRunRow, last: SyncCursor): boolean {
+  const isSamePlace = last.folder === run.folder && last.targetFolderId === run.targetFolderId;
+  return isSamePlace && (last.deletesMissing || !run.deletesMissing);
 }
 
 /**

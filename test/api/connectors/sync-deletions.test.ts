@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import type { ConnectorStack } from '#test/support/connector-stack.ts';
-import { connectSynced, importStack, shelf, sync } from '#test/support/import-stack.ts';
+import { connectSynced, importStack, shelf, sync, syncsOf } from '#test/support/import-stack.ts';
+import { untilJob } from '#test/support/until-job.ts';
 
 describe('what a sync deletes', function () {
   this.timeout(120_000);
@@ -47,4 +48,22 @@ describe('what a sync deletes', function () {
     expect(await sync(member, id)).include({ mode: 'delta', deleted: 1 });
     expect(await shelf(member)).deep.equal(['reports/four.txt']);
   });
+
+  for (const answer of ['retry', 'accept_deletions'] as const) {
+    it(`keeps what is back at the source before it is told to go on by ${answer}`, async () => {
+      const { tree } = api.fakes.acme_drive;
+      const folder = `mended before ${answer}`;
+      for (let n = 0; n < 30; n++) tree.add(`${folder}/${n}.txt`);
+      const { member, id, path } = await connectSynced(api, 'acme_drive', folder);
+      await sync(member, id);
+      const gone = Array.from({ length: 25 }, (_, n) => tree.remove(`${folder}/${n}.txt`));
+      const parked = await sync(member, id, 'parked');
+      for (const one of gone.slice(1)) tree.restore(one);
+      if (answer === 'retry') await member.post(`/jobs/${parked.job_id}/retry`, {}, 202);
+      else await member.post(`${path}/sync`, { accept_deletions: true }, 202);
+      await untilJob(member, parked.job_id, 'succeeded');
+      expect((await syncsOf(member, id))[0]).include({ status: 'succeeded', unchanged: 29, deleted: 1 });
+      expect(await shelf(member)).length(29);
+    });
+  }
 });

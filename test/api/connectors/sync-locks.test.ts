@@ -67,4 +67,15 @@ describe('a sync beside others who write what it writes', function () {
     await deleted;
     expect(await shelf(member)).deep.equal(['a.txt']);
   });
+
+  it('goes on by itself when it parks after the consent that it waits for', async () => {
+    const { importSteps } = api.container;
+    api.fakes.acme_drive.tree.add('consented/a.txt');
+    const { member, id } = await connectSynced(api, 'acme_drive', 'consented');
+    const { id: runId, job_id: jobId } = await sync(member, id);
+    const error = { code: 'needs_reauth', message: 'As of a call before the consent.' };
+    await importSteps.recordParked({ orgId: member.orgId, connectionId: id, runId, error });
+    expect((await member.get(`/jobs/${jobId}`, 200)).body).include({ status: 'parked' });
+    await untilJob(member, jobId, 'succeeded');
+  });
 });
