@@ -4,6 +4,9 @@ import jschardet from 'jschardet';
 /** The statistics of a language settle early, and the detector is slow. */
 const detectionSampleBytes = 64 * 1024;
 
+/** Of a few sentences it is surer than this, of a few words never. */
+const unsureBelow = 0.15;
+
 const byteOrderMarks: { mark: number[]; encoding: string }[] = [
   { mark: [0xef, 0xbb, 0xbf], encoding: 'utf-8' },
   { mark: [0xff, 0xfe, 0x00, 0x00], encoding: 'utf-32le' },
@@ -24,10 +27,26 @@ export function decodeText(bytes: Buffer, namedEncoding?: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
-    const guess = jschardet.detect(bytes.subarray(0, detectionSampleBytes)).encoding;
-    const encoding = [namedEncoding && meant(namedEncoding), guess].find((name) => name && iconv.encodingExists(name));
-    return iconv.decode(bytes, encoding ?? 'windows-1252');
+    const encoding = [namedEncoding && meant(namedEncoding), guessedEncoding(bytes.subarray(0, detectionSampleBytes))];
+    return iconv.decode(bytes, encoding.find((name) => name && iconv.encodingExists(name)) ?? 'windows-1252');
   }
+}
+
+function guessedEncoding(sample: Buffer): string {
+  const { encoding, confidence } = jschardet.detect(sample);
+  return confidence < unsureBelow && isWestern(iconv.decode(sample, 'windows-1252')) ? 'windows-1252' : encoding;
+}
+
+/**
+ * Whether text that was read as windows-1252 has only the letters and signs of Western Europe, no sign amid a word
+ * and no word of accented letters alone: text of another encoding gives one of these soon.
+ */
+function isWestern(text: string): boolean {
+  const isAllKnown =
+    /^[\0-\x7f\u00a0ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜßàáâãäåæçèéêëìíîïñòóôõöøùúûüœŒ€…‚„‘’“”‹›«»–—•™©®°§±·×¡¿£½²³ªº´]*$/;
+  const signAmidWord = /\p{L}[€…‚„‘“”‹›«»•™©®°§±×¡¿£½²³ªº]+\p{L}/u;
+  const wordOfAccents = /(?<!\p{L})[^\P{L}a-z]{3,}(?!\p{L})/iu;
+  return isAllKnown.test(text) && !signAmidWord.test(text) && !wordOfAccents.test(text);
 }
 
 /** ISO 2022 switches to Japanese by an escape, within seven bits, so that all of it is valid UTF-8. */

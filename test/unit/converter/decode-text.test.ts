@@ -61,6 +61,35 @@ describe('decoding text', () => {
     });
   }
 
+  const western = [
+    'Le café déjà fermé à Orléans; élève naïf, forêt, garçon.',
+    'Große Straße, Prüfung',
+    'Große Straße, naïve café, die Prüfung',
+    'È così perché città più',
+    'Blåbærsyltetøy på brød, ærlig',
+    'Hyvää päivää, äiti',
+    '“Quoted” – it’s 50 € off',
+    '¡Hola! ¿Cómo estás?',
+  ];
+  for (const text of western) {
+    it(`takes a few words for Western ones when the detector is unsure: ${text}`, () => {
+      expect(decodeText(iconv.encode(text, 'windows-1252'))).to.equal(text);
+    });
+  }
+
+  const fewOthers: [string, string][] = [
+    ['iso-8859-2', 'Dziękuję, łódź'],
+    ['windows-1251', 'Привет, мир'],
+    ['windows-1253', 'Καλημέρα κόσμε'],
+    ['windows-1254', 'Günaydın, teşekkürler'],
+    ['windows-1256', 'مرحبا بالعالم'],
+  ];
+  for (const [encoding, text] of fewOthers) {
+    it(`guesses ${encoding} by a few words, too`, () => {
+      expect(decodeText(iconv.encode(text, encoding))).to.equal(text);
+    });
+  }
+
   it('knows Japanese by its escapes, which are valid UTF-8', () => {
     expect(decodeText(Buffer.from('Re: \x1b$B5Y2K\x1b(B', 'latin1'))).to.equal('Re: 休暇');
   });
