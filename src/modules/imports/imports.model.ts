@@ -52,6 +52,12 @@ export type NewImportRun = Pick<
   'id' | 'orgId' | 'connectionId' | 'kind' | 'jobId' | 'targetFolderId' | 'folder' | 'deletesMissing'
 >;
 
+/** Where the next sync of a connection goes on, and what the last one was to do. */
+export type SyncCursor = Pick<ImportRunRow, 'folder' | 'targetFolderId' | 'deletesMissing' | 'cursor'> & {
+  /** All was compared less than a day ago. */
+  isFresh: boolean;
+};
+
 /** Something that was asked for, a folder found below it, or what has changed since the last sync. */
 export type ImportPlace = {
   id: string;

@@ -183,6 +183,18 @@ export function createRemoteListing(deps: { db: Db; credentials: ConnectorCreden
       await restart(of, { mode: 'delta', cursor: last.cursor });
     },
 
+    /** Once there is no next page. */
+    async end(of: ImportRun): Promise<void> {
+      await db.transaction(async (trx) => {
+        const runs = createImportRunsRepository(trx);
+        const run = await runs.lock(of);
+        if (run === undefined) throw appError('connection_not_found');
+        if (run.mode === 'delta')
+          await runs.add(of, { total: await createImportFilesRepository(trx).addFailedBefore(of) });
+        await runs.update(of, { isListed: true });
+      });
+    },
+
     /** One page. What is wished for and cannot be had is noted; else this throws. @returns false at the end */
     async next(of: ImportRun, run: ImportRunRow): Promise<boolean> {
       const place = await files.nextPlace(of);
