@@ -9,6 +9,8 @@ type Ended = Pick<ImportFileRow, 'documentId'> & {
   error?: { code: string; message: string };
 };
 
+export type MainFailure = { code: string; message: string; count: number; failed: number };
+
 /** What runs have to look at, and what they have found. */
 export function createImportFilesRepository(db: Db) {
   const places = () => db<ImportPlace & { orgId: string; runId: string }>('importPlaces');
@@ -105,6 +107,31 @@ export function createImportFilesRepository(db: Db) {
       return found.filter(({ remote }) => added.has(remote.fileId));
     },
 
+    /**
+     * Files that the last sync could not import, to be tried again, unless they are told of anyhow: changes since then do
+     * not name them. Those that were not there, or that nobody can read, stay as they are. @returns how many
+     */
+    async addFailedBefore({ orgId, connectionId, runId }: ImportRun): Promise<number> {
+      const { rows } = await db.raw<{ rows: unknown[] }>(
+        `insert into import_files (org_id, run_id, n, item, remote_id, remote, local_path, status)
+         select :orgId, :runId,
+                (select coalesce(max(n), 0) from import_files where run_id = :runId) + row_number() over (order by f.n),
+                0, f.remote_id, f.remote, f.local_path, 'pending'
+         from import_files f
+         where f.run_id = (
+             select id from import_runs
+             where org_id = :orgId and connection_id = :connectionId and kind = 'sync' and status = 'succeeded'
+             order by created_at desc, id desc limit 1
+           )
+           and f.status = 'failed' and f.error_code not in ('remote_file_not_found', 'unsupported_format')
+           and not exists (select from import_gone g where g.run_id = :runId and g.remote_id = f.remote_id)
+         on conflict (run_id, remote_id) do nothing
+         returning n`,
+        { orgId, connectionId, runId },
+      );
+      return rows.length;
+    },
+
     async pendingNumbers(of: ImportRun, limit: number): Promise<number[]> {
       return files()
         .where({ runId: of.runId, orgId: of.orgId, status: 'pending' })
@@ -139,6 +166,23 @@ export function createImportFilesRepository(db: Db) {
         .orderBy(['importFiles.item', 'importFiles.n'])
         .limit(limit)
         .select('importFiles.*', 'documents.generation');
+    },
+
+    /** Why most of what failed did so, with how many that were, and how many failed in all. */
+    async mainFailure(of: Pick<ImportRun, 'orgId' | 'runId'>): Promise<MainFailure | undefined> {
+      const { rows } = await db.raw<{ rows: MainFailure[] }>(
+        `select error_code as code, min(error_message) as message, count(*) as count, sum(count(*)) over () as failed
+         from (
+           select error_code, error_message from import_files
+           where org_id = :orgId and run_id = :runId and status = 'failed'
+           union all
+           select error_code, error_message from import_places
+           where org_id = :orgId and run_id = :runId and error_code is not null
+         ) f
+         group by error_code order by count(*) desc, error_code limit 1`,
+        within(of),
+      );
+      return rows[0];
     },
 
     async removeGone(of: ImportRun, remoteIds: readonly string[]): Promise<void> {

@@ -20,7 +20,7 @@ import type { Db } from '#src/ports/database.ts';
 import { createConnectionSchedulesRepository } from './connection-schedules.repository.ts';
 import { createConnectorDocumentsRepository } from './connector-documents.repository.ts';
 import type { FileImporter } from './file-importer.ts';
-import { createImportFilesRepository } from './import-files.repository.ts';
+import { createImportFilesRepository, type MainFailure } from './import-files.repository.ts';
 import { createImportRunsRepository } from './import-runs.repository.ts';
 import type { ImportConnection, ImportFileRow, ImportRunRow } from './imports.model.ts';
 import type { RemoteListing } from './remote-listing.ts';
@@ -141,7 +141,7 @@ export function createImportStepsService(deps: {
       await jobs.advance(begun.jobId, { status: 'running', stage: 'list' });
       await requireOwner(of, begun);
       const isMore = await inSlice(signal, async () => listing.next(of, await requireRun(of)));
-      if (!isMore) await runs.update(of, { isListed: true });
+      if (!isMore) await listing.end(of);
       const run = await requireRun(of);
       await show(run);
       return { counts: countsOf(run), isMore };
@@ -190,13 +190,15 @@ export function createImportStepsService(deps: {
       return { counts: countsOf(await requireRun(of)), isMore, mustListAgain: false };
     },
 
-    /** The next sync goes on from here. */
+    /** The next sync goes on from here. What failed of a run that succeeds is told as its last error. */
     async finish({ attempt, startId, ...of }: RecordImportEndInput): Promise<ImportCounts> {
       const { jobId } = await requireRun(of);
+      const error = errorOf(await files.mainFailure(of));
       return db.transaction(async (trx) => {
         const held = createImportRunsRepository(trx);
         await held.holdConnection(of);
-        await jobs.advanceWithin(trx, jobId, { status: 'succeeded', stage: 'finish' }, { attempt, startId });
+        const end: JobChange = { status: 'succeeded', stage: 'finish', ...(error && { error }) };
+        await jobs.advanceWithin(trx, jobId, end, { attempt, startId });
         const run = await held.lock(of);
         if (run === undefined) throw appError('connection_not_found');
         if (run.kind === 'sync') {
@@ -240,6 +242,13 @@ const isOfFile = ({ code, errorClass }: AppError): boolean => errorClass === 'pe
 
 function countsOf({ total, added, updated, unchanged, deleted, failed }: ImportRunRow): ImportCounts {
   return { total, added, updated, unchanged, deleted, failed };
+}
+
+/** What a run is told to have met whose other files are here. */
+function errorOf(failure: MainFailure | undefined): JobChange['error'] {
+  if (failure === undefined) return undefined;
+  const { code, message, count, failed } = failure;
+  return { code, message: `${failed} failed, ${count === failed ? 'all' : count} of them so: ${message}` };
 }
 
 function resultOf({ status, errorCode }: ImportFileRow): ImportFileResult | undefined {
