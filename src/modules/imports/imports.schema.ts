@@ -65,7 +65,9 @@ export const syncRunSchema = z
     unchanged: count,
     deleted: count,
     failed: count,
-    last_error: codeAndMessage.nullable(),
+    last_error: codeAndMessage
+      .nullable()
+      .describe('Why it stopped; of one that succeeded, how many files failed, and why most of them did.'),
   })
   .meta({ id: 'SyncRun' });
 

@@ -65,7 +65,9 @@ export const jobSchema = z
     last_error: z
       .strictObject({ code: z.string(), message: z.string() })
       .nullable()
-      .describe('Why it stopped; of a job that runs, why its present step is being tried again.'),
+      .describe(
+        'Why it stopped; of a job that runs, why its present step is being tried again; of an import or a sync that succeeded, why some files failed.',
+      ),
     document_id: z.string().nullable().describe('The document that it works on.'),
     chat_id: z.string().nullable().describe('The chat that it works on.'),
     started_at: z.iso.datetime().nullable(),

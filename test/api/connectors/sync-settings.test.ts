@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { ConnectorStack } from '#test/support/connector-stack.ts';
-import { rootOf } from '#test/support/folders.ts';
+import { makeFolder, rootOf } from '#test/support/folders.ts';
 import { connectSynced, importStack, shelf, sync } from '#test/support/import-stack.ts';
 
 describe('a sync whose settings have changed', function () {
@@ -30,5 +30,22 @@ describe('a sync whose settings have changed', function () {
     expect(await sync(member, id)).include({ mode: 'full', updated: 2 });
     expect(await shelf(member)).deep.equal(['Other place/b.txt', 'Other place/c.txt']);
     expect(await sync(member, id)).include({ mode: 'delta', updated: 0 });
+  });
+
+  it('says why nothing comes into a target that is gone, until it has another one', async () => {
+    const { tree } = api.fakes.acme_drive;
+    for (const name of ['a.txt', 'b.txt']) tree.add(`nowhere/${name}`);
+    const { member, id, path } = await connectSynced(api, 'acme_drive', 'nowhere');
+    const target = await makeFolder(member, await rootOf(member, 'personal_root'));
+    const wanted = { enabled: false, interval_minutes: 5, folder: 'nowhere' };
+    await member.patch(path, { config: { sync: { ...wanted, target_folder_id: target.id } } }, 200);
+    await member.delete(`/folders/${target.id}`, 204);
+    const run = await sync(member, id);
+    expect(run).include({ status: 'succeeded', failed: 2 });
+    expect(run.last_error?.code).equal('folder_not_found');
+    expect(run.last_error?.message).match(/^2 failed, all of them so: /);
+    expect(Object((await member.get(`/jobs/${run.job_id}`, 200)).body).last_error).deep.equal(run.last_error);
+    await member.patch(path, { config: { sync: wanted } }, 200);
+    expect(await sync(member, id)).include({ added: 2, failed: 0, last_error: null });
   });
 });
