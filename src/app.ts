@@ -154,7 +154,7 @@ export function createApp(container: Container): App {
     openApi,
     drain: () => {
       isDraining = true;
-      container.jobWaiter.endWaits();
+      container.jobWaits.endWaits();
       return streams.drain(drainMs);
     },
   };

@@ -62,7 +62,7 @@ export function createConnectorServices(services: SharedServices & AccountServic
     connectionSyncs,
     connections,
     connectionConsents: createConnectionConsentsService({ ...connecting, consents }),
-    imports: createImportsService({ db, folders, jobs, untilOver: services.jobWaiter.untilOver }),
+    imports: createImportsService({ db, folders, jobs, untilOver: services.jobWaits.untilOver }),
     importSteps: createImportStepsService({
       ...importing,
       listing: createRemoteListing(importing),

@@ -2,7 +2,7 @@ import { createModelCatalog } from '../adapters/models/model-catalog.ts';
 import { embeddingSpace } from '../domain/embedding-space.ts';
 import { createAuditService } from '../modules/audit/audit.service.ts';
 import { createFoldersService } from '../modules/folders/folders.service.ts';
-import { createJobWaiter } from '../modules/jobs/job-waiter.ts';
+import { createJobWaitsService } from '../modules/jobs/job-waits.service.ts';
 import { createJobsService } from '../modules/jobs/jobs.service.ts';
 import { createModelsService } from '../modules/models/models.service.ts';
 import { createTierLimitsService } from '../modules/organization/tier-limits.service.ts';
@@ -24,7 +24,7 @@ export function createSharedServices(infrastructure: Infrastructure) {
     audit: createAuditService({ logger }),
     folders: createFoldersService({ db }),
     jobs,
-    jobWaiter: createJobWaiter({ jobs }),
+    jobWaits: createJobWaitsService({ jobs }),
     limits: createTierLimitsService({ db, tierLimits: config.tierLimits }),
   };
 }

@@ -16,8 +16,6 @@ const CONNECTIONS_AT_ONCE = 20;
 const GRACE_SECONDS = 5;
 const EVERY_MINUTES = 60;
 
-export type ConnectionSyncsService = ReturnType<typeof createConnectionSyncsService>;
-
 /**
  * What follows from the state of a connection: its schedule is as its settings say, runs that waited for its consent go
  * on, and those of one that is gone stop. The database notes each change of a connection, whoever makes it, so that what
@@ -38,19 +36,27 @@ export function createConnectionSyncsService(deps: {
     for (const jobId of jobIds) if (await jobs.retry(db, jobId)) await jobs.dispatch(jobId);
   }
 
-  async function carryOut(of: { orgId: string; connectionId: string }): Promise<void> {
+  /** @returns false when it has changed meanwhile, so that what was carried out may be older than what others have */
+  async function carryOutOnce(of: { orgId: string; connectionId: string }): Promise<boolean> {
     const outdatedAt = await changed.find(of.connectionId);
     const connection = await createImportRunsRepository(db).findConnection(of);
     if (connection === undefined) {
       await schedules.remove(of.connectionId);
       for (const jobId of await jobs.openRunsOf(db, of)) await orchestrator.cancel(jobId);
-      return changed.forget(of.connectionId);
+      await changed.forget(of.connectionId);
+      return true;
     }
     const { sync } = connection.config;
-    if (sync == null) await schedules.remove(of.connectionId);
-    else await schedules.set(of, timesOf(sync));
+    if (outdatedAt !== undefined) {
+      if (sync == null) await schedules.remove(of.connectionId);
+      else await schedules.set(of, timesOf(sync));
+    }
     if (connection.status === 'active') await goOn(await changed.listParked(of));
-    if (outdatedAt !== undefined) await changed.settle(of.connectionId, outdatedAt);
+    return outdatedAt === undefined || changed.settle(of.connectionId, outdatedAt);
+  }
+
+  async function carryOut(of: { orgId: string; connectionId: string }): Promise<void> {
+    while (!(await carryOutOnce(of)));
   }
 
   return {

@@ -6,10 +6,10 @@ import type { Job, JobsService } from './jobs.service.ts';
 const FIRST_POLL_MS = 50;
 const SLOWEST_POLL_MS = 500;
 
-export type JobWaiter = ReturnType<typeof createJobWaiter>;
+export type JobWaitsService = ReturnType<typeof createJobWaitsService>;
 
 /** Waits for jobs in place of clients that do not want to ask again and again. */
-export function createJobWaiter({ jobs }: { jobs: Pick<JobsService, 'find'> }) {
+export function createJobWaitsService({ jobs }: { jobs: Pick<JobsService, 'find'> }) {
   const closing = new AbortController();
 
   return {
