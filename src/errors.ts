@@ -111,7 +111,7 @@ const catalogue = {
   converter_refused: {
     status: 503,
     class: 'operator',
-    title: 'The Gotenberg server of the deployment refuses us, or is something else',
+    title: 'The office program of the deployment refuses us, or gives what is no PDF',
   },
   malware_found: { status: 403, class: 'permanent', title: 'The malware scanner found something in the file' },
   superseded: { status: 409, class: 'permanent', title: 'A newer ingestion of the document took over' },

@@ -51,6 +51,10 @@ export type Converter = {
     /** Without it pictures of text are not read. */
     recognition?: Recognition | undefined;
   }): Promise<ConvertedDocument>;
-  /** The words of each page of a PDF, in lines as they are drawn. Throws as `convert`. */
+  /**
+   * The words of each page of a PDF that an office program has printed, in lines as they are drawn.
+   *
+   * @throws AppError converter_refused for what is no readable PDF, too_large, conversion_timeout
+   */
   readPages(pdf: { path: string; signal: AbortSignal }): Promise<string[]>;
 };

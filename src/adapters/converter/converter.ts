@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { SourceFormat } from '#src/domain/document-format.ts';
-import { appError } from '#src/errors.ts';
+import { AppError, appError } from '#src/errors.ts';
 import type { ConvertedDocument, Converter } from '#src/ports/converter.ts';
 import type { PdfRenderer } from '#src/ports/pdf-renderer.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
@@ -36,6 +36,9 @@ const inProcessParsers: Partial<Record<SourceFormat, DocumentParser>> = {
 
 /** A heading further down is not the document's title. */
 const titleWithin = 10_000;
+
+/** Of a PDF, to whoever wants to see it. */
+const unreadable: ReadonlySet<string> = new Set(['corrupt_document', 'encrypted_document']);
 
 const cleanedDocument = z.object({
   body: z.string(),
@@ -97,6 +100,17 @@ export function createConverter(deps: {
     return { path: await realpath(path), signal, python, toolsDir, workingDirectory, limits, onProgress };
   }
 
+  /** What an office program has printed; that it cannot be read is the fault of the program. */
+  async function readPrinted(path: string, signal: AbortSignal, onProgress: PdfSource['onProgress']) {
+    const pdf = await pdfAt(path, signal, onProgress);
+    try {
+      return await gate(() => readPdf(pdf));
+    } catch (cause) {
+      if (!(cause instanceof AppError && unreadable.has(cause.code))) throw cause;
+      throw appError('converter_refused', { detail: 'The office program gave what is no readable PDF.', cause });
+    }
+  }
+
   /** An old presentation as it would be printed: a page for each slide. */
   async function parsePrinted({ path, signal }: Source, onProgress: PdfSource['onProgress']): Promise<CleanDocument> {
     if (!deps.renderer) {
@@ -110,8 +124,7 @@ export function createConverter(deps: {
     try {
       const pdfPath = join(folder, 'printed.pdf');
       await deps.renderer.render({ path, format: 'ppt', pdfPath, signal });
-      const pdf = await pdfAt(pdfPath, signal, onProgress);
-      return await gate(async () => layOutPdf(await readPdf(pdf)));
+      return await layOutPdf(await readPrinted(pdfPath, signal, onProgress));
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
@@ -173,8 +186,7 @@ export function createConverter(deps: {
       }
     },
     async readPages({ path, signal }) {
-      const pdf = await pdfAt(path, signal, () => undefined);
-      const { pages } = await gate(() => readPdf(pdf));
+      const { pages } = await readPrinted(path, signal, () => undefined);
       return pages.map((page) => page.lines.map((line) => line.text).join('\n'));
     },
   };

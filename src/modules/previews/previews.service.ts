@@ -12,7 +12,7 @@ import type {
 import { previewWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { isOfficeFormat } from '#src/domain/office-format.ts';
 import { alignPages } from '#src/domain/page-alignment.ts';
-import { appError } from '#src/errors.ts';
+import { AppError, appError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
@@ -59,6 +59,17 @@ export function createPreviewsService(deps: {
     return (await blobs.exists(preview.blobKey)) ? preview : undefined;
   }
 
+  /** One that is only too long for our reader is shown all the same; its pages stay unknown. */
+  async function requireReadable(path: string, signal: AbortSignal): Promise<void> {
+    try {
+      await converter.readPages({ path, signal });
+    } catch (error) {
+      if (!(error instanceof AppError && (error.code === 'too_large' || error.code === 'conversion_timeout'))) {
+        throw error;
+      }
+    }
+  }
+
   /** @returns false when the original was let go of meanwhile */
   async function store(orgId: string, originalKey: string, rendererVersion: string, pdfPath: string): Promise<boolean> {
     const file = await originals.store({ orgId, content: createReadStream(pdfPath), limitBytes: LIMIT_BYTES });
@@ -99,7 +110,10 @@ export function createPreviewsService(deps: {
       return idOf(of);
     },
 
-    /** Makes the PDF, or finds that the organization has had this content before. Throws as `PdfRenderer`. */
+    /**
+     * Makes the PDF, or finds that the organization has had this content before. Throws as `PdfRenderer` and
+     * `Converter.readPages`.
+     */
     async render(of: PreviewDocumentInput, { signal }: Stoppable): Promise<RenderResult> {
       await enter(of, 'render');
       const target = await repository.findTarget(of);
@@ -114,6 +128,7 @@ export function createPreviewsService(deps: {
         const pdfPath = join(folder, 'preview.pdf');
         await blobs.withLocalFile(originalKey, (path) => renderer.render({ path, format, pdfPath, signal }));
         signal.throwIfAborted();
+        await requireReadable(pdfPath, signal);
         if (!(await store(of.orgId, originalKey, renderer.version, pdfPath))) return null;
       } finally {
         await rm(folder, { recursive: true, force: true });

@@ -159,6 +159,17 @@ describe('preview activities', function () {
     await expectStoresMatch(own);
   });
 
+  const noPdfs = ['<html>not pdf</html>', '%PDF-1.4\ngarbage', '%PDF-1.4\ngarbage\n%%EOF'];
+  for (const [index, text] of noPdfs.entries()) {
+    it(`keeps nothing that is no PDF, which is the fault of the program: ${JSON.stringify(text)}`, async () => {
+      const of = await convert(`Printed wrongly ${index}.`);
+      const before = await previewsOf(of);
+      gotenberg.answer({ status: 200, text });
+      expect(await appErrorCode(own.container.previews.render(of, step))).equal('converter_refused');
+      expect(await previewsOf(of)).deep.equal(before);
+    });
+  }
+
   it('tells who cannot print', async () => {
     const of = await convert('No program.');
     const service = createPreviewsService({ ...depsOver(realRender), renderer: null });
