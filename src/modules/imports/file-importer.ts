@@ -154,8 +154,7 @@ export function createFileImporter(deps: {
     const change = { ...changes, chunking: {}, ingest: fetched !== null, isBulk: true };
     await documents.change(owner, known.documentId, change, async (trx) => {
       const [now] = await createConnectorDocumentsRepository(trx).find(of, [file.remoteId]);
-      // Somebody has given it another content meanwhile.
-      if (now?.document?.contentSha256 !== known.contentSha256) throw again();
+      if (now === undefined || !isAsKnown(now, known)) throw again();
       await write(trx);
     });
     return status;
@@ -201,6 +200,14 @@ export function createFileImporter(deps: {
       return update({ ...work, known: { ...known, document, documentId } }, signal);
     },
 
+    async providerAnswers(of: ImportRun, { jobId }: ImportRunRow): Promise<boolean> {
+      const asked = credentials.use({ ...of, requestId: jobId }, (access, { check }) => check(access));
+      return asked.then(
+        () => true,
+        () => false,
+      );
+    },
+
     /** Of a file that cannot be had; the others go on. */
     async fail(
       work: Pick<Work, 'of' | 'file'>,
@@ -214,6 +221,13 @@ export function createFileImporter(deps: {
       return { status: 'failed', code };
     },
   };
+}
+
+/** Whether nobody has changed the document since: its content, its name or its place. */
+function isAsKnown({ document }: KnownFile, { document: known }: KnownFile): boolean {
+  if (document === null || known === null) return false;
+  const isSame = document.contentSha256 === known.contentSha256 && document.name === known.name;
+  return isSame && document.isWhereItWasPut === known.isWhereItWasPut;
 }
 
 function again(): AppError {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { ConnectorStack } from '#test/support/connector-stack.ts';
-import { connectSynced, importStack, shelf, sync } from '#test/support/import-stack.ts';
+import { connectSynced, importStack, shelf, sync, syncsOf } from '#test/support/import-stack.ts';
 import { until } from '#test/support/until.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
@@ -20,13 +20,14 @@ describe('a sync beside others who write what it writes', function () {
       return rows.length >= sessions;
     });
 
-  /** A sync to which a known file is being sent anew. */
-  async function receiving(folder: string) {
+  /** A sync to which a known file is being sent anew, under another name if so. */
+  async function receiving(folder: string, name = 'a.txt') {
     const fake = api.fakes.acme_drive;
     fake.tree.add(`${folder}/a.txt`);
     const synced = await connectSynced(api, 'acme_drive', folder);
     await sync(synced.member, synced.id);
-    fake.tree.edit(`${folder}/a.txt`, 'Edited.');
+    fake.tree.rename(`${folder}/a.txt`, name);
+    fake.tree.edit(`${folder}/${name}`, 'Edited.');
     let hold = fake.holdNext();
     await synced.member.post(`${synced.path}/sync`, {}, 202);
     for (;;) {
@@ -53,6 +54,16 @@ describe('a sync beside others who write what it writes', function () {
     await noted;
     await untilJob(member, jobId, 'succeeded');
     expect(api.fakes.acme_drive.downloads.length - before).equal(1);
+  });
+
+  it('leaves a document called and put as its user has done while the file was sent', async () => {
+    const { member, id, send } = await receiving('named meanwhile', 'theirs.txt');
+    const { items } = Object((await member.get('/documents', 200)).body);
+    await member.patch(`/documents/${items[0].id}`, { name: 'mine' }, 200);
+    send();
+    await untilJob(member, syncWorkflowId(id), 'succeeded');
+    expect((await syncsOf(member, id))[0]).include({ updated: 1, failed: 0 });
+    expect(await shelf(member)).deep.equal(['mine']);
   });
 
   it('lets its connection be deleted', async () => {
