@@ -32,7 +32,7 @@ export function decodeText(bytes: Buffer, namedEncoding?: string): string {
   }
 }
 
-function guessedEncoding(sample: Buffer): string {
+function guessedEncoding(sample: Buffer): string | null {
   const { encoding, confidence } = jschardet.detect(sample);
   return confidence < unsureBelow && isWestern(iconv.decode(sample, 'windows-1252')) ? 'windows-1252' : encoding;
 }
