@@ -9,6 +9,8 @@ export type FakeClamd = {
   scanned: number[];
   /** What it finds. */
   word: string;
+  /** How it names that. */
+  signature: string;
   close(): Promise<void>;
 };
 
@@ -25,6 +27,7 @@ export async function startFakeClamd({ word = 'EICAR', limitBytes = 10_000_000 }
     address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
     scanned: [],
     word,
+    signature: 'Test.Signature',
     close: async () => {
       server.close();
       await once(server, 'close');
@@ -52,7 +55,7 @@ async function serve(socket: Socket, clamd: FakeClamd, limitBytes: number): Prom
       if (size === 0) {
         clamd.scanned.push(length);
         const isFound = Buffer.concat(pieces).includes(clamd.word);
-        return void socket.end(isFound ? 'stream: Test.Signature FOUND\0' : 'stream: OK\0');
+        return void socket.end(isFound ? `stream: ${clamd.signature} FOUND\0` : 'stream: OK\0');
       }
       pieces.push(received.subarray(4, 4 + size));
       length += size;

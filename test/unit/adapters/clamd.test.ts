@@ -23,6 +23,14 @@ describe('clamd', () => {
     await clamd.close();
   });
 
+  it('names what it finds in signs that can be shown', async () => {
+    const clamd = await startFakeClamd();
+    clamd.signature = `Win.Test\u0007\u001b[1m\ufffd ${'x'.repeat(300)}`;
+    const found = await createClamd(clamd).scan(Readable.from([Buffer.from('EICAR')]), never);
+    expect(found).match(/^Win\.Test\?\?\[1m\? x+$/).and.length(200);
+    await clamd.close();
+  });
+
   it('refuses what is larger than clamd takes', async () => {
     const clamd = await startFakeClamd({ limitBytes: 1_000 });
     const content = Readable.from(Array.from({ length: 200 }, () => Buffer.alloc(64 * 1024)));
