@@ -12,12 +12,21 @@ export function createConnectionSchedulesRepository(db: Db) {
       return row?.outdatedAt;
     },
 
-    /** Unless it was changed again. */
-    async settle(connectionId: string, outdatedAt: string): Promise<void> {
-      await db('connectionSchedules')
+    /** @returns false when it was changed again, or somebody else was first */
+    async settle(connectionId: string, outdatedAt: string): Promise<boolean> {
+      const settled = await db('connectionSchedules')
         .where({ connectionId })
         .whereRaw('outdated_at = ?::timestamptz', [outdatedAt])
         .update({ outdatedAt: null });
+      return settled > 0;
+    },
+
+    /** Of a connection that is gone, and has a schedule all the same. */
+    async remember(of: { orgId: string; connectionId: string }): Promise<void> {
+      await db('connectionSchedules')
+        .insert({ ...of, outdatedAt: db.raw('clock_timestamp()') })
+        .onConflict('connectionId')
+        .ignore();
     },
 
     /** Of a connection that is gone. */

@@ -6,6 +6,7 @@ import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Db } from '#src/ports/database.ts';
+import { createConnectionSchedulesRepository } from './connection-schedules.repository.ts';
 import { createImportRunsRepository } from './import-runs.repository.ts';
 import type { ImportConnection, ImportRunRow, SyncConfig } from './imports.model.ts';
 
@@ -91,7 +92,10 @@ export function createSyncsService(deps: {
       const jobId = syncWorkflowId(connectionId);
       const reason = await db.transaction(async (trx) => {
         const connection = await createImportRunsRepository(trx).lockConnection({ orgId, connectionId });
-        if (connection === undefined) return 'the connection is gone.';
+        if (connection === undefined) {
+          await createConnectionSchedulesRepository(trx).remember({ orgId, connectionId });
+          return 'the connection is gone.';
+        }
         const { sync } = connection.config;
         if (sync == null || !sync.enabled) return 'it is not to be synced any more.';
         if ((await findActor(connection.userId)) === null) return 'the account of its owner is not active.';
