@@ -1,3 +1,4 @@
+import { activityInfo } from '@temporalio/activity';
 import type {
   DeletionSlice,
   ImportCounts,
@@ -39,7 +40,7 @@ export function createConnectorActivities(deps: {
     pendingFiles: (input: ImportRun): Promise<PendingFiles> => heartbeating(() => importSteps.pending(input)),
 
     fetchFile: (input: ImportFileInput): Promise<ImportFileResult> =>
-      heartbeating(({ signal }) => importSteps.fetch(input, signal)),
+      heartbeating(({ signal }) => importSteps.fetch(input, { signal, attempt: activityInfo().attempt })),
 
     deleteMissing: (input: ImportRun): Promise<DeletionSlice> =>
       heartbeating(({ signal }) => importSteps.deleteMissing(input, signal)),

@@ -28,6 +28,8 @@ import type { RemoteListing } from './remote-listing.ts';
 /** Of one step: then it says how far it is. */
 const SLICE_MS = 20_000;
 const FILES_AT_ONCE = 500;
+/** Some four minutes. A provider that has something else by then never has this file. */
+const ATTEMPTS_OF_FILE = 10;
 /** A sync that would delete more than so many, and more than such a part of all, asks somebody first. */
 const DELETED_UNASKED = 20;
 const PART_DELETED_UNASKED = 0.3;
@@ -155,7 +157,10 @@ export function createImportStepsService(deps: {
     },
 
     /** What is wrong with one file ends it, and not the run; what may pass is thrown, to be tried again. */
-    async fetch({ n, ...of }: ImportFileInput, signal: AbortSignal): Promise<ImportFileResult> {
+    async fetch(
+      { n, ...of }: ImportFileInput,
+      { signal, attempt }: { signal: AbortSignal; attempt: number },
+    ): Promise<ImportFileResult> {
       const run = await requireRun(of);
       const file = await files.find(of, n);
       if (file === undefined) throw appError('connection_not_found');
@@ -165,8 +170,13 @@ export function createImportStepsService(deps: {
       const result = await importer
         .importFile({ of, run, file, connection, owner }, signal)
         .then((status): ImportFileResult => ({ status, code: null }))
-        .catch((error: unknown) => {
-          if (signal.aborted || !(error instanceof AppError) || !isOfFile(error)) throw error;
+        .catch(async (error: unknown) => {
+          if (signal.aborted || !(error instanceof AppError)) throw error;
+          const isHopeless = async () =>
+            attempt >= ATTEMPTS_OF_FILE &&
+            error.code === 'provider_unavailable' &&
+            (await importer.providerAnswers(of, run));
+          if (!isOfFile(error) && !(await isHopeless())) throw error;
           return importer.fail({ of, file }, error);
         });
       await show(await requireRun(of));
@@ -233,8 +243,8 @@ export function createImportStepsService(deps: {
       await close(of, { status: 'cancelled' }, { attempt, startId });
     },
 
-    /** A step of the sweeper. */
-    forgetOld: (): Promise<void> => runs.deleteOld(RUNS_KEPT_DAYS),
+    /** A part of a sweep. @returns null after the last */
+    forgetOld: async (): Promise<true | null> => ((await runs.deleteOld(RUNS_KEPT_DAYS)) ? true : null),
   };
 }
 

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import type { ConnectorStack } from '#test/support/connector-stack.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import { type ConnectorStack, connectorStack } from '#test/support/connector-stack.ts';
 import { connectSynced, importStack, shelf, sync } from '#test/support/import-stack.ts';
 
 describe('a file that a sync cannot import', function () {
@@ -29,5 +30,24 @@ describe('a file that a sync cannot import', function () {
     expect(await sync(member, id)).include({ mode: 'delta', added: 1, failed: 0 });
     expect(await sync(member, id)).include({ mode: 'delta', added: 0, failed: 0 });
     expect(await shelf(member)).deep.equal(['a.txt', 'late.txt']);
+  });
+
+  it('ends alone when the provider, which is there, never hands it out', async () => {
+    const { fakes, container } = await connectorStack();
+    const fake = fakes.acme_drive;
+    fake.tree.add('poisonous/a.txt');
+    const { member, id, path } = await connectSynced(await connectorStack(), 'acme_drive', 'poisonous');
+    const { body } = await member.post(`${path}/sync`, {}, 202);
+    const of = { orgId: member.orgId, connectionId: id, runId: Object(body).id };
+    const { signal } = new AbortController();
+    await container.importSteps.begin(of);
+    await container.importSteps.list(of, signal);
+    const fetch = (attempt: number, faults: number) => {
+      fake.failNext(faults, { status: 500, json: { error: { code: 500, message: 'Internal Error' } } });
+      return container.importSteps.fetch({ ...of, n: 1 }, { signal, attempt });
+    };
+    expect(await appErrorCode(fetch(9, 1))).equal('provider_unavailable');
+    expect(await appErrorCode(fetch(10, 2))).equal('provider_unavailable');
+    expect(await fetch(10, 1)).deep.equal({ status: 'failed', code: 'provider_unavailable' });
   });
 });
