@@ -28,7 +28,7 @@ export function createSyncSchedules({ client, call }: TemporalConnection): SyncS
         await call(() =>
           schedule.update((previous) => {
             const isOperators = previous.state.paused && previous.state.note !== pausedByUs;
-            return { ...previous, ...described, state: isOperators && times.isOn ? previous.state : state };
+            return { ...previous, ...described, state: isOperators ? previous.state : state };
           }),
         );
       }

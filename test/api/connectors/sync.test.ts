@@ -3,6 +3,7 @@ import type { ScheduleHandle } from '@temporalio/client';
 import { expect } from 'chai';
 import { syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { oauthConnectorProviders } from '#src/domain/connector-providers.ts';
+import { createSyncSchedules } from '#src/temporal/sync-schedules.ts';
 import type { Member } from '#test/support/client.ts';
 import { type ConnectorStack, connect, s3Fields } from '#test/support/connector-stack.ts';
 import { connectSynced, importStack, type SyncRunView, shelf, sync, syncsOf } from '#test/support/import-stack.ts';
@@ -36,6 +37,15 @@ describe('POST /connectors/connections/{connection_id}/sync', function () {
     schedule.describe().then(
       () => true,
       () => false,
+    );
+
+  /** The engine takes a change in, and has it a moment later. */
+  const untilPaused = (schedule: ScheduleHandle, paused: boolean) =>
+    until(`the schedule is ${paused ? '' : 'not '}paused`, async () =>
+      schedule.describe().then(
+        ({ state }) => state.paused === paused,
+        () => false,
+      ),
     );
 
   for (const provider of oauthConnectorProviders) {
@@ -162,22 +172,45 @@ describe('POST /connectors/connections/{connection_id}/sync', function () {
     const { member, id, path } = await connectSynced(api, 'acme_drive', 'timed');
     const { client } = api.container.temporal;
     const schedule = client.schedule.getHandle(syncWorkflowId(id));
-    expect((await schedule.describe()).state).include({ paused: true });
+    await untilPaused(schedule, true);
     const config = { sync: { enabled: true, cron: '0 4 * * 1-5', folder: 'timed' } };
     await member.patch(path, { config }, 200);
-    const { state, policies } = await schedule.describe();
-    expect(state.paused).equal(false);
-    expect(policies.overlap).equal('SKIP');
+    await untilPaused(schedule, false);
+    expect((await schedule.describe()).policies.overlap).equal('SKIP');
     await schedule.trigger();
     await until('it was synced', async () => (await syncsOf(member, id))[0]?.status === 'succeeded');
     expect(await shelf(member)).deep.equal(['a.txt']);
 
     await schedule.pause('Maintenance.');
     await member.patch(path, { config: { sync: { ...config.sync, cron: '0 5 * * *' } } }, 200);
+    for (const enabled of [false, true])
+      await member.patch(path, { config: { sync: { ...config.sync, enabled } } }, 200);
     expect((await schedule.describe()).state).include({ paused: true, note: 'Maintenance.' });
     await member.delete(path, 204);
     await until('the schedule is gone', async () => !(await isThere(schedule)));
     expect(await shelf(member)).deep.equal(['a.txt']);
+  });
+
+  it('has schedules as the newest of changes at the same time say, and none of a connection that is gone', async () => {
+    const { member, id, path } = await connectSynced(api, 'acme_drive', '');
+    const change = (minute: number) =>
+      member.patch(path, { config: { sync: { enabled: true, cron: `${minute} 4 * * *` } } }, 200);
+    await Promise.all([1, 2, 3, 4].map(change));
+    const { sync: stored } = Object((await member.get(path, 200)).body).config;
+    const { client } = api.container.temporal;
+    const schedule = client.schedule.getHandle(syncWorkflowId(id));
+    await until('the schedule is the newest', async () => {
+      const [calendar] = (await schedule.describe()).spec.calendars ?? [];
+      return calendar?.minute?.[0]?.start === Number.parseInt(stored.cron, 10);
+    });
+    await member.delete(path, 204);
+    await until('the schedule is gone', async () => !(await isThere(schedule)));
+    await createSyncSchedules(api.container.temporal).set(
+      { orgId: member.orgId, connectionId: id },
+      { isOn: true, everyMinutes: 60 },
+    );
+    await schedule.trigger();
+    await until('the schedule is gone again', async () => !(await isThere(schedule)));
   });
 
   it('makes up for turns that were missed by one, and leaves out those that fall into a sync', async () => {
