@@ -84,6 +84,17 @@ describe('a file that cannot be converted', function () {
     expect(await codeOf('f.pdf', whole, { pdfPages: 19 })).to.equal('too_large');
   });
 
+  it('is a PDF of which only the beginning is there, or one that is whole and filled up', async function () {
+    needsPdfium(this);
+    const whole = pdfFile([[{ text: 'words', x: 50, y: 700 }]]);
+    const padding = Buffer.alloc(100_000);
+    expect(await codeOf('a.pdf', Buffer.concat([whole.subarray(0, whole.length / 2), padding]))).to.equal(
+      'corrupt_document',
+    );
+    const { body } = await environment.convert('b.pdf', Buffer.concat([whole, padding, Buffer.from('\r\n')]));
+    expect(body).to.equal('words');
+  });
+
   it('is a Word file that was cut off or lacks its text', async () => {
     const whole = docxFile(docxParagraph('words'));
     expect(await codeOf('a.docx', whole.subarray(0, whole.length / 2))).to.equal('corrupt_document');

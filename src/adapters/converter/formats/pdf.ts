@@ -13,6 +13,8 @@ const childScript = join(import.meta.dirname, 'pdf_child.py');
 /** Libraries and fonts are mapped, not used, so the address space is wider than the memory that the watch allows. */
 const addressSpaceFactor = 2;
 const endMarkWithinBytes = 4_096;
+/** Mail programs and scanners fill files up, mostly to whole blocks. */
+const paddingBytes = 1024 * 1024;
 const notedEveryPages = 25;
 
 export type PdfSource = {
@@ -64,9 +66,10 @@ async function checkEnd(path: string): Promise<void> {
   const file = await open(path);
   try {
     const { size } = await file.stat();
-    const length = Math.min(size, endMarkWithinBytes);
+    const length = Math.min(size, endMarkWithinBytes + paddingBytes);
     const { buffer } = await file.read(Buffer.alloc(length), 0, length, size - length);
-    if (!buffer.includes('%%EOF')) {
+    const end = buffer.findLastIndex((byte) => byte !== 0 && byte !== 0x20 && byte !== 0x0a && byte !== 0x0d) + 1;
+    if (!buffer.subarray(Math.max(0, end - endMarkWithinBytes), end).includes('%%EOF')) {
       throw appError('corrupt_document', { detail: 'The PDF has no end: it was cut off.' });
     }
   } finally {
