@@ -6,6 +6,9 @@ import type { ImportConnection, ImportRunRow, NewImportRun, SyncCursor } from '.
 
 const runKey = ({ orgId, connectionId, runId }: ImportRun) => ({ orgId, connectionId, id: runId });
 
+/** Each may have found many thousand files. */
+const OLD_RUNS_AT_ONCE = 20;
+
 /** Runs of imports and syncs, and where the next one goes on. */
 export function createImportRunsRepository(db: Db) {
   const runs = () => db<ImportRunRow>('importRuns');
@@ -88,7 +91,7 @@ export function createImportRunsRepository(db: Db) {
     },
 
     async findCursor(connectionId: string): Promise<SyncCursor | undefined> {
-      return db<SyncCursor>('connectorCursors')
+      return db('connectorCursors')
         .where({ connectionId })
         .first(
           'folder',
@@ -112,9 +115,14 @@ export function createImportRunsRepository(db: Db) {
         .merge({ ...kept, ...(isReconciled && { reconciledAt: db.fn.now() }) });
     },
 
-    /** Of what was over so long ago that nobody asks for it any more. */
-    async deleteOld(days: number): Promise<void> {
-      await runs().whereRaw('finished_at < now() - make_interval(days => ?)', [days]).delete();
+    /** Some of what was over so long ago that nobody asks for it any more. @returns false when nothing is left */
+    async deleteOld(days: number): Promise<boolean> {
+      const old = runs()
+        .whereRaw('finished_at < now() - make_interval(days => ?)', [days])
+        .orderBy('finishedAt')
+        .limit(OLD_RUNS_AT_ONCE)
+        .select('id');
+      return (await runs().whereIn('id', old).delete()) > 0;
     },
   };
 }
