@@ -79,7 +79,7 @@ async function run(container: Container, stop: AbortSignal, onPolling: () => voi
       { name: 'forget unused conversions', run: dailyInParts(ingestion.sweepUnusedConversions) },
       { name: 'bring schedules in line', run: aside(connectionSyncs.applyOutdated) },
       { name: 'renew schedules', run: daily(connectionSyncs.renewAll) },
-      { name: 'forget old imports', run: daily(importSteps.forgetOld) },
+      { name: 'forget old imports', run: dailyInParts(importSteps.forgetOld) },
       { name: 'forget evaluations without a draft', run: daily(evaluations.forgetAdhoc) },
       { name: 'erase what came late', run: daily(erasure.eraseLate) },
       { name: 'maintain the vector store', run: aside(daily(vectors.maintain)) },
