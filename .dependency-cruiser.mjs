@@ -41,6 +41,7 @@ export default {
     only('contracts-import-nothing', '^src/contracts/', '^src/contracts/'),
     only('ports-import-nothing', '^src/ports/', '^src/ports/'),
     only('errors-import-nothing', '^src/errors\\.ts$', '^$'),
+    only('temporary-folders-import-nothing', '^src/temporary-folders\\.ts$', '^$'),
     only('http-knows-no-module', '^src/http/', '^src/(http|errors|contracts|domain)'),
     {
       name: 'a-module-keeps-to-itself',
@@ -55,7 +56,7 @@ export default {
       from: { path: '^src/modules/([^/]+)/' },
       to: { path: '^src/modules/', pathNot: ['^src/modules/$1/', '\\.(service|schema)\\.ts$'] },
     },
-    only('modules', '^src/modules/', '^src/(modules|contracts|domain|ports|errors)', {
+    only('modules', '^src/modules/', '^src/(modules|contracts|domain|ports|errors|temporary-folders)', {
       from: { pathNot: '\\.(schema|routes|repository)\\.ts$' },
     }),
     only('schemas', '^src/modules/.*\\.schema\\.ts$', '^src/(modules|contracts|domain|ports|errors|http/fields\\.ts)'),
@@ -65,7 +66,7 @@ export default {
       '^src/modules/.*\\.repository\\.ts$',
       '^src/(modules|contracts|domain|ports|errors|adapters/postgres)',
     ),
-    only('adapters', '^src/adapters/', '^src/(adapters|contracts|domain|errors)'),
+    only('adapters', '^src/adapters/', '^src/(adapters|contracts|domain|errors|temporary-folders)'),
     {
       name: 'adapters-keep-apart',
       severity: 'error',
@@ -79,7 +80,7 @@ export default {
     only('temporal-door', '^src/temporal/', '^src/(temporal|contracts|errors)'),
     only('workflows', '^workflows/', '^(workflows|src/(contracts|domain))/'),
     only('activities', '^activities/', '^(activities/|src/(contracts/|domain/|errors))'),
-    only('workers', '^workers/', '^(workers/|activities/|src/(container|config|contracts/|temporal/))'),
+    only('workers', '^workers/', '^(workers/|activities/|src/(container|config|contracts/|temporal/|temporary-folders))'),
     {
       name: 'nobody-imports-upwards',
       severity: 'error',
