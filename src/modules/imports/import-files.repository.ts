@@ -61,13 +61,19 @@ export function createImportFilesRepository(db: Db) {
       return places().where(within(of)).whereNull('doneAt').orderBy('id').first();
     },
 
-    /** `to.nextPage` null: it is done. @returns false when somebody else has come further with it */
+    /** `to.nextPage` null: it is done; `to.remoteId` is what it was found to be. @returns false when somebody else has come further with it */
     async advancePlace(
       { id, nextPage }: ImportPlace,
-      to: { nextPage: string | null; error?: { code: string; message: string } },
+      to: { nextPage: string | null; remoteId?: string; error?: { code: string; message: string } },
     ): Promise<boolean> {
       const { code = null, message = null } = to.error ?? {};
-      const done = { doneAt: db.fn.now(), errorCode: code, errorMessage: message };
+      const { remoteId } = to;
+      const done = {
+        doneAt: db.fn.now(),
+        errorCode: code,
+        errorMessage: message,
+        ...(remoteId !== undefined && { remoteId }),
+      };
       const change = to.nextPage === null ? done : { nextPage: to.nextPage };
       const advanced = await db('importPlaces').where({ id, nextPage }).whereNull('doneAt').update(change);
       return advanced > 0;

@@ -73,13 +73,18 @@ export function createImportsService(deps: {
     const run = await createImportRunsRepository(db).find(of);
     if (run === undefined) throw appError('connection_not_found');
     const [wishes, found] = await Promise.all([files.listWishes(of), files.list(of, RESULTS_SHOWN)]);
-    const heardOf = new Set(
-      [...found, ...wishes.filter(({ errorCode }) => errorCode !== null)].map(({ item }) => item),
-    );
-    const untold = wishes.filter(({ item }) => !run.isListed && !heardOf.has(item));
     const failed = wishes.filter(({ errorCode }) => errorCode !== null);
+    const heardOf = new Set([...found, ...failed].map(({ item }) => item));
+    const unheardOf = wishes.filter(({ item }) => !heardOf.has(item));
+    // What several items name is found once.
+    const byId = new Map(found.map((file) => [file.remoteId, file]));
+    const told = unheardOf.map((place) => ({ place, file: byId.get(place.remoteId ?? '') }));
     return [
-      ...[...failed, ...untold].map((place) => ({ item: place.item, result: resultOfWish(run, place) })),
+      ...failed.map((place) => ({ item: place.item, result: resultOfWish(run, place) })),
+      ...told.flatMap(({ place, file }) => {
+        if (file !== undefined) return [{ item: place.item, result: resultOfFile(run, file) }];
+        return run.isListed ? [] : [{ item: place.item, result: resultOfWish(run, place) }];
+      }),
       ...found.map((file) => ({ item: file.item, result: resultOfFile(run, file) })),
     ]
       .sort((one, other) => one.item - other.item)
@@ -104,20 +109,37 @@ export function createImportsService(deps: {
   };
 }
 
-function resultOfWish({ jobId }: ImportRunRow, { remoteId, errorCode, errorMessage }: ImportPlace): ImportResult {
-  const told = { fileId: remoteId, documentId: null, jobId };
-  if (errorCode === null) return { ...told, status: 'queued', error: null };
-  return { ...told, status: 'failed', error: { code: errorCode, message: errorMessage ?? '' } };
+function resultOfWish(run: ImportRunRow, place: ImportPlace): ImportResult {
+  const error = errorOf(place) ?? endOf(run);
+  return {
+    fileId: place.remoteId,
+    documentId: null,
+    jobId: run.jobId,
+    status: error === null ? 'queued' : 'failed',
+    error,
+  };
 }
 
 function resultOfFile(run: ImportRunRow, file: ImportFileRow & { generation: number | null }): ImportResult {
-  const { remoteId, documentId, status, generation, errorCode, errorMessage } = file;
+  const { remoteId, documentId, status, generation } = file;
   const isIngested = documentId !== null && generation !== null && generation > 0;
+  const error = errorOf(file) ?? (status === 'pending' ? endOf(run) : null);
+  const isUnchanged = status === 'unchanged';
   return {
     fileId: remoteId,
     documentId,
     jobId: isIngested ? ingestWorkflowId(documentId, generation) : run.jobId,
-    status: status === 'unchanged' || status === 'failed' ? status : 'queued',
-    error: errorCode === null ? null : { code: errorCode, message: errorMessage ?? '' },
+    status: error === null ? (isUnchanged ? 'unchanged' : 'queued') : 'failed',
+    error,
   };
+}
+
+function errorOf({ errorCode, errorMessage }: Pick<ImportPlace, 'errorCode' | 'errorMessage'>): ImportResult['error'] {
+  return errorCode === null ? null : { code: errorCode, message: errorMessage ?? '' };
+}
+
+/** Why nothing becomes any more of what a run has not done. */
+function endOf(run: ImportRunRow): ImportResult['error'] {
+  if (run.status === 'cancelled') return { code: 'cancelled', message: 'The import was cancelled.' };
+  return run.status === 'failed' ? errorOf(run) : null;
 }

@@ -85,7 +85,7 @@ export function createRemoteListing(deps: { db: Db; credentials: ConnectorCreden
     const found = await credentials.use(useOf(of, run), (access, { find }) => find(access, wishOf(place)));
     const remote = storable(found);
     const at = { item: place.item, base: parentPath(remote.path) };
-    await note(of, place, { nextPage: null }, (trx, held) =>
+    await note(of, place, { nextPage: null, remoteId: remote.fileId }, (trx, held) =>
       remote.isFolder ? enterFolders(trx, of, at, [remote]) : take(trx, of, held, { ...place, ...at }, [remote]),
     );
   }
