@@ -34,6 +34,15 @@ export function createGenerationsRepository(db: Db) {
         .update({ generation: of.generation, ...(isRedo && { activeGeneration: null }) });
     },
 
+    /** The generations that were made of an original which the document no longer has. */
+    async listOfOtherOriginals({ orgId, documentId }: DocumentKey): Promise<number[]> {
+      return db('documentGenerations as g')
+        .join('documents as d', { 'd.orgId': 'g.orgId', 'd.id': 'g.documentId' })
+        .where({ 'g.orgId': orgId, 'g.documentId': documentId })
+        .whereRaw('g.blob_key <> d.blob_key')
+        .pluck('g.generation');
+    },
+
     async findNewest({ orgId, documentId }: DocumentKey): Promise<NewestGeneration | undefined> {
       return db('documentGenerations as g')
         .leftJoin('jobs as j', 'j.id', 'g.jobId')

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { ingestWorkflowId, previewWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { isSmallDocument } from '#src/domain/small-document.ts';
 import { type IngestionSource, staleness } from '#src/domain/staleness.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
@@ -35,6 +35,17 @@ export function createGenerationsService(deps: {
 }) {
   const { jobs, orchestrator, logger } = deps;
 
+  /** What still runs for the document, and is of no use to its next generation. */
+  async function listSuperseded(trx: Db, orgId: string, { id: documentId, generation }: IngestibleDocument) {
+    if (generation === 0) return [];
+    const ingestions = await jobs.openRunsOf(trx, { documentId, kind: 'ingest' });
+    const previews = await jobs.openRunsOf(trx, { documentId, kind: 'preview' });
+    if (previews.length === 0) return ingestions;
+    const replaced = await createGenerationsRepository(trx).listOfOtherOriginals({ orgId, documentId });
+    const needless = new Set(replaced.map((older) => previewWorkflowId(documentId, older)));
+    return [...ingestions, ...previews.filter((jobId) => needless.has(jobId))];
+  }
+
   /** Opens the next generation, of what the document is now, with its job. */
   async function open(
     trx: Db,
@@ -44,7 +55,7 @@ export function createGenerationsService(deps: {
   ): Promise<IngestionPlan> {
     const of = { orgId: actor.orgId, documentId: document.id, generation: document.generation + 1 };
     const jobId = ingestWorkflowId(of.documentId, of.generation);
-    const superseded = await jobs.openRunsOf(trx, { documentId: document.id, kind: 'ingest' });
+    const superseded = await listSuperseded(trx, of.orgId, document);
     await createGenerationsRepository(trx).open({ ...of, jobId }, { isRedo });
     await jobs.enqueue(trx, {
       id: jobId,

@@ -56,6 +56,20 @@ export function createPreviewsRepository(db: Db) {
       await numberPages(db, { orgId, conversionId });
     },
 
+    /** The reason why the newest ingestion of this original of a document has failed; undefined where it has not. */
+    async findIngestionFailure({
+      orgId,
+      documentId,
+      originalKey,
+    }: OriginalKey & { documentId: string }): Promise<string | undefined> {
+      const newest = await db('documentGenerations as g')
+        .leftJoin('jobs as j', 'j.id', 'g.jobId')
+        .where({ 'g.orgId': orgId, 'g.documentId': documentId, 'g.blobKey': originalKey })
+        .orderBy('g.generation', 'desc')
+        .first<{ status: string | null; errorMessage: string | null } | undefined>('j.status', 'j.errorMessage');
+      return newest?.status === 'failed' ? (newest.errorMessage ?? '') : undefined;
+    },
+
     /** The newest job that makes, or was to make, a preview of this original of a document. */
     async findJob({
       orgId,

@@ -161,12 +161,17 @@ export function createPreviewsService(deps: {
       const preview = await repository.find({ orgId, originalKey });
       if (preview !== undefined) return preview;
       if (!isOfficeFormat(sourceFormat)) throw missing('Only office files have previews.');
-      const job = await repository.findJob({ orgId, documentId: document.id, originalKey });
+      const original = { orgId, documentId: document.id, originalKey };
+      const job = await repository.findJob(original);
       // The workers made it or did not: what this process has says something only where they have not begun.
       if (job === undefined && renderer === null) {
         throw missing('This deployment has no office program to make previews with.');
       }
-      if (job === undefined) throw missing('It is made once the document is ingested.');
+      if (job === undefined) {
+        const failure = await repository.findIngestionFailure(original);
+        if (failure !== undefined) throw missing(`The document could not be ingested. ${failure}`.trim());
+        throw missing('It is made once the document is ingested.');
+      }
       if (job.status === 'queued' || job.status === 'running') throw missing('It is being made.');
       throw missing(`It could not be made. ${job.errorMessage ?? ''}`.trim());
     },

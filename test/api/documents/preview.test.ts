@@ -146,6 +146,12 @@ describe('GET /documents/{document_id}/preview', function () {
     expect((await whyNot(ada, id)).detail).equal('It is made once the document is ingested.');
   });
 
+  it('404: tells why the document could not be ingested, if that is why', async () => {
+    const id = await upload('half.docx', word(pages).subarray(0, 300));
+    const { last_error } = await untilJob(ada, `ingest-${id}-1`, 'failed');
+    expect((await whyNot(ada, id)).detail).equal(`The document could not be ingested. ${last_error?.message}`);
+  });
+
   it('416: for a part behind the end', async () => {
     await ada.get(`/documents/${shown}/preview`, 416, { Range: 'bytes=1000000-' });
   });
@@ -167,6 +173,14 @@ describe('GET /documents/{document_id}/preview', function () {
     const { last_error } = await untilJob(bob, `ingest-${refused}-1`, 'failed');
     expect(last_error).include({ code: 'converter_unavailable' });
     await bob.get(`/documents/${refused}/file`, 200);
+  });
+
+  it('prints no longer what was replaced', async () => {
+    gotenberg.answer('hang');
+    const id = await uploadWord(['What is replaced while it is printed.']);
+    await until('it is printed', async () => gotenberg.files.length > 0);
+    await ada.upload(`/documents/${id}`, { name: 'b.txt', content: 'A note.' }, 200, { method: 'PATCH' });
+    await untilJob(ada, previewWorkflowId(id, 1), 'cancelled');
   });
 
   it('leaves nothing when its document is replaced or deleted, also while it is made', async () => {
