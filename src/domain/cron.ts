@@ -22,3 +22,20 @@ function isField(field: string, [smallest, largest]: readonly [number, number]):
     return smallest <= first && first <= last && last <= largest;
   });
 }
+
+/** How far apart the minutes of a sound expression are at least, also from one hour to the next. */
+export function cronMinutesApart(text: string): number {
+  const field = text.trim().split(/\s+/)[0] ?? '';
+  const minutes = Array.from({ length: 60 }, (_, minute) => minute).filter((minute) =>
+    field.split(',').some((part) => isInPart(part, minute)),
+  );
+  const gaps = minutes.map((minute, index) => (minutes[index + 1] ?? 60 + (minutes[0] ?? 0)) - minute);
+  return Math.min(...gaps);
+}
+
+function isInPart(part: string, minute: number): boolean {
+  const [range = '', step = '1'] = part.split('/');
+  const [from = '0', to] = range === '*' ? ['0', '59'] : range.split('-');
+  const last = to ?? (part.includes('/') ? '59' : from);
+  return Number(from) <= minute && minute <= Number(last) && (minute - Number(from)) % Number(step) === 0;
+}

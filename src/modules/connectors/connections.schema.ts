@@ -53,7 +53,7 @@ const syncField = z
   .strictObject({
     enabled: z.boolean(),
     interval_minutes: z.int().min(5).max(525_600).optional(),
-    cron: z.string().min(9).max(100).optional().describe('Five fields, in UTC.'),
+    cron: z.string().min(9).max(100).optional().describe('Five fields, in UTC; times at least five minutes apart.'),
     folder: plainPath.optional().describe('As in browse; the root when omitted.'),
     target_folder_id: idField.nullable().optional().describe('Your personal root when omitted.'),
     delete_missing: z.boolean().optional().describe('What is deleted there is deleted here; false when omitted.'),

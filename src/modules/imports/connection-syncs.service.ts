@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { isCron } from '#src/domain/cron.ts';
+import { cronMinutesApart, isCron } from '#src/domain/cron.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { AppError, fieldError } from '#src/errors.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
@@ -15,6 +15,8 @@ const CONNECTIONS_AT_ONCE = 20;
 /** For the request that has changed a connection to carry it out by itself. */
 const GRACE_SECONDS = 5;
 const EVERY_MINUTES = 60;
+/** As of `interval_minutes`. */
+const LEAST_MINUTES = 5;
 
 /**
  * What follows from the state of a connection: its schedule is as its settings say, runs that waited for its consent go
@@ -64,6 +66,9 @@ export function createConnectionSyncsService(deps: {
     async check(actor: Actor, sync: SyncConfig): Promise<void> {
       if (sync.cron !== undefined && !isCron(sync.cron)) {
         throw fieldError('config.sync.cron', 'must have five fields: minute, hour, day, month and weekday');
+      }
+      if (sync.cron !== undefined && cronMinutesApart(sync.cron) < LEAST_MINUTES) {
+        throw fieldError('config.sync.cron', `must leave ${LEAST_MINUTES} minutes between two times`);
       }
       if (sync.target_folder_id == null) return;
       await folders.requireTarget(db, actor, sync.target_folder_id).catch((error: unknown) => {

@@ -268,6 +268,7 @@ describe('POST /connectors/connections/{connection_id}/sync', function () {
     const target = '0198c5a2-0000-7000-8000-000000000000';
     for (const sync of [
       { enabled: true, cron: '61 * * * *' },
+      { enabled: true, cron: '*/2 * * * *' },
       { enabled: false, target_folder_id: target },
     ]) {
       await member.patch(path, { config: { sync } }, 422);
