@@ -1,6 +1,7 @@
-// `npm run bench:ingest [-- P4 P9 P11 files]`: what workflows, stores and neighbours cost an ingestion, on the product as it starts.
+// `npm run bench:ingest [-- P4 P9 P11 files P3]`: what workflows, stores and neighbours cost an ingestion, on the product as it starts.
 import { cpus } from 'node:os';
 import { measureEmbeddingShare } from './ingest/embedding-share.ts';
+import { measureBesideLangChain } from './ingest/langchain.ts';
 import { measureManyFiles } from './ingest/many-files.ts';
 import { measureNeighbour } from './ingest/neighbour.ts';
 import { measureOrchestration } from './ingest/orchestration.ts';
@@ -15,13 +16,17 @@ const measures = {
 };
 
 const wanted = process.argv.slice(2);
-const product = await startProduct();
-try {
-  for (const [name, measure] of Object.entries(measures)) {
-    if (wanted.length > 0 && !wanted.includes(name)) continue;
-    console.log(['', ...(await measure(product))].join('\n'));
+const isWanted = (name: string) => wanted.length === 0 || wanted.includes(name);
+if (Object.keys(measures).some(isWanted)) {
+  const product = await startProduct();
+  try {
+    for (const [name, measure] of Object.entries(measures)) {
+      if (isWanted(name)) console.log(['', ...(await measure(product))].join('\n'));
+    }
+  } finally {
+    await product.stop();
   }
-  console.log(`\nnode ${process.versions.node}, ${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores`);
-} finally {
-  await product.stop();
 }
+// The last one, as the settings of its product stay in this process.
+if (isWanted('P3')) console.log(['', ...(await measureBesideLangChain())].join('\n'));
+console.log(`\nnode ${process.versions.node}, ${cpus()[0]?.model ?? 'unknown CPU'}, ${cpus().length} cores`);

@@ -1,28 +1,19 @@
 // `npm run bench:pdf`: the text of PDFs by the converter and by unpdf, in pages per CPU-second and in memory (P2).
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { cpus, loadavg, tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { createConverter } from '#src/adapters/converter/converter.ts';
 import { createPdf } from './ingest/big-pdf.ts';
 import { median } from './median.ts';
 import { writeLargePdf } from './pdf/large-pdf.ts';
+import { realDocuments } from './pdf/real-documents.ts';
 
 const ROUNDS = 5;
 const PAGES = 600;
 const LARGE_PAGES = 300;
 const WATCH_EVERY_MS = 5;
-
-const realFiles = [
-  'DA-1p.pdf',
-  'REPAIR-2022-INV-001_multipage.pdf',
-  'SPARSE-2024-INV-1234_borderless_table.pdf',
-  'copy-protected.pdf',
-  'movie-theater-booking-2024.pdf',
-  'test.pdf',
-];
 
 type Figures = { pages: number; letters: number; cpuSeconds: number; peakMegabytes: number };
 
@@ -77,8 +68,7 @@ try {
 /** Real documents over and over, where they are; else plain pages. */
 async function writeManyPages(): Promise<{ path: string; what: string }> {
   const path = join(folder, 'many.pdf');
-  const documents = resolve(process.env.DATASETS_DIR ?? '../shared/datasets', 'documents');
-  const files = realFiles.map((name) => join(documents, name)).filter((file) => existsSync(file));
+  const files = realDocuments();
   if (files.length > 0) {
     const script = join(import.meta.dirname, 'pdf/merge.py');
     await run('python3', ['-I', script, toolsDir, String(PAGES), path, ...files]);

@@ -1,0 +1,56 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { json } from 'node:stream/consumers';
+import { seededRandom } from '../search/random.ts';
+
+const model = 'fixed-1';
+const dimensions = 384;
+const vectorCount = 500;
+
+export type FixedEmbedder = {
+  /** Ends in /v1. */
+  baseUrl: string;
+  model: string;
+  /** How many texts it was asked about so far. */
+  textCount(): number;
+  close(): Promise<void>;
+};
+
+/** A provider that computes nothing: its vectors are made beforehand, and taken in turns. */
+export async function startFixedEmbedder(): Promise<FixedEmbedder> {
+  const random = seededRandom(3);
+  const vectors = Array.from({ length: vectorCount }, () => {
+    const vector = Float32Array.from({ length: dimensions }, random.normal);
+    return Buffer.from(vector.buffer).toString('base64');
+  });
+  let textCount = 0;
+
+  async function embed(request: IncomingMessage): Promise<object> {
+    const { input } = (await json(request)) as { input: string[] };
+    const data = input.map((_, index) => ({ index, embedding: vectors[(textCount + index) % vectorCount] }));
+    textCount += input.length;
+    return { object: 'list', model, data, usage: { prompt_tokens: 0, total_tokens: 0 } };
+  }
+
+  const server = createServer((request, response) => {
+    const answer = request.url === '/v1/embeddings' ? embed(request) : { object: 'list', data: [{ id: model }] };
+    Promise.resolve(answer).then(
+      (body) => response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body)),
+      () => response.destroy(),
+    );
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+
+  return {
+    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    model,
+    textCount: () => textCount,
+    close: async () => {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
