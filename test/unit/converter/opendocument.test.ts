@@ -103,7 +103,9 @@ describe('an OpenDocument text', () => {
     const deleted = `<text:tracked-changes><text:changed-region><text:deletion>${line('gone')}</text:deletion></text:changed-region></text:tracked-changes>`;
     const body = await bodyOf(
       deleted +
-        line('kept<text:span text:style-name="T1"> secret</text:span><text:span text:style-name="T2"> too</text:span>') +
+        line(
+          'kept<text:span text:style-name="T1"> secret</text:span><text:span text:style-name="T2"> too</text:span>',
+        ) +
         line('hidden', ' text:style-name="T1"') +
         line('hidden too', ' text:style-name="T2"') +
         line('taken back', ' text:style-name="T3"'),
