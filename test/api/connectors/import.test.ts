@@ -49,8 +49,10 @@ describe('POST /documents/import-from-connector', function () {
       expect(await shelf(member)).deep.equal(['Reports/march.md', 'Reports/old/2019.txt', 'plan.txt']);
 
       const again = await importFiles(member, { ...body, files: [{ file_id: results[0]?.file_id }, ...body.files] });
-      expect(again.map(({ status }) => status)).deep.equal(['unchanged', 'unchanged', 'unchanged']);
-      expect(again.map(({ document_id }) => document_id)).deep.equal(results.map(({ document_id }) => document_id));
+      expect(again.map(({ status }) => status)).deep.equal(['unchanged', 'unchanged', 'unchanged', 'unchanged']);
+      // Two items name the same file, and each has its result.
+      const same = [results[0], ...results];
+      expect(again.map(({ document_id }) => document_id)).deep.equal(same.map((result) => result?.document_id));
       tree.edit(`${at}/plan.txt`, 'The plan is longer.');
       expect(plan.content.toString()).equal('The plan is longer.');
       const [edited] = await importFiles(member, { connection_id: id, files: [{ path: `${at}/plan.txt` }] });
