@@ -46,6 +46,9 @@ const binaryFormats = [
   'msg',
 ] as const;
 
+/** Pages, and feeds, whose entries are read as pages. */
+const pageTypes = ['text/html', 'application/rss+xml', 'application/atom+xml'];
+
 const imageTypes: Record<string, string> = {
   bmp: 'image/bmp',
   gif: 'image/gif',
@@ -75,7 +78,7 @@ function binaryFormat(extension: string, mediaType: string): SourceFormat | unde
 }
 
 function guessText(fileName: string, extension: string, mediaType: string): SourceFormat | null {
-  if (/^x?html?$/.test(extension) || mediaType === 'text/html') return 'html';
+  if (/^x?html?$/.test(extension) || pageTypes.includes(mediaType)) return 'html';
   const format = textFormat({ head: '', fileName, declaredMediaType: mediaType });
   if (format !== 'text') return format;
   return extension === 'txt' || mediaType.startsWith('text/') ? 'text' : null;

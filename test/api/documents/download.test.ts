@@ -43,7 +43,7 @@ describe('GET /documents/{document_id}/file', () => {
   });
 
   it('403: once a malware scanner has found something in it', async () => {
-    const { body } = await ada.upload('/documents', { name: 'b.txt', content: 'b' }, 201, {
+    const { body } = await ada.upload('/documents', { name: 'harm.txt', content: 'It does harm.' }, 201, {
       fields: { ingest: 'false' },
     });
     const { id } = fullDocumentSchema.parse(body);

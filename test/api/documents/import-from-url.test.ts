@@ -88,7 +88,7 @@ describe('POST /documents/import-from-url', function () {
       ['# Fox\n\nQuick.', 'text/markdown; charset=UTF-8', '/notes/', 'markdown'],
       ['Plain words.', 'text/plain', '/words', 'text'],
       ['print("fox")', 'text/plain', '/raw/fox.py', 'code'],
-      [feed, 'application/rss+xml', '/feed', 'code'],
+      [feed, 'application/rss+xml', '/feed', 'html'],
       ['a,b\n1,2\n', 'text/csv', '/table', 'csv'],
       [`<?xml version="1.0"?>${page}`, 'application/xhtml+xml', '/page.php', 'html'],
     ];
