@@ -80,7 +80,11 @@ export default {
     only('temporal-door', '^src/temporal/', '^src/(temporal|contracts|errors)'),
     only('workflows', '^workflows/', '^(workflows|src/(contracts|domain))/'),
     only('activities', '^activities/', '^(activities/|src/(contracts/|domain/|errors))'),
-    only('workers', '^workers/', '^(workers/|activities/|src/(container|config|contracts/|temporal/|temporary-folders))'),
+    only(
+      'workers',
+      '^workers/',
+      '^(workers/|activities/|src/(container|config|contracts/|temporal/|temporary-folders))',
+    ),
     {
       name: 'nobody-imports-upwards',
       severity: 'error',

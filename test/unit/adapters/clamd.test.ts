@@ -27,7 +27,9 @@ describe('clamd', () => {
     const clamd = await startFakeClamd();
     clamd.signature = `Win.Test\u0007\u001b[1m\ufffd ${'x'.repeat(300)}`;
     const found = await createClamd(clamd).scan(Readable.from([Buffer.from('EICAR')]), never);
-    expect(found).match(/^Win\.Test\?\?\[1m\? x+$/).and.length(200);
+    expect(found)
+      .match(/^Win\.Test\?\?\[1m\? x+$/)
+      .and.length(200);
     await clamd.close();
   });
 
