@@ -42,7 +42,11 @@ try {
   if (size > limits.sourceBytes) throw appError('too_large', { detail: 'The file is larger than this format may be.' });
   const bytes = await readFile(path);
   if (bytes.subarray(0, zipSignature.length).equals(zipSignature)) await checkZip(path, limits);
-  say(cleanDocument(await parse({ bytes, fileName, encoding })));
+  const document = cleanDocument(await parse({ bytes, fileName, encoding }));
+  // Whoever is told of it would have to hold it several times over, only to refuse it.
+  if (document.body.length > limits.bodyLength)
+    throw appError('too_large', { detail: 'The file holds too much text.' });
+  say(document);
 } catch (error) {
   const known = error instanceof AppError ? error : null;
   process.stderr.write(`${error}\n`);
