@@ -7,7 +7,7 @@ from typing import Any
 
 import qdrant_edge as engine
 import translate
-from problem import Problem, bad_request, unsupported
+from problem import Problem, bad_request, missing, unsupported
 
 Json = dict[str, Any]
 Update = engine.UpdateOperation
@@ -24,7 +24,8 @@ class Collection:
         self.folder = folder
         self.shard = engine.EdgeShard.load(str(folder / "shard"))
         self.is_dirty = False
-        # The engine takes one update at a time; with it, nobody meets a shard that is being closed.
+        self.is_closed = False
+        # The engine takes one update at a time; with it, nobody changes a shard that is being closed, or is.
         self.lock = threading.Lock()
 
     @staticmethod
@@ -91,6 +92,8 @@ class Collection:
 
     def update(self, operation: engine.UpdateOperation) -> Json:
         with self.lock:
+            if self.is_closed:
+                raise missing(self.folder.name)
             self.shard.update(operation)
             self.is_dirty = True
         return {"operation_id": 0, "status": "completed"}
@@ -148,11 +151,13 @@ class Collection:
             raise bad_request(f"Vector dimension error: expected dim: {size}, got {len(vector)}")
 
     def flush(self) -> None:
+        """Nothing for a collection that was deleted since the caller listed it."""
         with self.lock:
-            if self.is_dirty:
+            if self.is_dirty and not self.is_closed:
                 self.shard.flush()
                 self.is_dirty = False
 
     def close(self) -> None:
         with self.lock:
+            self.is_closed = True
             self.shard.close()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from collection import SETTINGS, Collection
-from problem import Problem, bad_request
+from problem import Problem, bad_request, missing
 
 # The server's rule, and what could leave the folder.
 NAME = re.compile(r'(?!\.)[^<>:"/\\|?*\x00-\x1f]{1,255}')
@@ -32,7 +32,7 @@ class CollectionsFolder:
     def get(self, name: str) -> Collection:
         collection = self.collections.get(name)
         if collection is None:
-            raise Problem(404, f"Not found: Collection `{name}` doesn't exist!")
+            raise missing(name)
         return collection
 
     def create(self, name: str, settings: dict[str, Any]) -> bool:

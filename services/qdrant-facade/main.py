@@ -67,7 +67,11 @@ def main() -> None:
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: stopping.set())
     while not stopping.wait(FLUSH_INTERVAL_SECONDS):
-        collections.flush()
+        try:
+            collections.flush()
+        except Exception as error:
+            # As on a full disk. Nothing is lost by it, and the next time may do better.
+            log("not flushed", error=str(error))
     server.shutdown()
     collections.close()
 

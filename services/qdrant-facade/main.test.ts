@@ -1,9 +1,10 @@
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { type ChildProcessWithoutNullStreams, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { get, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { expect } from 'chai';
 
 const A_VECTOR = { size: 3, distance: 'Cosine' };
@@ -80,6 +81,27 @@ describe('the Qdrant facade', () => {
       expect(await exited).equal(1);
       expect(JSON.parse(log()).msg).match(new RegExp(`^${name}: `));
     }
+  });
+
+  it('flushes and changes nothing of a collection that was deleted meanwhile', async () => {
+    const program = `
+import sys
+sys.path[:0] = [${JSON.stringify(import.meta.dirname)}, ${JSON.stringify(process.env.TOOLS_DIR)}]
+from pathlib import Path
+from collections_folder import CollectionsFolder
+collections = CollectionsFolder(Path(${JSON.stringify(dataDir)}))
+collections.create("one", {"vectors": {"size": 3, "distance": "Cosine"}})
+held = collections.get("one")
+held.upsert({"points": [{"id": 1, "vector": [1, 0, 0]}]})
+collections.delete("one")
+held.flush()
+try:
+    held.upsert({"points": [{"id": 2, "vector": [1, 0, 0]}]})
+except Exception as error:
+    print(error.status, error)
+`;
+    const { stdout } = await promisify(execFile)('python3', ['-B', '-c', program]);
+    expect(stdout).equal("404 Not found: Collection `one` doesn't exist!\n");
   });
 
   it('leaves a folder alone that another one serves', async () => {

@@ -13,5 +13,9 @@ def bad_request(message: str) -> Problem:
     return Problem(400, f"Wrong input: {message}")
 
 
+def missing(collection: str) -> Problem:
+    return Problem(404, f"Not found: Collection `{collection}` doesn't exist!")
+
+
 def unsupported(what: str) -> Problem:
     return Problem(400, f"Bad request: this facade does not know {what}. The Qdrant server does.")
