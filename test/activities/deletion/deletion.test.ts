@@ -1,5 +1,4 @@
-import { MockActivityEnvironment } from '@temporalio/testing';
-import { DefaultLogger } from '@temporalio/worker';
+import type { MockActivityEnvironment } from '@temporalio/testing';
 import { expect } from 'chai';
 import { createDeletionActivities, type DeletionActivities } from '#activities/deletion.ts';
 import { createIngestionActivities, type IngestionActivities } from '#activities/ingestion.ts';
@@ -12,6 +11,7 @@ import type { Db } from '#src/ports/database.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
 import { remainsOf, tracesOf } from '#test/support/remains.ts';
+import { runStep } from '#test/support/run-step.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { answerEmbeddings } from '#test/support/scripted-server.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
@@ -58,11 +58,15 @@ describe('deletion activities', function () {
     await model.close();
   });
 
-  const environment = () => new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') });
-  const remove = (name: (typeof deletionSteps)[number], of: DeleteDocumentInput) =>
-    environment().run<[DeleteDocumentInput], void, DeletionActivities[typeof name]>(deletion[name], of);
-  const ingest = (name: (typeof ingestionSteps)[number], of: IngestDocumentInput, env = environment()) =>
-    env.run<[IngestDocumentInput], unknown, IngestionActivities[typeof name]>(ingestion[name], of);
+  const remove = (name: (typeof deletionSteps)[number], of: DeleteDocumentInput) => runStep(deletion[name], of);
+  const ingest = (
+    name: (typeof ingestionSteps)[number],
+    of: IngestDocumentInput,
+    environment?: MockActivityEnvironment,
+  ) =>
+    environment === undefined
+      ? runStep<IngestDocumentInput, unknown>(ingestion[name], of)
+      : environment.run<[IngestDocumentInput], unknown, IngestionActivities[typeof name]>(ingestion[name], of);
 
   async function upload(word: string, count = 9): Promise<IngestDocumentInput> {
     const content = Array.from({ length: count }, (_, n) => `Sentence ${word} ${n} says something.`).join(' ');

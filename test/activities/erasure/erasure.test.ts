@@ -1,5 +1,3 @@
-import { MockActivityEnvironment } from '@temporalio/testing';
-import { DefaultLogger } from '@temporalio/worker';
 import { expect } from 'chai';
 import { createErasureActivities, type ErasureActivities } from '#activities/erasure.ts';
 import type { ErasedRows, EraseRowsInput, EraseSliceInput, EraseSliceResult, Legacy } from '#src/contracts/erasure.ts';
@@ -12,6 +10,7 @@ import type { Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
 import { makeFolder, rootOf, uploadInto } from '#test/support/folders.ts';
 import { membersAndRemains, remainsOfOrganization } from '#test/support/remains-of-leavers.ts';
+import { runStep } from '#test/support/run-step.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { storeEvaluation } from '#test/support/stored-evaluation.ts';
 import { until } from '#test/support/until.ts';
@@ -38,30 +37,12 @@ describe('erasure activities', function () {
     grace = await signUpColleague(own, ada);
   });
 
-  const environment = () => new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') });
   const eraseDocuments = (of: Legacy) =>
-    environment().run<[EraseSliceInput], EraseSliceResult, ErasureActivities['eraseDocuments']>(
-      erasure.eraseDocuments,
-      { ...of, erased: 0 },
-    );
+    runStep<EraseSliceInput, EraseSliceResult>(erasure.eraseDocuments, { ...of, erased: 0 });
   const eraseRows = (of: Legacy, what: ErasedRows) =>
-    environment().run<[EraseRowsInput], EraseSliceResult, ErasureActivities['eraseRows']>(erasure.eraseRows, {
-      ...of,
-      what,
-      erased: 0,
-    });
-  const forget = (of: Legacy) =>
-    environment().run<[Legacy], { isMore: boolean }, ErasureActivities['forgetLeaver']>(erasure.forgetLeaver, of);
-  /** As the engine does, which may have no time for it on a busy machine. */
-  const stopWork = (of: Legacy) =>
-    until('the work is stopped', () =>
-      environment()
-        .run<[Legacy], void, ErasureActivities['stopWork']>(erasure.stopWork, of)
-        .then(
-          () => true,
-          () => false,
-        ),
-    );
+    runStep<EraseRowsInput, EraseSliceResult>(erasure.eraseRows, { ...of, what, erased: 0 });
+  const forget = (of: Legacy) => runStep<Legacy, { isMore: boolean }>(erasure.forgetLeaver, of);
+  const stopWork = (of: Legacy) => runStep<Legacy, void>(erasure.stopWork, of);
 
   async function paste(member: Member): Promise<string> {
     const text = { name: 'note', content: 'Some words.', source_format: 'text' };

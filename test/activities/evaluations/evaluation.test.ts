@@ -1,5 +1,3 @@
-import { MockActivityEnvironment } from '@temporalio/testing';
-import { DefaultLogger } from '@temporalio/worker';
 import { expect } from 'chai';
 import { createEvaluationActivities, type EvaluationActivities } from '#activities/evaluation.ts';
 import type { JudgeUnitInput, StepsResult } from '#src/contracts/evaluation.ts';
@@ -8,6 +6,7 @@ import type { Db } from '#src/ports/database.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
 import { type Evaluable, newEvaluable, startPath } from '#test/support/evaluations.ts';
+import { runStep } from '#test/support/run-step.ts';
 import { judgeWell } from '#test/support/scripted-judge.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
@@ -45,8 +44,7 @@ describe('evaluation activities', function () {
   });
 
   async function take<Input, Result>(step: (input: Input) => Promise<Result>, input: Input): Promise<Result> {
-    const environment = new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') });
-    return environment.run<[Input], Result, (input: Input) => Promise<Result>>(step, input);
+    return runStep(step, input);
   }
   const twice = <Result>(step: () => Promise<Result>) => Promise.all([step(), step()]);
   const [unit] = unitsOfPrompt('plain');

@@ -1,8 +1,6 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CancelledFailure } from '@temporalio/common';
-import { MockActivityEnvironment } from '@temporalio/testing';
-import { DefaultLogger } from '@temporalio/worker';
 import { expect } from 'chai';
 import { createIngestionActivities, type IngestionActivities } from '#activities/ingestion.ts';
 import { loadConfig } from '#src/config.ts';
@@ -17,6 +15,7 @@ import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { createGenerationsRepository } from '#src/modules/ingestion/generations.repository.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Member } from '#test/support/client.ts';
+import { runStep, stepEnvironment } from '#test/support/run-step.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { answerEmbeddings } from '#test/support/scripted-server.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
@@ -44,11 +43,10 @@ describe('generations of a document', function () {
     await model.close();
   });
 
-  const environment = () => new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') });
   const run = (name: (typeof steps)[number], of: IngestDocumentInput) =>
-    environment().run<[IngestDocumentInput], unknown, IngestionActivities[typeof name]>(activities[name], of);
+    runStep<IngestDocumentInput, unknown>(activities[name], of);
   const recordEnd = (name: 'recordFailure' | 'recordCancellation', of: RecordIngestionEndInput) =>
-    environment().run<[RecordIngestionFailureInput], void, IngestionActivities[typeof name]>(activities[name], {
+    runStep<RecordIngestionFailureInput, void>(activities[name], {
       ...of,
       error: { code: 'model_rejected', message: 'No.' },
     });
@@ -91,7 +89,7 @@ describe('generations of a document', function () {
     const asked = async (next: IngestDocumentInput) => {
       model.calls.length = 0;
       for (const name of steps) {
-        await environment().run<[IngestDocumentInput], unknown, IngestionActivities[typeof name]>(
+        await stepEnvironment().run<[IngestDocumentInput], unknown, IngestionActivities[typeof name]>(
           createIngestionActivities(other)[name],
           next,
         );
@@ -168,7 +166,7 @@ describe('generations of a document', function () {
     await runAll(first);
     const second = await open(first, 2);
     await runAll(second, steps.slice(0, 4));
-    const givenUp = environment();
+    const givenUp = stepEnvironment();
     givenUp.cancel();
     const ended = givenUp.run<[IngestDocumentInput], void, IngestionActivities['activateGeneration']>(
       activities.activateGeneration,

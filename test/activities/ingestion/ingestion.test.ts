@@ -1,8 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { MockActivityEnvironment } from '@temporalio/testing';
-import { DefaultLogger } from '@temporalio/worker';
+import type { MockActivityEnvironment } from '@temporalio/testing';
 import { expect } from 'chai';
 import { createIngestionActivities, type IngestionActivities } from '#activities/ingestion.ts';
 import { createConverter } from '#src/adapters/converter/converter.ts';
@@ -17,6 +16,7 @@ import type { Member } from '#test/support/client.ts';
 import { needsPdfium } from '#test/support/converter-environment.ts';
 import { pdfFile } from '#test/support/document-fixtures.ts';
 import { pdfOfLines, scanOf } from '#test/support/picture-fixtures.ts';
+import { runStep, stepEnvironment } from '#test/support/run-step.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
 const stepNames = [
@@ -68,10 +68,10 @@ describe('ingestion activities', function () {
   }
 
   // Failures are expected here, and the library would log each of them.
-  const environment = () => new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') });
-
-  const run = (name: (typeof stepNames)[number], of: IngestDocumentInput, env = environment()) =>
-    env.run<[IngestDocumentInput], unknown, IngestionActivities[typeof name]>(activities[name], of);
+  const run = (name: (typeof stepNames)[number], of: IngestDocumentInput, environment?: MockActivityEnvironment) =>
+    environment === undefined
+      ? runStep<IngestDocumentInput, unknown>(activities[name], of)
+      : environment.run<[IngestDocumentInput], unknown, IngestionActivities[typeof name]>(activities[name], of);
 
   async function runAll(of: IngestDocumentInput): Promise<void> {
     for (const name of stepNames) await run(name, of);
@@ -163,7 +163,7 @@ describe('ingestion activities', function () {
     const of = await upload(sentences(600, 'resumed'));
     for (const name of untilCut) await run(name, of);
 
-    const interrupted = environment();
+    const interrupted = stepEnvironment();
     // The first beats may come before anything is stored.
     interrupted.on('heartbeat', (details: unknown) => {
       if (details !== undefined) interrupted.cancel('CANCELLED');
@@ -268,7 +268,7 @@ describe('ingestion activities', function () {
   it('embedding leaves no vectors of a generation that was collected meanwhile', async () => {
     const of = await upload(sentences(400, 'collected'));
     for (const name of untilCut) await run(name, of);
-    const overtaken = environment();
+    const overtaken = stepEnvironment();
     const collected = new Promise<void>((resolve, reject) => {
       overtaken.once('heartbeat', () => {
         db('documentGenerations')
@@ -291,7 +291,7 @@ describe('ingestion activities', function () {
     const generations = (table: string) =>
       db(table).where({ documentId: of.documentId }).distinct('generation').orderBy('generation').pluck('generation');
 
-    await environment().run(activities.recordCancellation, second);
+    await stepEnvironment().run(activities.recordCancellation, second);
     expect(await generations('documentGenerations')).deep.equal([1, 3]);
     expect(await generations('chunks')).deep.equal([1]);
     expect(await generations('chunkVectors')).deep.equal([1]);

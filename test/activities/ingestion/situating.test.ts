@@ -1,5 +1,3 @@
-import { MockActivityEnvironment } from '@temporalio/testing';
-import { DefaultLogger } from '@temporalio/worker';
 import { expect } from 'chai';
 import { createIngestionActivities, type IngestionActivities } from '#activities/ingestion.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
@@ -9,6 +7,7 @@ import { chunkPreviewsSchema } from '#src/modules/rag/rag.schema.ts';
 import type { Db } from '#src/ports/database.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
+import { runStep } from '#test/support/run-step.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
@@ -49,11 +48,7 @@ describe('chunks that a model situates', function () {
   }
 
   const run = <Name extends keyof IngestionActivities>(name: Name, of: IngestDocumentInput) =>
-    new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') }).run<
-      [IngestDocumentInput],
-      unknown,
-      (input: IngestDocumentInput) => Promise<unknown>
-    >(activities[name] as (input: IngestDocumentInput) => Promise<unknown>, of);
+    runStep(activities[name] as (input: IngestDocumentInput) => Promise<unknown>, of);
 
   async function convert(of: IngestDocumentInput): Promise<void> {
     await run('parseDocument', of);

@@ -1,5 +1,3 @@
-import { MockActivityEnvironment } from '@temporalio/testing';
-import { DefaultLogger } from '@temporalio/worker';
 import { expect } from 'chai';
 import { createIngestionActivities, type IngestionActivities } from '#activities/ingestion.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
@@ -9,6 +7,7 @@ import type { Db } from '#src/ports/database.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
 import { eventually } from '#test/support/eventually.ts';
+import { runStep } from '#test/support/run-step.ts';
 import { embeddedTexts, type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { answerEmbeddings } from '#test/support/scripted-server.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
@@ -46,12 +45,7 @@ describe('the windows of a cut by meaning', function () {
     Array.from({ length: count }, (_, index) => `Sentence ${word} ${index} is short.`).join(' ');
 
   type StepName = 'parseDocument' | 'convertDocument' | 'embedWindows' | 'chunkDocument' | 'embedChunks';
-  const run = (name: StepName, of: IngestDocumentInput) =>
-    new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') }).run<
-      [IngestDocumentInput],
-      unknown,
-      (input: IngestDocumentInput) => Promise<unknown>
-    >(activities[name], of);
+  const run = (name: StepName, of: IngestDocumentInput) => runStep<IngestDocumentInput, unknown>(activities[name], of);
 
   async function convert(content: string, wishes: Record<string, string> = {}): Promise<IngestDocumentInput> {
     const fields = { chunking_method: 'semantic', ...wishes };

@@ -1,5 +1,3 @@
-import { MockActivityEnvironment } from '@temporalio/testing';
-import { DefaultLogger } from '@temporalio/worker';
 import { expect } from 'chai';
 import { createReembeddingActivities, type ReembeddingActivities } from '#activities/reembedding.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
@@ -7,6 +5,7 @@ import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { Db } from '#src/ports/database.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
+import { runStep } from '#test/support/run-step.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
@@ -38,11 +37,7 @@ describe('reembedding activities', function () {
   });
 
   // Failures are expected here, and the library would log each of them.
-  const run = <Input, Result>(activity: (input: Input) => Promise<Result>, input: Input) =>
-    new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') }).run<[Input], Result, typeof activity>(
-      activity,
-      input,
-    );
+  const run = <Input, Result>(activity: (input: Input) => Promise<Result>, input: Input) => runStep(activity, input);
   const open = (after: string | null, limit: number) =>
     run(activities.openReembeddings, { orgId: ada.orgId, model: 'new', after, limit });
 

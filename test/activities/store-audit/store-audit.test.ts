@@ -1,4 +1,3 @@
-import { MockActivityEnvironment } from '@temporalio/testing';
 import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
 import { createIngestionActivities, type IngestionActivities } from '#activities/ingestion.ts';
@@ -13,6 +12,7 @@ import type { VectorStore } from '#src/ports/vector-store.ts';
 import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
 import type { Member } from '#test/support/client.ts';
 import { putBlob } from '#test/support/put-blob.ts';
+import { runStep } from '#test/support/run-step.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
 const stepNames = ['parseDocument', 'convertDocument', 'chunkDocument', 'embedChunks', 'activateGeneration'] as const;
@@ -46,7 +46,7 @@ describe('the audit of the stores', function () {
   async function ingest(of: IngestDocumentInput): Promise<void> {
     for (const name of stepNames) {
       const step: (input: IngestDocumentInput) => Promise<unknown> = ingestion[name];
-      await new MockActivityEnvironment().run<[IngestDocumentInput], unknown, typeof step>(step, of);
+      await runStep<IngestDocumentInput, unknown>(step, of);
     }
   }
 
@@ -65,11 +65,8 @@ describe('the audit of the stores', function () {
     let progress = auditStart;
     while (progress.pass !== null) {
       const { pass, after } = progress;
-      const page = await new MockActivityEnvironment().run<
-        [AuditPageInput],
-        AuditPage,
-        StoreAuditActivities['auditPage']
-      >(activities.auditPage, { pass, after, repair, force, graceSeconds });
+      const request = { pass, after, repair, force, graceSeconds };
+      const page = await runStep<AuditPageInput, AuditPage>(activities.auditPage, request);
       progress = auditAfter(progress, pass, page);
     }
     return progress.report;
