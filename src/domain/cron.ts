@@ -23,19 +23,34 @@ function isField(field: string, [smallest, largest]: readonly [number, number]):
   });
 }
 
+/** Each may be the last of February. */
+const longestMonths = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+/** False for a sound expression whose days are in none of its months, as the 31st of February. */
+export function cronHasDays(text: string): boolean {
+  const [, , days = '', months = ''] = text.trim().split(/\s+/);
+  return longestMonths.some(
+    (length, index) =>
+      isInField(months, index + 1, 1) &&
+      Array.from({ length }, (_, day) => day + 1).some((day) => isInField(days, day, 1)),
+  );
+}
+
 /** How far apart the minutes of a sound expression are at least, also from one hour to the next. */
 export function cronMinutesApart(text: string): number {
   const field = text.trim().split(/\s+/)[0] ?? '';
-  const minutes = Array.from({ length: 60 }, (_, minute) => minute).filter((minute) =>
-    field.split(',').some((part) => isInPart(part, minute)),
-  );
+  const minutes = Array.from({ length: 60 }, (_, minute) => minute).filter((minute) => isInField(field, minute, 0));
   const gaps = minutes.map((minute, index) => (minutes[index + 1] ?? 60 + (minutes[0] ?? 0)) - minute);
   return Math.min(...gaps);
 }
 
-function isInPart(part: string, minute: number): boolean {
-  const [range = '', step = '1'] = part.split('/');
-  const [from = '0', to] = range === '*' ? ['0', '59'] : range.split('-');
-  const last = to ?? (part.includes('/') ? '59' : from);
-  return Number(from) <= minute && minute <= Number(last) && (minute - Number(from)) % Number(step) === 0;
+/** @param smallest that the field can have, from which its steps are counted */
+function isInField(field: string, value: number, smallest: number): boolean {
+  return field.split(',').some((part) => {
+    const [range = '', step] = part.split('/');
+    const [from, to] = range === '*' ? [smallest] : range.split('-').map(Number);
+    if (from === undefined || value < from || (value - from) % Number(step ?? 1) !== 0) return false;
+    const isOpen = range === '*' || (to === undefined && step !== undefined);
+    return isOpen || value <= (to ?? from);
+  });
 }

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { cronMinutesApart, isCron } from '#src/domain/cron.ts';
+import { cronHasDays, cronMinutesApart, isCron } from '#src/domain/cron.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { AppError, fieldError } from '#src/errors.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
@@ -66,6 +66,9 @@ export function createConnectionSyncsService(deps: {
     async check(actor: Actor, sync: SyncConfig): Promise<void> {
       if (sync.cron !== undefined && !isCron(sync.cron)) {
         throw fieldError('config.sync.cron', 'must have five fields: minute, hour, day, month and weekday');
+      }
+      if (sync.cron !== undefined && !cronHasDays(sync.cron)) {
+        throw fieldError('config.sync.cron', 'names days that none of its months has');
       }
       if (sync.cron !== undefined && cronMinutesApart(sync.cron) < LEAST_MINUTES) {
         throw fieldError('config.sync.cron', `must leave ${LEAST_MINUTES} minutes between two times`);

@@ -269,6 +269,7 @@ describe('POST /connectors/connections/{connection_id}/sync', function () {
     for (const sync of [
       { enabled: true, cron: '61 * * * *' },
       { enabled: true, cron: '*/2 * * * *' },
+      { enabled: true, cron: '0 0 31 2 *' },
       { enabled: false, target_folder_id: target },
     ]) {
       await member.patch(path, { config: { sync } }, 422);

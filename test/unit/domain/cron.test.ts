@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { cronMinutesApart } from '#src/domain/cron.ts';
+import { cronHasDays, cronMinutesApart } from '#src/domain/cron.ts';
 
 describe('cronMinutesApart', () => {
   for (const [text, apart] of [
@@ -13,5 +13,20 @@ describe('cronMinutesApart', () => {
     ['0-1 * * * *', 1],
   ] as const) {
     it(`is ${apart} for ${text}`, () => expect(cronMinutesApart(text)).equal(apart));
+  }
+});
+
+describe('cronHasDays', () => {
+  for (const [text, has] of [
+    ['0 0 * * *', true],
+    ['0 0 29 2 *', true],
+    ['0 0 30 2 *', false],
+    ['0 0 31 4,6,9,11 *', false],
+    ['0 0 31 4-5 *', true],
+    ['0 0 30-31 */2 1', true],
+    ['0 0 31 2/2 *', true],
+    ['0 0 31 2/9 *', false],
+  ] as const) {
+    it(`is ${has} for ${text}`, () => expect(cronHasDays(text)).equal(has));
   }
 });
