@@ -154,32 +154,6 @@ describe('POST /documents/import-from-connector', function () {
     expect(await api.container.db('import_runs').where({ connectionId: id })).length(1);
   });
 
-  it('200: goes on where the consent ended, and downloads nothing twice', async () => {
-    const member = await api.signUp();
-    const fake = api.fakes.acme_drive;
-    for (let n = 0; n < 40; n++) fake.tree.add(`many/${n}.txt`, `File ${n}.`);
-    const account = 'revoked-on-the-way';
-    const { id } = await connect(api, member, 'acme_drive', { account });
-    const begun = fake.downloads.length;
-    fake.onDownload((_, before) => {
-      if (before - begun >= 20) fake.revokeGrants();
-    });
-    const [result] = await importFiles(member, { connection_id: id, files: [{ path: 'many' }] }, { wait: 0 });
-    const jobOf = async () => Object((await member.get(`/jobs/${result?.job_id}`, 200)).body);
-    await until('it is parked', async () => (await jobOf()).status === 'parked', 60_000);
-    fake.onDownload(null);
-    expect(await jobOf()).deep.nested.include({ 'last_error.code': 'needs_reauth' });
-    await member.post('/documents/import-from-connector', { connection_id: id, files: [{ path: 'many' }] }, 409);
-
-    const renewed = await connect(api, member, 'acme_drive', { account });
-    expect(renewed.id).equal(id);
-    await untilRun(member, result?.job_id ?? '', 'succeeded', 60_000);
-    expect(await shelf(member)).length(40);
-    const downloads = fake.downloads.slice(begun);
-    expect(new Set(downloads).size).equal(40);
-    expect(downloads.length).most(48);
-  });
-
   it('403: into a folder that is only to be read', async () => {
     const admin = await api.signUp();
     const member = await signUpColleague(api, admin);
