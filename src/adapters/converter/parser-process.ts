@@ -10,6 +10,8 @@ import type { ConversionLimits } from './conversion-limits.ts';
 
 /** How often the memory of a parser is looked at: a PDF bomb can take gigabytes within a second. */
 const watchEveryMs = 50;
+/** Of the memory that it may have, where it is ended: it takes more until that is seen. */
+const shareOfMemory = 0.9;
 const keptErrorOutput = 4_000;
 /** A process that got less than half of its wall time as CPU time had no turn on a busy machine: it gets as much again. */
 const wallsAtMost = 5;
@@ -95,7 +97,7 @@ export async function runParserProcess(run: ParserProcess): Promise<void> {
   };
   const watch = setInterval(async () => {
     const bytes = await residentBytes(child).catch(() => 0);
-    if (bytes > run.limits.processMemoryBytes) end(tooMuchMemory());
+    if (bytes > run.limits.processMemoryBytes * shareOfMemory) end(tooMuchMemory());
   }, watchEveryMs);
 
   let errorOutput = '';
@@ -162,7 +164,9 @@ function readJsonLines(
 function deathOf(exit: string, errorOutput: string, wasReady: boolean): Error {
   const cause = new Error(`The parser ended with ${exit}: ${errorOutput.trim()}`);
   if (!wasReady) return cause;
-  return /heap out of memory|MemoryError|bad_alloc/.test(errorOutput)
+  // Others that abort say why: V8, Python, and the C library of memory that is broken.
+  const isSilentAbort = exit === 'SIGABRT' && errorOutput === '';
+  return isSilentAbort || /heap out of memory|MemoryError|bad_alloc/.test(errorOutput)
     ? tooMuchMemory(cause)
     : damaged('reading it failed', cause);
 }

@@ -10,8 +10,8 @@ import { layOutPages } from './pdf-layout.ts';
 import { type PdfPage, pdfDocumentMessage, pdfPageMessage } from './pdf-page.ts';
 
 const childScript = join(import.meta.dirname, 'pdf_child.py');
-/** Libraries and fonts are mapped, not used, so the address space is wider than the memory that the watch allows. */
-const addressSpaceFactor = 2;
+/** Of the memory that it may have; the rest is for the code of Python and PDFium, which is not counted with it. */
+const shareOfData = 0.95;
 const endMarkWithinBytes = 4_096;
 /** Mail programs and scanners fill files up, mostly to whole blocks. */
 const paddingBytes = 1024 * 1024;
@@ -56,8 +56,8 @@ export async function drawPdfPages(source: PdfSource, pages: number[], output: W
 }
 
 function childCommand(source: PdfSource, ...what: ['text' | 'images', string]): { command: string; args: string[] } {
-  const addressSpaceBytes = source.limits.processMemoryBytes * addressSpaceFactor;
-  const args = ['-I', childScript, source.toolsDir, source.path, String(addressSpaceBytes), ...what];
+  const dataBytes = Math.floor(source.limits.processMemoryBytes * shareOfData);
+  const args = ['-I', childScript, source.toolsDir, source.path, String(dataBytes), ...what];
   return { command: source.python, args };
 }
 

@@ -1,7 +1,7 @@
 """Reads one PDF with PDFium: its text lines with their places, or pictures of its pages.
 
-Usage: python3 -I pdf_child.py TOOLS_DIR FILE MAX_ADDRESS_SPACE_BYTES text MAX_PAGES
-       python3 -I pdf_child.py TOOLS_DIR FILE MAX_ADDRESS_SPACE_BYTES images PAGE,PAGE,...
+Usage: python3 -I pdf_child.py TOOLS_DIR FILE MAX_DATA_BYTES text MAX_PAGES
+       python3 -I pdf_child.py TOOLS_DIR FILE MAX_DATA_BYTES images PAGE,PAGE,...
 
 It has a process of its own because PDFium is native code and files are hostile: the parent may kill it at any time.
 Of text it prints one JSON object a line, in this order:
@@ -44,13 +44,14 @@ def say(message):
     sys.stdout.flush()
 
 
-def limit_process(address_space_bytes):
+def limit_process(data_bytes):
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # Nothing may be written but to the pipe.
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    # macOS refuses an address space limit; there the parent's watch over the memory is the only one.
+    # Of Linux alone, elsewhere it does not count what is mapped: there the parent's watch over the memory is the only
+    # one. PDFium can take a gigabyte within a second, and aborts without a word when it gets no more.
     if sys.platform == "linux":
-        resource.setrlimit(resource.RLIMIT_AS, (address_space_bytes, address_space_bytes))
+        resource.setrlimit(resource.RLIMIT_DATA, (data_bytes, data_bytes))
 
 
 def resident_bytes():
@@ -259,12 +260,12 @@ def read_document(pypdfium2, raw, path, max_pages):
         say(message)
 
 
-def main(tools_dir, path, address_space_bytes, what, which):
+def main(tools_dir, path, data_bytes, what, which):
     sys.path.insert(0, tools_dir)
     import pypdfium2
     import pypdfium2.raw as raw
 
-    limit_process(int(address_space_bytes))
+    limit_process(int(data_bytes))
     if what == "images":
         return draw_pages(pypdfium2, path, [int(index) for index in which.split(",")])
     say({"ready": True})
