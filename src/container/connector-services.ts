@@ -5,7 +5,8 @@ import { createConnectionsService } from '../modules/connectors/connections.serv
 import { consentAt } from '../modules/connectors/connector-access.ts';
 import { createConnectorCredentials, createRefusalNote } from '../modules/connectors/connector-credentials.service.ts';
 import { createGrantRevoker } from '../modules/connectors/grant-revoker.ts';
-import { createConsentsService } from '../modules/consents/consents.service.ts';
+import { type ConsentFacts, createConsentsService } from '../modules/consents/consents.service.ts';
+import { createOneTimeStates } from '../modules/consents/one-time-states.service.ts';
 import { createCredentialKeeper } from '../modules/credentials/credential-keeper.service.ts';
 import { createStoredCredentials } from '../modules/credentials/stored-credentials.service.ts';
 import { createErasureService } from '../modules/erasure/erasure.service.ts';
@@ -29,7 +30,8 @@ export function createConnectorServices(services: SharedServices & AccountServic
   const { members, passwords, sessions, accessChanges, findActor } = services;
 
   const frontend = { frontendUrl: config.server.frontendUrl, origins: config.server.corsOrigins };
-  const consents = createConsentsService({ db, oauth, secrets, frontend });
+  const states = createOneTimeStates<ConsentFacts>({ db, secrets, table: 'oauth_states' });
+  const consents = createConsentsService({ states, oauth, frontend });
   const access = createConnectors(config.connectors, { call, agent: guardedAgent });
   const storedConnections = createStoredCredentials<ConnectionCredentials>({ db, secrets, table: 'connections' });
   const revokeGrant = createGrantRevoker({ db, access, oauth, logger });

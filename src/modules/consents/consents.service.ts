@@ -1,16 +1,11 @@
-import { createHash, randomBytes } from 'node:crypto';
 import { returnAddress } from '#src/domain/return-address.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { AppError, appError, fieldError } from '#src/errors.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/oauth-client.ts';
-import type { SecretBox } from '#src/ports/secret-box.ts';
-import type { Consent, ConsentPurpose } from './consents.model.ts';
-import { createConsentsRepository } from './consents.repository.ts';
+import type { Consent, ConsentFacts, ConsentPurpose } from './consents.model.ts';
+import type { OneTimeStates } from './one-time-states.service.ts';
 
-export type { Consent } from './consents.model.ts';
-
-const stateBytes = 32;
+export type { Consent, ConsentFacts } from './consents.model.ts';
 
 /** What the browser brings back from a provider. */
 export type ConsentAnswer = {
@@ -45,13 +40,12 @@ export type ConsentWish = {
  * back. A state works once, for ten minutes, for what it was made for.
  */
 export function createConsentsService(deps: {
-  db: Db;
+  states: OneTimeStates<ConsentFacts>;
   oauth: OAuthClient;
-  secrets: SecretBox;
   /** Where users may be sent back to. `frontendUrl` is null where the API's own origin has their pages. */
   frontend: { frontendUrl: string | null; origins: readonly string[] };
 }) {
-  const { db, oauth, secrets, frontend } = deps;
+  const { states, oauth, frontend } = deps;
 
   function addressOf({ returnTo, publicUrl }: ConsentWish): string | null {
     if (returnTo === undefined) return null;
@@ -61,21 +55,11 @@ export function createConsentsService(deps: {
     return address;
   }
 
-  function verifierOf(stateHash: Buffer, sealed: string): string {
-    try {
-      return secrets.open(sealed, placeOf(stateHash)).secret;
-    } catch (cause) {
-      // Its key went out of the settings in the meantime.
-      throw lost(cause);
-    }
-  }
-
   /** Throws `consent_invalid` unless it was made for this; one that is too old says still where its browser goes. */
   async function take(state: string, made: { purpose: ConsentPurpose; provider: string }): Promise<Consent> {
-    const row = await createConsentsRepository(db).take(hashOf(state));
-    if (row === undefined || row.purpose !== made.purpose || row.provider !== made.provider) throw lost();
-    const { stateHash, codeVerifier, ...consent } = row;
-    return { ...consent, codeVerifier: verifierOf(stateHash, codeVerifier) };
+    const consent = await states.take(state);
+    if (consent === undefined || consent.purpose !== made.purpose || consent.provider !== made.provider) throw lost();
+    return consent;
   }
 
   return {
@@ -83,16 +67,14 @@ export function createConsentsService(deps: {
     async begin({ orgId, userId }: RequestActor, wish: ConsentWish): Promise<string> {
       const { purpose, provider, settings, redirectUri, scopes } = wish;
       const returnTo = addressOf(wish);
-      const state = randomBytes(stateBytes).toString('base64url');
-      const stateHash = hashOf(state);
+      const state = states.newState();
       const codeVerifier = oauth.newCodeVerifier();
-      await createConsentsRepository(db).insert({
-        stateHash,
+      await states.keep(state, {
         orgId,
         userId,
         purpose,
         provider,
-        codeVerifier: secrets.seal(codeVerifier, placeOf(stateHash)),
+        codeVerifier,
         redirectUri,
         scopes: [...scopes],
         siteId: wish.siteId ?? null,
@@ -130,24 +112,14 @@ export function createConsentsService(deps: {
     },
 
     /** A step of the sweeper. */
-    async deleteExpired(): Promise<void> {
-      await createConsentsRepository(db).deleteExpired();
-    },
+    deleteExpired: () => states.deleteExpired(),
   };
 }
 
 export type ConsentsService = ReturnType<typeof createConsentsService>;
 
-function lost(cause?: unknown): AppError {
-  return appError('consent_invalid', { detail: 'Begin the consent once more.', cause });
-}
-
-function hashOf(state: string): Buffer {
-  return createHash('sha256').update(state).digest();
-}
-
-function placeOf(stateHash: Buffer): string {
-  return `oauth_states/${stateHash.toString('hex')}`;
+function lost(): AppError {
+  return appError('consent_invalid', { detail: 'Begin the consent once more.' });
 }
 
 /** In the place of the outcome of an earlier consent, which the page may have had in its address. */

@@ -1,0 +1,43 @@
+import * as openid from 'openid-client';
+import { AppError, appError, type ErrorCode } from '#src/errors.ts';
+import type { ProviderCaller } from '#src/ports/provider-caller.ts';
+
+/** How the library asks a provider: by a caller that knows whom it may ask, and for how long. */
+export function fetchBy(call: ProviderCaller): openid.CustomFetch {
+  return async (url, { method, headers, body, signal }) => {
+    const answer = await call(url, {
+      method: method === 'GET' ? 'GET' : 'POST',
+      headers,
+      ...(body !== undefined && body !== null && { body: String(body) }),
+      ...(signal !== undefined && { signal }),
+    });
+    // A status that may have no body takes none.
+    const isEmpty = answer.status === 204 || answer.status === 304;
+    return new Response(isEmpty ? null : answer.body, { status: answer.status, headers: answer.headers });
+  };
+}
+
+/**
+ * Why a provider gave no tokens: without the cause, which quotes it, since its answer may quote what it was sent.
+ * @param ofGrant when the code or the token is not taken
+ */
+export function failureOf(error: unknown, ofGrant: ErrorCode): AppError {
+  if (error instanceof Error && error.cause instanceof AppError) return error.cause;
+  const { status, word } = refusalOf(error);
+  if (word === 'invalid_grant') return appError(ofGrant);
+  if (status === 401 || faultsOfClient.includes(word)) return appError('provider_not_configured');
+  if (status !== null) return appError('provider_rejected', { detail: 'It refuses what it is asked for.' });
+  return appError('provider_unavailable', { detail: 'It does not answer as a provider of tokens does.' });
+}
+
+/** Of RFC 6749, and Google's for a redirect address that nobody has registered. */
+const faultsOfClient = ['invalid_client', 'unauthorized_client', 'redirect_uri_mismatch'];
+
+/** What a provider refuses with, in a 4xx; null for whatever else went wrong. */
+function refusalOf(error: unknown): { status: number | null; word: string } {
+  const isAnswered = error instanceof openid.ResponseBodyError || error instanceof openid.WWWAuthenticateChallengeError;
+  const answer = isAnswered ? error : error instanceof openid.ClientError ? error.cause : null;
+  const status: unknown = Object(answer).status;
+  if (typeof status !== 'number' || status < 400 || status >= 500 || status === 429) return { status: null, word: '' };
+  return { status, word: error instanceof openid.ResponseBodyError ? error.error : '' };
+}

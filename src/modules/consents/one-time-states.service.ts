@@ -1,0 +1,65 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { Db } from '#src/ports/database.ts';
+import type { SecretBox } from '#src/ports/secret-box.ts';
+import { createOneTimeStatesRepository, type TableOfStates } from './one-time-states.repository.ts';
+
+const stateBytes = 32;
+
+/** What comes back with a state; it exists nowhere else any more. One that is not fresh gives no rights. */
+export type TakenState<Facts> = Facts & { codeVerifier: string; isFresh: boolean };
+
+/**
+ * What is remembered between sending somebody to a provider and his coming back. A state works once, for ten minutes;
+ * stored are its hash and, sealed, the verifier of the code that it comes with (RFC 7636).
+ */
+export type OneTimeStates<Facts> = {
+  /** Unguessable. */
+  newState(): string;
+  keep(state: string, facts: Facts & { codeVerifier: string }): Promise<void>;
+  /** Uses a state up. Undefined when nobody has made it, it was used before, or its key went out of the settings. */
+  take(state: string): Promise<TakenState<Facts> | undefined>;
+  /** A step of the sweeper. */
+  deleteExpired(): Promise<void>;
+};
+
+export function createOneTimeStates<Facts extends object>(deps: {
+  db: Db;
+  secrets: SecretBox;
+  table: TableOfStates;
+}): OneTimeStates<Facts> {
+  const { db, secrets, table } = deps;
+  const placeOf = (stateHash: Buffer) => `${table}/${stateHash.toString('hex')}`;
+
+  function verifierOf(stateHash: Buffer, sealed: string): string | undefined {
+    try {
+      return secrets.open(sealed, placeOf(stateHash)).secret;
+    } catch {
+      return undefined;
+    }
+  }
+
+  return {
+    newState: () => randomBytes(stateBytes).toString('base64url'),
+
+    async keep(state, facts) {
+      const stateHash = hashOf(state);
+      const codeVerifier = secrets.seal(facts.codeVerifier, placeOf(stateHash));
+      await createOneTimeStatesRepository<Facts>(db, table).insert({ ...facts, stateHash, codeVerifier });
+    },
+
+    async take(state) {
+      const row = await createOneTimeStatesRepository<Facts>(db, table).take(hashOf(state));
+      if (row === undefined) return undefined;
+      const codeVerifier = verifierOf(row.stateHash, row.codeVerifier);
+      return codeVerifier === undefined ? undefined : { ...row, codeVerifier };
+    },
+
+    async deleteExpired() {
+      await createOneTimeStatesRepository(db, table).deleteExpired();
+    },
+  };
+}
+
+function hashOf(state: string): Buffer {
+  return createHash('sha256').update(state).digest();
+}
