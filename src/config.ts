@@ -76,6 +76,14 @@ export type Config = Readonly<{
     issuer: string;
     accessTokenSeconds: number;
   };
+  /** The identity provider that people sign in with; null where there is none. */
+  sso: {
+    issuer: string;
+    client: { id: string; secret: string };
+    /** Where browsers come back to, unless a client names an address of one of the origins. */
+    redirectUri: string;
+    redirectOrigins: readonly string[];
+  } | null;
   /** `maxPages` of one document that are pictures. */
   ocr: { languages: readonly string[]; maxPages: number };
   urlSigningKey: string;
@@ -178,6 +186,7 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
       issuer: s.JWT_ISSUER,
       accessTokenSeconds: s.ACCESS_TOKEN_SECONDS,
     },
+    sso: sso(s),
     ocr: { languages: s.OCR_LANGUAGES, maxPages: s.OCR_MAX_PAGES },
     urlSigningKey: s.URL_SIGNING_KEY,
     encryptionKeys: s.ENCRYPTION_KEYS,
@@ -241,11 +250,32 @@ function blobStore(s: Settings): Config['blobs'] {
     return { store: 's3', endpoint, region: s.S3_REGION, bucket, prefix, accessKeyId, secretAccessKey };
   }
   const required = { S3_BUCKET: bucket, S3_ACCESS_KEY_ID: accessKeyId, S3_SECRET_ACCESS_KEY: secretAccessKey };
-  const all = { ...required, S3_ENDPOINT: s.S3_ENDPOINT, S3_PREFIX: s.S3_PREFIX };
+  requireNoneOf(required, { S3_ENDPOINT: s.S3_ENDPOINT, S3_PREFIX: s.S3_PREFIX });
+  return { store: 'filesystem', directory: join(s.DATA_DIR, 'blobs') };
+}
+
+function sso(s: Settings): Config['sso'] {
+  const { SSO_ISSUER: issuer, SSO_CLIENT_ID: id, SSO_CLIENT_SECRET: secret, SSO_REDIRECT_URI: redirectUri } = s;
+  const redirectOrigins = s.SSO_REDIRECT_ORIGINS.length === 0 ? undefined : s.SSO_REDIRECT_ORIGINS;
+  if (issuer && id && secret && redirectUri && redirectOrigins) {
+    return { issuer, client: { id, secret }, redirectUri: new URL(redirectUri).href, redirectOrigins };
+  }
+  requireNoneOf({
+    SSO_ISSUER: issuer,
+    SSO_CLIENT_ID: id,
+    SSO_CLIENT_SECRET: secret,
+    SSO_REDIRECT_URI: redirectUri,
+    SSO_REDIRECT_ORIGINS: redirectOrigins,
+  });
+  return null;
+}
+
+/** Of settings that mean nothing without each other, and of those that mean something beside them only. */
+function requireNoneOf(required: Record<string, unknown>, others: Record<string, unknown> = {}): void {
   const namesWhere = (isGiven: boolean, of: object) =>
     Object.entries(of).flatMap(([name, value]) => ((value !== undefined) === isGiven ? [name] : []));
-  const given = namesWhere(true, all);
-  if (given.length === 0) return { store: 'filesystem', directory: join(s.DATA_DIR, 'blobs') };
+  const given = namesWhere(true, { ...required, ...others });
+  if (given.length === 0) return;
   const missing = namesWhere(false, required);
   throw new ConfigError(`wrong setting ${missing.join(', ')}: required beside ${given.join(', ')}`);
 }
@@ -292,6 +322,8 @@ function rateLimits(s: Settings): Config['rateLimits'] {
     register: or(s.RATE_LIMIT_REGISTER, 'register'),
     register_ip: or(s.RATE_LIMIT_REGISTER_IP, 'register_ip'),
     refresh: or(s.RATE_LIMIT_REFRESH, 'refresh'),
+    sso_authorize: or(s.RATE_LIMIT_SSO_AUTHORIZE, 'sso_authorize'),
+    sso_callback: or(s.RATE_LIMIT_SSO_CALLBACK, 'sso_callback'),
     chat: or(s.RATE_LIMIT_CHAT, 'chat'),
     upload: or(s.RATE_LIMIT_UPLOAD, 'upload'),
     connect: or(s.RATE_LIMIT_CONNECT, 'connect'),

@@ -34,6 +34,11 @@ export const list = z
       .filter(Boolean),
   );
 
+// As browsers say it: scheme, host and a port that is not the usual one.
+export const origin = url
+  .refine((text) => URL.parse(text)?.href === `${URL.parse(text)?.origin}/`, 'must be like https://app.example.com')
+  .transform((text) => new URL(text).origin);
+
 export const ocrLanguage = z
   .string()
   .regex(/^[a-z]{3}(?:_[a-z]+)?$/i, 'must be names of Tesseract, like eng or chi_sim, with commas between several')

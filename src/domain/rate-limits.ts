@@ -8,6 +8,8 @@ export type RateLimitName =
   | 'register'
   | 'register_ip'
   | 'refresh'
+  | 'sso_authorize'
+  | 'sso_callback'
   | 'chat'
   | 'upload'
   | 'connect';
@@ -20,6 +22,8 @@ export const defaultRateLimits: Readonly<Record<RateLimitName, RateLimit>> = {
   register: { count: 10, seconds: 15 * minute },
   register_ip: { count: 100, seconds: 15 * minute },
   refresh: { count: 60, seconds: minute },
+  sso_authorize: { count: 60, seconds: minute },
+  sso_callback: { count: 60, seconds: minute },
   chat: { count: 60, seconds: minute },
   upload: { count: 1_000, seconds: 10 * minute },
   connect: { count: 60, seconds: 10 * minute },
