@@ -35,7 +35,7 @@ export async function receiveBody(
   if (actor === undefined) throw new Error(`${route.operationId}: an upload needs a caller`);
   const { fields, file } = await receiveForm(req, {
     store: (upload) => spec.store(actor, upload),
-    discard: spec.discard,
+    discard: (stored) => spec.discard(stored),
     isFileOptional: spec.kind === 'multipart_or_json',
   });
   return {

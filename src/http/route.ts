@@ -1,6 +1,5 @@
 import type { Readable } from 'node:stream';
 import type { z } from 'zod';
-import type { StoredUpload } from '#src/contracts/uploads.ts';
 import type { Action } from '#src/domain/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import type { ErrorCode } from '#src/errors.ts';
@@ -25,32 +24,37 @@ type Responses = Readonly<Record<number, ResponseSpec>>;
 
 export type IncomingFile = { fileName: string; mediaType: string; content: Readable };
 
+/** What a request's file has become; another one with the same name and `sha256` is the same. */
+type ReceivedFile = { fileName: string; sha256: string };
+
+type FileForm<Fields extends z.ZodType, Stored extends ReceivedFile> = {
+  fields: Fields;
+  store: (actor: RequestActor, upload: IncomingFile) => Promise<Stored>;
+  discard(stored: Stored): Promise<void>;
+};
+
 /** A form with one file part named `file`. See {@link multipart} and {@link multipartOrJson}. */
 export type MultipartBody<
   Fields extends z.ZodType = z.ZodType,
   Kind extends 'multipart' | 'multipart_or_json' = 'multipart' | 'multipart_or_json',
-> = {
-  kind: Kind;
-  fields: Fields;
-  store: (actor: RequestActor, upload: IncomingFile) => Promise<StoredUpload>;
-  discard: (stored: StoredUpload) => Promise<void>;
-};
+  Stored extends ReceivedFile = ReceivedFile,
+> = FileForm<Fields, Stored> & { kind: Kind };
 
 /**
  * A body that is streamed: the part `file` goes to `store` as it arrives, other parts are checked by `fields` whether
  * they come before or after it. `discard` gets what was stored when the request fails after all; a row that was made of
  * it nevertheless keeps it.
  */
-export function multipart<Fields extends z.ZodType>(
-  spec: Omit<MultipartBody<Fields>, 'kind'>,
-): MultipartBody<Fields, 'multipart'> {
+export function multipart<Fields extends z.ZodType, Stored extends ReceivedFile>(
+  spec: FileForm<Fields, Stored>,
+): MultipartBody<Fields, 'multipart', Stored> {
   return { kind: 'multipart', ...spec };
 }
 
 /** The same where the file may be missing: then the fields may come as JSON, too. They are checked by one schema. */
-export function multipartOrJson<Fields extends z.ZodType>(
-  spec: Omit<MultipartBody<Fields>, 'kind'>,
-): MultipartBody<Fields, 'multipart_or_json'> {
+export function multipartOrJson<Fields extends z.ZodType, Stored extends ReceivedFile>(
+  spec: FileForm<Fields, Stored>,
+): MultipartBody<Fields, 'multipart_or_json', Stored> {
   return { kind: 'multipart_or_json', ...spec };
 }
 
@@ -65,8 +69,8 @@ export function formOrJson<Fields extends z.ZodType>(fields: Fields): FormBody<F
 export type BodySpec = z.ZodType | MultipartBody | FormBody;
 
 type BodyOf<Body> =
-  Body extends MultipartBody<infer Fields, infer Kind>
-    ? z.output<Fields> & { file: Kind extends 'multipart' ? StoredUpload : StoredUpload | undefined }
+  Body extends MultipartBody<infer Fields, infer Kind, infer Stored>
+    ? z.output<Fields> & { file: Kind extends 'multipart' ? Stored : Stored | undefined }
     : Body extends FormBody<infer Fields>
       ? z.output<Fields>
       : Body extends z.ZodType

@@ -2,7 +2,6 @@ import type { IncomingMessage } from 'node:http';
 import { PassThrough, type Readable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import busboy, { type FileInfo } from 'busboy';
-import type { StoredUpload } from '#src/contracts/uploads.ts';
 import { isStorable } from '#src/domain/plain-text.ts';
 import { appError, fieldError } from '#src/errors.ts';
 import type { IncomingFile } from './route.ts';
@@ -14,24 +13,24 @@ const maxFileNameLength = 255;
 /** An upload may take hours over a slow line, but not stand still. */
 const defaultPatienceMs = 60_000;
 
-type FormTarget = {
-  store: (upload: IncomingFile) => Promise<StoredUpload>;
-  discard: (stored: StoredUpload) => Promise<void>;
+type FormTarget<Stored> = {
+  store: (upload: IncomingFile) => Promise<Stored>;
+  discard: (stored: Stored) => Promise<void>;
   isFileOptional?: boolean;
 };
 
-export type ReceivedForm = { fields: Record<string, unknown>; file: StoredUpload | undefined };
+export type ReceivedForm<Stored> = { fields: Record<string, unknown>; file: Stored | undefined };
 
 /**
  * Reads a form whose part `file` is streamed to `store` while it arrives. Nothing is left behind by a form that turns
  * out wrong: then `discard` has been called with what was stored. Who sends nothing for `patienceMs` is cut off.
  * @param target null for a form that takes no file
  */
-export async function receiveForm(
+export async function receiveForm<Stored>(
   req: IncomingMessage,
-  target: FormTarget | null,
+  target: FormTarget<Stored> | null,
   patienceMs = defaultPatienceMs,
-): Promise<ReceivedForm> {
+): Promise<ReceivedForm<Stored>> {
   // Node destroys a socket whose time is over and that nobody speaks for.
   const { socket } = req;
   socket.setTimeout(patienceMs);
@@ -42,12 +41,15 @@ export async function receiveForm(
   }
 }
 
-async function readForm(req: IncomingMessage, target: FormTarget | null): Promise<ReceivedForm> {
+async function readForm<Stored>(
+  req: IncomingMessage,
+  target: FormTarget<Stored> | null,
+): Promise<ReceivedForm<Stored>> {
   const parser = openParser(req);
   const fields = new Map<string, string[]>();
   const refusal = Promise.withResolvers<void>();
   let failure: unknown;
-  let storing: Promise<StoredUpload | undefined> = Promise.resolve(undefined);
+  let storing: Promise<Stored | undefined> = Promise.resolve(undefined);
   let isInFile = false;
   let bytesBesides = 0;
   const fail = (error: unknown) => {
