@@ -4,10 +4,11 @@
  */
 import { readFile, stat } from 'node:fs/promises';
 import type { SourceFormat } from '#src/domain/document-format.ts';
-import { AppError, appError } from '#src/errors.ts';
+import { appError } from '#src/errors.ts';
 import { cleanDocument } from './clean-document.ts';
 import type { ConversionLimits } from './conversion-limits.ts';
 import type { DocumentParser } from './parsed-document.ts';
+import { say, sayFailure } from './parser-words.ts';
 import { checkZip, zipSignature } from './zip-guard.ts';
 
 /** Loaded one at a time: a start costs what its format needs. Pages that are drawn or printed are read elsewhere. */
@@ -48,14 +49,5 @@ try {
     throw appError('too_large', { detail: 'The file holds too much text.' });
   say(document);
 } catch (error) {
-  const known = error instanceof AppError ? error : null;
-  process.stderr.write(`${error}\n`);
-  say({
-    error: known?.code ?? 'corrupt_document',
-    detail: known?.message ?? 'The file is damaged: reading it failed.',
-  });
-}
-
-function say(message: unknown): void {
-  process.stdout.write(`${JSON.stringify(message)}\n`);
+  sayFailure(error, 'The file is damaged: reading it failed.');
 }

@@ -4,8 +4,9 @@
  * that is not known, or one with an error code.
  */
 import { readFile, stat } from 'node:fs/promises';
-import { AppError, appError } from '#src/errors.ts';
+import { appError } from '#src/errors.ts';
 import type { ConversionLimits } from '../conversion-limits.ts';
+import { say, sayFailure } from '../parser-words.ts';
 import { readGreyMaps } from './grey-maps.ts';
 import { openImage } from './image-pages.ts';
 import type { Pictures } from './pictures.ts';
@@ -21,12 +22,7 @@ try {
   if (pictures.from === 'file') await recognizeFile(pictures);
   else await recognizeInput(pictures);
 } catch (error) {
-  const known = error instanceof AppError ? error : null;
-  process.stderr.write(`${error}\n`);
-  say({
-    error: known?.code ?? 'corrupt_document',
-    detail: known?.message ?? 'The picture is damaged: reading it failed.',
-  });
+  sayFailure(error, 'The picture is damaged: reading it failed.');
 }
 
 async function recognizeFile({ path, known }: Extract<Pictures, { from: 'file' }>): Promise<void> {
@@ -49,8 +45,4 @@ async function recognizeInput({ pages }: Extract<Pictures, { from: 'input' }>): 
     say({ pageIndex: pages[next], lines: image === null ? [] : recognizePage(read, image, 1) });
     next += 1;
   }
-}
-
-function say(message: unknown): void {
-  process.stdout.write(`${JSON.stringify(message)}\n`);
 }
