@@ -51,6 +51,7 @@ const catalogue = {
   anchor_words_not_initialized: { status: 404, class: 'permanent', title: 'The agent has no anchor words' },
   member_not_found: { status: 404, class: 'permanent', title: 'The member does not exist' },
   user_not_found: { status: 404, class: 'permanent', title: 'The user does not exist' },
+  avatar_not_found: { status: 404, class: 'permanent', title: 'The user has no avatar, or is none of yours' },
   team_not_found: { status: 404, class: 'permanent', title: 'The team does not exist or is not yours' },
   chat_not_found: { status: 404, class: 'permanent', title: 'The chat does not exist or is not readable' },
   round_not_found: { status: 404, class: 'permanent', title: 'The chat has no such round' },

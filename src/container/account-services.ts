@@ -4,6 +4,7 @@ import { createAccountsService } from '../modules/auth/accounts.service.ts';
 import { createAuthService } from '../modules/auth/auth.service.ts';
 import { createPasswordsService } from '../modules/auth/passwords.service.ts';
 import { createSessionsService } from '../modules/auth/sessions.service.ts';
+import { createAvatarsService } from '../modules/avatars/avatars.service.ts';
 import { createJobMovesService } from '../modules/jobs/job-moves.service.ts';
 import { createJobWatch } from '../modules/jobs/job-watch.ts';
 import { createMembersService } from '../modules/members/members.service.ts';
@@ -16,7 +17,8 @@ import { createTeamsService } from '../modules/teams/teams.service.ts';
 import type { SharedServices } from './shared-services.ts';
 
 /** Who the callers are, what they belong to, and what they may follow. */
-export function createAccountServices({ config, db, audit, folders, limits, jobs, orchestrator }: SharedServices) {
+export function createAccountServices(shared: SharedServices) {
+  const { config, db, audit, folders, limits, jobs, orchestrator, makeAvatar } = shared;
   const passwordHasher = createArgon2Hasher();
   const accessTokens = createRs256AccessTokens({
     ...config.auth,
@@ -45,6 +47,7 @@ export function createAccountServices({ config, db, audit, folders, limits, jobs
     users: createUsersService({ db, members, passwords: passwordHasher, sessions, accessChanges, audit }),
     teamMembers: createTeamMembersService({ db, organizations, teams, members, accessChanges, audit }),
     profile: createProfileService({ db }),
+    avatars: createAvatarsService({ db, makeAvatar }),
     jobMoves: createJobMovesService({ db, orchestrator, jobs }),
     jobWatch: createJobWatch({ jobs, findActor }),
   };

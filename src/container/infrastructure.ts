@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path';
 import pino from 'pino';
 import { createFilesystemBlobStore } from '../adapters/blob/filesystem-blob-store.ts';
 import { createS3BlobStore } from '../adapters/blob/s3-blob-store.ts';
+import { createAvatarMaker } from '../adapters/converter/avatar/avatar-maker.ts';
 import { createConverter } from '../adapters/converter/converter.ts';
 import { createLogDestination } from '../adapters/log-destination.ts';
 import { createChatModel } from '../adapters/models/chat-model.ts';
@@ -87,6 +88,7 @@ export function createInfrastructure(config: Config, role: Role) {
     vectors: config.vectors.store === 'qdrant' ? createQdrantVectorStore(config.vectors) : createPgVectorStore(db),
     renderer,
     converter,
+    makeAvatar: createAvatarMaker({ tempDir }),
     tokens,
     analyze,
     chunker: createChunker({ tokens, analyze }),

@@ -68,6 +68,11 @@ export function noContent(): EmptyAnswer<204> {
   return { kind: 'empty', status: 204, headers: {} };
 }
 
+/** What was asked for is elsewhere, for now. */
+export function found(location: string): EmptyAnswer<302> {
+  return { kind: 'empty', status: 302, headers: { Location: location } };
+}
+
 /** Sends a browser on to another page. */
 export function seeOther(location: string): EmptyAnswer<303> {
   return { kind: 'empty', status: 303, headers: { Location: location } };

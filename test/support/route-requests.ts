@@ -1,6 +1,7 @@
 import type { Route } from '#src/http/route.ts';
 import type { ApiClient } from './client.ts';
 import { freshEmail } from './fresh-email.ts';
+import { gifOfFrames } from './poison/images.ts';
 
 /** What the parameters of paths stand for, by their names. */
 export type Ids = Record<string, string>;
@@ -54,6 +55,11 @@ export function bodiesOfRoutes(word: string, config: object): Record<string, (id
     renameChat: () => ({ title: word }),
     retryJobs: () => ({ error_code: 'too_large' }),
     updateProfile: () => ({ first_name: word }),
+    uploadAvatar: () => {
+      const form = new FormData();
+      form.set('file', new Blob([gifOfFrames(1)]), 'me.gif');
+      return form;
+    },
     renameOrganization: () => ({ name: word }),
     createMember: credentials,
     createTeamMember: credentials,

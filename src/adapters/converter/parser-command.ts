@@ -5,11 +5,15 @@ const projectFolder = join(import.meta.dirname, '../../..');
 /** All that a parser may read besides its file: itself and its packages. */
 const readableCode = ['src/adapters/converter', 'src/domain', 'src/errors.ts', 'node_modules', 'package.json'];
 
-/** The command of a parser that runs on Node: it may read its files, which are absolute and no links, and nothing else. */
+/**
+ * The command of a parser that runs on Node: it may read its files, which are absolute and no links, and nothing else.
+ * Native code, for those that bring it, is not held to that.
+ */
 export function parserCommand(parser: {
   script: string;
   args: string[];
   readable: string[];
+  hasNativeCode?: boolean;
   limits: Pick<ConversionLimits, 'heapMiB'>;
 }): { command: string; args: string[] } {
   const readable = [...parser.readable, ...readableCode.map((name) => join(projectFolder, name))];
@@ -17,6 +21,7 @@ export function parserCommand(parser: {
     command: process.execPath,
     args: [
       '--permission',
+      ...(parser.hasNativeCode ? ['--allow-addons'] : []),
       ...readable.map((name) => `--allow-fs-read=${name}`),
       `--max-old-space-size=${parser.limits.heapMiB}`,
       parser.script,

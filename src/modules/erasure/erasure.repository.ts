@@ -114,6 +114,7 @@ export function createErasureRepository(db: Db) {
       await deleteSome(of, 'evaluation_runs'),
       await deleteSome(of, 'idempotency_keys', { key: 'user_id, route, key', condition }),
       await deleteSome(of, 'refresh_token_families', { condition }),
+      await deleteSome(of, 'avatars', { key: 'user_id', condition }),
       await deleteSome(of, 'hidden_drafts', { key: 'user_id, draft_id', condition }),
       await deleteSome(of, 'hidden_agents', { key: 'user_id, agent_id', condition }),
     ];
@@ -210,7 +211,14 @@ export function createErasureRepository(db: Db) {
         .where({ id: userId })
         .whereNotNull('deletedAt')
         .whereNot({ email: '' })
-        .update({ email: '', passwordHash: null, firstName: null, lastName: null, updatedAt: db.fn.now() });
+        .update({
+          email: '',
+          passwordHash: null,
+          firstName: null,
+          lastName: null,
+          avatarUrl: null,
+          updatedAt: db.fn.now(),
+        });
       return forgotten > 0;
     },
 

@@ -7,6 +7,10 @@ export type Profile = {
   lastName: string | null;
   displayName: string;
   hasPassword: boolean;
+  /** He has uploaded one. */
+  hasAvatar: boolean;
+  /** Where his identity provider shows a picture of him. */
+  avatarUrl: string | null;
 };
 
 /** What is undefined stays; null takes a name away. */

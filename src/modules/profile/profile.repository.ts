@@ -12,7 +12,9 @@ export function createProfileRepository(db: Db) {
         'firstName',
         'lastName',
         'displayName',
+        'avatarUrl',
         db.raw('password_hash is not null as has_password'),
+        db.raw('exists (select from avatars where user_id = users.id) as has_avatar'),
       );
     },
 

@@ -12,6 +12,7 @@ export const updateProfileBody = z
     error: 'Send first_name, last_name or display_name',
     params: { code: 'required' },
   })
+  .meta({ minProperties: 1 })
   .transform((body) => ({
     firstName: body.first_name,
     lastName: body.last_name,
@@ -25,9 +26,9 @@ export const profileSchema = z
     first_name: z.string().nullable(),
     last_name: z.string().nullable(),
     display_name: z.string(),
-    has_avatar: z.boolean(),
+    has_avatar: z.boolean().describe('One was uploaded.'),
     has_password: z.boolean(),
-    avatar_fallback_url: z.string().nullable(),
+    avatar_fallback_url: z.string().nullable().describe('Where the identity provider shows a picture.'),
   })
   .meta({ id: 'Profile' });
 
@@ -49,18 +50,16 @@ export const membershipSchema = z
   })
   .meta({ id: 'Membership' });
 
-/** Nobody can upload an avatar yet. */
-const noAvatar = { has_avatar: false, avatar_fallback_url: null };
-
 export function toProfileDto(profile: Profile): z.infer<typeof profileSchema> {
   return {
-    ...noAvatar,
     user_id: profile.userId,
     email: profile.email,
     first_name: profile.firstName,
     last_name: profile.lastName,
     display_name: profile.displayName,
+    has_avatar: profile.hasAvatar,
     has_password: profile.hasPassword,
+    avatar_fallback_url: profile.avatarUrl,
   };
 }
 

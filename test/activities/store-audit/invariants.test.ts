@@ -234,6 +234,9 @@ describe('the invariants', function () {
     expect(await details()).deep.equal([`User ${eve.userId}, who is gone, has folders.`]);
     await db('folders').where({ ownerId: eve.userId }).delete();
     expect(await details()).deep.equal([]);
+    await db('avatars').insert({ orgId: eve.orgId, userId: eve.userId, content: Buffer.from('x'), sha256: 'x' });
+    expect(await details()).deep.equal([`User ${eve.userId}, who is gone, has an avatar.`]);
+    await db('avatars').delete();
     await db('organizations').where({ id: eve.orgId }).update(gone);
     expect(await details()).deep.equal(['It is gone, and has a name.']);
     await db('organizations').where({ id: eve.orgId }).update({ name: '' });

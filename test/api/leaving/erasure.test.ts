@@ -3,10 +3,12 @@ import type { ErasedRows } from '#src/contracts/erasure.ts';
 import { erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { Db } from '#src/ports/database.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
+import { uploadAvatar } from '#test/support/avatars.ts';
 import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
 import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { expectInvariants } from '#test/support/fault-case.ts';
+import { gifOfFrames } from '#test/support/poison/images.ts';
 import { remainsOf, tracesOf } from '#test/support/remains.ts';
 import { membersAndRemains, remainsOfOrganization } from '#test/support/remains-of-leavers.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
@@ -81,6 +83,8 @@ describe('what somebody leaves behind, once it is time', function () {
     const visibility = 'org_level';
     const about = { agent_id: emptiedAgent, message: 'How lazy is a dog?', visibility };
     const { chat_id: sharedChat } = await ask(grace, about, 201);
+    await uploadAvatar(grace, gifOfFrames(1), 200);
+    await db('users').where({ id: grace.userId }).update({ avatarUrl: 'https://id.example/grace' });
     const traces = await tracesOf(own, personal);
 
     await remove(grace);
@@ -99,7 +103,7 @@ describe('what somebody leaves behind, once it is time', function () {
     const drafts: { visibility: string }[] = await db('drafts').where({ createdBy: grace.userId });
     expect(drafts.map((draft) => draft.visibility)).deep.equal(['org_level']);
     expect(await countOf('folders', { ownerId: grace.userId })).equal(0);
-    for (const table of ['refreshTokenFamilies', 'idempotencyKeys', 'teamMemberships', 'hiddenAgents']) {
+    for (const table of ['refreshTokenFamilies', 'idempotencyKeys', 'teamMemberships', 'hiddenAgents', 'avatars']) {
       expect(await countOf(table, { userId: grace.userId }), table).equal(0);
     }
     expect(await db('users').where({ id: grace.userId }).first()).include({
@@ -107,6 +111,7 @@ describe('what somebody leaves behind, once it is time', function () {
       passwordHash: null,
       firstName: null,
       lastName: null,
+      avatarUrl: null,
       displayName: 'Grace',
     });
     expect((await auditEntries(own, grace.userId)).at(-1)).include({ action: 'account.erased', actorId: null });
@@ -171,6 +176,7 @@ describe('what somebody leaves behind, once it is time', function () {
       await ask(member, { agent_id: agentId, message: 'How quick is a fox?' }, 201, { 'idempotency-key': 'once' });
     }
     await connectProvider(ada);
+    await uploadAvatar(grace, gifOfFrames(1), 200);
     const gone = await signUpColleague(own, ada, 'Gone');
     await remove(gone);
     const before = await membersAndRemains(own, ada.orgId);
@@ -182,6 +188,7 @@ describe('what somebody leaves behind, once it is time', function () {
       'rounds',
       'tool_connections',
       'oauth_states',
+      'avatars',
       'name',
     ]);
     expect(before.userIds).length(3);

@@ -1,9 +1,11 @@
 import { expect } from 'chai';
 import type { Access, Route } from '#src/http/route.ts';
+import { uploadAvatar } from '#test/support/avatars.ts';
 import { type Cast, createCast } from '#test/support/cast.ts';
 import { ask, ingestText, publishAgent } from '#test/support/chat-fixtures.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
 import { freshEmail } from '#test/support/fresh-email.ts';
+import { gifOfFrames } from '#test/support/poison/images.ts';
 import { askRoute, bodiesOfRoutes, type Ids, namesThing } from '#test/support/route-requests.ts';
 import { isForJudge, verdictText } from '#test/support/scripted-judge.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
@@ -80,7 +82,9 @@ describe('who may do what: every route, asked by everybody', function () {
     await shareWithRed(shared.document_id);
     const root = await stack.container.db('folders').where({ teamId: redTeamId }).first('id');
     shared.folder_id = root.id;
-    shared.user_id = (await signUpColleague(stack, orgAdmin, 'Grace', { team_id: redTeamId })).userId;
+    const grace = await signUpColleague(stack, orgAdmin, 'Grace', { team_id: redTeamId });
+    await uploadAvatar(grace, gifOfFrames(1), 200);
+    shared.user_id = grace.userId;
     personal = await makeThings({ visibility: 'personal' });
     const ownRoot = await stack.container.db('folders').where({ ownerId: owner.userId }).first('id');
     personal.folder_id = ownRoot.id;

@@ -20,6 +20,7 @@ const usersWithRemains = `
              ) then 'has agents'
              when exists (select from folders f where f.owner_id = u.id) then 'has folders'
              when exists (select from connections c where c.user_id = u.id) then 'has connections'
+             when u.avatar_url is not null or exists (select from avatars a where a.user_id = u.id) then 'has an avatar'
            end as fault
     from users u
     join memberships m on m.user_id = u.id

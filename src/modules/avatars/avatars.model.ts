@@ -1,0 +1,8 @@
+/** A square WebP of at most 512 pixels a side; `sha256` is lower-case hex. */
+export type Avatar = { content: Buffer; sha256: string };
+
+/** What others see: what the user has uploaded, or else what his identity provider shows. */
+export type ShownAvatar = ({ kind: 'stored' } & Avatar) | { kind: 'external'; url: string };
+
+/** An upload in memory, as it came. */
+export type AvatarUpload = { fileName: string; content: Buffer; sha256: string };

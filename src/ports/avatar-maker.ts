@@ -1,0 +1,8 @@
+/**
+ * Makes an avatar of an image that nobody vouches for: the middle of its first frame, upright, as a square WebP of at
+ * most 512 pixels a side, never larger than the image, with nothing else of the file.
+ *
+ * Throws `unsupported_format` for what is no PNG, JPEG, WebP or GIF, `corrupt_document`, `too_large`,
+ * `conversion_timeout`, and `service_unavailable` when too many wait.
+ */
+export type AvatarMaker = (image: Buffer) => Promise<Buffer>;
