@@ -24,6 +24,7 @@ import { createRouteTable } from './http/route-table.ts';
 import { agentsRoutes } from './modules/agents/agents.routes.ts';
 import { anchorWordsRoutes } from './modules/anchor-words/anchor-words.routes.ts';
 import { authRoutes } from './modules/auth/auth.routes.ts';
+import { ssoRoutes } from './modules/auth/sso.routes.ts';
 import { avatarsRoutes } from './modules/avatars/avatars.routes.ts';
 import { chatRoutes } from './modules/chat/chat.routes.ts';
 import { connectorsRoutes } from './modules/connectors/connectors.routes.ts';
@@ -78,6 +79,7 @@ export function createApp(container: Container): App {
 
   const routes: Route[] = [
     ...authRoutes(container.auth, container.passwords),
+    ...ssoRoutes(container.sso),
     ...profileRoutes(container.profile),
     ...avatarsRoutes(container.avatars, container.profile),
     ...organizationRoutes(container.organizations),

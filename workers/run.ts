@@ -57,7 +57,7 @@ export function startWorkers(container: Container): RunningWorkers {
 async function run(container: Container, stop: AbortSignal, onPolling: () => void): Promise<void> {
   const { jobs, chat, alignment, sessions, documents, embeddings, situations, ingestion, erasure, vectors } = container;
   const { evaluations, blobs, originals, idempotency, rateLimiter, consents, temporal, logger } = container;
-  const { connectionSyncs, importSteps } = container;
+  const { connectionSyncs, importSteps, sso } = container;
   const stopSweeper = startSweeper(
     [
       { name: 'close expired rounds', run: chat.closeExpiredRounds },
@@ -70,6 +70,7 @@ async function run(container: Container, stop: AbortSignal, onPolling: () => voi
       { name: 'forget expired sessions', run: daily(sessions.deleteExpired) },
       { name: 'forget old answers', run: everyMinute(idempotency.forgetExpired) },
       { name: 'forget consents that never came', run: everyMinute(consents.deleteExpired) },
+      { name: 'forget sign-ins that never came', run: everyMinute(sso.deleteExpired) },
       { name: 'forget windows of rate limits', run: everyMinute(rateLimiter.forgetExpired) },
       { name: 'release originals', run: aside(everyMinute(originals.sweepExpired)) },
       { name: 'delete stray folders', run: aside(daily(() => deleteStrayFolders(container.tempDir))) },

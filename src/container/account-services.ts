@@ -4,7 +4,10 @@ import { createAccountsService } from '../modules/auth/accounts.service.ts';
 import { createAuthService } from '../modules/auth/auth.service.ts';
 import { createPasswordsService } from '../modules/auth/passwords.service.ts';
 import { createSessionsService } from '../modules/auth/sessions.service.ts';
+import { createSignIns } from '../modules/auth/sign-ins.ts';
+import { createSsoService, type SignInFacts } from '../modules/auth/sso.service.ts';
 import { createAvatarsService } from '../modules/avatars/avatars.service.ts';
+import { createOneTimeStates } from '../modules/consents/one-time-states.service.ts';
 import { createJobMovesService } from '../modules/jobs/job-moves.service.ts';
 import { createJobWatch } from '../modules/jobs/job-watch.ts';
 import { createMembersService } from '../modules/members/members.service.ts';
@@ -18,7 +21,8 @@ import type { SharedServices } from './shared-services.ts';
 
 /** Who the callers are, what they belong to, and what they may follow. */
 export function createAccountServices(shared: SharedServices) {
-  const { config, db, audit, folders, limits, jobs, orchestrator, makeAvatar } = shared;
+  const { config, db, audit, folders, limits, jobs, orchestrator } = shared;
+  const { secrets, identityProvider, makeAvatar } = shared;
   const passwordHasher = createArgon2Hasher();
   const accessTokens = createRs256AccessTokens({
     ...config.auth,
@@ -26,7 +30,8 @@ export function createAccountServices(shared: SharedServices) {
   });
   const sessions = createSessionsService({ db, audit });
   const accounts = createAccountsService({ db, passwords: passwordHasher, folders });
-  const auth = createAuthService({ db, passwords: passwordHasher, accessTokens, accounts, sessions, audit });
+  const signIns = createSignIns({ db, accessTokens, accounts, sessions, audit });
+  const auth = createAuthService({ db, passwords: passwordHasher, accessTokens, accounts, sessions, signIns });
   const passwords = createPasswordsService({ db, passwords: passwordHasher, sessions, audit });
   const accessChanges = createAccessChangesService({ db, accounts, limits });
   const organizations = createOrganizationService({ db, folders, accessChanges, audit });
@@ -39,6 +44,15 @@ export function createAccountServices(shared: SharedServices) {
     sessions,
     auth,
     findActor,
+    sso: createSsoService({
+      db,
+      sso: identityProvider && config.sso && { ...config.sso, provider: identityProvider },
+      states: createOneTimeStates<SignInFacts>({ db, secrets, table: 'sign_in_states' }),
+      accounts,
+      sessions,
+      signIns,
+      audit,
+    }),
     passwords,
     accessChanges,
     organizations,

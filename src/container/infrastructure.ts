@@ -9,6 +9,7 @@ import { createLogDestination } from '../adapters/log-destination.ts';
 import { createChatModel } from '../adapters/models/chat-model.ts';
 import { createEmbedder, createEmbedders } from '../adapters/models/embedder.ts';
 import { createParameterHabits } from '../adapters/models/parameter-habits.ts';
+import { createIdentityProvider } from '../adapters/oauth/identity-provider.ts';
 import { createOAuthClient } from '../adapters/oauth/oauth-client.ts';
 import { createPdfRenderer } from '../adapters/pdf-renderer/pdf-renderer.ts';
 import { createDatabase } from '../adapters/postgres/database.ts';
@@ -99,8 +100,16 @@ export function createInfrastructure(config: Config, role: Role) {
     web: createGuardedFetch({ agent: guardedAgent }),
     call,
     oauth: createOAuthClient({ call }),
+    identityProvider: config.sso && createIdentityProvider({ ...config.sso, call: callerOf(config.sso, config) }),
     secrets: createSecretBox(config.encryptionKeys),
   };
+}
+
+/** The provider is let through where it is, also on a private network: EGRESS_ALLOW would open it to every member. */
+function callerOf({ issuer }: { issuer: string }, { egressAllow }: Config) {
+  const { hostname, port, protocol } = new URL(issuer);
+  const place = `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
+  return createProviderCaller({ agent: createGuardedAgent({ allow: [...egressAllow, place] }) });
 }
 
 export type Infrastructure = ReturnType<typeof createInfrastructure>;

@@ -7,6 +7,8 @@ const withoutTenant = [
   'users',
   'refresh_token_families',
   'refresh_tokens',
+  'user_identities',
+  'sign_in_states',
   'idempotency_keys',
   'embedding_models',
   'rate_limits',

@@ -1,7 +1,7 @@
 import type { Stack } from './stack.ts';
 
 /** Their rows are the users' and not the organization's. */
-const tablesOfUsers = ['memberships', 'refresh_token_families', 'idempotency_keys'];
+const tablesOfUsers = ['memberships', 'refresh_token_families', 'idempotency_keys', 'user_identities'];
 /** What is to stay for good. */
 const kept = ['audit_log'];
 

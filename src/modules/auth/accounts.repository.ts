@@ -73,6 +73,24 @@ export function createAccountsRepository(db: Db) {
       return row !== undefined;
     },
 
+    /** Keeps an account from being disabled or ended until the transaction is over; false when it has ended. */
+    async hold(userId: string): Promise<boolean> {
+      const row: unknown = await db('users').where({ id: userId }).whereNull('deletedAt').forNoKeyUpdate().first('id');
+      return row !== undefined;
+    },
+
+    async removePassword(userId: string): Promise<void> {
+      await db('users').where({ id: userId }).update({ passwordHash: null, updatedAt: db.fn.now() });
+    },
+
+    /** Of a picture that is kept elsewhere. */
+    async setAvatarUrl(userId: string, avatarUrl: string | null): Promise<void> {
+      await db('users')
+        .where({ id: userId })
+        .whereRaw('avatar_url is distinct from ?', [avatarUrl])
+        .update({ avatarUrl, updatedAt: db.fn.now() });
+    },
+
     /** False when the password is another one than `from` by now; null is none. */
     async replacePassword(userId: string, from: string | null, to: string): Promise<boolean> {
       const updated = await db('users')

@@ -19,7 +19,8 @@ export type Account = {
 export type NewUser = {
   userId: string;
   email: string;
-  passwordHash: string;
+  /** Null for who comes by external sign-in only. */
+  passwordHash: string | null;
   firstName: string | null;
   lastName: string | null;
   displayName: string;

@@ -38,7 +38,12 @@ export function createLeavingRepository(db: Db) {
       await db('memberships')
         .whereIn('userId', [...userIds])
         .update({ isOrgAdmin: false });
-      return end('users', userIds, eraseAfterDays);
+      const dueAt = await end('users', userIds, eraseAfterDays);
+      // Behind the rows of the users: whoever gives one an identity holds that row. And who comes back comes anew.
+      await db('userIdentities')
+        .whereIn('userId', [...userIds])
+        .delete();
+      return dueAt;
     },
 
     async endOrganization(orgId: string, eraseAfterDays: number): Promise<void> {

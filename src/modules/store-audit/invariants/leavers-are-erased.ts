@@ -10,6 +10,7 @@ const usersWithRemains = `
     select u.id, m.org_id,
            case
              when u.email <> '' then 'is known by address'
+             when u.avatar_url is not null then 'has a picture'
              when exists (
                select from documents d where d.org_id = m.org_id and d.deleted_at is null and d.acl = array['user:' || u.id]
              ) then 'has documents'
@@ -20,6 +21,7 @@ const usersWithRemains = `
              ) then 'has agents'
              when exists (select from folders f where f.owner_id = u.id) then 'has folders'
              when exists (select from connections c where c.user_id = u.id) then 'has connections'
+             when exists (select from user_identities i where i.user_id = u.id) then 'is known by an identity'
              when u.avatar_url is not null or exists (select from avatars a where a.user_id = u.id) then 'has an avatar'
            end as fault
     from users u

@@ -1,0 +1,116 @@
+import * as openid from 'openid-client';
+import { AppError, appError, type ErrorCode } from '#src/errors.ts';
+import type { IdentityProvider } from '#src/ports/identity-provider.ts';
+import type { ProviderCaller } from '#src/ports/provider-caller.ts';
+import { failureOf, fetchBy } from './provider-answers.ts';
+
+/** For how long a provider is taken to be as it has described itself. */
+const descriptionMs = 60 * 60_000;
+
+export type IdentityProviderDeps = {
+  call: ProviderCaller;
+  issuer: string;
+  /** What the deployment is known as there. */
+  client: { id: string; secret: string };
+};
+
+/** Any provider that keeps to OpenID Connect, known by what it says of itself at its well-known address. */
+export function createIdentityProvider({ call, issuer, client }: IdentityProviderDeps): IdentityProvider {
+  let known: { configuration: Promise<openid.Configuration>; staleAtMs: number } | null = null;
+
+  async function discover(): Promise<openid.Configuration> {
+    // Without these checks the library believes an ID token for the line that it has come by.
+    const execute = [openid.enableNonRepudiationChecks];
+    // Whoever has set an address without TLS knows why.
+    if (issuer.startsWith('http:')) execute.push(openid.allowInsecureRequests);
+    try {
+      const options = { execute, [openid.customFetch]: fetchBy(call) };
+      return await openid.discovery(new URL(issuer), client.id, undefined, authenticateBy(client.secret), options);
+    } catch (error) {
+      throw failureOfAnswer(error, 'provider_response_invalid');
+    }
+  }
+
+  function configuration(): Promise<openid.Configuration> {
+    if (known !== null && known.staleAtMs > Date.now()) return known.configuration;
+    const asked = { configuration: discover(), staleAtMs: Date.now() + descriptionMs };
+    known = asked;
+    asked.configuration.catch(() => {
+      if (known === asked) known = null;
+    });
+    return asked.configuration;
+  }
+
+  return {
+    newAttempt: (redirectUri) => ({
+      nonce: openid.randomNonce(),
+      codeVerifier: openid.randomPKCECodeVerifier(),
+      redirectUri,
+    }),
+
+    async authorizeUrl({ state, nonce, codeVerifier, redirectUri }) {
+      const url = openid.buildAuthorizationUrl(await configuration(), {
+        redirect_uri: redirectUri,
+        scope: 'openid email profile',
+        state,
+        nonce,
+        code_challenge: await openid.calculatePKCECodeChallenge(codeVerifier),
+        code_challenge_method: 'S256',
+      });
+      return url.href;
+    },
+
+    async identify({ nonce, codeVerifier, redirectUri }, answer) {
+      const provider = await configuration();
+      const { issuer: ownName, userinfo_endpoint: userinfoUrl } = provider.serverMetadata();
+      const callback = new URL(redirectUri);
+      callback.searchParams.set('code', answer.code);
+      // Of one provider alone it protects nobody, so it need not be passed on; the ID token names its issuer, too.
+      callback.searchParams.set('iss', answer.issuer ?? ownName);
+      try {
+        const checks = { expectedNonce: nonce, pkceCodeVerifier: codeVerifier, idTokenExpected: true };
+        const tokens = await openid.authorizationCodeGrant(provider, callback, checks);
+        const claims = tokens.claims();
+        if (claims === undefined) throw appError('identity_not_verified');
+        const { iss, sub } = claims;
+        if (userinfoUrl === undefined) return { issuer: iss, subject: sub, claims };
+        const person = await openid.fetchUserInfo(provider, tokens.access_token, sub);
+        return { issuer: iss, subject: sub, claims: { ...claims, ...person } };
+      } catch (error) {
+        throw failureOfAnswer(error, 'identity_not_verified');
+      }
+    },
+  };
+}
+
+/** In the header, which every provider has to take (RFC 6749 §2.3.1), or as one says that it wants it otherwise. */
+function authenticateBy(secret: string): openid.ClientAuth {
+  const [inHeader, inBody] = [openid.ClientSecretBasic(secret), openid.ClientSecretPost(secret)];
+  return (provider, ...request) => {
+    const taken = provider.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+    const authenticate = taken.includes('client_secret_basic') ? inHeader : inBody;
+    return authenticate(provider, ...request);
+  };
+}
+
+/** @param ofContent when the answer is one, but what it says is wrong */
+function failureOfAnswer(error: unknown, ofContent: ErrorCode): AppError {
+  if (error instanceof AppError) return error;
+  const code = error instanceof openid.ClientError ? error.code : undefined;
+  if (code === undefined || faultsOfTransport.includes(code)) return failureOf(error, 'sign_in_invalid');
+  if (faultsOfForm.includes(code)) {
+    return appError('provider_response_invalid', { detail: 'It does not answer as an identity provider does.' });
+  }
+  return appError(ofContent, { detail: detailOf(code) });
+}
+
+const faultsOfTransport = ['OAUTH_RESPONSE_IS_NOT_CONFORM', 'OAUTH_TIMEOUT', 'OAUTH_ABORT'];
+const faultsOfForm = ['OAUTH_RESPONSE_IS_NOT_JSON', 'OAUTH_PARSE_ERROR'];
+
+/** For whoever has set the provider up; who signs in can do nothing about it. */
+function detailOf(code: string): string {
+  if (code === 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED') return 'The ID token is too old, or one of the clocks is wrong.';
+  if (code === 'OAUTH_JWT_CLAIM_COMPARISON_FAILED') return 'The ID token is for another service or another sign-in.';
+  if (code === 'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED') return 'It speaks for, or about, somebody else.';
+  return 'It is not signed by the provider, or not complete.';
+}

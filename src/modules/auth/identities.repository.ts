@@ -1,0 +1,24 @@
+import type { Db } from '#src/ports/database.ts';
+import type { Identity } from '#src/ports/identity-provider.ts';
+
+type NameOfIdentity = Pick<Identity, 'issuer' | 'subject'>;
+
+/** Who users are at identity providers. Whose account ends has none any more. */
+export function createIdentitiesRepository(db: Db) {
+  return {
+    async findUserId({ issuer, subject }: NameOfIdentity): Promise<string | undefined> {
+      const [userId] = await db('user_identities').where({ issuer, subject }).pluck('user_id');
+      return userId;
+    },
+
+    /** False when somebody is known by it already. */
+    async insert({ issuer, subject }: NameOfIdentity, userId: string): Promise<boolean> {
+      const inserted = await db('user_identities')
+        .insert({ issuer, subject, userId })
+        .onConflict(['issuer', 'subject'])
+        .ignore()
+        .returning('user_id');
+      return inserted.length > 0;
+    },
+  };
+}

@@ -1,0 +1,186 @@
+import { returnAddress } from '#src/domain/return-address.ts';
+import { AppError, appError, type ErrorCode } from '#src/errors.ts';
+import type { AuditService } from '#src/modules/audit/audit.service.ts';
+import type { OneTimeStates } from '#src/modules/consents/one-time-states.service.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { Identity, IdentityProvider, SignInAttempt } from '#src/ports/identity-provider.ts';
+import { createAccountsRepository } from './accounts.repository.ts';
+import type { AccountsService } from './accounts.service.ts';
+import type { Account, SignIn } from './auth.model.ts';
+import { createIdentitiesRepository } from './identities.repository.ts';
+import type { SessionsService } from './sessions.service.ts';
+import type { SignIns } from './sign-ins.ts';
+import { type Person, personClaims, type SsoCallback, type SsoWish } from './sso.schema.ts';
+
+export type SignInFacts = Pick<SignInAttempt, 'nonce' | 'redirectUri'>;
+
+export type SsoServiceDeps = {
+  db: Db;
+  /** Null where the deployment has none. */
+  sso: { provider: IdentityProvider; redirectUri: string; redirectOrigins: readonly string[] } | null;
+  states: OneTimeStates<SignInFacts>;
+  accounts: Pick<AccountsService, 'prepare'>;
+  sessions: Pick<SessionsService, 'endAll'>;
+  signIns: SignIns;
+  audit: AuditService;
+};
+
+/** Whom the provider vouches for, and what it says of him. */
+type Arrival = { identity: Identity; person: Person; requestId: string };
+
+/** As clients call the one provider of the deployment. */
+const providerNames = ['acme', 'acmeoauth'];
+/** What the audit log tells, beside wrong passwords. */
+const recordedRefusals: readonly ErrorCode[] = ['identity_not_verified', 'email_not_verified'];
+/** Each gives way to what somebody else has done since: he has made the account, linked it, or ended it. */
+const maxAttempts = 3;
+
+/** Sign-in with the identity provider of the deployment (OpenID Connect). */
+export function createSsoService(deps: SsoServiceDeps) {
+  const { db, sso, states, accounts, sessions, signIns, audit } = deps;
+
+  function configured() {
+    if (sso !== null) return sso;
+    throw appError('provider_not_configured', { detail: 'Nobody signs in here by an identity provider.' });
+  }
+
+  /** In the spelling in which the provider gets it both times. */
+  function allowedRedirect(address: string | undefined): string {
+    const { redirectUri, redirectOrigins } = configured();
+    if (address === undefined || address === redirectUri) return redirectUri;
+    const allowed = returnAddress(address, { home: redirectUri, origins: redirectOrigins });
+    if (allowed === null || /[?#]/.test(allowed)) {
+      const detail = 'It has to be below an origin of SSO_REDIRECT_ORIGINS, without a query or a fragment.';
+      throw appError('redirect_not_allowed', { detail });
+    }
+    return allowed;
+  }
+
+  async function refuseDisabled(account: Account, requestId: string): Promise<void> {
+    if (!account.isDisabled) return;
+    await signIns.recordRefusal(account, 'account_disabled', requestId);
+    throw appError('account_disabled', { detail: 'Ask an admin of your organization.' });
+  }
+
+  /** Of a user who is known by his identity. Undefined when he is gone by now. */
+  async function enter(account: Account, { person, requestId }: Arrival): Promise<SignIn | undefined> {
+    await refuseDisabled(account, requestId);
+    return db.transaction(async (trx) => {
+      const users = createAccountsRepository(trx);
+      if (!(await users.hold(account.userId))) return undefined;
+      await users.setAvatarUrl(account.userId, person.pictureUrl);
+      return signIns.open(trx, account, requestId);
+    });
+  }
+
+  /**
+   * Gives an account to whom the provider knows as the owner of its email. Whoever registered it had proved nothing, and
+   * might have waited for him: password and sessions of before are worth nothing any more.
+   */
+  async function link(account: Account, { identity, person, requestId }: Arrival): Promise<SignIn | undefined> {
+    await refuseDisabled(account, requestId);
+    const { userId, orgId, passwordHash } = account;
+    return db.transaction(async (trx) => {
+      const users = createAccountsRepository(trx);
+      if (!(await users.holdPassword(userId, passwordHash))) return undefined;
+      if (!(await createIdentitiesRepository(trx).insert(identity, userId))) return undefined;
+      await users.removePassword(userId);
+      await sessions.endAll(trx, [userId]);
+      await users.setAvatarUrl(userId, person.pictureUrl);
+      const detail = { had_password: passwordHash !== null };
+      await audit.record(trx, { orgId, actorId: userId, action: 'identity.linked', target: userId, detail, requestId });
+      return signIns.open(trx, account, requestId);
+    });
+  }
+
+  /** With an organization, as by registering. Undefined when the email has an account by now. */
+  async function register(email: string, { identity, person, requestId }: Arrival): Promise<SignIn | undefined> {
+    try {
+      const founder = await accounts.prepare({ ...person, email, password: null });
+      return await db.transaction(async (trx) => {
+        const signedIn = await signIns.register(trx, founder, undefined, requestId);
+        // Known by now under another email: then nothing of this stays.
+        if (!(await createIdentitiesRepository(trx).insert(identity, founder.userId))) throw appError('email_taken');
+        await createAccountsRepository(trx).setAvatarUrl(founder.userId, person.pictureUrl);
+        return signedIn;
+      });
+    } catch (error) {
+      if (error instanceof AppError && error.code === 'email_taken') return undefined;
+      throw error;
+    }
+  }
+
+  async function attempt(arrival: Arrival): Promise<SignIn | undefined> {
+    const { identity, person } = arrival;
+    const users = createAccountsRepository(db);
+    const userId = await createIdentitiesRepository(db).findUserId(identity);
+    if (userId !== undefined) {
+      const known = await users.findById(userId);
+      return known && enter(known, arrival);
+    }
+    const email = verifiedEmail(person);
+    const account = await users.findByEmail(email);
+    return account === undefined ? register(email, arrival) : link(account, arrival);
+  }
+
+  async function admit(identity: Identity, requestId: string): Promise<SignIn> {
+    const arrival = { identity, person: personClaims.parse(identity.claims), requestId };
+    for (let count = 0; count < maxAttempts; count += 1) {
+      const signedIn = await attempt(arrival);
+      if (signedIn !== undefined) return signedIn;
+    }
+    throw appError('service_unavailable', { detail: 'The account is being changed. Sign in once more.' });
+  }
+
+  return {
+    /**
+     * Where the browser of whoever signs in has to go. Throws `unsupported_provider`, `redirect_not_allowed`,
+     * `provider_not_configured`, `provider_rejected`, `provider_response_invalid`, `provider_unavailable`.
+     */
+    async begin(wish: SsoWish): Promise<string> {
+      if (!providerNames.includes(wish.provider.toLowerCase())) {
+        throw appError('unsupported_provider', { detail: `It is called ${providerNames.join(' or ')} here.` });
+      }
+      const { provider } = configured();
+      const begun = provider.newAttempt(allowedRedirect(wish.redirectUri));
+      const state = states.newState();
+      const url = await provider.authorizeUrl({ ...begun, state });
+      await states.keep(state, begun);
+      return url;
+    },
+
+    /**
+     * Takes what the provider has sent the browser back with, and uses its state up. Throws `sign_in_invalid`,
+     * `sign_in_denied`, `identity_not_verified`, `email_not_verified`, `account_disabled`, and what asking the provider
+     * throws.
+     */
+    async finish({ code, state, issuer }: SsoCallback, requestId: string): Promise<SignIn> {
+      const { provider } = configured();
+      const begun = await states.take(state);
+      if (begun === undefined || !begun.isFresh) throw appError('sign_in_invalid', { detail: beginAgain });
+      if (code === undefined) throw appError('sign_in_denied', { detail: beginAgain });
+      try {
+        return await admit(await provider.identify(begun, { code, issuer }), requestId);
+      } catch (error) {
+        if (error instanceof AppError && recordedRefusals.includes(error.code)) {
+          await signIns.recordRefusal(undefined, error.code, requestId);
+        }
+        throw error;
+      }
+    },
+
+    /** A step of the sweeper. */
+    deleteExpired: () => states.deleteExpired(),
+  };
+}
+
+export type SsoService = ReturnType<typeof createSsoService>;
+
+const beginAgain = 'Begin the sign-in once more.';
+
+/** Throws `email_not_verified`. */
+function verifiedEmail({ email, isEmailVerified }: Person): string {
+  if (email === undefined) throw appError('email_not_verified', { detail: 'The provider tells no email.' });
+  if (!isEmailVerified) throw appError('email_not_verified', { detail: 'Have it verified there, and sign in again.' });
+  return email;
+}
