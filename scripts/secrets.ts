@@ -16,18 +16,19 @@ export async function openSecrets(dataDir: string, given: Record<string, string 
   const keyFile = join(folder, 'jwt-private-key.pem');
   const settings: Record<string, string> = {};
   if (!given.JWT_PRIVATE_KEY && !given.JWT_PRIVATE_KEY_FILE) {
-    await secret(keyFile, newSigningKey);
+    await keptFile(keyFile, newSigningKey);
     settings.JWT_PRIVATE_KEY_FILE = keyFile;
   }
-  if (!given.URL_SIGNING_KEY) settings.URL_SIGNING_KEY = await secret(join(folder, 'url-signing-key'), newRandomKey);
+  if (!given.URL_SIGNING_KEY) settings.URL_SIGNING_KEY = await keptFile(join(folder, 'url-signing-key'), newRandomKey);
   if (!given.ENCRYPTION_KEYS) {
     // The number before the key lets a later one take over while old values stay readable.
-    settings.ENCRYPTION_KEYS = await secret(join(folder, 'encryption-keys'), async () => `1:${await newRandomKey()}`);
+    settings.ENCRYPTION_KEYS = await keptFile(join(folder, 'encryption-keys'), async () => `1:${await newRandomKey()}`);
   }
-  return { postgresPassword: await secret(join(folder, 'postgres-password'), newRandomKey), settings };
+  return { postgresPassword: await keptFile(join(folder, 'postgres-password'), newRandomKey), settings };
 }
 
-async function secret(path: string, make: () => Promise<string>): Promise<string> {
+/** What stands in the file; at first what is made then, for its owner only. */
+export async function keptFile(path: string, make: () => Promise<string>): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
@@ -40,11 +41,12 @@ async function secret(path: string, make: () => Promise<string>): Promise<string
   }
 }
 
-async function newRandomKey(): Promise<string> {
+export async function newRandomKey(): Promise<string> {
   return randomBytes(32).toString('base64');
 }
 
-async function newSigningKey(): Promise<string> {
+/** An RSA private key in PEM. */
+export async function newSigningKey(): Promise<string> {
   const { privateKey } = await promisify(generateKeyPair)('rsa', {
     modulusLength: 2048,
     privateKeyEncoding: { type: 'pkcs8', format: 'pem' },

@@ -1,0 +1,32 @@
+import type { Adapter, AdapterPayload } from 'oidc-provider';
+
+/** What the provider remembers between requests: who restarts it signs in at it once more. */
+export function createMemoryStore(): (model: string) => Adapter {
+  const entries = new Map<string, AdapterPayload>();
+
+  return (model) => {
+    const keyOf = (id: string) => `${model}:${id}`;
+    const findBy = async (field: 'uid' | 'userCode', value: string) =>
+      [...entries].find(([key, entry]) => key.startsWith(`${model}:`) && entry[field] === value)?.[1];
+
+    return {
+      upsert: async (id, payload) => {
+        entries.set(keyOf(id), payload);
+      },
+      // The provider itself looks at the `exp` of what it finds.
+      find: async (id) => entries.get(keyOf(id)),
+      findByUid: (uid) => findBy('uid', uid),
+      findByUserCode: (userCode) => findBy('userCode', userCode),
+      consume: async (id) => {
+        const entry = entries.get(keyOf(id));
+        if (entry) entry.consumed = Math.floor(Date.now() / 1_000);
+      },
+      destroy: async (id) => {
+        entries.delete(keyOf(id));
+      },
+      revokeByGrantId: async (grantId) => {
+        for (const [key, entry] of entries) if (entry.grantId === grantId) entries.delete(key);
+      },
+    };
+  };
+}
