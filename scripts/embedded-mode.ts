@@ -7,6 +7,7 @@ import { qwenCoder } from '../services/model-server/model-manifest.ts';
 import { checkAddresses } from './addresses.ts';
 import { applicationEnvironment, DATABASE } from './application-environment.ts';
 import { application, untilServing } from './launchers/application.ts';
+import { howToSignIn, identityProvider, type LocalProvider, openLocalProvider } from './launchers/identity-provider.ts';
 import { modelServer } from './launchers/model-server.ts';
 import { ensureDatabase, postgresUrl, preparePostgres } from './launchers/postgres.ts';
 import { qdrantFacade } from './launchers/qdrant.ts';
@@ -19,7 +20,14 @@ import { StartFailure } from './supervisor/start-failure.ts';
 import type { Supervisor } from './supervisor/supervisor.ts';
 
 /** Where the started service can be reached, which models it asks, and what shows office documents on paper. */
-export type EmbeddedAddresses = { apiUrl: string; temporalUiUrl: string | null; models: string[]; previews: string };
+export type EmbeddedAddresses = {
+  apiUrl: string;
+  temporalUiUrl: string | null;
+  models: string[];
+  previews: string;
+  /** Null without `--with-sso`. */
+  signIn: LocalProvider | null;
+};
 
 /**
  * Starts what no setting replaces, migrates, starts worker and API, and answers once requests are served.
@@ -32,7 +40,8 @@ export async function startEmbedded(
 ): Promise<EmbeddedAddresses> {
   const settings = { ...chosen, chatModel: chosen.chatModel ?? localChatModel(chosen) };
   const secrets = await openSecrets(settings.dataDir, process.env);
-  const env = applicationEnvironment({ user: process.env, settings, secrets });
+  const signIn = settings.identityProvider && (await openLocalProvider(settings.dataDir, settings.identityProvider));
+  const env = applicationEnvironment({ user: { ...process.env, ...signIn?.settings }, settings, secrets });
   const { server, models, renderer } = checkConfig(env);
   await checkPortsAreFree(chosenPorts(settings));
 
@@ -40,10 +49,11 @@ export async function startEmbedded(
   const tellUp = (name: string) => tell(`${name} is up`);
   say(`Starting ${[...embeddedNames(settings), 'worker', 'api'].join(', ')} …`);
   await checkAddresses(settings, env, say);
-  await supervisor.start(await embeddedServices(settings, secrets, say), tellUp);
+  const apiUrl = `http://${browsableHost(settings.host)}:${settings.port}${server.basePath}`;
+  const services = await embeddedServices(settings, secrets, say);
+  await supervisor.start(signIn ? [...services, identityProvider(signIn, apiUrl)] : services, tellUp);
   await prepareDatabase(settings, secrets, env.DATABASE_URL ?? '');
   tell('the database has its tables');
-  const apiUrl = `http://${browsableHost(settings.host)}:${settings.port}${server.basePath}`;
   // A worker counts as ready once it runs: that it works is seen by what comes next.
   await supervisor.start(application(apiUrl, env), (name) => name === 'worker' || tellUp(name));
   await untilServing(apiUrl, { say, logPath: supervisor.logPath });
@@ -52,6 +62,7 @@ export async function startEmbedded(
     temporalUiUrl: env.TEMPORAL_UI_URL ?? null,
     models: [models.chatModel, models.embeddingModel],
     previews: printedBy(renderer),
+    signIn,
   };
 }
 
@@ -75,7 +86,8 @@ function checkConfig(env: Record<string, string>) {
   }
 }
 
-function chosenPorts({ host, port, postgres, temporal, qdrant, modelServer }: StartSettings): ChosenPort[] {
+function chosenPorts(settings: StartSettings): ChosenPort[] {
+  const { host, port, postgres, temporal, qdrant, modelServer, identityProvider } = settings;
   const local = { host: '127.0.0.1' };
   return [
     { setting: 'PORT', host, port },
@@ -88,15 +100,17 @@ function chosenPorts({ host, port, postgres, temporal, qdrant, modelServer }: St
       : []),
     ...(qdrant?.kind === 'embedded' ? [{ setting: 'QDRANT_PORT', ...local, port: qdrant.port }] : []),
     ...(modelServer ? [{ setting: 'MODEL_SERVER_PORT', ...local, port: modelServer.port }] : []),
+    ...(identityProvider ? [{ setting: 'IDENTITY_PROVIDER_PORT', ...local, port: identityProvider.port }] : []),
   ];
 }
 
-function embeddedNames({ postgres, temporal, qdrant, modelServer }: StartSettings): string[] {
+function embeddedNames({ postgres, temporal, qdrant, modelServer, identityProvider }: StartSettings): string[] {
   return [
     ...(postgres.kind === 'embedded' ? ['postgres'] : []),
     ...(temporal.kind === 'embedded' ? ['temporal'] : []),
     ...(qdrant?.kind === 'embedded' ? ['qdrant'] : []),
     ...(modelServer ? ['model-server'] : []),
+    ...(identityProvider ? ['identity-provider'] : []),
   ];
 }
 
@@ -151,7 +165,7 @@ export function readyText(
   { dataDir, toolsDir, provider, qdrant, temporal }: StartSettings,
   addresses: EmbeddedAddresses,
 ): string {
-  const { apiUrl, temporalUiUrl, models, previews } = addresses;
+  const { apiUrl, temporalUiUrl, models, previews, signIn } = addresses;
   const folder = relative(process.cwd(), dataDir) || '.';
   return [
     '',
@@ -168,6 +182,7 @@ export function readyText(
     `  Previews     ${previews}`,
     `  Data         ${folder}`,
     `  Logs         ${folder}/logs`,
+    ...(signIn ? ['', ...howToSignIn(signIn, apiUrl)] : []),
     '',
     '  Ctrl-C stops everything.',
     '',

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { StartFailure } from './supervisor/start-failure.ts';
 
@@ -15,6 +16,7 @@ const startSettings = z.object({
   TEMPORAL_UI_PORT: port.default(8233),
   MODEL_SERVER_PORT: port.default(3010),
   QDRANT_PORT: port.default(63_330),
+  IDENTITY_PROVIDER_PORT: port.default(3020),
   VECTOR_STORE: z.enum(['pgvector', 'qdrant']).optional(),
   QDRANT_URL: z.string().optional(),
   QDRANT_API_KEY: z.string().optional(),
@@ -45,6 +47,8 @@ export type StartSettings = {
   qdrant: { kind: 'embedded'; port: number; apiKey: string | null } | { kind: 'external'; url: string } | null;
   /** Null when neither the models nor alignment need it. */
   modelServer: { port: number } | null;
+  /** Null: people sign in at the provider that SSO_ISSUER names, or at none. */
+  identityProvider: { port: number } | null;
   /** Who serves chat, judging and embeddings; null: the local model server. */
   provider: { baseUrl: string; apiKey: string | null } | null;
   /** Who serves alignment's embeddings; null: the local model server. */
@@ -55,9 +59,16 @@ export type StartSettings = {
   modelDir: string | null;
 };
 
-/** @throws StartFailure that names the first wrong setting */
-export function readStartSettings(env: Record<string, string | undefined>): StartSettings {
+/**
+ * @param args those of the command line: `--with-sso` starts an identity provider, too
+ * @throws StartFailure that names the first wrong setting
+ */
+export function readStartSettings(
+  env: Record<string, string | undefined>,
+  args: readonly string[] = [],
+): StartSettings {
   const s = parse(startSettings, env);
+  const withSso = readFlags(args)['with-sso'];
   const provider = s.OPENAI_BASE_URL
     ? { baseUrl: s.OPENAI_BASE_URL, apiKey: s.OPENAI_API_KEY ?? null }
     : // A key alone changes nothing: a developer's shell often holds one, and documents would leave the machine.
@@ -74,11 +85,20 @@ export function readStartSettings(env: Record<string, string | undefined>): Star
       : { kind: 'embedded', port: s.TEMPORAL_PORT, uiPort: s.TEMPORAL_UI_PORT },
     qdrant: chosenQdrant(s),
     modelServer: provider !== null && alignmentBaseUrl !== null ? null : { port: s.MODEL_SERVER_PORT },
+    identityProvider: withSso ? { port: s.IDENTITY_PROVIDER_PORT } : null,
     provider,
     alignmentBaseUrl,
     chatModel: s.CHAT_MODEL ?? null,
     modelDir: s.MODEL_DIR ? resolve(s.MODEL_DIR) : null,
   };
+}
+
+function readFlags(args: readonly string[]) {
+  try {
+    return parseArgs({ args: [...args], options: { 'with-sso': { type: 'boolean', default: false } } }).values;
+  } catch {
+    throw new StartFailure(`unknown: ${args.join(' ')}. There is --with-sso, which starts an identity provider, too.`);
+  }
 }
 
 function chosenQdrant(s: z.infer<typeof startSettings>): StartSettings['qdrant'] {

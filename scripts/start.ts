@@ -1,10 +1,10 @@
-// `npm start`: every service, migrations, worker and API under one supervisor, until it is asked to stop.
+// `npm start [-- --with-sso]`: every service, migrations, worker and API under one supervisor, until it is asked to stop.
 import { readyText, startEmbedded } from './embedded-mode.ts';
 import { readStartSettings } from './settings.ts';
 import { exitAfter, runUntilStopped } from './supervisor/run-until-stopped.ts';
 
 await exitAfter(async () => {
-  const settings = readStartSettings(process.env);
+  const settings = readStartSettings(process.env, process.argv.slice(2));
   return runUntilStopped({
     dataDir: settings.dataDir,
     log: (line) => console.error(line),

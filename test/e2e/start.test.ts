@@ -14,18 +14,20 @@ describe('npm start', function () {
   });
   after(() => service.close());
 
-  it('serves on a fresh data folder, ends its whole tree on SIGTERM, and does so again on the same data with Qdrant', async () => {
+  it('serves on a fresh data folder, ends its whole tree on SIGTERM, and does so again on the same data with all that can be added', async () => {
     const apiUrl = `http://127.0.0.1:${service.ports.PORT}`;
-    const starts = [{ processes: 5 }, { settings: { VECTOR_STORE: 'qdrant' }, processes: 6 }];
-    for (const { settings, processes } of starts) {
-      const { child, ended, ready } = service.start(settings);
+    const starts = [{ processes: 5 }, { settings: { VECTOR_STORE: 'qdrant' }, args: ['--with-sso'], processes: 7 }];
+    for (const { settings, args, processes } of starts) {
+      const { child, ended, ready } = service.start(settings, args);
       await ready;
       expect((await fetch(`${apiUrl}/readyz`)).status).to.equal(200);
       const tree = service.children();
       expect(tree).to.have.length(processes);
       child.kill('SIGTERM');
       const { code, output } = await ended;
-      expect(output).to.match(/^Starting postgres, temporal, (qdrant, )?model-server, worker, api …\n/);
+      expect(output).to.match(
+        /^Starting postgres, temporal, (qdrant, )?model-server, (identity-provider, )?worker, api …\n/,
+      );
       for (const name of ['postgres', 'temporal', 'model-server', 'api']) {
         expect(output).to.match(new RegExp(`^  ${name} is up, after [\\d.]+ s$`, 'm'));
       }

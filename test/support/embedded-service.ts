@@ -14,6 +14,7 @@ const PORTS = [
   'TEMPORAL_UI_PORT',
   'MODEL_SERVER_PORT',
   'QDRANT_PORT',
+  'IDENTITY_PROVIDER_PORT',
 ] as const;
 
 /** What `npm start` runs, on a data folder and ports of its own that every start uses again. */
@@ -21,8 +22,14 @@ export type EmbeddedService = {
   dataDir: string;
   toolsDir: string;
   ports: Record<(typeof PORTS)[number], number>;
-  /** @param changes settings beyond those */
-  start(changes?: Record<string, string>): {
+  /**
+   * @param changes settings beyond those
+   * @param args of the command line
+   */
+  start(
+    changes?: Record<string, string>,
+    args?: string[],
+  ): {
     child: ChildProcess;
     /** Rejects with the output when it ends before it was ready. */
     ready: Promise<void>;
@@ -40,10 +47,10 @@ export async function createEmbeddedService(): Promise<EmbeddedService> {
   const ports = Object.fromEntries(PORTS.map((name, index) => [name, free[index]])) as EmbeddedService['ports'];
   const started = new Set<ChildProcess>();
 
-  function start(changes: Record<string, string> = {}): ReturnType<EmbeddedService['start']> {
+  function start(changes: Record<string, string> = {}, args: string[] = []): ReturnType<EmbeddedService['start']> {
     const own = Object.fromEntries(PORTS.map((name) => [name, String(ports[name])]));
     const env = { PATH: process.env.PATH, DATA_DIR: dataDir, TOOLS_DIR: toolsDir, ...own, ...changes };
-    const child = spawn(process.execPath, [START], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(process.execPath, [START, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
     started.add(child);
     const says = Promise.withResolvers<void>();
     let output = '';

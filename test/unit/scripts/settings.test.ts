@@ -10,6 +10,17 @@ describe('settings of the embedded mode', () => {
     expect(settings.temporal).to.deep.equal({ kind: 'embedded', port: 7233, uiPort: 8233 });
     expect(settings.modelServer).to.deep.equal({ port: 3010 });
     expect(settings.provider).to.equal(null);
+    expect(settings.identityProvider).to.equal(null);
+  });
+
+  it('adds an identity provider where the command asks for one, and knows no other argument', () => {
+    const withSso = (IDENTITY_PROVIDER_PORT: string) =>
+      readStartSettings({ TOOLS_DIR, IDENTITY_PROVIDER_PORT }, ['--with-sso']).identityProvider;
+    expect(withSso('')).to.deep.equal({ port: 3020 });
+    expect(withSso('4000')).to.deep.equal({ port: 4000 });
+    expect(() => readStartSettings({ TOOLS_DIR }, ['--with-oss'])).to.throw(
+      /^unknown: --with-oss\. There is --with-sso/,
+    );
   });
 
   it('leaves out what a setting replaces', () => {

@@ -1,0 +1,89 @@
+import { join, relative } from 'node:path';
+import { openProviderFolder, type ProviderFolder } from '../identity-provider/provider-folder.ts';
+import type { ChildSpec } from '../supervisor/child-spec.ts';
+import { StartFailure } from '../supervisor/start-failure.ts';
+import { answersOk } from './http-probe.ts';
+import { serviceEnvironment } from './service-environment.ts';
+
+const ENTRY = join(import.meta.dirname, '..', 'identity-provider', 'main.ts');
+const CLIENT_ID = 'agent-conversation-service';
+
+/** A provider on this machine, with accounts to try signing in with. */
+export type LocalProvider = {
+  port: number;
+  folder: ProviderFolder;
+  /** Of the service: how it sends people there and back. */
+  settings: Record<
+    'SSO_ISSUER' | 'SSO_CLIENT_ID' | 'SSO_CLIENT_SECRET' | 'SSO_REDIRECT_URI' | 'SSO_REDIRECT_ORIGINS',
+    string
+  >;
+};
+
+/**
+ * Its files and settings. A sign-in ends at its own last page, or at the frontend that SSO_REDIRECT_URI and
+ * SSO_REDIRECT_ORIGINS name.
+ * @throws StartFailure when settings name another provider
+ */
+export async function openLocalProvider(dataDir: string, { port }: { port: number }): Promise<LocalProvider> {
+  const given = process.env;
+  for (const setting of ['SSO_ISSUER', 'SSO_CLIENT_ID', 'SSO_CLIENT_SECRET']) {
+    if (given[setting]) throw new StartFailure(`${setting} names another provider: leave out it or --with-sso.`);
+  }
+  const issuer = `http://127.0.0.1:${port}`;
+  const redirectUri = given.SSO_REDIRECT_URI || `${issuer}/signed-in`;
+  const chosen = (given.SSO_REDIRECT_ORIGINS ?? '').split(',').map((origin) => origin.trim());
+  const folder = await openProviderFolder(join(dataDir, 'identity-provider'));
+  return {
+    port,
+    folder,
+    settings: {
+      SSO_ISSUER: issuer,
+      SSO_CLIENT_ID: CLIENT_ID,
+      SSO_CLIENT_SECRET: folder.clientSecret,
+      SSO_REDIRECT_URI: redirectUri,
+      SSO_REDIRECT_ORIGINS: [...new Set([issuer, originOf(redirectUri), ...chosen])].filter(Boolean).join(','),
+    },
+  };
+}
+
+/** Empty for what is no address: the service itself says that of its setting. */
+function originOf(uri: string): string {
+  return URL.canParse(uri) ? new URL(uri).origin : '';
+}
+
+/** @param apiUrl where the service is whose sign-in its last page ends */
+export function identityProvider({ port, folder, settings }: LocalProvider, apiUrl: string): ChildSpec {
+  return {
+    name: 'identity-provider',
+    command: [process.execPath, ENTRY],
+    env: serviceEnvironment(
+      {
+        PORT: String(port),
+        DATA_DIR: folder.path,
+        CLIENT_ID,
+        REDIRECT_ORIGINS: settings.SSO_REDIRECT_ORIGINS,
+        API_URL: apiUrl,
+      },
+      ['NODE_COMPILE_CACHE'],
+    ),
+    stopSignal: 'SIGTERM',
+    stopTimeoutMs: 5_000,
+    readyTimeoutMs: 60_000,
+    isReady: () => answersOk(`${settings.SSO_ISSUER}/.well-known/openid-configuration`),
+    restartIfSilent: true,
+  };
+}
+
+/** What a person needs to sign in by hand, in lines. */
+export function howToSignIn({ folder }: LocalProvider, apiUrl: string): string[] {
+  const request = `curl -X POST ${apiUrl}/auth/sso/authorize -H 'Content-Type: application/json' -d '{"provider": "acme"}'`;
+  const [first] = folder.accounts;
+  return [
+    '  To sign in with the identity provider on this machine:',
+    `    1. ${request}`,
+    '    2. Open the address that it answers in a browser.',
+    ...(first ? [`    3. Sign in there as ${first.login} with the password ${first.password}`] : []),
+    '    4. Make the request that the last page shows: it answers with tokens.',
+    `  All of its accounts: ${relative(process.cwd(), folder.accountsPath)}`,
+  ];
+}
