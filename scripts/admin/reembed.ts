@@ -1,6 +1,4 @@
 import type { Container } from '#src/container.ts';
-import { StartFailure } from '../supervisor/start-failure.ts';
-import { reasonOf } from './reason-of.ts';
 import type { ReembedWish } from './reembed-wish.ts';
 
 /** Begins, pauses, resumes, or tells how far it is. @returns whether what was asked for is so now */
@@ -9,18 +7,14 @@ export async function reembed(
   wish: ReembedWish,
   print: (line: string) => void,
 ): Promise<boolean> {
-  try {
-    if (wish.act === 'start') {
-      print(`Begun: the job ${await reembedding.start(wish)}.`);
-      return true;
-    }
-    if (wish.act === 'status') return await tellStatus({ reembedding }, wish.orgId, print);
-    const result = await reembedding.setPaused(wish, wish.act === 'pause');
-    print(answers[result][wish.act]);
-    return result !== 'gone';
-  } catch (error) {
-    throw new StartFailure(reasonOf(error));
+  if (wish.act === 'start') {
+    print(`Begun: the job ${await reembedding.start(wish)}.`);
+    return true;
   }
+  if (wish.act === 'status') return tellStatus({ reembedding }, wish.orgId, print);
+  const result = await reembedding.setPaused(wish, wish.act === 'pause');
+  print(answers[result][wish.act]);
+  return result !== 'gone';
 }
 
 const answers = {

@@ -1,6 +1,4 @@
 import type { Container } from '#src/container.ts';
-import { StartFailure } from '../supervisor/start-failure.ts';
-import { reasonOf } from './reason-of.ts';
 import type { RescoreWish } from './rescore-wish.ts';
 
 /** Asks for chats to be scored again, or tells how many still wait. A worker does the work. @returns true */
@@ -9,11 +7,7 @@ export async function rescore(
   { orgId, act }: RescoreWish,
   print: (line: string) => void,
 ): Promise<boolean> {
-  try {
-    const waiting = act === 'start' ? await alignment.requestRescoring(orgId) : await alignment.countRescoring(orgId);
-    print(`Chats that wait to be scored again: ${waiting}.`);
-    return true;
-  } catch (error) {
-    throw new StartFailure(reasonOf(error));
-  }
+  const waiting = act === 'start' ? await alignment.requestRescoring(orgId) : await alignment.countRescoring(orgId);
+  print(`Chats that wait to be scored again: ${waiting}.`);
+  return true;
 }

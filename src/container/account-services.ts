@@ -12,6 +12,7 @@ import { createJobMovesService } from '../modules/jobs/job-moves.service.ts';
 import { createJobWatch } from '../modules/jobs/job-watch.ts';
 import { createMembersService } from '../modules/members/members.service.ts';
 import { createUsersService } from '../modules/members/users.service.ts';
+import { createOperatorService } from '../modules/operator/operator.service.ts';
 import { createAccessChangesService } from '../modules/organization/access-changes.service.ts';
 import { createOrganizationService } from '../modules/organization/organization.service.ts';
 import { createProfileService } from '../modules/profile/profile.service.ts';
@@ -37,6 +38,7 @@ export function createAccountServices(shared: SharedServices) {
   const organizations = createOrganizationService({ db, folders, accessChanges, audit });
   const teams = createTeamsService({ db, organizations, folders, accessChanges, audit });
   const members = createMembersService({ db, accounts, organizations, limits, teams, accessChanges, audit });
+  const users = createUsersService({ db, members, passwords: passwordHasher, sessions, accessChanges, audit });
   const findActor = (userId: string) => auth.findActor(userId);
 
   return {
@@ -58,7 +60,8 @@ export function createAccountServices(shared: SharedServices) {
     organizations,
     teams,
     members,
-    users: createUsersService({ db, members, passwords: passwordHasher, sessions, accessChanges, audit }),
+    users,
+    operator: createOperatorService({ db, accounts, organizations, members, users, sessions, accessChanges, audit }),
     teamMembers: createTeamMembersService({ db, organizations, teams, members, accessChanges, audit }),
     profile: createProfileService({ db }),
     avatars: createAvatarsService({ db, makeAvatar }),

@@ -21,7 +21,7 @@ export function createSharedServices(infrastructure: Infrastructure) {
       settings: { ...config.models, embeddingModel },
       logger,
     }),
-    audit: createAuditService({ logger }),
+    audit: createAuditService({ db, logger }),
     folders: createFoldersService({ db }),
     jobs,
     jobWaits: createJobWaitsService({ jobs }),

@@ -1,15 +1,20 @@
 import type { Logger } from 'pino';
 import type { Db } from '#src/ports/database.ts';
-import { type AuditEntry, createAuditRepository } from './audit.repository.ts';
+import { type AuditEntry, type AuditFilter, type AuditRow, createAuditRepository } from './audit.repository.ts';
 
 export type AuditService = ReturnType<typeof createAuditService>;
 
 /** The append-only record of security-relevant acts: a row of the transaction that does the act, and a line in the log. */
-export function createAuditService(deps: { logger: Logger }) {
+export function createAuditService(deps: { db: Db; logger: Logger }) {
   return {
     async record(trx: Db, entry: AuditEntry): Promise<void> {
       await createAuditRepository(trx).insert(entry);
       deps.logger.info({ msg: 'audit', ...entry });
+    },
+
+    /** The newest that fit, newest first. */
+    list(filter: AuditFilter, limit: number): Promise<AuditRow[]> {
+      return createAuditRepository(deps.db).list(filter, limit);
     },
   };
 }

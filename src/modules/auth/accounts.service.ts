@@ -5,7 +5,7 @@ import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { PasswordHasher } from '#src/ports/password-hasher.ts';
 import { createAccountsRepository } from './accounts.repository.ts';
-import type { NewMembership, NewUser } from './auth.model.ts';
+import type { Account, NewMembership, NewUser } from './auth.model.ts';
 
 type Names = { firstName?: string | undefined; lastName?: string | undefined; displayName?: string | undefined };
 
@@ -35,6 +35,14 @@ export function createAccountsService(deps: {
     },
 
     create,
+
+    /** The account of an email or of a user's id. Throws `user_not_found`. */
+    async find(who: { email: string } | { userId: string }): Promise<Account> {
+      const accounts = createAccountsRepository(db);
+      const account = await ('email' in who ? accounts.findByEmail(who.email) : accounts.findById(who.userId));
+      if (account === undefined) throw appError('user_not_found');
+      return account;
+    },
 
     /** The user as a caller, as the transaction sees him; undefined when his account is disabled or gone. */
     findActor(trx: Db, userId: string): Promise<Actor | undefined> {

@@ -9,6 +9,15 @@ export type SessionRow = {
   isUserDisabled: boolean;
 };
 
+/** `cut_off` is without working tokens, `revoked` without refresh tokens. `usedAt` is the last sign-in or refresh. */
+export type SessionOfUser = {
+  sessionId: string;
+  state: 'open' | 'expired' | 'revoked' | 'cut_off';
+  createdAt: Date;
+  usedAt: Date;
+  expiresAt: Date;
+};
+
 /** How a token that could not be used stands: never used means that it has expired. */
 export type SpentToken = { wasUsed: boolean; wasJustRotated: boolean };
 
@@ -72,6 +81,35 @@ export function createSessionsRepository(db: Db) {
             [graceSeconds],
           ),
         );
+    },
+
+    /** Newest first. */
+    async listOf(userId: string): Promise<SessionOfUser[]> {
+      const last = db.raw(
+        `lateral (select max(created_at) as used_at, max(expires_at) as expires_at from refresh_tokens
+         where family_id = f.id) as t on true`,
+      );
+      return db('refresh_token_families as f')
+        .joinRaw(`join ${last}`)
+        .where('f.userId', userId)
+        .orderBy('f.createdAt', 'desc')
+        .select(
+          db.raw(
+            `f.id as session_id, f.created_at, t.used_at, t.expires_at,
+             case when f.cut_off_at is not null then 'cut_off' when f.revoked_at is not null then 'revoked'
+               when t.expires_at <= now() then 'expired' else 'open' end as state`,
+          ),
+        );
+    },
+
+    /** Ends a user's sessions, or one of them. @returns those that were not cut off before */
+    async endOf(userId: string, sessionId: string | null): Promise<string[]> {
+      const rows: { id: string }[] = await db('refresh_token_families')
+        .where({ userId, ...(sessionId !== null && { id: sessionId }) })
+        .whereNull('cutOffAt')
+        .update({ ...revoked, ...cutOff })
+        .returning('id');
+      return rows.map(({ id }) => id);
     },
 
     /** With their tokens. */

@@ -3,7 +3,7 @@ import { v7 as uuidv7 } from 'uuid';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { Db } from '#src/ports/database.ts';
-import { createSessionsRepository } from './sessions.repository.ts';
+import { createSessionsRepository, type SessionOfUser } from './sessions.repository.ts';
 
 const tokenBytes = 32;
 const absoluteDays = 30;
@@ -80,6 +80,16 @@ export function createSessionsService(deps: { db: Db; audit: AuditService }) {
       { except = null }: { except?: string | null } = {},
     ): Promise<void> {
       await createSessionsRepository(trx).endAll(userIds, except);
+    },
+
+    /** A user's sessions that are not forgotten yet, newest first. */
+    list(userId: string): Promise<SessionOfUser[]> {
+      return createSessionsRepository(db).listOf(userId);
+    },
+
+    /** Ends those of a user's sessions that are there, or one of them. @returns those that this has ended */
+    end(trx: Db, userId: string, { sessionId }: { sessionId: string | null }): Promise<string[]> {
+      return createSessionsRepository(trx).endOf(userId, sessionId);
     },
 
     /** A step of the sweeper: forgets sessions that nobody can refresh any more. */

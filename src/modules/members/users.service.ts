@@ -38,7 +38,15 @@ export function createUsersService(deps: {
     await audit.record(trx, { ...entry, orgId: actor.orgId, actorId: actor.userId, requestId: actor.requestId });
   }
 
+  /** To be called in a change of his organization. Who is disabled has no session left. */
+  async function setDisabled(trx: Db, userId: string, isDisabled: boolean): Promise<void> {
+    await createMembersRepository(trx).setDisabled(userId, isDisabled);
+    if (isDisabled) await sessions.endAll(trx, [userId]);
+  }
+
   return {
+    setDisabled,
+
     /** Throws `user_not_found`, `forbidden`, `email_taken`. */
     async update(actor: RequestActor, userId: string, change: UserChange): Promise<Member> {
       return accessChanges.change(actor, async (trx, caller) => {
@@ -59,8 +67,7 @@ export function createUsersService(deps: {
         if (user.isDisabled) return;
         if (user.isOrgAdmin) await members.requireAnotherAdmin(trx, actor.orgId, userId);
         if (userId === actor.userId) throw appError('forbidden', { detail: 'Another admin has to disable you.' });
-        await createMembersRepository(trx).setDisabled(userId, true);
-        await sessions.endAll(trx, [userId]);
+        await setDisabled(trx, userId, true);
         await record(trx, actor, { action: 'user.disabled', target: userId });
       });
     },
@@ -70,7 +77,7 @@ export function createUsersService(deps: {
       await accessChanges.change(actor, async (trx, caller) => {
         const user = await getManaged(trx, caller, userId);
         if (!user.isDisabled) return;
-        await createMembersRepository(trx).setDisabled(userId, false);
+        await setDisabled(trx, userId, false);
         await record(trx, actor, { action: 'user.enabled', target: userId });
       });
     },

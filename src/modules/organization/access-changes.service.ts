@@ -24,18 +24,24 @@ export function createAccessChangesService(deps: {
    * caller who has lost his account while he waited.
    */
   async function change<Result>({ orgId, userId, requestId }: Whose, work: Work<Result>): Promise<Result> {
-    const result = await deps.db.transaction(async (trx) => {
-      const places = await deps.limits.lock(trx, orgId);
+    return operate(orgId, async (trx, places) => {
       const caller = await deps.accounts.findActor(trx, userId);
       if (caller === undefined) throw appError('invalid_token', { detail: 'The account is gone.' });
       return work(trx, { ...caller, requestId }, places);
     });
+  }
+
+  /** The same for the operator of the installation, who is nobody's member. */
+  async function operate<Result>(orgId: string, work: (trx: Db, places: Places) => Promise<Result>): Promise<Result> {
+    const result = await deps.db.transaction(async (trx) => work(trx, await deps.limits.lock(trx, orgId)));
     for (const listener of listeners) listener(orgId);
     return result;
   }
 
   return {
     change,
+
+    operate,
 
     /** The same for a caller who administers the organization. Throws `forbidden` for one who does not any more. */
     administer<Result>(whose: Whose, work: Work<Result>): Promise<Result> {

@@ -17,6 +17,10 @@ export function createOrganizationRepository(db: Db) {
       return found(row, orgId);
     },
 
+    async setTier(orgId: string, tier: Tier): Promise<void> {
+      await organization(orgId).update({ tier, updatedAt: db.fn.now() });
+    },
+
     /** Undefined once it is deleted. */
     async lockTier(orgId: string): Promise<Tier | undefined> {
       // "No key" keeps out other holders of this lock, but not inserts that merely refer to the organization.

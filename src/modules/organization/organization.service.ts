@@ -1,4 +1,6 @@
+import type { Tier } from '#src/domain/tiers.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
+import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { Db } from '#src/ports/database.ts';
@@ -17,6 +19,15 @@ export function createOrganizationService(deps: {
   return {
     async get(orgId: string): Promise<Organization> {
       return createOrganizationRepository(db).get(orgId);
+    },
+
+    /** Throws `not_found`. @returns the tier that it had */
+    async setTier(trx: Db, orgId: string, tier: Tier): Promise<Tier> {
+      const organizations = createOrganizationRepository(trx);
+      const before = await organizations.lockTier(orgId);
+      if (before === undefined) throw appError('not_found', { detail: `There is no organization ${orgId}.` });
+      if (before !== tier) await organizations.setTier(orgId, tier);
+      return before;
     },
 
     async rename(actor: RequestActor, name: string): Promise<Organization> {

@@ -1,0 +1,44 @@
+import { emailField, nameField, newPasswordField } from '#src/http/fields.ts';
+import { newPassword } from '../secrets.ts';
+import { StartFailure } from '../supervisor/start-failure.ts';
+import { askPassword } from './ask-password.ts';
+import { type Command, readFlags } from './command.ts';
+import { thisOperator } from './this-operator.ts';
+
+/** The password is never an argument: those are seen by everybody on the machine, and kept by shells. */
+export const createOrganization: Command = {
+  takes: '<name> --admin <email> [--ask-password]',
+  does: 'makes an organization and its first user, who is its admin; his password is shown once, or read from the terminal or the standard input with --ask-password',
+  examples: [
+    ["'Acme Inc.' --admin ada@acme.example", 'prints the ids and a password to be told to Ada'],
+    ["'Acme Inc.' --admin ada@acme.example --ask-password < password.txt", 'takes the first line of the file'],
+  ],
+  read: (args) => {
+    const read = readFlags(args, { admin: { type: 'string' }, 'ask-password': { type: 'boolean' } });
+    if ('wrong' in read) return read;
+    const [given, ...more] = read.positionals;
+    if (given === undefined) return { wrong: "The organization's name is missing" };
+    if (more.length > 0)
+      return { wrong: `"${more.join(' ')}" is not understood: a name of several words needs quotes` };
+    const name = nameField.safeParse(given);
+    if (!name.success) return { wrong: `"${given}" is no name: one line of 200 characters at most` };
+    const email = emailField.safeParse(read.values.admin ?? '');
+    if (!email.success) return { wrong: "--admin needs an email: that of the organization's first user" };
+    const isAsked = read.values['ask-password'] === true;
+    return async ({ operator }, { print }) => {
+      const password = isAsked ? sound(await askPassword(`Password of ${email.data}: `)) : newPassword();
+      const founder = { name: name.data, email: email.data, password };
+      const { orgId, userId } = await operator.createOrganization(thisOperator(), founder);
+      print(`organization ${orgId}`);
+      print(`admin ${userId} ${email.data}`);
+      if (!isAsked) print(`password ${password}`);
+      return true;
+    };
+  },
+};
+
+function sound(password: string): string {
+  const { error } = newPasswordField.safeParse(password);
+  if (error === undefined) return password;
+  throw new StartFailure(`${error.issues.map(({ message }) => message).join('. ')}.`);
+}

@@ -1,0 +1,11 @@
+import type { Whose } from '#src/modules/operator/operator.service.ts';
+import { isUuid } from './uuid.ts';
+
+/** A user as somebody names him: by his email, in any case, or by his id; undefined when it is neither. */
+export function readWhose(text: string): Whose | undefined {
+  const word = text.trim().toLowerCase();
+  if (isUuid(word)) return { userId: word };
+  return /^\S+@\S+$/.test(word) ? { email: word } : undefined;
+}
+
+export const notWhose = (text: string) => `"${text}" is neither an email nor a user's id`;
