@@ -8,6 +8,8 @@ export type TableOfStates = 'oauth_states' | 'sign_in_states';
 /** `codeVerifier` is sealed for the row. */
 export type StateRow<Facts> = Facts & { stateHash: Buffer; codeVerifier: string };
 
+type TakenRow<Facts> = StateRow<Facts> & { isFresh: boolean };
+
 /** States are known by their hashes only. */
 export function createOneTimeStatesRepository<Facts extends object>(db: Db, table: TableOfStates) {
   return {
@@ -17,15 +19,12 @@ export function createOneTimeStatesRepository<Facts extends object>(db: Db, tabl
     },
 
     /** Whoever gets it is the only one who ever does. Undefined when there is none. */
-    async take(stateHash: Buffer): Promise<(StateRow<Facts> & { isFresh: boolean }) | undefined> {
-      const [row] = await db(table)
-        .where({ stateHash })
-        .delete()
-        .returning<(StateRow<Facts> & { isFresh: boolean })[]>([
-          `${table}.*`,
-          db.raw('expires_at > now() as is_fresh'),
-        ]);
-      return row;
+    async take(stateHash: Buffer): Promise<TakenRow<Facts> | undefined> {
+      const { rows } = await db.raw<{ rows: TakenRow<Facts>[] }>(
+        'delete from ?? where state_hash = ? returning *, expires_at > now() as is_fresh',
+        [table, stateHash],
+      );
+      return rows[0];
     },
 
     async deleteExpired(): Promise<void> {
