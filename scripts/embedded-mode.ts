@@ -40,7 +40,8 @@ export async function startEmbedded(
 ): Promise<EmbeddedAddresses> {
   const settings = { ...chosen, chatModel: chosen.chatModel ?? localChatModel(chosen) };
   const secrets = await openSecrets(settings.dataDir, process.env);
-  const signIn = settings.identityProvider && (await openLocalProvider(settings.dataDir, settings.identityProvider));
+  const { identityProvider: wished } = settings;
+  const signIn = wished && (await openLocalProvider(settings.dataDir, wished, process.env));
   const env = applicationEnvironment({ user: { ...process.env, ...signIn?.settings }, settings, secrets });
   const { server, models, renderer } = checkConfig(env);
   await checkPortsAreFree(chosenPorts(settings));

@@ -22,12 +22,17 @@ export type LocalProvider = {
 /**
  * Its files and settings. A sign-in ends at its own last page, or at the frontend that SSO_REDIRECT_URI and
  * SSO_REDIRECT_ORIGINS name.
- * @throws StartFailure when settings name another provider
+ * @param given the settings of the user
+ * @throws StartFailure when they name another provider
  */
-export async function openLocalProvider(dataDir: string, { port }: { port: number }): Promise<LocalProvider> {
-  const given = process.env;
+export async function openLocalProvider(
+  dataDir: string,
+  { port }: { port: number },
+  given: Record<string, string | undefined>,
+): Promise<LocalProvider> {
   for (const setting of ['SSO_ISSUER', 'SSO_CLIENT_ID', 'SSO_CLIENT_SECRET']) {
-    if (given[setting]) throw new StartFailure(`${setting} names another provider: leave out it or --with-sso.`);
+    if (given[setting])
+      throw new StartFailure(`${setting} names another provider: start without it, or without --with-sso.`);
   }
   const issuer = `http://127.0.0.1:${port}`;
   const redirectUri = given.SSO_REDIRECT_URI || `${issuer}/signed-in`;
@@ -75,15 +80,19 @@ export function identityProvider({ port, folder, settings }: LocalProvider, apiU
 }
 
 /** What a person needs to sign in by hand, in lines. */
-export function howToSignIn({ folder }: LocalProvider, apiUrl: string): string[] {
+export function howToSignIn({ folder, settings }: LocalProvider, apiUrl: string): string[] {
   const request = `curl -X POST ${apiUrl}/auth/sso/authorize -H 'Content-Type: application/json' -d '{"provider": "acme"}'`;
   const [first] = folder.accounts;
+  const { SSO_ISSUER: issuer, SSO_REDIRECT_URI: redirectUri } = settings;
+  const end = redirectUri.startsWith(`${issuer}/`)
+    ? 'Make the request that the last page shows: it answers with tokens.'
+    : `The browser comes back to ${redirectUri} with code and state.`;
   return [
     '  To sign in with the identity provider on this machine:',
     `    1. ${request}`,
     '    2. Open the address that it answers in a browser.',
     ...(first ? [`    3. Sign in there as ${first.login} with the password ${first.password}`] : []),
-    '    4. Make the request that the last page shows: it answers with tokens.',
+    `    4. ${end}`,
     `  All of its accounts: ${relative(process.cwd(), folder.accountsPath)}`,
   ];
 }

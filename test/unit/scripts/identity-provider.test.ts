@@ -1,0 +1,68 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { howToSignIn, openLocalProvider } from '../../../scripts/launchers/identity-provider.ts';
+import { StartFailure } from '../../../scripts/supervisor/start-failure.ts';
+
+describe('the identity provider of npm start', () => {
+  let dataDir: string;
+  beforeEach(() => {
+    dataDir = mkdtempSync(join(tmpdir(), 'identity-provider-'));
+  });
+  afterEach(() => rmSync(dataDir, { recursive: true }));
+
+  const open = (given: Record<string, string> = {}) => openLocalProvider(dataDir, { port: 3020 }, given);
+
+  it('keeps its accounts and keys for the next start, and for their owner alone', async () => {
+    const { folder } = await open();
+    expect(folder.accounts.map(({ login, claims }) => [login, claims.email_verified])).to.deep.equal([
+      ['grace@example.com', true],
+      ['mallory@example.com', false],
+    ]);
+    expect((await open()).folder).to.deep.equal(folder);
+    expect(statSync(folder.path).mode & 0o777).to.equal(0o700);
+    for (const name of readdirSync(folder.path)) {
+      expect(statSync(join(folder.path, name)).mode & 0o777, name).to.equal(0o600);
+    }
+  });
+
+  it('takes the accounts that somebody has written there, and says what is wrong with them', async () => {
+    const { accountsPath } = (await open()).folder;
+    const account = { sub: '1', login: 'Alan@Example.com', password: 'x', claims: { email: 'alan@example.com' } };
+    writeFileSync(accountsPath, JSON.stringify([account]));
+    expect((await open()).folder.accounts).to.deep.equal([{ ...account, login: 'alan@example.com' }]);
+    writeFileSync(accountsPath, JSON.stringify([{ ...account, password: 7 }]));
+    expect(await failureOf(open())).to.match(/accounts\.json: 0\.password: /);
+    writeFileSync(accountsPath, '[');
+    expect(await failureOf(open())).to.match(/accounts\.json: this is no JSON$/);
+    expect(readFileSync(accountsPath, 'utf8'), 'left as it is').to.equal('[');
+  });
+
+  it('brings people back to its own last page, or to the frontend that settings name', async () => {
+    const own = await open();
+    expect(own.settings).to.include({
+      SSO_ISSUER: 'http://127.0.0.1:3020',
+      SSO_REDIRECT_URI: 'http://127.0.0.1:3020/signed-in',
+      SSO_REDIRECT_ORIGINS: 'http://127.0.0.1:3020',
+    });
+    expect(howToSignIn(own, 'http://127.0.0.1:3000').join('\n')).to.include('the request that the last page shows');
+    const SSO_REDIRECT_URI = 'http://localhost:5173/done';
+    const frontend = await open({ SSO_REDIRECT_URI, SSO_REDIRECT_ORIGINS: 'https://app.example' });
+    expect(frontend.settings).to.include({
+      SSO_REDIRECT_URI,
+      SSO_REDIRECT_ORIGINS: 'http://127.0.0.1:3020,http://localhost:5173,https://app.example',
+    });
+    expect(howToSignIn(frontend, 'http://127.0.0.1:3000').join('\n')).to.include(`comes back to ${SSO_REDIRECT_URI}`);
+  });
+
+  it('does not stand beside another provider', async () => {
+    expect(await failureOf(open({ SSO_ISSUER: 'https://id.example' }))).to.match(/^SSO_ISSUER names another provider/);
+  });
+});
+
+async function failureOf(work: Promise<unknown>): Promise<string> {
+  const error: unknown = await work.catch((reason) => reason);
+  expect(error).to.be.instanceOf(StartFailure);
+  return error instanceof Error ? error.message : '';
+}
