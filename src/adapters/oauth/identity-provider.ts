@@ -97,15 +97,17 @@ function authenticateBy(secret: string): openid.ClientAuth {
 function failureOfAnswer(error: unknown, ofContent: ErrorCode): AppError {
   if (error instanceof AppError) return error;
   const code = error instanceof openid.ClientError ? error.code : undefined;
-  if (code === undefined || faultsOfTransport.includes(code)) return failureOf(error, 'sign_in_invalid');
+  // Whatever a refusal looks like.
+  const isRefused = Object(Object(error).cause).ok === false;
+  if (code === undefined || isRefused || faultsOfTransport.includes(code)) return failureOf(error, 'sign_in_invalid');
   if (faultsOfForm.includes(code)) {
     return appError('provider_response_invalid', { detail: 'It does not answer as an identity provider does.' });
   }
   return appError(ofContent, { detail: detailOf(code) });
 }
 
-const faultsOfTransport = ['OAUTH_RESPONSE_IS_NOT_CONFORM', 'OAUTH_TIMEOUT', 'OAUTH_ABORT'];
-const faultsOfForm = ['OAUTH_RESPONSE_IS_NOT_JSON', 'OAUTH_PARSE_ERROR'];
+const faultsOfTransport = ['OAUTH_TIMEOUT', 'OAUTH_ABORT'];
+const faultsOfForm = ['OAUTH_RESPONSE_IS_NOT_CONFORM', 'OAUTH_RESPONSE_IS_NOT_JSON', 'OAUTH_PARSE_ERROR'];
 
 /** For whoever has set the provider up; who signs in can do nothing about it. */
 function detailOf(code: string): string {
