@@ -90,6 +90,11 @@ const wrong: Record<string, string[]> = {
   JWT_PRIVATE_KEY_FILE: ['/nowhere/at/all'],
   JWT_VERIFY_KEYS: ['garbage', key.slice(0, 200), `${key}${rsaKey(1_024)}`, `${key}${ellipticKey}`],
   JWT_VERIFY_KEYS_FILE: ['/nowhere/at/all'],
+  SSO_ISSUER: ['localhost', ...addressesWithSecrets],
+  SSO_CLIENT_ID: ['two words', 'line\nbreak'],
+  SSO_CLIENT_SECRET: ['two words', 'line\nbreak'],
+  SSO_REDIRECT_URI: ['/signed-in', ...addressesWithSecrets],
+  SSO_REDIRECT_ORIGINS: ['app.example', 'https://app.example/signed-in', 'https://app.example,*', 'app:/'],
   URL_SIGNING_KEY: ['short'],
   ENCRYPTION_KEYS: [
     encryptionKey,
@@ -110,6 +115,8 @@ const wrong: Record<string, string[]> = {
   RATE_LIMIT_REGISTER: wrongLimits,
   RATE_LIMIT_REGISTER_IP: wrongLimits,
   RATE_LIMIT_REFRESH: wrongLimits,
+  RATE_LIMIT_SSO_AUTHORIZE: wrongLimits,
+  RATE_LIMIT_SSO_CALLBACK: wrongLimits,
   RATE_LIMIT_CHAT: wrongLimits,
   RATE_LIMIT_UPLOAD: wrongLimits,
   RATE_LIMIT_CONNECT: wrongLimits,
@@ -220,6 +227,27 @@ describe('loadConfig', () => {
     );
     expect(() => loadConfig({ ...required, S3_ENDPOINT: 'http://localhost:9000' })).to.throw(
       'wrong setting S3_BUCKET, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY: required beside S3_ENDPOINT',
+    );
+  });
+
+  it('lets people sign in by a provider with all that this needs, or not at all', () => {
+    const sso = {
+      SSO_ISSUER: 'https://login.example/tenant/',
+      SSO_CLIENT_ID: 'id',
+      SSO_CLIENT_SECRET: 'secret',
+      SSO_REDIRECT_URI: 'https://app.example',
+      SSO_REDIRECT_ORIGINS: 'https://app.example, http://localhost:5173/',
+    };
+    expect(loadConfig(required).sso).equal(null);
+    expect(loadConfig({ ...required, ...sso }).sso).deep.equal({
+      issuer: 'https://login.example/tenant/',
+      client: { id: 'id', secret: 'secret' },
+      redirectUri: 'https://app.example/',
+      redirectOrigins: ['https://app.example', 'http://localhost:5173'],
+    });
+    const halves = { ...sso, SSO_CLIENT_SECRET: '', SSO_REDIRECT_ORIGINS: ',' };
+    expect(() => loadConfig({ ...required, ...halves })).to.throw(
+      'wrong setting SSO_CLIENT_SECRET, SSO_REDIRECT_ORIGINS: required beside SSO_ISSUER, SSO_CLIENT_ID, SSO_REDIRECT_URI',
     );
   });
 
