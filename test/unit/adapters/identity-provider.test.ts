@@ -1,0 +1,73 @@
+import { expect } from 'chai';
+import { createIdentityProvider } from '#src/adapters/oauth/identity-provider.ts';
+import { createGuardedAgent } from '#src/adapters/web/guarded-agent.ts';
+import { createProviderCaller } from '#src/adapters/web/provider-caller.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import { type IdentityProvider, startIdentityProvider } from '#test/support/identity-provider.ts';
+import { signInAtProvider } from '#test/support/sign-in-at-provider.ts';
+
+describe('the client of an identity provider', () => {
+  const redirectUri = 'https://app.example/signed-in';
+  let server: IdentityProvider;
+  beforeEach(async () => {
+    server = await startIdentityProvider({ redirectOrigins: ['https://app.example'] });
+  });
+  afterEach(() => server.close());
+
+  function clientOf({ issuer, client }: Pick<IdentityProvider, 'issuer' | 'client'>, deadlineMs = 5_000) {
+    const agent = createGuardedAgent({ allow: [new URL(server.issuer).host] });
+    return createIdentityProvider({ call: createProviderCaller({ agent, deadlineMs }), issuer, client });
+  }
+
+  async function signIn(provider: ReturnType<typeof clientOf>) {
+    const attempt = provider.newAttempt(redirectUri);
+    const url = await provider.authorizeUrl({ ...attempt, state: 'state-1' });
+    const back = await signInAtProvider(url, server.addAccount({ sub: 'ada', email: 'ada@example.com' }));
+    return () => provider.identify(attempt, { code: back.searchParams.get('code') ?? '', issuer: undefined });
+  }
+
+  it('tells who has signed in, and asks the provider once who it is itself', async () => {
+    const provider = clientOf(server);
+    for (let count = 0; count < 2; count += 1) {
+      const identity = await (await signIn(provider))();
+      expect(identity).include({ issuer: server.issuer, subject: 'ada' });
+      expect(identity.claims).include({ email: 'ada@example.com', email_verified: true });
+    }
+    const asked = server.calls.filter((route) => route === 'discovery' || route === 'jwks');
+    expect(asked).deep.equal(['discovery', 'jwks']);
+  });
+
+  it('gives up on a provider that never answers, and asks again the next time', async () => {
+    server.tamper({ answers: { discovery: 'silence' } });
+    const provider = clientOf(server, 200);
+    expect(await appErrorCode(signIn(provider))).equal('provider_unavailable');
+    server.tamper({});
+    const identify = await signIn(provider);
+    server.tamper({ answers: { token: 'silence' } });
+    expect(await appErrorCode(identify())).equal('provider_unavailable');
+  });
+
+  it('believes nobody while the keys of the provider cannot be had', async () => {
+    const provider = clientOf(server);
+    for (const [jwks, code] of [
+      ['cut', 'provider_unavailable'],
+      [{ status: 500 }, 'provider_unavailable'],
+      [{ status: 200, body: { keys: [] } }, 'identity_not_verified'],
+    ] as const) {
+      const identify = await signIn(provider);
+      server.tamper({ answers: { jwks } });
+      expect(await appErrorCode(identify())).equal(code);
+      server.tamper({});
+    }
+  });
+
+  it('says that the provider refuses our client', async () => {
+    const identify = await signIn(clientOf({ ...server, client: { ...server.client, secret: 'another' } }));
+    expect(await appErrorCode(identify())).equal('provider_not_configured');
+  });
+
+  it('asks only the place of its issuer and the public internet', async () => {
+    const elsewhere = clientOf({ ...server, issuer: 'http://127.0.0.1:9/' });
+    expect(await appErrorCode(signIn(elsewhere))).equal('provider_unavailable');
+  });
+});
