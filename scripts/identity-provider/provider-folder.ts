@@ -41,7 +41,8 @@ function readAccounts(path: string, text: string): ProviderAccount[] {
     return accountsFile.parse(JSON.parse(text));
   } catch (error) {
     const [issue] = error instanceof z.ZodError ? error.issues : [];
-    throw new StartFailure(`${path}: ${issue ? `${issue.path.join('.')}: ${issue.message}` : 'this is no JSON'}`);
+    const problem = issue ? [issue.path.join('.'), issue.message].filter(Boolean) : ['this is no JSON'];
+    throw new StartFailure([path, ...problem].join(': '));
   }
 }
 

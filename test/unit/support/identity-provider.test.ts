@@ -3,6 +3,7 @@ import * as openid from 'openid-client';
 import { type IdentityProvider, startIdentityProvider, type Tampering } from '#test/support/identity-provider.ts';
 import { signInAtProvider } from '#test/support/sign-in-at-provider.ts';
 
+const PATIENCE_SECONDS = 30;
 const REDIRECT_URI = 'https://app.example/signed-in';
 
 // A client that keeps to the standard says whether it is a provider, and whether its lies can be seen.
@@ -17,7 +18,7 @@ describe('the identity provider of the tests, asked by openid-client', () => {
       provider.client.id,
       provider.client.secret,
       undefined,
-      { execute: [openid.allowInsecureRequests], timeout: 1 },
+      { execute: [openid.allowInsecureRequests], timeout: PATIENCE_SECONDS },
     );
     // By this the client looks at the signature, too: over TLS it trusts the connection.
     openid.enableNonRepudiationChecks(configuration);
@@ -131,11 +132,12 @@ describe('the identity provider of the tests, asked by openid-client', () => {
       );
       openid.allowInsecureRequests(fresh);
       openid.enableNonRepudiationChecks(fresh);
-      fresh.timeout = 1;
+      fresh.timeout = seen === 'timed out' ? 1 : PATIENCE_SECONDS;
       configuration = fresh;
       provider.tamper(tampering);
       expect(await errorOf(signIn())).to.include(seen);
       provider.tamper({});
+      fresh.timeout = PATIENCE_SECONDS;
       expect(await signIn(), 'honest again').to.have.property('email');
     });
   }
