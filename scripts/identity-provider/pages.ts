@@ -9,7 +9,7 @@ function page(title: string, body: string): string {
 <style>
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 40rem; margin: 4rem auto; padding: 0 1rem; }
 label { display: block; margin-bottom: 1rem; }
-input { display: block; width: 100%; padding: 0.5rem; font: inherit; box-sizing: border-box; }
+input { display: block; width: 20rem; padding: 0.5rem; font: inherit; box-sizing: border-box; }
 button { padding: 0.5rem 1.5rem; font: inherit; }
 form { display: inline-block; margin-right: 1rem; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; background: #eee; padding: 1rem; }
@@ -56,9 +56,7 @@ export function signedInPage(apiUrl: string, { code, state }: { code: string; st
   return page(
     'Signed in at the provider',
     `<p>A frontend would now make this request, once and within ten minutes. Its answer has the tokens:</p>
-<pre>curl '${escapeHtml(callback)}'</pre>
-<p>code</p><pre>${escapeHtml(code)}</pre>
-<p>state</p><pre>${escapeHtml(state)}</pre>`,
+<pre>curl '${escapeHtml(callback)}'</pre>`,
   );
 }
 
