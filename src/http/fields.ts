@@ -1,7 +1,15 @@
 import { z } from 'zod';
 import { type PasswordFault, passwordFaults } from '#src/domain/password-rule.ts';
 import { isBlank, isOneLine } from '#src/domain/plain-text.ts';
-import { unknownTools } from '#src/domain/tools.ts';
+import { tools, unknownTools } from '#src/domain/tools.ts';
+
+// What code checks, as JSON Schema can say it, so that clients can check it, too.
+const unseen = '\\u0000-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069';
+const oneLinePattern = `^[^${unseen}]*$`;
+/** One line with something in it. */
+export const namePattern = `^[^${unseen}]*[^${unseen}\\s][^${unseen}]*$`;
+/** Text with something in it. */
+export const notBlankPattern = '\\S';
 
 /** An id, in the spelling of the database: it is also compared with others as text. */
 export const idField = z.guid().toLowerCase();
@@ -17,7 +25,10 @@ export const emailField = z
   .trim()
   .toLowerCase()
   .pipe(z.email({ error: 'Not a valid email address' }).max(254))
-  .meta({ description: 'An email address; surrounding spaces and case do not matter' });
+  .meta({
+    description: 'An email address; surrounding spaces and case do not matter',
+    pattern: z.regexes.email.source,
+  });
 
 const faultMessages: Record<PasswordFault, string> = {
   length: 'A password has 10 to 128 characters',
@@ -40,10 +51,15 @@ export const newPasswordField = z
     description: '10 to 128 characters with an uppercase and a lowercase letter, a digit and a special character',
     minLength: 10,
     maxLength: 128,
+    pattern: '^(?=[\\s\\S]*\\p{Lu})(?=[\\s\\S]*\\p{Ll})(?=[\\s\\S]*\\p{Nd})(?=[\\s\\S]*[^\\p{L}\\p{N}])',
   });
 
 export const oneLineField = (maxLength: number) =>
-  z.string().max(maxLength).refine(isOneLine, 'must be one line without control characters');
+  z
+    .string()
+    .max(maxLength)
+    .refine(isOneLine, 'must be one line without control characters')
+    .meta({ pattern: oneLinePattern });
 
 /** A name of a person, a team or an organization; empty when it is blank. */
 const nameText = oneLineField(200).transform((text) => (isBlank(text) ? '' : text.trim().normalize('NFC')));
@@ -51,16 +67,21 @@ const nameText = oneLineField(200).transform((text) => (isBlank(text) ? '' : tex
 /** A blank name counts as not given. */
 export const optionalNameField = nameText.transform((name) => name || undefined).optional();
 
-export const nameField = nameText.refine((name) => name !== '', {
-  error: 'must not be blank',
-  params: { code: 'blank' },
-});
+export const nameField = nameText
+  .refine((name) => name !== '', { error: 'must not be blank', params: { code: 'blank' } })
+  .meta({ pattern: namePattern });
 
 /** A name that may be taken away: a blank one is null. */
 export const erasableNameField = nameText.transform((name) => name || null);
 
-/** A switch of a form, where everything is text (`true`, `yes`, `1` …), or of a JSON body. */
-export const switchField = z.union([z.boolean(), z.stringbool()]);
+const yes = ['true', 'yes', 'on', 'y', '1', 'enabled'];
+const no = ['false', 'no', 'off', 'n', '0', 'disabled'];
+
+/** A switch of a query or a form, where everything is text. */
+export const textSwitchField = z.stringbool({ truthy: yes, falsy: no }).meta({ enum: [...yes, ...no] });
+
+/** A switch of a form, or of a JSON body. */
+export const switchField = z.union([z.boolean(), textSwitchField]);
 
 /** A whole number of a query or a form, where everything is text. `Number` alone would take '0x10', ' 5 ' and '' too. */
 export function integerField(range: { min: number; max: number }) {
@@ -78,14 +99,19 @@ export const unsettableField = <Word extends z.ZodType<string>>(word: Word) =>
 
 const hexColor = z.string().regex(/^#([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$/i, 'must be a hex colour');
 
-const toolsField = z.array(z.string()).superRefine((ids, context) => {
-  for (const id of unknownTools(ids)) context.addIssue({ code: 'custom', message: `unknown tool ${id}` });
-});
+const toolsField = z
+  .array(z.string())
+  .superRefine((ids, context) => {
+    for (const id of unknownTools(ids)) context.addIssue({ code: 'custom', message: `unknown tool ${id}` });
+  })
+  .meta({ items: { type: 'string', enum: tools.map(({ id }) => id) } });
+
+export const tagField = oneLineField(64).trim().min(1).meta({ pattern: namePattern });
 
 /** What versions of drafts and agents have in common: how they are shown, and their tools. Each may be left out. */
 export const agentFields = {
   agent_name: oneLineField(255).optional(),
-  tags: z.array(oneLineField(64).trim().min(1)).max(50).optional(),
+  tags: z.array(tagField).max(50).optional(),
   color: unsettableField(hexColor).optional(),
   icon_name: unsettableField(oneLineField(100)).optional(),
   enabled_tools: toolsField.optional(),

@@ -10,9 +10,11 @@ const renewEveryMs = 5_000;
 /** Refusals that a later attempt may well pass: repeating the request must really repeat it. */
 const neverKept = new Set([401, 409, 429]);
 
+export const idempotencyKeyPattern = /^[\x21-\x7e]{1,255}$/;
+
 export function readIdempotencyKey(header: string | string[] | undefined): string | undefined {
   if (header === undefined) return undefined;
-  if (typeof header === 'string' && /^[\x21-\x7e]{1,255}$/.test(header)) return header;
+  if (typeof header === 'string' && idempotencyKeyPattern.test(header)) return header;
   throw appError('malformed_request', { detail: 'Idempotency-Key takes 1 to 255 visible ASCII characters.' });
 }
 

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { appError } from '#src/errors.ts';
+import { idempotencyKeyPattern } from './idempotency.ts';
 import { createJsonSchemas, type JsonSchemas } from './json-schemas.ts';
 import { problemSchema } from './problem.ts';
 import type { ResponseSpec, Route } from './route.ts';
@@ -77,15 +78,21 @@ function describeParameters(
 }
 
 function describeHeaders(route: Route) {
-  const header = (name: string, description: string) => ({
+  const header = (name: string, description: string, rules: object = {}) => ({
     name,
     in: 'header',
     required: false,
     description,
-    schema: { type: 'string' },
+    schema: { type: 'string', ...rules },
   });
   return [
-    ...(route.idempotent ? [header('Idempotency-Key', 'The same key and request gives the first answer again')] : []),
+    ...(route.idempotent
+      ? [
+          header('Idempotency-Key', 'The same key and request gives the first answer again', {
+            pattern: idempotencyKeyPattern.source,
+          }),
+        ]
+      : []),
     ...(route.resumable ? [header('Last-Event-ID', 'The id of the last event that came: those after it follow')] : []),
     ...(route.method === 'patch' || route.method === 'put'
       ? [header('If-Match', 'The ETag of the resource as it was read; 412 when it changed since')]

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { appError } from '#src/errors.ts';
 import { created, eventStream, file, noContent, ok } from '#src/http/answers.ts';
-import { idField } from '#src/http/fields.ts';
+import { idField, textSwitchField } from '#src/http/fields.ts';
 import { type Cursors, keysetQuery } from '#src/http/pagination.ts';
 import { idParam } from '#src/http/params.ts';
 import { type Route, route } from '#src/http/route.ts';
@@ -136,7 +136,7 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
       query: z.strictObject({
         ...keysetQuery,
         agent_id: idField.optional(),
-        mine: z.stringbool().default(false).describe('Only those that you started.'),
+        mine: textSwitchField.default(false).describe('Only those that you started.'),
       }),
       responses: { 200: { description: 'A page of chats', schema: chatListSchema } },
       handle: async ({ actor, query }) => {
@@ -168,7 +168,11 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
       access: 'chat:read',
       params,
       query: z.strictObject({
-        format: z.string().default('markdown').describe('`markdown` or `json`; anything else is 400.'),
+        format: z
+          .string()
+          .default('markdown')
+          .meta({ enum: exportFormats })
+          .describe('`markdown` or `json`; anything else is 400.'),
       }),
       responses: {
         200: { description: 'The chat', contentType: ['text/markdown', 'application/json'] },

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { alignmentWorkflowId, jobPartId } from '#src/contracts/workflow-ids.ts';
 import { isBlank, isStorable } from '#src/domain/plain-text.ts';
 import { appError } from '#src/errors.ts';
-import { idField, nameField, visibilityField } from '#src/http/fields.ts';
+import { idField, nameField, notBlankPattern, visibilityField } from '#src/http/fields.ts';
 import type { StoredEvent } from '#src/ports/idempotency-store.ts';
 import type { ChatAnswer, ChatHistory, ChatSummary, NumberedEvent, ToolCallRecord } from './chat.model.ts';
 import type { Message } from './round-opener.ts';
@@ -17,7 +17,8 @@ export const sendMessageBody = z
       .min(1)
       .max(100_000)
       .refine(isStorable, 'must not hold NUL characters')
-      .refine((text) => !isBlank(text), 'must not be blank'),
+      .refine((text) => !isBlank(text), 'must not be blank')
+      .meta({ pattern: notBlankPattern }),
     chat_id: idField.optional().describe('Omit to start a chat.'),
     agent_id: idField.optional().describe('Required to start a chat.'),
     visibility: visibilityField.optional(),
@@ -37,6 +38,13 @@ export const sendMessageBody = z
     if (body.chat_id === undefined) return;
     if (body.visibility !== undefined) refuse('visibility', 'is for new chats only');
     if (body.team_ids !== undefined) refuse('team_ids', 'is for new chats only');
+  })
+  .meta({
+    oneOf: [
+      { required: ['chat_id'], not: { anyOf: [{ required: ['visibility'] }, { required: ['team_ids'] }] } },
+      { required: ['agent_id'], not: { required: ['chat_id'] } },
+    ],
+    not: { required: ['include_document_ids', 'exclude_document_ids'] },
   });
 
 export const renameChatBody = z.strictObject({ title: nameField });

@@ -20,7 +20,7 @@ const word = (maxLength: number) =>
 const plainPath = z
   .string()
   .max(4_000)
-  .regex(/^\P{Cc}*$/u, 'must have no control characters')
+  .regex(/^[^\p{Cc}]*$/u, 'must have no control characters')
   .transform((path) => path.split('/').filter(Boolean).join('/'));
 
 export const authorizeQuery = z.strictObject({

@@ -7,10 +7,12 @@ import type { DocumentFile, DocumentFilesService } from './document-files.servic
 
 const params = z.strictObject({ document_id: idParam('document_not_found') });
 
-const responses = {
-  200: { description: 'The file', contentType: 'application/octet-stream' },
-  206: { description: 'The part that was asked for', contentType: 'application/octet-stream' },
-} as const;
+const asFile = (contentType: string) => ({
+  200: { description: 'The file', contentType },
+  206: { description: 'The part that was asked for', contentType },
+});
+/** Of whatever type the original is. */
+const anyFile = asFile('*/*');
 const errors = [
   'document_not_found',
   'malware_found',
@@ -30,7 +32,7 @@ export function documentFilesRoutes(files: DocumentFilesService): Route[] {
       summary: 'The stored original; a part of it with `Range`',
       access: 'document:read',
       params,
-      responses,
+      responses: anyFile,
       errors,
       handle: async ({ actor, params: { document_id } }) => download(await files.get(actor, document_id)),
     }),
@@ -42,7 +44,7 @@ export function documentFilesRoutes(files: DocumentFilesService): Route[] {
       summary: 'A PDF of an office document, as its program would print it; a part of it with `Range`',
       access: 'document:read',
       params,
-      responses,
+      responses: asFile('application/pdf'),
       errors: [...errors, 'preview_not_found'],
       handle: async ({ actor, params: { document_id } }) => download(await files.getPreview(actor, document_id)),
     }),
@@ -71,7 +73,7 @@ export function documentFilesRoutes(files: DocumentFilesService): Route[] {
       summary: 'The file that an address of `GET /documents/{document_id}/download-url` is about',
       access: 'public',
       params: z.strictObject({ token: z.string() }),
-      responses,
+      responses: anyFile,
       errors: [...errors, 'preview_not_found', 'file_url_invalid', 'file_url_expired'],
       handle: async ({ params: { token } }) => download(await files.getSigned(token)),
     }),

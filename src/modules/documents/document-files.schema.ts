@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import { textSwitchField } from '#src/http/fields.ts';
 
 export const downloadUrlQuery = z.strictObject({
-  preview: z.stringbool().default(false).describe('Of the preview, in place of the original.'),
+  preview: textSwitchField.default(false).describe('Of the preview, in place of the original.'),
 });
 
 export const downloadUrlSchema = z.strictObject({

@@ -5,10 +5,16 @@ import { estimatedPageCount } from '#src/domain/page-map.ts';
 import { isOneLine } from '#src/domain/plain-text.ts';
 import { maxTargetTokens } from '#src/domain/rag-config.ts';
 import { type IngestionSource, staleness } from '#src/domain/staleness.ts';
-import { idField, integerField, switchField } from '#src/http/fields.ts';
+import { idField, integerField, namePattern, notBlankPattern, switchField, textSwitchField } from '#src/http/fields.ts';
 import type { DocumentView, FullDocument } from './documents.model.ts';
 
-const name = z.string().trim().min(1).max(255).refine(isOneLine, 'must be one line without control characters');
+const name = z
+  .string()
+  .trim()
+  .min(1)
+  .max(255)
+  .refine(isOneLine, 'must be one line without control characters')
+  .meta({ pattern: namePattern });
 
 /** Form fields are strings; numbers and switches are read from them. */
 export const uploadDocumentFields = z.strictObject({
@@ -17,7 +23,7 @@ export const uploadDocumentFields = z.strictObject({
   chunking_method: z.enum(['token', 'semantic']).optional().describe('`token` when omitted.'),
   target_tokens: integerField({ min: 1, max: maxTargetTokens }).optional(),
   overlap_tokens: integerField({ min: 0, max: maxTargetTokens }).optional().describe('Less than `target_tokens`.'),
-  ingest: z.stringbool().default(true).describe('Chunk and embed after the upload.'),
+  ingest: textSwitchField.default(true).describe('Chunk and embed after the upload.'),
 });
 
 /** What is left out stays as it is. */
@@ -34,7 +40,10 @@ export const changeDocumentFields = z.strictObject({
 
 export const pasteDocumentBody = z.strictObject({
   name,
-  content: z.string().refine((text) => text.trim() !== '', 'must not be blank'),
+  content: z
+    .string()
+    .refine((text) => text.trim() !== '', 'must not be blank')
+    .meta({ pattern: notBlankPattern }),
   source_format: z.enum(['text', 'markdown', 'code']),
   target_folder_id: idField.optional(),
 });
@@ -47,7 +56,7 @@ export const listDocumentsQuery = z.strictObject({
 
 export const recentDocumentsQuery = z.strictObject({
   limit: integerField({ min: 1, max: 31 }).default(31),
-  mine: z.stringbool().default(false).describe('Only those that you have made.'),
+  mine: textSwitchField.default(false).describe('Only those that you have made.'),
 });
 
 export const documentItemSchema = z

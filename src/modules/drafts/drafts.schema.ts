@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { anchorWordProblems, maxAnchorWords, spellAnchorWords } from '#src/domain/draft-anchor-words.ts';
 import { draftName, type GoldenCase, type SentDraftFields } from '#src/domain/draft-fields.ts';
 import { evalStatuses } from '#src/domain/judging/eval-status.ts';
-import { agentFields, idField, oneLineField, unsettableField, visibilityField } from '#src/http/fields.ts';
+import { agentFields, idField, namePattern, oneLineField, unsettableField, visibilityField } from '#src/http/fields.ts';
 import type { CommitVersionInput } from './draft-versions.service.ts';
 import type { DraftDetail, DraftView, Version } from './drafts.model.ts';
 import type { CreateDraftInput, ScopeInput } from './drafts.service.ts';
@@ -27,7 +27,12 @@ const anchorWords = z
     }
   })
   .transform(spellAnchorWords)
-  .describe('Word or phrase of up to three words → weight, 1 to 10.');
+  .meta({
+    description: 'Word or phrase of up to three words → weight, 1 to 10.',
+    maxProperties: maxAnchorWords,
+    propertyNames: { type: 'string', maxLength: 100, pattern: '^\\s*\\S+(\\s+\\S+){0,2}\\s*$' },
+    additionalProperties: { type: 'integer', minimum: 1, maximum: 10 },
+  });
 
 const fields = {
   ...agentFields,
@@ -52,7 +57,8 @@ const createdDraft = z
   .refine((body) => body.source_agent_id === undefined || body.source_version_id === undefined, {
     path: ['source_version_id'],
     message: 'only one of source_agent_id and source_version_id',
-  });
+  })
+  .meta({ not: { required: ['source_agent_id', 'source_version_id'] } });
 
 export const createDraftBody = z.preprocess(withoutIgnoredFields, createdDraft);
 
@@ -80,7 +86,9 @@ export const startEvaluationBody = z.strictObject({
   golden_case_ids: z.array(oneLineField(100).min(1)).max(100).optional().describe('Those to run; all when not given.'),
 });
 
-export const renameVersionBody = z.strictObject({ title: oneLineField(256).trim().min(1) });
+export const renameVersionBody = z.strictObject({
+  title: oneLineField(256).trim().min(1).meta({ pattern: namePattern }),
+});
 
 export const changeScopeBody = z.strictObject({ visibility: visibilityField, team_ids: teamIds });
 

@@ -50,7 +50,11 @@ export function versionEvaluationsRoutes(evaluations: VersionEvaluationsService)
       access: 'draft:read',
       params,
       query: z.strictObject({
-        format: z.string().default('markdown').describe('`markdown`, `json` or `html`; anything else is 400.'),
+        format: z
+          .string()
+          .default('markdown')
+          .meta({ enum: ['markdown', 'json', 'html'] })
+          .describe('`markdown`, `json` or `html`; anything else is 400.'),
       }),
       responses: {
         200: { description: 'The report', contentType: reportTypes },

@@ -3,7 +3,7 @@ import { isReference } from '#src/domain/judging/axes.ts';
 import type { CaseText } from '#src/domain/judging/judgement.ts';
 import type { AxisScore, CaseResult } from '#src/domain/judging/results.ts';
 import { maxCases, rubrics, severities } from '#src/domain/judging/rubric.ts';
-import { idField, oneLineField } from '#src/http/fields.ts';
+import { idField, oneLineField, tagField } from '#src/http/fields.ts';
 import type { Compared, Evaluated } from './evaluations.service.ts';
 
 /** Models and judges read less of a text than that. */
@@ -31,7 +31,7 @@ export const evaluatePromptBody = z.strictObject({ ...ofVersion, ...judging });
 export const evaluatePromptAdhocBody = z.strictObject({
   agent_prompt: z.string().min(1).max(100_000),
   agent_name: oneLineField(255).default(''),
-  tags: z.array(oneLineField(64).trim().min(1)).max(50).default([]),
+  tags: z.array(tagField).max(50).default([]),
   ...judging,
 });
 export const evaluateCaseBody = z.strictObject({ ...ofVersion, ...judging, case: evaluationCase });

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isBlank, isOneLine } from '#src/domain/plain-text.ts';
 import { can } from '#src/domain/policy.ts';
 import type { Actor } from '#src/domain/visibility.ts';
-import { idField, switchField, visibilityField } from '#src/http/fields.ts';
+import { idField, namePattern, switchField, visibilityField } from '#src/http/fields.ts';
 import type { FolderNode, FolderView } from './folders.model.ts';
 
 const folderName = z
@@ -15,15 +15,20 @@ const folderName = z
   .refine((name) => !isBlank(name), { error: 'must not be blank', params: { code: 'blank' } })
   .refine((name) => !/[/\\]/.test(name), 'must not contain / or \\')
   .refine((name) => name !== '.' && name !== '..', 'must not be . or ..')
-  .describe(
-    'Kept in one Unicode spelling (NFC). Among its siblings no other has it, whatever the case of its letters.',
-  );
+  .meta({
+    description:
+      'Kept in one Unicode spelling (NFC). Among its siblings no other has it, whatever the case of its letters.',
+    pattern: namePattern,
+    allOf: [{ pattern: '^[^/\\\\]*$' }],
+    not: { enum: ['.', '..'] },
+  });
 
 export const createFolderBody = z.strictObject({ name: folderName, parent_id: idField });
 
 export const changeFolderBody = z
   .strictObject({ name: folderName.optional(), parent_id: idField.optional().describe('Its new place.') })
-  .refine(({ name, parent_id }) => name !== undefined || parent_id !== undefined, 'name or parent_id is needed');
+  .refine(({ name, parent_id }) => name !== undefined || parent_id !== undefined, 'name or parent_id is needed')
+  .meta({ minProperties: 1 });
 
 export const deleteFolderQuery = z.strictObject({
   cascade: switchField.default(false).describe('Also delete all that is in it.'),

@@ -1,12 +1,11 @@
 import { z } from 'zod';
-import { isOneLine } from '#src/domain/plain-text.ts';
-import { idField } from '#src/http/fields.ts';
+import { idField, oneLineField } from '#src/http/fields.ts';
 import type { RemoteFileWish } from '#src/ports/connector.ts';
 import type { ImportResult, ImportRunRow } from './imports.model.ts';
 
 const maxWishes = 1_000;
 
-const remoteText = z.string().min(1).max(4_096).refine(isOneLine, 'must be one line without control characters');
+const remoteText = oneLineField(4_096).min(1);
 
 const wish = z
   .strictObject({
@@ -16,7 +15,8 @@ const wish = z
     mime_type: remoteText.optional().describe('As browse gives it; the provider knows better, and it is not needed.'),
     folder: remoteText.optional().describe('In place of the `folder` of the request.'),
   })
-  .refine(({ file_id, path, name }) => file_id ?? path ?? name, 'needs file_id, path or name');
+  .refine(({ file_id, path, name }) => file_id ?? path ?? name, 'needs file_id, path or name')
+  .meta({ anyOf: [{ required: ['file_id'] }, { required: ['path'] }, { required: ['name'] }] });
 
 export const importFromConnectorBody = z.strictObject({
   connection_id: idField,

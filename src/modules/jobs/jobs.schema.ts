@@ -46,7 +46,8 @@ export const retryJobsSchema = z
     connection_id: jobFilters.connection_id,
     error_code: jobFilters.error_code,
   })
-  .refine((filters) => Object.keys(filters).length > 0, 'needs at least one filter');
+  .refine((filters) => Object.keys(filters).length > 0, 'needs at least one filter')
+  .meta({ minProperties: 1 });
 
 export const retriedJobsSchema = z.strictObject({ count: z.int().describe('How many jobs were set going again.') });
 

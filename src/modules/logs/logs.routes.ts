@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { appError } from '#src/errors.ts';
 import { download, file, ok } from '#src/http/answers.ts';
+import { textSwitchField } from '#src/http/fields.ts';
 import { type Cursors, keysetQuery } from '#src/http/pagination.ts';
 import { idParam } from '#src/http/params.ts';
 import { type Route, route } from '#src/http/route.ts';
@@ -48,7 +49,7 @@ export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
       query: z.strictObject({
         ...keysetQuery,
         ...logQuery,
-        include_total: z.stringbool().default(false).describe('Count all that match.'),
+        include_total: textSwitchField.default(false).describe('Count all that match.'),
       }),
       responses: { 200: { description: 'A page of conversations', schema: conversationListSchema } },
       handle: async ({ actor, query }) => {
@@ -83,7 +84,11 @@ export function logsRoutes(logs: LogsService, cursors: Cursors): Route[] {
       access: 'user',
       query: z.strictObject({
         ...logQuery,
-        format: z.string().default('csv').describe('`csv` or `jsonl`; anything else is 400.'),
+        format: z
+          .string()
+          .default('csv')
+          .meta({ enum: logFormats })
+          .describe('`csv` or `jsonl`; anything else is 400.'),
       }),
       responses: { 200: { description: 'The rounds', contentType: ['text/csv', 'application/x-ndjson'] } },
       errors: ['unsupported_export_format', 'rate_limited'],

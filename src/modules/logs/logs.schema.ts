@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { idField, integerField } from '#src/http/fields.ts';
+import { idField, integerField, textSwitchField } from '#src/http/fields.ts';
 import {
   describeChat,
   echoStates,
@@ -48,7 +48,7 @@ export const roundsQuery = {
 
 export const recentQuery = {
   limit: integerField({ min: 1, max: 31 }).default(31),
-  mine: z.stringbool().default(false).describe('Only those that you started.'),
+  mine: textSwitchField.default(false).describe('Only those that you started.'),
 };
 
 const mean = z.number().nullable();

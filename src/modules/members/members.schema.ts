@@ -19,6 +19,7 @@ export const createMemberBody = z
     error: 'needs a team_id',
     params: { code: 'team_required' },
   })
+  .meta({ anyOf: [{ required: ['team_id'] }, { properties: { is_team_admin: { const: false } } }] })
   .transform(({ team_id: teamId, ...body }) => ({
     email: body.email,
     password: body.password,
@@ -46,6 +47,7 @@ export const orgAdminBody = z.strictObject({ is_org_admin: z.boolean() });
 export const updateUserBody = z
   .strictObject({ email: emailField.optional(), display_name: nameField.optional() })
   .refine((body) => Object.keys(body).length > 0, { error: 'Send email or display_name', params: { code: 'required' } })
+  .meta({ minProperties: 1 })
   .transform((body) => ({ email: body.email, displayName: body.display_name }));
 
 export const resetPasswordBody = z

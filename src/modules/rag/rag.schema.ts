@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { jobPartId } from '#src/contracts/workflow-ids.ts';
 import { type ChunkingWishes, isOverlapBelowTarget, maxTargetTokens, type RagConfig } from '#src/domain/rag-config.ts';
-import { idField, integerField } from '#src/http/fields.ts';
+import { idField, integerField, notBlankPattern } from '#src/http/fields.ts';
 import type { ChunkPreview, TextToPreview } from './chunk-previews.service.ts';
 import type { IngestAnswer } from './rag.service.ts';
 
@@ -81,7 +81,7 @@ export const previewTextBody = z.strictObject({
     .string()
     .max(maxPreviewCharacters)
     .refine((text) => text.trim() !== '', 'must not be blank')
-    .describe('Markdown, as documents are after their conversion.'),
+    .meta({ description: 'Markdown, as documents are after their conversion.', pattern: notBlankPattern }),
   config: previewConfigSchema.optional(),
 });
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { z } from 'zod';
-import { idField, integerField } from '#src/http/fields.ts';
+import { idField, integerField, nameField, newPasswordField, oneLineField, textSwitchField } from '#src/http/fields.ts';
 
 describe('fields of requests', () => {
   it('takes ids in any case and keeps one spelling of them', () => {
@@ -22,4 +22,46 @@ describe('fields of requests', () => {
       expect(query.safeParse({ limit: text }).success).to.equal(false);
     });
   }
+});
+
+describe('what the OpenAPI document says of a field', () => {
+  const patternOf = (field: z.ZodType) => {
+    const { pattern = '' } = z.toJSONSchema(field, { io: 'input', unrepresentable: 'any' });
+    return new RegExp(pattern, 'u');
+  };
+  const everyCharacter = Array.from({ length: 0x30000 }, (_, code) => String.fromCodePoint(code));
+
+  it('holds of each character of one line', () => {
+    const field = oneLineField(10);
+    const pattern = patternOf(field);
+    const differ = everyCharacter.filter((text) => pattern.test(text) !== field.safeParse(text).success);
+    expect(differ).to.deep.equal([]);
+  });
+
+  it('holds of names, but for those that nobody sees', () => {
+    const pattern = patternOf(nameField);
+    for (const name of ['a', ' a ', 'é 1', '日本']) {
+      expect([pattern.test(name), nameField.safeParse(name).success], name).to.deep.equal([true, true]);
+    }
+    for (const name of ['', ' ', '\u3000', 'a\nb', 'a\u202eb']) {
+      expect([pattern.test(name), nameField.safeParse(name).success], name).to.deep.equal([false, false]);
+    }
+  });
+
+  it('holds of passwords', () => {
+    const pattern = patternOf(newPasswordField);
+    for (const password of ['Correct-horse-7', 'ΑΒΓδεζ ٣٣٣\n', 'Aa1 aaaaaa']) {
+      expect([pattern.test(password), newPasswordField.safeParse(password).success]).to.deep.equal([true, true]);
+    }
+    for (const password of ['correct-horse-7', 'CORRECT-HORSE-7', 'Correct-horses', 'Correcthorse77']) {
+      expect([pattern.test(password), newPasswordField.safeParse(password).success]).to.deep.equal([false, false]);
+    }
+  });
+
+  it('lists the words of a switch', () => {
+    const { enum: words = [] } = z.toJSONSchema(textSwitchField, { io: 'input' });
+    expect(words).to.include.members(['true', 'false', '1', '0']);
+    for (const word of words) expect(textSwitchField.safeParse(word).success, String(word)).to.equal(true);
+    expect(textSwitchField.safeParse('maybe').success).to.equal(false);
+  });
 });
