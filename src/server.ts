@@ -7,6 +7,9 @@ import { createContainer } from './container.ts';
 /** For a whole request: a large upload over a slow line takes longer than Node's five minutes. */
 const UPLOAD_PATIENCE_MS = 6 * 60 * 60_000;
 
+/** Of an address with its headers: some take texts of thousands of characters, which grow when they are encoded. */
+const MAX_HEADER_BYTES = 64 * 1024;
+
 /** How long requests that are under way may still take once streams have ended. */
 const REQUEST_PATIENCE_MS = 5_000;
 
@@ -17,7 +20,7 @@ async function main(): Promise<void> {
   const config = loadConfig(process.env);
   const container = createContainer(config, 'api');
   const app = createApp(container);
-  const server = createServer({ requestTimeout: UPLOAD_PATIENCE_MS }, app.express);
+  const server = createServer({ requestTimeout: UPLOAD_PATIENCE_MS, maxHeaderSize: MAX_HEADER_BYTES }, app.express);
 
   server.listen(config.server.port, config.server.host);
   await once(server, 'listening');
