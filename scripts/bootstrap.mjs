@@ -29,6 +29,7 @@ const COMMANDS = {
     needsTools: true,
   },
   'test:faults': { run: ['scripts/test-faults.ts'], needsTools: true },
+  'test:schema': { run: ['scripts/test-schema.ts'], needsTools: true },
   'test:canaries': { run: ['scripts/canaries.ts'] },
   coverage: { run: ['node_modules/c8/bin/c8.js', '--include', PRODUCT, 'node', 'scripts/test.ts'], needsTools: true },
   'bench:embed': { run: ['bench/embed.ts'], needsTools: true },

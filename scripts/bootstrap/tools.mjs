@@ -14,35 +14,59 @@ const OLDEST_PYTHON = [3, 10];
  */
 export function toolsFolder(root, cacheDir) {
   if (process.env.TOOLS_DIR) return resolve(process.env.TOOLS_DIR);
-  const requirements = readFileSync(requirementsPath(root), 'utf8');
-  const contents = createHash('sha256').update(`${requirements}${process.platform}-${process.arch}`).digest('hex');
-  return join(cacheDir, `tools-${contents.slice(0, 16)}`);
+  return wheelsFolder('tools', requirementsPath(root), cacheDir);
 }
 
 /**
- * Installs them there with pip, which checks every hash.
+ * Installs them there.
  * @param {string} root
  * @param {string} toolsDir
  */
 export async function installTools(root, toolsDir) {
-  await once({
+  await installWheels({
     what: 'the embedded services',
     size: '260 MB in your cache',
-    lockPath: `${toolsDir}.lock`,
-    isDone: () => existsSync(toolsDir),
+    requirements: requirementsPath(root),
+    folder: toolsDir,
+  });
+}
+
+/**
+ * A folder for the Python packages of a requirements file, named after what is in it.
+ * @param {string} name
+ * @param {string} requirements the path of the file
+ * @param {string} cacheDir
+ */
+export function wheelsFolder(name, requirements, cacheDir) {
+  const contents = createHash('sha256')
+    .update(`${readFileSync(requirements, 'utf8')}${process.platform}-${process.arch}`)
+    .digest('hex');
+  return join(cacheDir, `${name}-${contents.slice(0, 16)}`);
+}
+
+/**
+ * Installs Python packages with pip, which checks every hash, unless they are there.
+ * @param {{ what: string, size: string, requirements: string, folder: string }} wheels
+ */
+export async function installWheels({ what, size, requirements, folder }) {
+  await once({
+    what,
+    size,
+    lockPath: `${folder}.lock`,
+    isDone: () => existsSync(folder),
     install: async () => {
       await checkMachine();
-      const draft = `${toolsDir}.new`;
+      const draft = `${folder}.new`;
       rmSync(draft, { recursive: true, force: true });
       const args = [
         ...['-m', 'pip', 'install', '--quiet', '--no-input', '--disable-pip-version-check'],
         ...['--root-user-action=ignore', '--no-deps', '--only-binary=:all:', '--require-hashes', '--no-compile'],
-        ...['--target', draft, '--requirement', requirementsPath(root)],
+        ...['--target', draft, '--requirement', requirements],
       ];
       // Some distributions install for the user unless told otherwise, which contradicts a target.
       const { code, output } = await runQuietly('python3', args, { ...process.env, PIP_USER: '0' });
-      if (code !== 0) throw new BootstrapFailure(`The embedded services could not be installed:\n${output.trim()}`);
-      renameSync(draft, toolsDir);
+      if (code !== 0) throw new BootstrapFailure(`It could not be installed: ${what}.\n${output.trim()}`);
+      renameSync(draft, folder);
     },
   });
 }

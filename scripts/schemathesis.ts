@@ -1,0 +1,81 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { z } from 'zod';
+import { installWheels, wheelsFolder } from './bootstrap/tools.mjs';
+import { dieWithParent } from './supervisor/parent-death.ts';
+import { StartFailure } from './supervisor/start-failure.ts';
+
+const REQUIREMENTS = join(import.meta.dirname, 'requirements-schemathesis.txt');
+const CONFIG = join(import.meta.dirname, 'schemathesis.toml');
+
+/** What one run of Schemathesis did; `failed` counts different failures, and errors of its own. */
+export type SchemathesisTally = { operations: number; cases: number; failed: number };
+
+const report = z.object({
+  operations: z.object({ tested: z.int() }),
+  test_cases: z.object({ generated: z.int(), unique_failures: z.int() }),
+  errors: z.array(z.object({ count: z.int() })),
+});
+
+/**
+ * Installs Schemathesis beside the tools of the embedded services, once for all checkouts.
+ * @returns the folder of its packages
+ * @throws StartFailure where Python is too old for it
+ */
+export async function installSchemathesis(toolsDir: string): Promise<string> {
+  const question = 'import sys; sys.exit(sys.version_info < (3, 11))';
+  await promisify(execFile)('python3', ['-c', question]).catch(() => {
+    throw new StartFailure('Schemathesis needs Python 3.11 or newer, as `python3`.');
+  });
+  const folder = wheelsFolder('schemathesis', REQUIREMENTS, dirname(toolsDir));
+  await installWheels({ what: 'Schemathesis', size: '60 MB in your cache', requirements: REQUIREMENTS, folder });
+  return folder;
+}
+
+/**
+ * Tries the operations of the OpenAPI document that a running API serves, and shows what it does.
+ * @param options.accessToken null: nobody is signed in
+ * @param options.args more of `schemathesis run`
+ */
+export async function runSchemathesis(options: {
+  folder: string;
+  apiUrl: string;
+  accessToken: string | null;
+  args: readonly string[];
+  reportPath: string;
+  signal: AbortSignal;
+}): Promise<SchemathesisTally> {
+  const { folder, apiUrl, accessToken, args, reportPath, signal } = options;
+  const python = [
+    'python3',
+    '-m',
+    'schemathesis.cli',
+    '--config-file',
+    CONFIG,
+    'run',
+    `${apiUrl}/openapi.json`,
+  ] as const;
+  const [program, ...rest] = dieWithParent([...python, '--report-json-path', reportPath, ...args], 'SIGTERM');
+  const child = spawn(program, rest, {
+    env: {
+      ...process.env,
+      PYTHONPATH: [folder, import.meta.dirname].join(':'),
+      PYTHONDONTWRITEBYTECODE: '1',
+      ...(accessToken !== null && { ACCESS_TOKEN: accessToken }),
+    },
+    stdio: 'inherit',
+    signal,
+  });
+  const [code] = await once(child, 'exit');
+  const { operations, test_cases, errors } = report.parse(JSON.parse(await readFile(reportPath, 'utf8')));
+  const failed = errors.reduce((sum, { count }) => sum + count, test_cases.unique_failures);
+  return {
+    operations: operations.tested,
+    cases: test_cases.generated,
+    // It knows failures that it does not count, such as a document that it cannot read.
+    failed: code === 0 ? failed : Math.max(1, failed),
+  };
+}

@@ -1,0 +1,118 @@
+// `npm run test:schema [-- --path ^/documents --caller member --seed 7 --examples 50]`: Schemathesis against the whole
+// product, by the OpenAPI document that it serves itself.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { type ApiClient, createApiClient } from './demo/api-client.ts';
+import { startEmbedded } from './embedded-mode.ts';
+import { installSchemathesis, runSchemathesis, type SchemathesisTally } from './schemathesis.ts';
+import { newPassword } from './secrets.ts';
+import { readStartSettings } from './settings.ts';
+import { findFreePorts } from './supervisor/ports.ts';
+import { exitAfter, runUntilStopped } from './supervisor/run-until-stopped.ts';
+import { StartFailure } from './supervisor/start-failure.ts';
+
+/** They end the caller's account, after which there is nothing more to be seen. */
+const FINAL = ['deleteAccount', 'deleteOrganization'];
+const NAMES = FINAL.flatMap((id) => ['--include-operation-id', id]);
+const OTHERS = FINAL.flatMap((id) => ['--exclude-operation-id', id]);
+
+/** Each run has an organization of its own. */
+const CALLERS: Record<string, { signIn: (api: ApiClient) => Promise<string | null>; args: string[] }> = {
+  admin: { signIn: registerAdmin, args: OTHERS },
+  member: { signIn: registerMember, args: OTHERS },
+  nobody: { signIn: async () => null, args: [] },
+  leaver: { signIn: registerAdmin, args: NAMES },
+};
+
+/** Where nothing listens. */
+const NOWHERE = 'http://127.0.0.1:9';
+const RATE_LIMITS = ['LOGIN', 'LOGIN_IP', 'REGISTER', 'REGISTER_IP', 'REFRESH', 'CHAT', 'UPLOAD', 'CONNECT'];
+const MANY = 1_000_000;
+
+await exitAfter(async () => {
+  const { values } = parseArgs({
+    options: {
+      path: { type: 'string' },
+      caller: { type: 'string' },
+      seed: { type: 'string', default: '1' },
+      examples: { type: 'string', default: '20' },
+    },
+  });
+  const callers = Object.entries(CALLERS).filter(([name]) => name === (values.caller ?? name));
+  if (callers.length === 0) throw new StartFailure(`There is no such caller: use ${Object.keys(CALLERS).join(', ')}.`);
+  const dataDir = await mkdtemp(join(tmpdir(), 'agent-conversation-service-schema-'));
+  Object.assign(process.env, await environment(dataDir));
+  const settings = readStartSettings(process.env);
+  const folder = await installSchemathesis(settings.toolsDir);
+
+  const code = await runUntilStopped({
+    dataDir,
+    log: (line) => console.error(line),
+    work: async (supervisor, signal) => {
+      const { apiUrl } = await startEmbedded(settings, supervisor, (line) => console.error(line));
+      const tallies: SchemathesisTally[] = [];
+      for (const [name, { signIn, args }] of callers) {
+        console.log(`\n${name}`);
+        const accessToken = await signIn(createApiClient(apiUrl));
+        const reportPath = join(dataDir, `${name}.json`);
+        const wanted = values.path === undefined ? [] : ['--include-path-regex', values.path];
+        const amount = ['--seed', values.seed, '--max-examples', values.examples];
+        tallies.push(
+          await runSchemathesis({
+            folder,
+            apiUrl,
+            accessToken,
+            args: [...amount, ...wanted, ...args],
+            reportPath,
+            signal,
+          }),
+        );
+      }
+      const sum = (count: keyof SchemathesisTally) => tallies.reduce((total, tally) => total + tally[count], 0);
+      const operations = Math.max(...tallies.map((tally) => tally.operations));
+      console.log(`${operations} operations, ${sum('cases')} cases, ${sum('failed')} failed`);
+      return sum('failed') === 0 ? 0 : 1;
+    },
+  });
+  if (code === 1) console.error(`The services' logs are in ${join(dataDir, 'logs')}.`);
+  else await rm(dataDir, { recursive: true, force: true });
+  return code;
+});
+
+/** No limits that a few thousand requests would meet, nothing that is waited for long, and no way out of here. */
+async function environment(dataDir: string): Promise<Record<string, string>> {
+  const names = ['PORT', 'POSTGRES_PORT', 'TEMPORAL_PORT', 'TEMPORAL_UI_PORT', 'MODEL_SERVER_PORT'];
+  const ports = await findFreePorts(names.length);
+  const tier = { members: MANY, agents: MANY, draftsPerUser: MANY, versionsPerDraft: MANY, documents: MANY };
+  return {
+    DATA_DIR: dataDir,
+    ...Object.fromEntries(names.map((name, index) => [name, String(ports[index])])),
+    ...Object.fromEntries(RATE_LIMITS.map((name) => [`RATE_LIMIT_${name}`, 'off'])),
+    TIER_LIMITS: JSON.stringify({ free: tier }),
+    ACCESS_TOKEN_SECONDS: '86400',
+    IMPORT_WAIT_SECONDS: '0',
+    EVAL_WAIT_SECONDS: '0',
+    CHAT_MODEL: 'extractive-1',
+    BRAVE_SEARCH_BASE_URL: NOWHERE,
+    ACME_S3_BASE_URL: NOWHERE,
+  };
+}
+
+async function registerAdmin(api: ApiClient): Promise<string> {
+  const { access_token } = await api.post<{ access_token: string }>('/auth/register', person());
+  return access_token;
+}
+
+async function registerMember(api: ApiClient): Promise<string> {
+  const member = person();
+  await api.as(await registerAdmin(api)).post('/entity/members', member);
+  const { email: username, password } = member;
+  const { access_token } = await api.post<{ access_token: string }>('/auth/login', { username, password });
+  return access_token;
+}
+
+function person() {
+  return { email: `${crypto.randomUUID()}@example.com`, password: newPassword() };
+}
