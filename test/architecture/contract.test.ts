@@ -24,10 +24,16 @@ const rules: Record<string, string> = {
   '§5.2 refresh tokens are revoked on logout': '204 revokes the refresh token',
   '§5.2 refresh tokens are revoked on a change of the password':
     '204: every refresh token is revoked, that of the caller too',
+  '§5.4 one provider, or none':
+    '501: where nobody signs in by a provider; another name is still 400',
   '§5.5 password rule': '422 for a password against the rule, naming each part of it',
   '§5.6 emails are trimmed and lowercased': '200 for the right password, whatever the case and spaces of the email',
   '§5.7 roles': 'decides each of the others by what it names, of a team',
   '§7 403 for an admin-only operation by a non-admin': 'decides each of the others by what it names, of a team',
+  '§7 400 a way back that is not allowed':
+    '400: for a way back to an origin that is not allowed, or with a query or a fragment',
+  '§8 sign-ins that come back, by IP':
+    'count sign-ins with an identity provider by address, where they begin and where they come back',
   '§7, §8 429 for sign-ins, by IP and email':
     'count each address and each email by itself, and one address over all emails',
   '§2.2 what is immutable after publish': '422: says of what was published that it is immutable',

@@ -8,6 +8,8 @@ const limits = {
   RATE_LIMIT_LOGIN: '5/900',
   RATE_LIMIT_LOGIN_IP: '40/900',
   RATE_LIMIT_REFRESH: '2/1',
+  RATE_LIMIT_SSO_AUTHORIZE: '1/60',
+  RATE_LIMIT_SSO_CALLBACK: '2/60',
   RATE_LIMIT_CHAT: '1/60',
   RATE_LIMIT_UPLOAD: '1/60',
   RATE_LIMIT_CONNECT: '1/60',
@@ -96,6 +98,18 @@ describe('rate limits', () => {
       });
     await until('the limit is reached', async () => (await refresh()).status === 429);
     await until('the next window begins', async () => (await refresh()).status === 401);
+  });
+
+  it('count sign-ins with an identity provider by address, where they begin and where they come back', async () => {
+    const statusOf = async (path: string, address: string, method = 'GET') => {
+      const headers = { 'content-type': 'application/json', 'x-forwarded-for': address };
+      const body = method === 'GET' ? {} : { body: JSON.stringify({ provider: 'acme' }) };
+      return (await first.anonymous.raw(path, { method, headers, ...body })).status;
+    };
+    const callback = '/auth/sso/callback?code=a&state=b';
+    for (const status of [501, 501, 429]) expect(await statusOf(callback, '203.0.113.7')).equal(status);
+    for (const status of [501, 429]) expect(await statusOf('/auth/sso/authorize', '203.0.113.7', 'POST')).equal(status);
+    expect(await statusOf(callback, '203.0.113.8')).equal(501);
   });
 
   it('count messages and uploads by user', async () => {
