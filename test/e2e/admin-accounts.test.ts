@@ -1,0 +1,210 @@
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { v7 as uuidv7 } from 'uuid';
+import { loadConfig } from '#src/config.ts';
+import { runAdmin } from '#test/support/admin-command.ts';
+import type { Member } from '#test/support/client.ts';
+import { signUpColleague } from '#test/support/colleague.ts';
+import { freshEmail } from '#test/support/fresh-email.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
+import { until } from '#test/support/until.ts';
+import { commands } from '../../scripts/admin/commands.ts';
+import { reasonOf } from '../../scripts/admin/reason-of.ts';
+
+describe('npm run admin, for accounts and keys', function () {
+  this.timeout(60_000);
+  let own: Stack;
+  let ada: Member;
+  let grace: Member;
+
+  before(async () => {
+    own = await startStack({}, { workers: false });
+    ada = await own.signUp();
+    grace = await signUpColleague(own, ada, 'Grace');
+  });
+  after(() => own.close());
+
+  /** What a command prints, without a process of its own; throws what it is refused with. */
+  async function admin(name: string, ...args: string[]) {
+    const task = commands.get(name)?.read(args) ?? { wrong: 'there is no such command' };
+    if ('wrong' in task) throw new Error(task.wrong);
+    const lines: string[] = [];
+    const print = (line: string) => lines.push(line);
+    const isSo = await task(own.container, { print, note: print });
+    return { stdout: lines.map((line) => `${line}\n`).join(''), isSo };
+  }
+  const refusalOf = (name: string, ...args: string[]) =>
+    admin(name, ...args).then(
+      () => expect.fail(`${name} was not refused`),
+      (error: unknown) => reasonOf(error),
+    );
+  const signIn = (email: string, password: string, status: number) =>
+    own.anonymous.post('/auth/login', { username: email, password }, status);
+  const audit = async (...args: string[]) => {
+    const { stdout } = await admin('audit', '--json', ...args);
+    return stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]));
+  };
+
+  it('makes an organization, whose admin signs in with the password that is shown', async () => {
+    const email = freshEmail('founder');
+    const made = await admin('create-organization', 'Acme Inc.', '--admin', email);
+    const [, orgId, password = ''] = /^organization (\S+)\nadmin \S+ \S+\npassword (\S+)\n$/.exec(made.stdout) ?? [];
+    const { organization } = Object((await signIn(email, password, 200)).body);
+    expect(organization).include({ org_id: orgId, name: 'Acme Inc.', tier: 'free', is_org_admin: true });
+    const [entry] = await audit('--org', orgId ?? '', '--action', 'organization');
+    expect(entry).include({ action: 'organization.created', actor_id: null, target: orgId });
+    expect(entry.detail.operator).a('string');
+    expect(entry.request_id).match(/^admin-/);
+    const again = await refusalOf('create-organization', 'Other', '--admin', email.toUpperCase());
+    expect(again).match(/^Take another address/);
+  });
+
+  it('takes a password from the standard input, if it is a sound one', async () => {
+    const email = freshEmail('founder');
+    const make = (input: string) =>
+      runAdmin(own.settings, ['create-organization', 'Acme', '--admin', email, '--ask-password'], { input });
+    const weak = await make('weak\n');
+    expect(weak).include({ stdout: '', code: 1 });
+    expect(weak.stderr).match(/^A password has 10 to 128 characters\. [^\n]+\n$/);
+    const { stdout, code } = await make('Correct-horse-1\nand no more\n');
+    expect(code).equal(0);
+    expect(stdout).not.include('password');
+    await signIn(email, 'Correct-horse-1', 200);
+  });
+
+  it('changes the tier, for the next request', async () => {
+    expect((await admin('set-tier', ada.orgId, 'pro')).stdout).equal('It was free, and is pro now.\n');
+    expect(Object((await ada.get('/entity/members', 200)).body)).include({ tier: 'pro', member_limit: 100 });
+    expect((await admin('set-tier', ada.orgId, 'pro')).stdout).equal('It is pro already.\n');
+    const [entry, ...others] = await audit('--org', ada.orgId, '--action', 'organization.tier_changed');
+    expect(entry.detail).include({ from: 'free', to: 'pro' });
+    expect(others).length(0);
+    const nobody = uuidv7();
+    expect(await refusalOf('set-tier', nobody, 'max')).equal(`There is no organization ${nobody}.`);
+  });
+
+  it('disables a user while the API runs, and enables him', async () => {
+    await grace.get('/folders', 200);
+    const disabled = await runAdmin(own.settings, ['disable-user', grace.email.toUpperCase()]);
+    expect(disabled).include({ stdout: 'Disabled: his sessions have ended.\n', stderr: '', code: 0 });
+    await until('his requests are refused', async () => (await grace.raw('/folders')).status === 401);
+    await signIn(grace.email, grace.password, 403);
+    expect((await admin('disable-user', grace.userId)).stdout).equal('He is disabled already.\n');
+    expect((await admin('enable-user', grace.email)).stdout).equal('Enabled: he can sign in.\n');
+    await signIn(grace.email, grace.password, 200);
+    // His old session stays ended.
+    await grace.get('/folders', 401);
+    const actions = (await audit('--user', grace.userId)).map(({ action }) => action);
+    expect(actions).include.members(['user.disabled', 'user.enabled', 'session.refused', 'session.opened']);
+  });
+
+  it('refuses whom it does not know, and to leave an organization without an admin', async () => {
+    expect(await refusalOf('disable-user', ada.email)).match(/^Make somebody else an admin /);
+    await ada.get('/folders', 200);
+    for (const command of ['disable-user', 'enable-user', 'sessions']) {
+      expect(await refusalOf(command, freshEmail())).equal('The user does not exist');
+    }
+  });
+
+  it('lists the sessions of a user, and ends one of them or all', async () => {
+    const eve = await own.signUp('Eve');
+    const second = Object((await signIn(eve.email, eve.password, 200)).body);
+    const list = async () => {
+      const { stdout } = await admin('sessions', eve.email, '--json');
+      return stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line));
+    };
+    const [newest, oldest] = await list();
+    expect([newest, oldest].map(({ state }) => state)).deep.equal(['open', 'open']);
+    expect((await admin('sessions', eve.userId)).stdout).match(
+      /^session +state +begun +used +expires\n[\da-f-]{36} {2}open/,
+    );
+
+    expect(await admin('sessions', eve.email, '--end', newest.session_id)).include({
+      stdout: 'Ended: 1.\n',
+      isSo: true,
+    });
+    await own.anonymous.withToken(second.access_token).get('/folders', 401);
+    await eve.get('/folders', 200);
+    const foreign = await admin('sessions', eve.email, '--end', uuidv7());
+    expect(foreign).include({ stdout: 'Ended: 0.\nHe has no such session.\n', isSo: false });
+
+    expect((await admin('sessions', eve.email, '--end', 'all')).stdout).equal('Ended: 1.\n');
+    await own.anonymous.post('/auth/refresh_tokens', { refresh_token: eve.refreshToken }, 401);
+    expect((await list()).map(({ state }) => state)).deep.equal(['cut_off', 'cut_off']);
+    expect(await audit('--org', eve.orgId, '--action', 'session.ended')).length(2);
+  });
+
+  it('reads the audit log by organization, user, action and time', async () => {
+    const of = (entries: { action: string }[]) => entries.map(({ action }) => action);
+    expect(of(await audit('--org', grace.orgId, '--action', 'member'))).deep.equal(['member.added']);
+    expect(await audit('--org', ada.orgId, '--since', '1d', '--limit', '2')).length(2);
+    expect(await audit('--org', ada.orgId, '--since', '2100-01-01')).length(0);
+    const { stdout } = await admin('audit', '--user', ada.email);
+    expect(stdout)
+      .match(/^at +action +by +on\n/)
+      .match(/Z {2}account\.registered +[\da-f-]{36} {2}[\da-f-]{36}\n/);
+    expect((await admin('audit', '--org', uuidv7())).stdout).equal('Nothing is recorded that fits.\n');
+  });
+
+  it('makes the next keys for their owner alone, and says what to do with them', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'keys-'));
+    try {
+      const signing = await admin('rotate-keys', 'signing', '--into', folder);
+      expect(signing.stdout).include(`JWT_PRIVATE_KEY_FILE=${join(folder, 'next.pem')}`);
+      expect((await stat(join(folder, 'next.pem'))).mode & 0o777).equal(0o600);
+      expect(await refusalOf('rotate-keys', 'signing', '--into', folder)).match(/next\.pem is there already: /);
+
+      const encryption = await admin('rotate-keys', 'encryption', '--into', folder);
+      expect(encryption.stdout).include('npm run admin -- reseal');
+      const keys = await readFile(join(folder, 'encryption-keys'), 'utf8');
+      expect(keys)
+        .match(/^2:[^,]{44},/)
+        .include(`,${own.settings.ENCRYPTION_KEYS}`);
+      expect(encryption.stdout).not.include(keys.split(':')[1]?.slice(0, 20));
+
+      const next = loadConfig({
+        ...own.settings,
+        ENCRYPTION_KEYS: keys,
+        JWT_PRIVATE_KEY: '',
+        JWT_PRIVATE_KEY_FILE: join(folder, 'next.pem'),
+        JWT_VERIFY_KEYS: own.settings.JWT_PRIVATE_KEY,
+      });
+      expect(next.encryptionKeys.map(({ id }) => id)).deep.equal(['2', '1']);
+      expect(next.auth.privateKeyPem).not.equal(own.config.auth.privateKeyPem);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+
+  it('explains each command, and says what is wrong with arguments', async () => {
+    const { stdout, code } = await runAdmin(own.settings, ['sessions', '--help']);
+    expect(stdout).include('npm run admin -- sessions ada@acme.example --end all');
+    expect(code).equal(0);
+    const wrong: [says: RegExp, ...args: string[]][] = [
+      [/^"nobody" is neither an email nor a user's id/, 'sessions', 'nobody'],
+      [/^Unknown option '--fnd'/, 'sessions', ada.email, '--fnd'],
+      [/^"gold" is no tier: free, pro, max/, 'set-tier', ada.orgId, 'gold'],
+      [/^--admin needs an email/, 'create-organization', 'Acme'],
+      [/^The organization's name is missing/, 'create-organization', '--admin', ada.email],
+      [/^"yesterday" is no time/, 'audit', '--since', 'yesterday'],
+      [/^--limit takes 1 to 10000/, 'audit', '--limit', '0'],
+      [/^--into needs a folder /, 'rotate-keys', 'signing'],
+    ];
+    for (const [says, name = '', ...args] of wrong) expect(await refusalOf(name, ...args)).match(says);
+    const refused = await runAdmin(own.settings, ['audit', '--limit', '0']);
+    expect(refused).include({ stdout: '', code: 2 });
+    expect(refused.stderr).match(/^--limit [^\n]+: npm run admin -- audit --help says more\.\n$/);
+  });
+
+  it('says in one line that the database is away', async () => {
+    const cut = { ...own.settings, DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' };
+    const away = await runAdmin(cut, ['sessions', ada.email]);
+    expect(away).include({ stdout: '', code: 1 });
+    expect(away.stderr).match(/^[^\n]*ECONNREFUSED[^\n]*\n$/);
+  });
+});
