@@ -21,7 +21,7 @@ let started = 0;
 
 /** A worker process that is a part of a stack; settles once it polls. */
 export function startWorkerProcess(stack: Pick<Stack, 'settings'>, settings: Record<string, string> = {}) {
-  return startProcess('worker', { ...stack.settings, ...settings }, 'workers are polling');
+  return startProcess('worker', { ...stack.settings, LOG_LEVEL: 'info', ...settings }, 'workers are polling');
 }
 
 /** An API process that is a part of a stack; settles once it answers. */
@@ -30,7 +30,7 @@ export async function startApiProcess(
   settings: Record<string, string> = {},
 ): Promise<ServiceProcess & { baseUrl: string }> {
   const [port] = await findFreePorts(1);
-  const env = { ...stack.settings, ...settings, PORT: String(port) };
+  const env = { ...stack.settings, LOG_LEVEL: 'info', ...settings, PORT: String(port) };
   const baseUrl = `http://127.0.0.1:${port}`;
   const api = await startProcess('api', env, 'the API is listening');
   return { ...api, baseUrl };
@@ -41,7 +41,7 @@ async function startProcess(
   settings: Record<string, string>,
   readyLine: string,
 ): Promise<ServiceProcess> {
-  const env = serviceEnvironment({ ...settings, LOG_LEVEL: 'info' }, ['NODE_COMPILE_CACHE']);
+  const env = serviceEnvironment(settings, ['NODE_COMPILE_CACHE']);
   const spec = application('', env).find((candidate) => candidate.name === name);
   if (spec === undefined) throw new Error(`there is no process ${name}`);
   started += 1;

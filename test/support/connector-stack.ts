@@ -26,7 +26,7 @@ after(async function closeConnectorStack() {
 });
 
 export async function startConnectorStack(
-  settings: Record<string, string> = {},
+  { EGRESS_ALLOW = '', ...settings }: Record<string, string> = {},
   parts = { workers: false },
 ): Promise<ConnectorStack> {
   const [acme_drive, acme_onedrive, acme_sharepoint, acme_dropbox] = await Promise.all([
@@ -41,7 +41,7 @@ export async function startConnectorStack(
     [`${provider.toUpperCase()}_CLIENT_ID`, client.id],
     [`${provider.toUpperCase()}_CLIENT_SECRET`, client.secret],
   ]);
-  const places = [...Object.values(fakes).map(({ place }) => place), ...s3Place()];
+  const places = [...Object.values(fakes).map(({ place }) => place), ...s3Place(), EGRESS_ALLOW].filter(Boolean);
   const stack = await startStack(
     {
       ...Object.fromEntries(clients),

@@ -45,14 +45,14 @@ function required(name: string): string {
 /** A migrated database of its own, for tests that must not see each other's rows. */
 export async function createTestDatabase(): Promise<{ url: string; drop: () => Promise<void> }> {
   const database = `test_${randomBytes(6).toString('hex')}`;
-  await asAdmin(async (admin) => {
+  await withTestAdmin(async (admin) => {
     const template = await ensureTemplate(admin);
     await admin.query(`create database ${database} template ${template}`);
   });
   return {
     url: urlOf(database),
     drop: () =>
-      asAdmin(async (admin) => {
+      withTestAdmin(async (admin) => {
         await admin.query(`drop database if exists ${database} with (force)`);
       }),
   };
@@ -83,7 +83,8 @@ function migrationsHash(): string {
   return hash.digest('hex').slice(0, 12);
 }
 
-async function asAdmin<T>(work: (admin: pg.Client) => Promise<T>): Promise<T> {
+/** As the user who may create and drop databases and roles. */
+export async function withTestAdmin<T>(work: (admin: pg.Client) => Promise<T>): Promise<T> {
   const admin = new pg.Client({ connectionString: testServices().adminDatabaseUrl });
   await admin.connect();
   try {
