@@ -24,8 +24,7 @@ const rules: Record<string, string> = {
   '§5.2 refresh tokens are revoked on logout': '204 revokes the refresh token',
   '§5.2 refresh tokens are revoked on a change of the password':
     '204: every refresh token is revoked, that of the caller too',
-  '§5.4 one provider, or none':
-    '501: where nobody signs in by a provider; another name is still 400',
+  '§5.4 one provider, or none': '501: where nobody signs in by a provider; another name is still 400',
   '§5.5 password rule': '422 for a password against the rule, naming each part of it',
   '§5.6 emails are trimmed and lowercased': '200 for the right password, whatever the case and spaces of the email',
   '§5.7 roles': 'decides each of the others by what it names, of a team',
@@ -92,6 +91,8 @@ const rules: Record<string, string> = {
   '§8 GET /logs/recent limit': '422: for a limit that is not 1 to 31',
   '§8 rounds of a conversation, 1 to 500': '200: page by page, and up to 500 rounds at once',
   '§8 search of 1 to 200 characters': '422: without a query, for more than 200 characters',
+  '§7 404 avatars of users who are disabled or outside': '404: while the user is disabled, and when he is gone',
+  '§8 avatars of 5 MB': '413: over 5 MB, and not with just these',
   '§8 password length': '204 for a change to a password of 128 characters, however they are written',
   '§8 member count by tier': 'exactly over the limit of',
 };
