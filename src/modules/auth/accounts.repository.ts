@@ -73,9 +73,9 @@ export function createAccountsRepository(db: Db) {
       return row !== undefined;
     },
 
-    /** Keeps an account from being disabled or ended until the transaction is over; false when it has ended. */
-    async hold(userId: string): Promise<boolean> {
-      const row: unknown = await db('users').where({ id: userId }).whereNull('deletedAt').forNoKeyUpdate().first('id');
+    /** Keeps an account from being changed until the transaction is over; false when there is no such one any more. */
+    async hold(account: { id: string; email?: string }): Promise<boolean> {
+      const row: unknown = await db('users').where(account).whereNull('deletedAt').forNoKeyUpdate().first('id');
       return row !== undefined;
     },
 

@@ -11,6 +11,12 @@ export function createIdentitiesRepository(db: Db) {
       return userId;
     },
 
+    /** Whether the issuer knows the user under another name. */
+    async isAnother({ issuer, subject }: NameOfIdentity, userId: string): Promise<boolean> {
+      const row: unknown = await db('user_identities').where({ userId, issuer }).whereNot({ subject }).first('subject');
+      return row !== undefined;
+    },
+
     /** False when somebody is known by it already. */
     async insert({ issuer, subject }: NameOfIdentity, userId: string): Promise<boolean> {
       const inserted = await db('user_identities')

@@ -44,6 +44,7 @@ export function ssoRoutes(sso: SsoService): Route[] {
         'identity_not_verified',
         'email_not_verified',
         'account_disabled',
+        'email_taken',
         ...ofProvider,
       ],
       handle: async ({ query, requestId }) => ok(toTokenResponse(await sso.finish(query, requestId)), noStore),

@@ -31,7 +31,7 @@ type Arrival = { identity: Identity; person: Person; requestId: string };
 /** As clients call the one provider of the deployment. */
 const providerNames = ['acme', 'acmeoauth'];
 /** What the audit log tells, beside wrong passwords. */
-const recordedRefusals: readonly ErrorCode[] = ['identity_not_verified', 'email_not_verified'];
+const recordedRefusals: readonly ErrorCode[] = ['identity_not_verified', 'email_not_verified', 'email_taken'];
 /** Each gives way to what somebody else has done since: he has made the account, linked it, or ended it. */
 const maxAttempts = 3;
 
@@ -67,7 +67,7 @@ export function createSsoService(deps: SsoServiceDeps) {
     await refuseDisabled(account, requestId);
     return db.transaction(async (trx) => {
       const users = createAccountsRepository(trx);
-      if (!(await users.hold(account.userId))) return undefined;
+      if (!(await users.hold({ id: account.userId }))) return undefined;
       await users.setAvatarUrl(account.userId, person.pictureUrl);
       return signIns.open(trx, account, requestId);
     });
@@ -75,15 +75,18 @@ export function createSsoService(deps: SsoServiceDeps) {
 
   /**
    * Gives an account to whom the provider knows as the owner of its email. Whoever registered it had proved nothing, and
-   * might have waited for him: password and sessions of before are worth nothing any more.
+   * might have waited for him: password and sessions of before are worth nothing any more. Throws `email_taken` where
+   * the provider has given the email of one to another.
    */
   async function link(account: Account, { identity, person, requestId }: Arrival): Promise<SignIn | undefined> {
     await refuseDisabled(account, requestId);
-    const { userId, orgId, passwordHash } = account;
+    const { userId, orgId, email, passwordHash } = account;
     return db.transaction(async (trx) => {
       const users = createAccountsRepository(trx);
-      if (!(await users.holdPassword(userId, passwordHash))) return undefined;
-      if (!(await createIdentitiesRepository(trx).insert(identity, userId))) return undefined;
+      const identities = createIdentitiesRepository(trx);
+      if (!(await users.hold({ id: userId, email }))) return undefined;
+      if (await identities.isAnother(identity, userId)) throw appError('email_taken', { detail: ownedByAnother });
+      if (!(await identities.insert(identity, userId))) return undefined;
       await users.removePassword(userId);
       await sessions.endAll(trx, [userId]);
       await users.setAvatarUrl(userId, person.pictureUrl);
@@ -151,8 +154,8 @@ export function createSsoService(deps: SsoServiceDeps) {
 
     /**
      * Takes what the provider has sent the browser back with, and uses its state up. Throws `sign_in_invalid`,
-     * `sign_in_denied`, `identity_not_verified`, `email_not_verified`, `account_disabled`, and what asking the provider
-     * throws.
+     * `sign_in_denied`, `identity_not_verified`, `email_not_verified`, `email_taken`, `account_disabled`, and what asking
+     * the provider throws.
      */
     async finish({ code, state, issuer }: SsoCallback, requestId: string): Promise<SignIn> {
       const { provider } = configured();
@@ -177,6 +180,7 @@ export function createSsoService(deps: SsoServiceDeps) {
 export type SsoService = ReturnType<typeof createSsoService>;
 
 const beginAgain = 'Begin the sign-in once more.';
+const ownedByAnother = 'Its account is that of another person at the provider. Ask an admin of its organization.';
 
 /** Throws `email_not_verified`. */
 function verifiedEmail({ email, isEmailVerified }: Person): string {

@@ -196,6 +196,16 @@ describe('GET /auth/sso/callback', () => {
     expect((await refusals)[0]).to.deep.include({ detail: { reason: 'account_disabled' } });
   });
 
+  it('409: for who has got the email of somebody else at the provider', async () => {
+    const before = api.provider.addAccount();
+    const { access_token } = await api.signIn(before);
+    const successor = api.provider.addAccount();
+    const path = await api.visit(successor);
+    api.provider.tamper({ userinfo: (claims) => ({ ...claims, email: before.email }) });
+    await expectRefusal(path, 409, 'email_taken');
+    await api.anonymous.withToken(access_token).get('/entity/me/profile', 200);
+  });
+
   it('422: without a state, and without a code or an error', async () => {
     for (const [query, path] of [
       ['code=a', 'state'],
