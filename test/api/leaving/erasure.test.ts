@@ -85,6 +85,7 @@ describe('what somebody leaves behind, once it is time', function () {
     const { chat_id: sharedChat } = await ask(grace, about, 201);
     await uploadAvatar(grace, gifOfFrames(1), 200);
     await db('users').where({ id: grace.userId }).update({ avatarUrl: 'https://id.example/grace' });
+    await db('userIdentities').insert({ issuer: 'https://id.example', subject: grace.userId, userId: grace.userId });
     const traces = await tracesOf(own, personal);
 
     await remove(grace);
@@ -103,7 +104,8 @@ describe('what somebody leaves behind, once it is time', function () {
     const drafts: { visibility: string }[] = await db('drafts').where({ createdBy: grace.userId });
     expect(drafts.map((draft) => draft.visibility)).deep.equal(['org_level']);
     expect(await countOf('folders', { ownerId: grace.userId })).equal(0);
-    for (const table of ['refreshTokenFamilies', 'idempotencyKeys', 'teamMemberships', 'hiddenAgents', 'avatars']) {
+    const tablesOfUsers = ['refreshTokenFamilies', 'idempotencyKeys', 'teamMemberships', 'hiddenAgents', 'avatars'];
+    for (const table of [...tablesOfUsers, 'userIdentities']) {
       expect(await countOf(table, { userId: grace.userId }), table).equal(0);
     }
     expect(await db('users').where({ id: grace.userId }).first()).include({
@@ -177,6 +179,7 @@ describe('what somebody leaves behind, once it is time', function () {
     }
     await connectProvider(ada);
     await uploadAvatar(grace, gifOfFrames(1), 200);
+    await db('userIdentities').insert({ issuer: 'https://id.example', subject: ada.userId, userId: ada.userId });
     const gone = await signUpColleague(own, ada, 'Gone');
     await remove(gone);
     const before = await membersAndRemains(own, ada.orgId);
@@ -189,6 +192,7 @@ describe('what somebody leaves behind, once it is time', function () {
       'tool_connections',
       'oauth_states',
       'avatars',
+      'user_identities',
       'name',
     ]);
     expect(before.userIds).length(3);
