@@ -237,6 +237,12 @@ describe('the invariants', function () {
     await db('avatars').insert({ orgId: eve.orgId, userId: eve.userId, content: Buffer.from('x'), sha256: 'x' });
     expect(await details()).deep.equal([`User ${eve.userId}, who is gone, has an avatar.`]);
     await db('avatars').delete();
+    await db('userIdentities').insert({ issuer: 'https://id.example', subject: 'eve', userId: eve.userId });
+    expect(await details()).deep.equal([`User ${eve.userId}, who is gone, is known by an identity.`]);
+    await db('userIdentities').delete();
+    await db('users').where({ id: eve.userId }).update({ avatarUrl: 'https://id.example/eve' });
+    expect(await details()).deep.equal([`User ${eve.userId}, who is gone, has a picture.`]);
+    await db('users').where({ id: eve.userId }).update({ avatarUrl: null });
     await db('organizations').where({ id: eve.orgId }).update(gone);
     expect(await details()).deep.equal(['It is gone, and has a name.']);
     await db('organizations').where({ id: eve.orgId }).update({ name: '' });
