@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
+import { copyFile, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
@@ -38,6 +38,7 @@ export async function installSchemathesis(toolsDir: string): Promise<string> {
 /**
  * Tries the operations of the OpenAPI document that a running API serves, and shows what it does.
  * @param options.accessToken null: nobody is signed in
+ * @param options.home the folder with the ids of what is there; what Schemathesis writes gets there, too
  * @param options.args more of `schemathesis run`
  */
 export async function runSchemathesis(options: {
@@ -45,19 +46,14 @@ export async function runSchemathesis(options: {
   apiUrl: string;
   accessToken: string | null;
   args: readonly string[];
-  reportPath: string;
+  home: string;
   signal: AbortSignal;
 }): Promise<SchemathesisTally> {
-  const { folder, apiUrl, accessToken, args, reportPath, signal } = options;
-  const python = [
-    'python3',
-    '-m',
-    'schemathesis.cli',
-    '--config-file',
-    CONFIG,
-    'run',
-    `${apiUrl}/openapi.json`,
-  ] as const;
+  const { folder, apiUrl, accessToken, args, home, signal } = options;
+  const reportPath = join(home, 'report.json');
+  // Its paths begin where it lies.
+  await copyFile(CONFIG, join(home, 'schemathesis.toml'));
+  const python = ['python3', '-m', 'schemathesis.cli', 'run', `${apiUrl}/openapi.json`] as const;
   const [program, ...rest] = dieWithParent([...python, '--report-json-path', reportPath, ...args], 'SIGTERM');
   const child = spawn(program, rest, {
     env: {
@@ -66,16 +62,14 @@ export async function runSchemathesis(options: {
       PYTHONDONTWRITEBYTECODE: '1',
       ...(accessToken !== null && { ACCESS_TOKEN: accessToken }),
     },
+    cwd: home,
     stdio: 'inherit',
     signal,
   });
   const [code] = await once(child, 'exit');
-  const { operations, test_cases, errors } = report.parse(JSON.parse(await readFile(reportPath, 'utf8')));
+  const written = await readFile(reportPath, 'utf8').catch(() => null);
+  if (written === null) throw new StartFailure(`Schemathesis did not run to its end (exit code ${code}).`);
+  const { operations, test_cases, errors } = report.parse(JSON.parse(written));
   const failed = errors.reduce((sum, { count }) => sum + count, test_cases.unique_failures);
-  return {
-    operations: operations.tested,
-    cases: test_cases.generated,
-    // It knows failures that it does not count, such as a document that it cannot read.
-    failed: code === 0 ? failed : Math.max(1, failed),
-  };
+  return { operations: operations.tested, cases: test_cases.generated, failed };
 }

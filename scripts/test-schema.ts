@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type ApiClient, createApiClient } from './demo/api-client.ts';
 import { startEmbedded } from './embedded-mode.ts';
+import { furnish } from './schema-furniture.ts';
 import { installSchemathesis, runSchemathesis, type SchemathesisTally } from './schemathesis.ts';
 import { newPassword } from './secrets.ts';
 import { readStartSettings } from './settings.ts';
@@ -15,20 +16,31 @@ import { StartFailure } from './supervisor/start-failure.ts';
 
 /** They end the caller's account, after which there is nothing more to be seen. */
 const FINAL = ['deleteAccount', 'deleteOrganization'];
-const NAMES = FINAL.flatMap((id) => ['--include-operation-id', id]);
-const OTHERS = FINAL.flatMap((id) => ['--exclude-operation-id', id]);
+const ONLY_FINAL = FINAL.flatMap((id) => ['--include-operation-id', id]);
+const NOT_FINAL = FINAL.flatMap((id) => ['--exclude-operation-id', id]);
 
 /** Each run has an organization of its own. */
-const CALLERS: Record<string, { signIn: (api: ApiClient) => Promise<string | null>; args: string[] }> = {
-  admin: { signIn: registerAdmin, args: OTHERS },
-  member: { signIn: registerMember, args: OTHERS },
-  nobody: { signIn: async () => null, args: [] },
-  leaver: { signIn: registerAdmin, args: NAMES },
+const CALLERS: Record<string, { signUp: (api: ApiClient) => Promise<string>; isSignedIn?: false; args: string[] }> = {
+  admin: { signUp: registerAdmin, args: NOT_FINAL },
+  member: { signUp: registerMember, args: NOT_FINAL },
+  nobody: { signUp: registerAdmin, isSignedIn: false, args: [] },
+  leaver: { signUp: registerAdmin, args: ONLY_FINAL },
 };
 
 /** Where nothing listens. */
 const NOWHERE = 'http://127.0.0.1:9';
-const RATE_LIMITS = ['LOGIN', 'LOGIN_IP', 'REGISTER', 'REGISTER_IP', 'REFRESH', 'CHAT', 'UPLOAD', 'CONNECT'];
+const RATE_LIMITS = [
+  'LOGIN',
+  'LOGIN_IP',
+  'REGISTER',
+  'REGISTER_IP',
+  'REFRESH',
+  'CHAT',
+  'UPLOAD',
+  'CONNECT',
+  'SSO_AUTHORIZE',
+  'SSO_CALLBACK',
+];
 const MANY = 1_000_000;
 
 await exitAfter(async () => {
@@ -53,22 +65,16 @@ await exitAfter(async () => {
     work: async (supervisor, signal) => {
       const { apiUrl } = await startEmbedded(settings, supervisor, (line) => console.error(line));
       const tallies: SchemathesisTally[] = [];
-      for (const [name, { signIn, args }] of callers) {
+      for (const [name, { signUp, isSignedIn = true, args }] of callers) {
         console.log(`\n${name}`);
-        const accessToken = await signIn(createApiClient(apiUrl));
-        const reportPath = join(dataDir, `${name}.json`);
+        const home = join(dataDir, name);
+        const api = createApiClient(apiUrl);
+        const token = await signUp(api);
+        await furnish(api.as(token), home);
         const wanted = values.path === undefined ? [] : ['--include-path-regex', values.path];
         const amount = ['--seed', values.seed, '--max-examples', values.examples];
-        tallies.push(
-          await runSchemathesis({
-            folder,
-            apiUrl,
-            accessToken,
-            args: [...amount, ...wanted, ...args],
-            reportPath,
-            signal,
-          }),
-        );
+        const run = { folder, apiUrl, accessToken: isSignedIn ? token : null, home, signal };
+        tallies.push(await runSchemathesis({ ...run, args: [...amount, ...wanted, ...args] }));
       }
       const sum = (count: keyof SchemathesisTally) => tallies.reduce((total, tally) => total + tally[count], 0);
       const operations = Math.max(...tallies.map((tally) => tally.operations));
