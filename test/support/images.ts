@@ -12,6 +12,12 @@ export function plainImage({ width, height }: Size): Sharp {
   return sharp({ create: { width, height, channels: 3, background: blue } });
 }
 
+/** One that takes room in every format. */
+export function noisyImage({ width, height }: Size): Sharp {
+  const noise = { type: 'gaussian', mean: 99, sigma: 50 } as const;
+  return sharp({ create: { width, height, channels: 3, background: blue, noise } });
+}
+
 /** Red with a blue square in its middle that is as high as the image. */
 export function imageWithMiddle({ width, height }: Size): Sharp {
   const middle = { create: { width: height, height, channels: 3, background: blue } } as const;

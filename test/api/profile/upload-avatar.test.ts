@@ -4,9 +4,18 @@ import sharp from 'sharp';
 import { profileSchema } from '#src/modules/profile/profile.schema.ts';
 import { readAvatar, uploadAvatar } from '#test/support/avatars.ts';
 import type { Member } from '#test/support/client.ts';
-import { imageOfHalves, imageWithMiddle, isBlue, isRed, pixelsOf, plainImage } from '#test/support/images.ts';
+import {
+  imageOfHalves,
+  imageWithMiddle,
+  isBlue,
+  isRed,
+  noisyImage,
+  pixelsOf,
+  plainImage,
+} from '#test/support/images.ts';
 import { gifOfFrames, imageClaiming } from '#test/support/poison/images.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
+import { until } from '#test/support/until.ts';
 
 const path = '/entity/me/avatar';
 const limitBytes = 5 * 1024 ** 2;
@@ -82,6 +91,20 @@ describe('POST /entity/me/avatar', () => {
     await uploadAvatar(shared.anonymous, gifOfFrames(1), 401);
   });
 
+  it('401: for who has left meanwhile, of whom nothing is to be stored any more', async () => {
+    const { db } = shared.container;
+    const eve = await shared.signUp('Eve');
+    const upload = await db.transaction(async (trx) => {
+      await trx('users').where({ id: eve.userId }).update({ deletedAt: db.fn.now(), eraseDueAt: db.fn.now() });
+      const answer = uploadAvatar(eve, gifOfFrames(1), 401);
+      const waiting = db('pg_stat_activity').whereRaw('datname = current_database()').where({ waitEventType: 'Lock' });
+      await until('the avatar waits for its user', async () => (await waiting.clone()).length > 0);
+      return { answer };
+    });
+    expect((await upload.answer).body).include({ code: 'invalid_token' });
+    expect(await db('avatars').where({ userId: eve.userId })).deep.equal([]);
+  });
+
   it('413: over 5 MB, and not with just these', async () => {
     const image = await plainImage({ width: 20, height: 20 }).png().toBuffer();
     const padded = (sizeBytes: number) => Buffer.concat([image, Buffer.alloc(sizeBytes - image.length)]);
@@ -111,14 +134,9 @@ describe('POST /entity/me/avatar', () => {
   });
 
   it('422: for a damaged image, and the avatar before it stays', async () => {
-    const noise = {
-      create: { width: 400, height: 400, channels: 3, noise: { type: 'gaussian', mean: 99, sigma: 50 } },
-    };
     const before = await avatarOf(gifOfFrames(1));
     for (const format of ['png', 'jpeg', 'webp', 'gif'] as const) {
-      const image = await sharp(noise as sharp.SharpOptions)
-        .toFormat(format)
-        .toBuffer();
+      const image = await noisyImage({ width: 300, height: 300 }).toFormat(format).toBuffer();
       const { body } = await uploadAvatar(ada, image.subarray(0, image.length / 2), 422);
       expect(body, format).include({ code: 'corrupt_document' });
     }
