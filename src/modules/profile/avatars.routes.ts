@@ -3,10 +3,10 @@ import { z } from 'zod';
 import { file, found, ok } from '#src/http/answers.ts';
 import { idParam } from '#src/http/params.ts';
 import { multipart, type Route, route } from '#src/http/route.ts';
-import { profileSchema, toProfileDto } from '#src/modules/profile/profile.schema.ts';
-import type { ProfileService } from '#src/modules/profile/profile.service.ts';
 import type { Avatar } from './avatars.model.ts';
 import type { AvatarsService } from './avatars.service.ts';
+import { profileSchema, toProfileDto } from './profile.schema.ts';
+import type { ProfileService } from './profile.service.ts';
 
 const path = '/entity/me/avatar';
 const profileAnswer = { 200: { description: 'The profile as it is now', schema: profileSchema } } as const;
