@@ -9,8 +9,9 @@ import { freshEmail } from '#test/support/fresh-email.ts';
 import { importFiles } from '#test/support/import-stack.ts';
 import { createBucket } from '#test/support/s3.ts';
 import { answerError } from '#test/support/scripted-server.ts';
-import { databaseText, filesText, findSecrets, historiesText, serviceLogsText } from '#test/support/secret-search.ts';
+import { databaseText, filesText, findSecrets, followServiceLogs, historiesText } from '#test/support/secret-search.ts';
 import { type SecretsCase, startSecretsCase } from '#test/support/secrets-case.ts';
+import { signInAtProvider } from '#test/support/sign-in-at-provider.ts';
 import { consentTo as consentToTool } from '#test/support/tool-stack.ts';
 import { until } from '#test/support/until.ts';
 import { untilRun } from '#test/support/until-job.ts';
@@ -28,6 +29,7 @@ describe('secrets', function () {
   let api: ServiceProcess & { baseUrl: string };
   let worker: ServiceProcess;
   let ada: Member;
+  let readServiceLogs: () => Promise<string>;
   const answers: string[] = [];
 
   /** Keeps what was answered for the search. */
@@ -50,8 +52,10 @@ describe('secrets', function () {
 
   before(async () => {
     own = await startSecretsCase();
+    readServiceLogs = await followServiceLogs(own.api.container);
     [api, worker] = await Promise.all([startApiProcess(own.api, trace), startWorkerProcess(own.api, trace)]);
     await signIn();
+    await signInElsewhere();
     await useTools();
     await useConnections();
     await askModels();
@@ -110,6 +114,36 @@ describe('secrets', function () {
     await heard(ada.delete('/auth/account', 403, { password: plant('not the password, either') }));
   }
 
+  async function signInElsewhere(): Promise<void> {
+    const { people, secrets } = own;
+    const anonymous = own.api.anonymous.at(api.baseUrl);
+    const callback = async () => {
+      const { authorization_url: url } = Object(
+        (await anonymous.post('/auth/sso/authorize', { provider: 'acme' }, 200)).body,
+      );
+      const { search, searchParams } = await signInAtProvider(url, people.addAccount());
+      for (const name of ['state', 'code'])
+        secrets.push({ name: `${name} of a sign-in`, value: searchParams.get(name) ?? '' });
+      return `/auth/sso/callback${search}`;
+    };
+    const { access_token, refresh_token } = Object((await anonymous.get(await callback(), 200)).body);
+    secrets.push({ name: 'access token of a sign-in', value: access_token });
+    secrets.push({ name: 'refresh token of a sign-in', value: refresh_token });
+    const refused = { error: 'invalid_client', error_description: people.client.secret };
+    for (const [status, body] of [
+      [400, refused],
+      [401, refused],
+      [500, people.client.secret],
+    ] as const) {
+      people.tamper({ answers: { token: { status, body } } });
+      await hearText(await callback());
+    }
+    people.tamper({ userinfo: () => `no JSON: ${people.client.secret}` });
+    await hearText(await callback());
+    people.tamper({});
+    await whileBroken('refresh_tokens', async () => hearText(await callback()));
+  }
+
   async function useTools(): Promise<void> {
     const { brave, google, plant, secrets } = own;
     const anonymous = own.api.anonymous.at(api.baseUrl);
@@ -166,8 +200,9 @@ describe('secrets', function () {
   }
 
   /** Answers of whatever kind, streams too. */
-  async function hearText(path: string, body: object): Promise<void> {
-    const answer = await ada.raw(path, { method: 'POST', headers: json, body: JSON.stringify(body) });
+  async function hearText(path: string, body?: object): Promise<void> {
+    const init = body === undefined ? {} : { method: 'POST', headers: json, body: JSON.stringify(body) };
+    const answer = await ada.raw(path, init);
     answers.push(JSON.stringify([...answer.headers]), await answer.text());
   }
 
@@ -267,7 +302,7 @@ describe('secrets', function () {
     'row of the database': () => databaseText(own.api.container),
     'history of a run': () => historiesText(own.api.container),
     'log or file of the service': () => filesText(own.api.settings.DATA_DIR ?? ''),
-    'log of another service': () => serviceLogsText(own.api.container),
+    'log of another service': () => readServiceLogs(),
   };
   for (const [place, read] of Object.entries(places)) {
     it(`are in no ${place}`, async () => {

@@ -81,8 +81,24 @@ export async function filesText(folder: string): Promise<string> {
   return texts.join('\n');
 }
 
-/** What Postgres, Temporal, the model server and the others have logged: their logs are beside the cluster. */
-export async function serviceLogsText({ db }: Pick<Container, 'db'>): Promise<string> {
+/**
+ * What Postgres, Temporal, the model server and the others log from now on: their logs are beside the cluster.
+ * @returns how to read it
+ */
+export async function followServiceLogs({ db }: Pick<Container, 'db'>): Promise<() => Promise<string>> {
   const { rows } = await db.raw<{ rows: { dataDirectory: string }[] }>('show data_directory');
-  return filesText(join(dirname(rows[0]?.dataDirectory ?? ''), 'logs'));
+  const folder = join(dirname(rows[0]?.dataDirectory ?? ''), 'logs');
+  const read = async (name: string) => ({ name, text: await readFile(join(folder, name), 'utf8') });
+  const lengths = new Map(
+    (await Promise.all((await readdir(folder)).map(read))).map(({ name, text }) => [name, text.length]),
+  );
+  return async () => {
+    const logs = await Promise.all((await readdir(folder)).map(read));
+    // One that is shorter than it was has been put aside, and begun anew.
+    const news = logs.map(({ name, text }) => {
+      const before = lengths.get(name) ?? 0;
+      return text.slice(before > text.length ? 0 : before);
+    });
+    return news.join('\n');
+  };
 }

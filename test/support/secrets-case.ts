@@ -2,6 +2,7 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { type ConnectorStack, startConnectorStack } from './connector-stack.ts';
 import { type FakeBrave, startFakeBrave } from './fake-brave.ts';
 import { type FakeGoogle, startFakeGoogle } from './fake-google.ts';
+import { type IdentityProvider, startIdentityProvider } from './identity-provider.ts';
 import { type ScriptedModel, startScriptedModel } from './scripted-model.ts';
 import type { Secret } from './secret-search.ts';
 import { createTestDatabase, withTestAdmin } from './services.ts';
@@ -12,6 +13,7 @@ export type SecretsCase = {
   model: ScriptedModel;
   brave: FakeBrave;
   google: FakeGoogle;
+  people: IdentityProvider;
   /** What was planted so far. */
   secrets: Secret[];
   /** A new one, which is a sound password as well. */
@@ -28,10 +30,11 @@ export async function startSecretsCase(): Promise<SecretsCase> {
   const plant = (name: string) => keep(name, `cA1!${randomBytes(24).toString('base64')}`);
   const plantKey = (name: string) => keep(name, `cA1-${randomBytes(24).toString('base64url')}`);
 
-  const [model, brave, google, database] = await Promise.all([
+  const [model, brave, google, people, database] = await Promise.all([
     startScriptedModel(),
     startFakeBrave(),
     startFakeGoogle(),
+    startIdentityProvider({ redirectOrigins: ['https://app.example'] }),
     createTestDatabase(),
   ]);
   const role = `secrets_${randomBytes(6).toString('hex')}`;
@@ -58,13 +61,17 @@ export async function startSecretsCase(): Promise<SecretsCase> {
     GOOGLE_CALENDAR_BASE_URL: google.baseUrl,
     GOOGLE_CALENDAR_CLIENT_ID: google.client.id,
     GOOGLE_CALENDAR_CLIENT_SECRET: google.client.secret,
+    ...people.settings,
+    SSO_REDIRECT_URI: 'https://app.example/signed-in',
+    SSO_REDIRECT_ORIGINS: 'https://app.example',
     EGRESS_ALLOW: `${brave.place},${google.place}`,
   });
+  keep('client secret at the identity provider', people.client.secret);
   return {
-    ...{ api, model, brave, google, secrets, plant },
+    ...{ api, model, brave, google, people, secrets, plant },
     close: async () => {
       await api.close();
-      await Promise.all([model.close(), brave.close(), google.close()]);
+      await Promise.all([model.close(), brave.close(), google.close(), people.close()]);
       await database.drop();
       await withTestAdmin((admin) => admin.query(`drop role ${role}`));
     },
