@@ -100,13 +100,13 @@ export function createInfrastructure(config: Config, role: Role) {
     web: createGuardedFetch({ agent: guardedAgent }),
     call,
     oauth: createOAuthClient({ call }),
-    identityProvider: config.sso && createIdentityProvider({ ...config.sso, call: callerOf(config.sso, config) }),
+    identityProvider: config.sso && createIdentityProvider({ ...config.sso, call: issuerCaller(config.sso.issuer, config) }),
     secrets: createSecretBox(config.encryptionKeys),
   };
 }
 
 /** The provider is let through where it is, also on a private network: EGRESS_ALLOW would open it to every member. */
-function callerOf({ issuer }: { issuer: string }, { egressAllow }: Config) {
+function issuerCaller(issuer: string, { egressAllow }: Config) {
   const { hostname, port, protocol } = new URL(issuer);
   const place = `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
   return createProviderCaller({ agent: createGuardedAgent({ allow: [...egressAllow, place] }) });

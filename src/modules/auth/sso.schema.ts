@@ -36,12 +36,15 @@ export const ssoAuthorizeSchema = z.strictObject({ authorization_url: z.url() })
 /** What cannot be used counts as not said. */
 const nameClaim = optionalNameField.catch(undefined);
 
-/** What an identity provider says of somebody; of its own words it decides alone whether they are text. */
+/** What an identity provider says of somebody. Nothing of it is an error: without a usable email he is refused later. */
 export const personClaims = z
   .object({
     email: emailField.optional().catch(undefined),
     // Some say it as text.
-    email_verified: z.union([z.literal(true), z.literal('true').transform(() => true)]).catch(false),
+    email_verified: z
+      .literal([true, 'true'])
+      .transform(() => true)
+      .catch(false),
     given_name: nameClaim,
     family_name: nameClaim,
     name: nameClaim,
