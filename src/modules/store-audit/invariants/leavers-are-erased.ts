@@ -22,7 +22,7 @@ const usersWithRemains = `
              when exists (select from folders f where f.owner_id = u.id) then 'has folders'
              when exists (select from connections c where c.user_id = u.id) then 'has connections'
              when exists (select from user_identities i where i.user_id = u.id) then 'is known by an identity'
-             when u.avatar_url is not null or exists (select from avatars a where a.user_id = u.id) then 'has an avatar'
+             when exists (select from avatars a where a.user_id = u.id) then 'has an avatar'
            end as fault
     from users u
     join memberships m on m.user_id = u.id
