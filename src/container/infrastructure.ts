@@ -100,7 +100,8 @@ export function createInfrastructure(config: Config, role: Role) {
     web: createGuardedFetch({ agent: guardedAgent }),
     call,
     oauth: createOAuthClient({ call }),
-    identityProvider: config.sso && createIdentityProvider({ ...config.sso, call: issuerCaller(config.sso.issuer, config) }),
+    identityProvider:
+      config.sso && createIdentityProvider({ ...config.sso, call: issuerCaller(config.sso.issuer, config) }),
     secrets: createSecretBox(config.encryptionKeys),
   };
 }
