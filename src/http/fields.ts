@@ -28,6 +28,7 @@ export const emailField = z
   .meta({
     description: 'An email address; surrounding spaces and case do not matter',
     pattern: z.regexes.email.source,
+    maxLength: 254,
   });
 
 const faultMessages: Record<PasswordFault, string> = {

@@ -21,6 +21,8 @@ describe('npm start', function () {
       const { child, ended, ready } = service.start(settings, args);
       await ready;
       expect((await fetch(`${apiUrl}/readyz`)).status).to.equal(200);
+      // Longer than what Node takes by itself.
+      expect((await fetch(`${apiUrl}/healthz?${'a'.repeat(40_000)}`)).status).to.equal(422);
       const tree = service.children();
       expect(tree).to.have.length(processes);
       child.kill('SIGTERM');

@@ -17,10 +17,14 @@ const word = (maxLength: number) =>
     .max(maxLength)
     .regex(/^[\x21-\x7e]*$/, 'must be one word of visible ASCII characters');
 
+// Spelled out: \p{Cc} is not known to everybody who reads JSON Schema.
+const controls = '\\u0000-\\u001f\\u007f-\\u009f';
+const noControls = new RegExp(`^[^${controls}]*$`);
+
 const plainPath = z
   .string()
   .max(4_000)
-  .regex(/^[^\p{Cc}]*$/u, 'must have no control characters')
+  .regex(noControls, 'must have no control characters')
   .transform((path) => path.split('/').filter(Boolean).join('/'));
 
 export const authorizeQuery = z.strictObject({

@@ -49,6 +49,15 @@ describe('the HTTP surface', () => {
     expect(new Set(described).size).to.equal(described.length);
   });
 
+  it('describes texts by patterns that clients can read', async () => {
+    const { body } = await api.anonymous.get('/openapi.json', 200);
+    const patterns = [...JSON.stringify(body).matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)].map(([, text = '']) =>
+      JSON.parse(text),
+    );
+    expect(patterns).not.to.have.length(0);
+    for (const pattern of new Set(patterns)) expect(() => new RegExp(pattern, 'u'), pattern).not.to.throw();
+  });
+
   it('shows the reference at /docs without anything from elsewhere', async () => {
     const page = await api.anonymous.raw('/docs');
     const html = await page.text();
