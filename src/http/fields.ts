@@ -18,13 +18,12 @@ export const visibilityField = z.enum(['personal', 'team_level', 'org_level']);
 
 export const tierField = z.enum(['free', 'pro', 'max']);
 
-/** Trimmed and lower-cased, as it is stored and compared. */
+/** Trimmed and lower-cased, as it is stored and compared: once it is checked, since the Kelvin sign becomes a k. */
 export const emailField = z
   .string()
   .max(320)
   .trim()
-  .toLowerCase()
-  .pipe(z.email({ error: 'Not a valid email address' }).max(254))
+  .pipe(z.email({ error: 'Not a valid email address' }).max(254).toLowerCase())
   .meta({
     description: 'An email address; surrounding spaces and case do not matter',
     pattern: z.regexes.email.source,

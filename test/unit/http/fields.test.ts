@@ -1,12 +1,26 @@
 import { expect } from 'chai';
 import { z } from 'zod';
-import { idField, integerField, nameField, newPasswordField, oneLineField, textSwitchField } from '#src/http/fields.ts';
+import {
+  emailField,
+  idField,
+  integerField,
+  nameField,
+  newPasswordField,
+  oneLineField,
+  textSwitchField,
+} from '#src/http/fields.ts';
 
 describe('fields of requests', () => {
   it('takes ids in any case and keeps one spelling of them', () => {
     const id = '019a0000-abcd-7000-8000-00000000000f';
     expect(idField.parse(id.toUpperCase())).to.equal(id);
     expect(idField.safeParse('42').success).to.equal(false);
+  });
+
+  it('takes emails in any case, but no other letter that has the same small one', () => {
+    expect(emailField.parse(' Kim@Example.COM ')).to.equal('kim@example.com');
+    const kelvinSign = '\u212a';
+    expect(emailField.safeParse(`${kelvinSign}im@example.com`).success).to.equal(false);
   });
 
   const number = integerField({ min: 0, max: 100 });
