@@ -23,6 +23,7 @@ import { createPgVectorStore } from '../adapters/vectors/pgvector.ts';
 import { createQdrantVectorStore } from '../adapters/vectors/qdrant.ts';
 import { createGuardedAgent } from '../adapters/web/guarded-agent.ts';
 import { createGuardedFetch } from '../adapters/web/guarded-fetch.ts';
+import { createIssuerCaller } from '../adapters/web/issuer-caller.ts';
 import { createProviderCaller } from '../adapters/web/provider-caller.ts';
 import type { Config } from '../config.ts';
 import { createTemporalConnection } from '../temporal/connection.ts';
@@ -101,16 +102,13 @@ export function createInfrastructure(config: Config, role: Role) {
     call,
     oauth: createOAuthClient({ call }),
     identityProvider:
-      config.sso && createIdentityProvider({ ...config.sso, call: issuerCaller(config.sso.issuer, config) }),
+      config.sso &&
+      createIdentityProvider({
+        ...config.sso,
+        call: createIssuerCaller({ issuer: config.sso.issuer, allow: config.egressAllow }),
+      }),
     secrets: createSecretBox(config.encryptionKeys),
   };
-}
-
-/** The provider is let through where it is, also on a private network: EGRESS_ALLOW would open it to every member. */
-function issuerCaller(issuer: string, { egressAllow }: Config) {
-  const { hostname, port, protocol } = new URL(issuer);
-  const place = `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
-  return createProviderCaller({ agent: createGuardedAgent({ allow: [...egressAllow, place] }) });
 }
 
 export type Infrastructure = ReturnType<typeof createInfrastructure>;

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import { createIdentityProvider } from '#src/adapters/oauth/identity-provider.ts';
-import { createGuardedAgent } from '#src/adapters/web/guarded-agent.ts';
-import { createProviderCaller } from '#src/adapters/web/provider-caller.ts';
+import { createIssuerCaller } from '#src/adapters/web/issuer-caller.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { type IdentityProvider, startIdentityProvider } from '#test/support/identity-provider.ts';
 import { signInAtProvider } from '#test/support/sign-in-at-provider.ts';
@@ -15,8 +14,7 @@ describe('the client of an identity provider', () => {
   afterEach(() => server.close());
 
   function clientOf({ issuer, client }: Pick<IdentityProvider, 'issuer' | 'client'>, deadlineMs = 5_000) {
-    const agent = createGuardedAgent({ allow: [new URL(server.issuer).host] });
-    return createIdentityProvider({ call: createProviderCaller({ agent, deadlineMs }), issuer, client });
+    return createIdentityProvider({ call: createIssuerCaller({ issuer, allow: [], deadlineMs }), issuer, client });
   }
 
   async function signIn(provider: ReturnType<typeof clientOf>) {
@@ -67,7 +65,17 @@ describe('the client of an identity provider', () => {
   });
 
   it('asks only the place of its issuer and the public internet', async () => {
-    const elsewhere = clientOf({ ...server, issuer: 'http://127.0.0.1:9/' });
-    expect(await appErrorCode(signIn(elsewhere))).equal('provider_unavailable');
+    const other = await startIdentityProvider({ redirectOrigins: ['https://app.example'] });
+    const body = {
+      issuer: server.issuer,
+      authorization_endpoint: `${server.issuer}/auth`,
+      token_endpoint: `${other.issuer}/token`,
+      jwks_uri: `${other.issuer}/jwks`,
+    };
+    server.tamper({ answers: { discovery: { status: 200, body } } });
+    const identify = await signIn(clientOf(server));
+    expect(await appErrorCode(identify())).equal('provider_unavailable');
+    expect(other.calls).deep.equal([]);
+    await other.close();
   });
 });
