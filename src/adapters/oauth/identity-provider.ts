@@ -1,6 +1,6 @@
 import * as openid from 'openid-client';
 import { AppError, appError, type ErrorCode } from '#src/errors.ts';
-import type { IdentityProvider } from '#src/ports/identity-provider.ts';
+import type { Identity, IdentityProvider } from '#src/ports/identity-provider.ts';
 import type { ProviderCaller } from '#src/ports/provider-caller.ts';
 import { failureOf, fetchBy } from './provider-answers.ts';
 
@@ -75,13 +75,17 @@ export function createIdentityProvider({ call, issuer, client }: IdentityProvide
         const { iss, sub } = claims;
         if (userinfoUrl === undefined) return { issuer: iss, subject: sub, claims };
         const person = await openid.fetchUserInfo(provider, tokens.access_token, sub);
-        return { issuer: iss, subject: sub, claims: { ...claims, ...person } };
+        const email = emailOf(person.email === undefined ? claims : person);
+        return { issuer: iss, subject: sub, claims: { ...claims, ...person, ...email } };
       } catch (error) {
         throw failureOfAnswer(error, 'identity_not_verified');
       }
     },
   };
 }
+
+/** Both of one source: what one says of its address holds of no other. */
+const emailOf = ({ email, email_verified }: Identity['claims']) => ({ email, email_verified });
 
 /** In the header, which every provider has to take (RFC 6749 §2.3.1), or as one says that it wants it otherwise. */
 function authenticateBy(secret: string): openid.ClientAuth {

@@ -182,6 +182,16 @@ describe('GET /auth/sso/callback', () => {
     }
   });
 
+  it('403: for an email that the provider has verified only of another one', async () => {
+    const { email } = await api.signUp();
+    const path = await api.visit(api.provider.addAccount());
+    api.provider.tamper({
+      idToken: (claims) => ({ ...claims, email: 'mallory@example.com', email_verified: true }),
+      userinfo: ({ email_verified, ...claims }) => ({ ...claims, email }),
+    });
+    await expectRefusal(path, 403, 'email_not_verified');
+  });
+
   it('403: for a disabled account, known by its identity or by its email', async () => {
     const known = api.provider.addAccount();
     const { sub: userId } = decodeJwt((await api.signIn(known)).access_token);

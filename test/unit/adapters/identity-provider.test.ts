@@ -78,4 +78,22 @@ describe('the client of an identity provider', () => {
     expect(other.calls).deep.equal([]);
     await other.close();
   });
+
+  it('takes an email, and whether it is verified, of one source', async () => {
+    const provider = clientOf(server);
+    const inToken = { email: 'old@example.com', email_verified: true };
+    for (const [userinfo, email] of [
+      [{ email: 'ada@example.com' }, { email: 'ada@example.com', email_verified: undefined }],
+      [{ email: 'ada@example.com', email_verified: false }, { email: 'ada@example.com', email_verified: false }],
+      [{}, inToken],
+      [{ email_verified: false }, inToken],
+    ] as const) {
+      const identify = await signIn(provider);
+      server.tamper({
+        idToken: (claims) => ({ ...claims, ...inToken }),
+        userinfo: ({ sub }) => ({ sub, ...userinfo }),
+      });
+      expect((await identify()).claims).include(email);
+    }
+  });
 });
