@@ -16,16 +16,25 @@ export type IdentityProviderDeps = {
 
 /** Any provider that keeps to OpenID Connect, known by what it says of itself at its well-known address. */
 export function createIdentityProvider({ call, issuer, client }: IdentityProviderDeps): IdentityProvider {
+  const protocols = new URL(issuer).protocol === 'http:' ? ['https:', 'http:'] : ['https:'];
   let known: { configuration: Promise<openid.Configuration>; staleAtMs: number } | null = null;
+
+  const isUsable = (address: unknown) =>
+    typeof address === 'string' && protocols.includes(URL.parse(address)?.protocol ?? '');
 
   async function discover(): Promise<openid.Configuration> {
     // Without these checks the library believes an ID token for the line that it has come by.
     const execute = [openid.enableNonRepudiationChecks];
     // Whoever has set an address without TLS knows why.
-    if (issuer.startsWith('http:')) execute.push(openid.allowInsecureRequests);
+    if (protocols.includes('http:')) execute.push(openid.allowInsecureRequests);
     try {
       const options = { execute, [openid.customFetch]: fetchBy(call) };
-      return await openid.discovery(new URL(issuer), client.id, undefined, authenticateBy(client.secret), options);
+      const authenticate = authenticateBy(client.secret);
+      const provider = await openid.discovery(new URL(issuer), client.id, undefined, authenticate, options);
+      const metadata = provider.serverMetadata();
+      const missing = requiredAddresses.find((name) => !isUsable(metadata[name]));
+      if (missing === undefined) return provider;
+      throw appError('provider_response_invalid', { detail: `It names no ${missing} that can be used.` });
     } catch (error) {
       throw failureOfAnswer(error, 'provider_response_invalid');
     }
@@ -84,6 +93,9 @@ export function createIdentityProvider({ call, issuer, client }: IdentityProvide
   };
 }
 
+/** Without these nobody can sign in. */
+const requiredAddresses = ['authorization_endpoint', 'token_endpoint', 'jwks_uri'] as const;
+
 /** Both of one source: what one says of its address holds of no other. */
 const emailOf = ({ email, email_verified }: Identity['claims']) => ({ email, email_verified });
 
@@ -100,18 +112,30 @@ function authenticateBy(secret: string): openid.ClientAuth {
 /** @param ofContent when the answer is one, but what it says is wrong */
 function failureOfAnswer(error: unknown, ofContent: ErrorCode): AppError {
   if (error instanceof AppError) return error;
-  const code = error instanceof openid.ClientError ? error.code : undefined;
+  const { code, cause } = Object(error);
   // Whatever a refusal looks like.
-  const isRefused = Object(Object(error).cause).ok === false;
-  if (code === undefined || isRefused || faultsOfTransport.includes(code)) return failureOf(error, 'sign_in_invalid');
-  if (faultsOfForm.includes(code)) {
+  const isRefused = Object(cause).ok === false;
+  if (!isRefused && faultsOfForm.includes(code)) {
     return appError('provider_response_invalid', { detail: 'It does not answer as an identity provider does.' });
   }
+  const isOfCall = isRefused || code === undefined || faultsOfTransport.includes(code);
+  if (isOfCall || !(error instanceof openid.ClientError)) return failureOf(error, 'sign_in_invalid');
   return appError(ofContent, { detail: detailOf(code) });
 }
 
 const faultsOfTransport = ['OAUTH_TIMEOUT', 'OAUTH_ABORT'];
-const faultsOfForm = ['OAUTH_RESPONSE_IS_NOT_CONFORM', 'OAUTH_RESPONSE_IS_NOT_JSON', 'OAUTH_PARSE_ERROR'];
+const faultsOfForm = [
+  'OAUTH_RESPONSE_IS_NOT_CONFORM',
+  'OAUTH_RESPONSE_IS_NOT_JSON',
+  'OAUTH_PARSE_ERROR',
+  'OAUTH_MISSING_SERVER_METADATA',
+  'OAUTH_INVALID_SERVER_METADATA',
+  'OAUTH_HTTP_REQUEST_FORBIDDEN',
+  'OAUTH_REQUEST_PROTOCOL_FORBIDDEN',
+  // Of an issuer that is no address, and of a signature that is no base64url.
+  'ERR_INVALID_URL',
+  'ERR_INVALID_ARG_VALUE',
+];
 
 /** For whoever has set the provider up; who signs in can do nothing about it. */
 function detailOf(code: string): string {

@@ -27,7 +27,14 @@ describe('POST /auth/sso/authorize', () => {
   });
 
   it('502: for a provider that describes somebody else, or nothing', async () => {
-    for (const body of [{ issuer: 'https://elsewhere.example' }, {}, 'Welcome']) {
+    const { issuer } = api.provider;
+    const addresses = { authorization_endpoint: `${issuer}/auth`, token_endpoint: `${issuer}/token`, jwks_uri: issuer };
+    const incomplete = Object.keys(addresses).flatMap((name) => [
+      { issuer, ...addresses, [name]: undefined },
+      { issuer, ...addresses, [name]: 'ftp://elsewhere.example' },
+    ]);
+    const others = [{ issuer: 'https://elsewhere.example' }, { issuer: 'nobody' }, {}, 'Welcome'];
+    for (const body of [{ issuer }, ...incomplete, ...others]) {
       api.provider.tamper({ answers: { discovery: { status: 200, body } } });
       expect((await authorize({ provider: 'acme' }, 502)).body).to.include({ code: 'provider_response_invalid' });
     }
