@@ -19,6 +19,8 @@ const ROUTES = {
 
 export type ProviderRoute = (typeof ROUTES)[keyof typeof ROUTES];
 
+type Answer = { status: number; body?: unknown; headers?: Record<string, string> };
+
 /** What a provider that is broken, or not the one that it says, does otherwise. */
 export type Tampering = {
   /** Other claims of the ID token, signed by the provider's own key. */
@@ -28,7 +30,7 @@ export type Tampering = {
   /** Another answer of the userinfo endpoint; a text is no JSON. */
   userinfo?: (claims: Record<string, unknown>) => Record<string, unknown> | string;
   /** A status, no answer ever, or a connection that breaks off. */
-  answers?: Partial<Record<ProviderRoute, { status: number; body?: unknown } | 'silence' | 'cut'>>;
+  answers?: Partial<Record<ProviderRoute, Answer | 'silence' | 'cut'>>;
 };
 
 /** Somebody at the provider; `email` is what he signs in with there. */
@@ -118,6 +120,7 @@ function tamperWith(current: () => Tampering, calls: ProviderRoute[]): Middlewar
     if (answer !== undefined) {
       context.body = answer.body ?? 'out of order';
       context.status = answer.status;
+      context.set(answer.headers ?? {});
       return;
     }
     await next();

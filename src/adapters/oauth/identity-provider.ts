@@ -50,6 +50,18 @@ export function createIdentityProvider({ call, issuer, client }: IdentityProvide
     return asked.configuration;
   }
 
+  /** What the provider says of whom it has just given a token for. */
+  async function personOf(provider: openid.Configuration, accessToken: string, subject: string) {
+    try {
+      return await openid.fetchUserInfo(provider, accessToken, subject);
+    } catch (error) {
+      const failure = failureOfAnswer(error, 'identity_not_verified');
+      const isRefused = failure instanceof AppError && failure.code === 'provider_not_configured';
+      // Our client is not asked for here.
+      throw isRefused ? appError('provider_rejected', { detail: 'It refuses the token that it has given.' }) : failure;
+    }
+  }
+
   return {
     newAttempt: (redirectUri) => ({
       nonce: openid.randomNonce(),
@@ -83,7 +95,7 @@ export function createIdentityProvider({ call, issuer, client }: IdentityProvide
         if (claims === undefined) throw appError('identity_not_verified');
         const { iss, sub } = claims;
         if (userinfoUrl === undefined) return { issuer: iss, subject: sub, claims };
-        const person = await openid.fetchUserInfo(provider, tokens.access_token, sub);
+        const person = await personOf(provider, tokens.access_token, sub);
         const email = emailOf(person.email === undefined ? claims : person);
         return { issuer: iss, subject: sub, claims: { ...claims, ...person, ...email } };
       } catch (error) {
@@ -109,8 +121,11 @@ function authenticateBy(secret: string): openid.ClientAuth {
   };
 }
 
-/** @param ofContent when the answer is one, but what it says is wrong */
-function failureOfAnswer(error: unknown, ofContent: ErrorCode): AppError {
+/**
+ * What is no doing of the provider comes back as it is.
+ * @param ofContent when the answer is one, but what it says is wrong
+ */
+function failureOfAnswer(error: unknown, ofContent: ErrorCode): unknown {
   if (error instanceof AppError) return error;
   const { code, cause } = Object(error);
   // Whatever a refusal looks like.

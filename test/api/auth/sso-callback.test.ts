@@ -242,6 +242,8 @@ describe('GET /auth/sso/callback', () => {
       [{ answers: { token: { status: 200, body: 'Welcome' } } }, 'provider_response_invalid'],
       [{ answers: { token: { status: 404 } } }, 'provider_rejected'],
       [{ answers: { userinfo: { status: 403 } } }, 'provider_rejected'],
+      [{ answers: { userinfo: { status: 401 } } }, 'provider_rejected'],
+      [{ answers: { userinfo: { status: 401, headers: { 'www-authenticate': 'Bearer' } } } }, 'provider_rejected'],
     ];
     for (const [tampering, code] of answers) {
       const path = await api.visit(api.provider.addAccount());

@@ -96,4 +96,12 @@ describe('the client of an identity provider', () => {
       expect((await identify()).claims).include(email);
     }
   });
+
+  it('blames nobody for an error of our own', async () => {
+    const ours = new TypeError('ours');
+    const { issuer, client } = server;
+    const provider = createIdentityProvider({ call: () => Promise.reject(ours), issuer, client });
+    const error = await signIn(provider).catch((thrown: unknown) => thrown);
+    expect(error).equal(ours);
+  });
 });

@@ -97,6 +97,12 @@ describe('the OAuth client', () => {
     expect(google.calls).length(calls);
   });
 
+  it('takes no error of our own for one of the provider', async () => {
+    const ours = new TypeError('ours');
+    const oauth = createOAuthClient({ call: () => Promise.reject(ours) });
+    expect(await oauth.refresh(provider(), 'r').catch((thrown: unknown) => thrown)).equal(ours);
+  });
+
   it('quotes nothing that was sent or answered', async () => {
     const { oauth } = await consent();
     google.failNext(1, { status: 400, json: { error: 'odd', error_description: 'about s3cret-token' } });
