@@ -92,7 +92,9 @@ export function createIdentityProvider({ call, issuer, client }: IdentityProvide
         const checks = { expectedNonce: nonce, pkceCodeVerifier: codeVerifier, idTokenExpected: true };
         const tokens = await openid.authorizationCodeGrant(provider, callback, checks);
         const claims = tokens.claims();
-        if (claims === undefined) throw appError('identity_not_verified');
+        if (claims === undefined || !subjectPattern.test(claims.sub)) {
+          throw appError('identity_not_verified', { detail: 'It names nobody.' });
+        }
         const { iss, sub } = claims;
         if (userinfoUrl === undefined) return { issuer: iss, subject: sub, claims };
         const person = await personOf(provider, tokens.access_token, sub);
@@ -107,6 +109,9 @@ export function createIdentityProvider({ call, issuer, client }: IdentityProvide
 
 /** Without these nobody can sign in. */
 const requiredAddresses = ['authorization_endpoint', 'token_endpoint', 'jwks_uri'] as const;
+
+/** OpenID Connect Core 1.0, §2: at most 255 ASCII characters. */
+const subjectPattern = /^[ -~]{1,255}$/;
 
 /** Both of one source: what one says of its address holds of no other. */
 const emailOf = ({ email, email_verified }: Identity['claims']) => ({ email, email_verified });

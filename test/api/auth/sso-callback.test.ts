@@ -139,6 +139,10 @@ describe('GET /auth/sso/callback', () => {
     await come(path, 400);
   });
 
+  const ofSubject = (sub: string): Tampering => ({
+    idToken: (claims) => ({ ...claims, sub }),
+    userinfo: (claims) => ({ ...claims, sub }),
+  });
   const lies: Record<string, Tampering> = {
     'another nonce': { idToken: (claims) => ({ ...claims, nonce: 'other' }) },
     'no nonce': { idToken: ({ nonce, ...claims }) => claims },
@@ -152,6 +156,8 @@ describe('GET /auth/sso/callback', () => {
     'no subject': { idToken: ({ sub, ...claims }) => claims },
     'a signature of another key': { signature: 'other_key' },
     'no signature': { signature: 'none' },
+    'a subject of 256 characters': ofSubject('a'.repeat(256)),
+    'a subject that is not ASCII': ofSubject('jos\u00e9'),
     'userinfo of somebody else': { userinfo: (claims) => ({ ...claims, sub: 'other' }) },
   };
   for (const [what, tampering] of Object.entries(lies)) {
