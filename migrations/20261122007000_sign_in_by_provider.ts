@@ -11,7 +11,8 @@ export async function up(knex: Knex): Promise<void> {
       created_at timestamptz not null default now(),
       primary key (issuer, subject)
     );
-    create index user_identities_user_idx on user_identities (user_id);
+    -- An account is one person's at each provider.
+    create unique index user_identities_user_key on user_identities (user_id, issuer);
 
     create table sign_in_states (
       state_hash bytea primary key,

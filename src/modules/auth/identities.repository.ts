@@ -17,11 +17,11 @@ export function createIdentitiesRepository(db: Db) {
       return row !== undefined;
     },
 
-    /** False when somebody is known by it already. */
+    /** False when somebody is known by it already, or the user by another one of the issuer. */
     async insert({ issuer, subject }: NameOfIdentity, userId: string): Promise<boolean> {
       const inserted = await db('user_identities')
         .insert({ issuer, subject, userId })
-        .onConflict(['issuer', 'subject'])
+        .onConflict()
         .ignore()
         .returning('user_id');
       return inserted.length > 0;

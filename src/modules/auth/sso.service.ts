@@ -30,8 +30,8 @@ type Arrival = { identity: Identity; person: Person; requestId: string };
 
 /** As clients call the one provider of the deployment. */
 const providerNames = ['acme', 'acmeoauth'];
-/** What the audit log tells, beside wrong passwords. */
-const recordedRefusals: readonly ErrorCode[] = ['identity_not_verified', 'email_not_verified', 'email_taken'];
+/** What the audit log tells of whom no account is known. */
+const recordedRefusals: readonly ErrorCode[] = ['identity_not_verified', 'email_not_verified'];
 /** Each gives way to what somebody else has done since: he has made the account, linked it, or ended it. */
 const maxAttempts = 3;
 
@@ -62,6 +62,12 @@ export function createSsoService(deps: SsoServiceDeps) {
     throw appError('account_disabled', { detail: 'Ask an admin of your organization.' });
   }
 
+  async function refuseSuccessor(account: Account, { identity, requestId }: Arrival): Promise<void> {
+    if (!(await createIdentitiesRepository(db).isAnother(identity, account.userId))) return;
+    await signIns.recordRefusal(account, 'email_taken', requestId);
+    throw appError('email_taken', { detail: ownedByAnother });
+  }
+
   /** Of a user who is known by his identity. Undefined when he is gone by now. */
   async function enter(account: Account, { person, requestId }: Arrival): Promise<SignIn | undefined> {
     await refuseDisabled(account, requestId);
@@ -78,15 +84,15 @@ export function createSsoService(deps: SsoServiceDeps) {
    * might have waited for him: password and sessions of before are worth nothing any more. Throws `email_taken` where
    * the provider has given the email of one to another.
    */
-  async function link(account: Account, { identity, person, requestId }: Arrival): Promise<SignIn | undefined> {
+  async function link(account: Account, arrival: Arrival): Promise<SignIn | undefined> {
+    const { identity, person, requestId } = arrival;
     await refuseDisabled(account, requestId);
+    await refuseSuccessor(account, arrival);
     const { userId, orgId, email, passwordHash } = account;
     return db.transaction(async (trx) => {
       const users = createAccountsRepository(trx);
-      const identities = createIdentitiesRepository(trx);
       if (!(await users.hold({ id: userId, email }))) return undefined;
-      if (await identities.isAnother(identity, userId)) throw appError('email_taken', { detail: ownedByAnother });
-      if (!(await identities.insert(identity, userId))) return undefined;
+      if (!(await createIdentitiesRepository(trx).insert(identity, userId))) return undefined;
       await users.removePassword(userId);
       await sessions.endAll(trx, [userId]);
       await users.setAvatarUrl(userId, person.pictureUrl);

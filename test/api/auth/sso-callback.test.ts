@@ -214,12 +214,25 @@ describe('GET /auth/sso/callback', () => {
 
   it('409: for who has got the email of somebody else at the provider', async () => {
     const before = api.provider.addAccount();
-    const { access_token } = await api.signIn(before);
+    const { access_token, organization } = await api.signIn(before);
     const successor = api.provider.addAccount();
     const path = await api.visit(successor);
     api.provider.tamper({ userinfo: (claims) => ({ ...claims, email: before.email }) });
     await expectRefusal(path, 409, 'email_taken');
     await api.anonymous.withToken(access_token).get('/entity/me/profile', 200);
+    const refusals = api.container.db('auditLog').where({ action: 'session.refused', orgId: organization.org_id });
+    const target = decodeJwt(access_token).sub;
+    expect(await refusals.select('target', 'detail')).to.deep.equal([{ target, detail: { reason: 'email_taken' } }]);
+  });
+
+  it('409: for all but one of those who come with one email at once', async () => {
+    const { email, userId } = await api.signUp();
+    const paths: string[] = [];
+    for (let count = 0; count < 4; count += 1) paths.push(await api.visit(api.provider.addAccount()));
+    api.provider.tamper({ userinfo: (claims) => ({ ...claims, email }) });
+    const responses = await Promise.all(paths.map((path) => api.anonymous.raw(path)));
+    expect(responses.map(({ status }) => status).sort()).to.deep.equal([200, 409, 409, 409]);
+    expect(await api.container.db('userIdentities').where({ userId })).to.have.length(1);
   });
 
   it('422: without a state, and without a code or an error', async () => {
