@@ -87,6 +87,7 @@ describe('GET /auth/sso/callback', () => {
     expect(decodeJwt(tokens.access_token).sub).to.equal(member.userId);
     expect(tokens.organization.org_id).to.equal(member.orgId);
     const { email, password, refreshToken } = member;
+    await member.get('/entity/me/profile', 401);
     await api.anonymous.post('/auth/login', { username: email, password }, 401);
     await api.anonymous.post('/auth/refresh_tokens', { refresh_token: refreshToken }, 401);
     const entry = await api.container
