@@ -75,7 +75,9 @@ describe('POST /auth/sso/authorize', () => {
     const state = (await addressOf({ provider: 'acme' })).searchParams.get('state') ?? '';
     const hash = createHash('sha256').update(state).digest('hex');
     const rows = await db('signInStates').select(db.raw('to_jsonb(sign_in_states)::text as row'));
-    expect(rows.map(({ row }) => row).join()).to.include(hash).and.not.include(state);
+    expect(rows.map(({ row }) => row).join())
+      .to.include(hash)
+      .and.not.include(state);
     await db('signInStates').update({ expiresAt: db.raw("now() - interval '1 second'") });
     await sso.deleteExpired();
     expect(await api.traces()).to.include({ signInStates: 0 });

@@ -84,7 +84,10 @@ describe('the client of an identity provider', () => {
     const inToken = { email: 'old@example.com', email_verified: true };
     for (const [userinfo, email] of [
       [{ email: 'ada@example.com' }, { email: 'ada@example.com', email_verified: undefined }],
-      [{ email: 'ada@example.com', email_verified: false }, { email: 'ada@example.com', email_verified: false }],
+      [
+        { email: 'ada@example.com', email_verified: false },
+        { email: 'ada@example.com', email_verified: false },
+      ],
       [{}, inToken],
       [{ email_verified: false }, inToken],
     ] as const) {
