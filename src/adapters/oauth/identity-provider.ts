@@ -95,7 +95,9 @@ export function createIdentityProvider({ call, issuer, client }: IdentityProvide
         if (claims === undefined || !subjectPattern.test(claims.sub)) {
           throw appError('identity_not_verified', { detail: 'It names nobody.' });
         }
-        const { iss, sub } = claims;
+        const { iss, sub, azp } = claims;
+        // The library looks at it only where there are several audiences (OpenID Connect Core §3.1.3.7).
+        if (azp !== undefined && azp !== client.id) throw appError('identity_not_verified', { detail: detailOfOther });
         if (userinfoUrl === undefined) return { issuer: iss, subject: sub, claims };
         const person = await personOf(provider, tokens.access_token, sub);
         const email = emailOf(person.email === undefined ? claims : person);
@@ -160,7 +162,9 @@ const faultsOfForm = [
 /** For whoever has set the provider up; who signs in can do nothing about it. */
 function detailOf(code: string): string {
   if (code === 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED') return 'The ID token is too old, or one of the clocks is wrong.';
-  if (code === 'OAUTH_JWT_CLAIM_COMPARISON_FAILED') return 'The ID token is for another service or another sign-in.';
+  if (code === 'OAUTH_JWT_CLAIM_COMPARISON_FAILED') return detailOfOther;
   if (code === 'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED') return 'It speaks for, or about, somebody else.';
   return 'It is not signed by the provider, or not complete.';
 }
+
+const detailOfOther = 'The ID token is for another service or another sign-in.';

@@ -153,6 +153,7 @@ describe('GET /auth/sso/callback', () => {
     'another authorized party': {
       idToken: (claims) => ({ ...claims, aud: [String(claims.aud), 'another-service'], azp: 'another-service' }),
     },
+    'another authorized party beside us alone': { idToken: (claims) => ({ ...claims, azp: 'another-service' }) },
     'an end an hour ago': { idToken: (claims) => ({ ...claims, exp: Math.floor(Date.now() / 1_000) - 3_600 }) },
     'no subject': { idToken: ({ sub, ...claims }) => claims },
     'a signature of another key': { signature: 'other_key' },
