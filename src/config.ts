@@ -221,6 +221,10 @@ function readKey<Name extends 'JWT_PRIVATE_KEY' | 'JWT_VERIFY_KEYS', Value>(
   check: (text: string) => Value,
 ): Value | undefined {
   const [text, file] = [s[name], s[`${name}_FILE`]];
+  if (text !== undefined && file !== undefined) {
+    // Of a key that somebody has changed, the old one would go on in the form that he forgot.
+    throw new ConfigError(`wrong setting ${name}: it and ${name}_FILE are both set`);
+  }
   try {
     if (text !== undefined) return check(text.replaceAll('\\n', '\n'));
     return file === undefined ? undefined : check(readFileSync(file, 'utf8'));

@@ -262,6 +262,14 @@ describe('loadConfig', () => {
     rmSync(folder, { recursive: true });
   });
 
+  it('takes a key as it is or in a file, and not one of each', () => {
+    for (const name of ['JWT_PRIVATE_KEY', 'JWT_VERIFY_KEYS']) {
+      const both = { ...required, [name]: key, [`${name}_FILE`]: '/nowhere/at/all' };
+      expect(() => loadConfig(both)).to.throw(ConfigError, `wrong setting ${name}: it and ${name}_FILE are both set`);
+      expect(() => loadConfig({ ...both, [`${name}_FILE`]: '' })).not.to.throw();
+    }
+  });
+
   it('takes a key whose line breaks are written as \\n', () => {
     const oneLine = key.replaceAll('\n', '\\n');
     expect(loadConfig({ ...required, JWT_PRIVATE_KEY: oneLine }).auth.privateKeyPem).to.equal(key);
