@@ -12,7 +12,7 @@ export const rotateKeys: Command = {
   takes: 'signing | encryption --into <folder>',
   does: 'makes the next key of access tokens, or of stored credentials, in files of the folder, and says what to do with them',
   examples: [
-    ['signing --into ~/keys', 'the next JWT_PRIVATE_KEY, and its public half for JWT_VERIFY_KEYS'],
+    ['signing --into ~/keys', 'the next JWT_PRIVATE_KEY, and what JWT_VERIFY_KEYS is before and after it signs'],
     ['encryption --into ~/keys', 'ENCRYPTION_KEYS with a new key before those that are there'],
   ],
   read: (args) => {
@@ -24,38 +24,52 @@ export const rotateKeys: Command = {
       return { wrong: 'Say which: signing, of access tokens, or encryption, of stored credentials' };
     }
     if (!into) return { wrong: '--into needs a folder for the new key' };
-    const rotate = kind === 'signing' ? rotateSigningKey : rotateEncryptionKey;
+    const folder = resolve(into);
     return async ({ config }, { print }) => {
-      await mkdir(into, { recursive: true, mode: 0o700 });
-      for (const line of await rotate(config, resolve(into))) print(line);
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      const steps =
+        kind === 'signing' ? rotateSigningKey(config, folder) : rotateEncryptionKey(config, folder, process.env);
+      for (const line of await steps) print(line);
       return true;
     };
   },
 };
 
-async function rotateSigningKey({ auth, dataDir }: Config, folder: string): Promise<string[]> {
-  const next = join(folder, 'next.pem');
-  const nextPublic = join(folder, 'next-public.pem');
+/** Its files have what is accepted already, too, so that nobody has to join keys by hand. */
+export async function rotateSigningKey({ auth }: Pick<Config, 'auth'>, folder: string): Promise<string[]> {
   const pem = await newSigningKey();
+  const next = join(folder, 'next.pem');
+  const withNext = join(folder, 'verify-next.pem');
+  const withOld = join(folder, 'verify-old.pem');
   await keep(next, pem);
-  await keep(nextPublic, createPublicKey(pem).export({ type: 'spki', format: 'pem' }));
-  const old = secretFile(dataDir, 'jwt-private-key.pem') ?? 'a file with the present key';
+  await keep(withNext, publicHalves([...auth.verifyKeyPems, pem]));
+  await keep(withOld, publicHalves([...auth.verifyKeyPems, auth.privateKeyPem]));
+  const [inPlace, atLast] =
+    auth.verifyKeyPems.length > 0
+      ? [', in place of JWT_VERIFY_KEYS, whose keys it has, too', 'with JWT_VERIFY_KEYS as it is now']
+      : ['', 'without JWT_VERIFY_KEYS_FILE'];
   return [
-    `The next key is ${next}, its public half ${nextPublic}.`,
+    `The next key is ${next}.`,
     '',
-    '1. Start the API with these settings, beside those that it has. The old key goes on signing:',
-    `     JWT_VERIFY_KEYS_FILE=${nextPublic}`,
+    `1. Start the API with this setting${inPlace}. The old key goes on signing:`,
+    `     JWT_VERIFY_KEYS_FILE=${shellWord(withNext)}`,
     '2. Wait ten minutes: who checks tokens may keep the key set for five.',
-    '3. Start the API with these settings. The next key signs:',
-    `     JWT_PRIVATE_KEY_FILE=${next}`,
-    `     JWT_VERIFY_KEYS_FILE=${old}`,
-    `4. After ${auth.accessTokenSeconds + 60} seconds start it without JWT_VERIFY_KEYS_FILE, and delete the old key.`,
+    '3. Start the API with these settings, in place of JWT_PRIVATE_KEY and of step 1. The next key signs:',
+    `     JWT_PRIVATE_KEY_FILE=${shellWord(next)}`,
+    `     JWT_VERIFY_KEYS_FILE=${shellWord(withOld)}`,
+    `4. After ${auth.accessTokenSeconds + 60} seconds start it ${atLast}, and delete the old key.`,
     '',
-    'When the old key is in wrong hands, begin with step 3 and leave JWT_VERIFY_KEYS_FILE out: clients refresh.',
+    'When the old key is in wrong hands, begin with step 3, and set neither JWT_VERIFY_KEYS nor JWT_VERIFY_KEYS_FILE:',
+    'clients refresh.',
   ];
 }
 
-async function rotateEncryptionKey({ encryptionKeys, dataDir }: Config, folder: string): Promise<string[]> {
+/** @param given the environment: `npm start` takes its own keys only where that has none */
+export async function rotateEncryptionKey(
+  { encryptionKeys, dataDir }: Pick<Config, 'encryptionKeys' | 'dataDir'>,
+  folder: string,
+  given: { ENCRYPTION_KEYS?: string | undefined },
+): Promise<string[]> {
   const id = nextId(encryptionKeys.map((key) => key.id));
   const [first, ...others] = [
     `${id}:${await newRandomKey()}`,
@@ -65,8 +79,10 @@ async function rotateEncryptionKey({ encryptionKeys, dataDir }: Config, folder: 
   const alone = join(folder, `encryption-keys-${id}`);
   await keep(all, [first, ...others].join());
   await keep(alone, first ?? '');
-  const embedded = secretFile(dataDir, 'encryption-keys');
-  const set = (file: string) => (embedded === null ? `ENCRYPTION_KEYS="$(cat ${file})"` : `cp ${file} ${embedded}`);
+  const embedded = join(resolve(dataDir), 'secrets', 'encryption-keys');
+  const isEmbedded = !given.ENCRYPTION_KEYS && existsSync(embedded);
+  const set = (file: string) =>
+    isEmbedded ? `cp ${shellWord(file)} ${shellWord(embedded)}` : `ENCRYPTION_KEYS="$(cat ${shellWord(file)})"`;
   return [
     `The new key "${id}" stands before the others in ${all}, and alone in ${alone}.`,
     '',
@@ -81,19 +97,22 @@ async function rotateEncryptionKey({ encryptionKeys, dataDir }: Config, folder: 
   ];
 }
 
+function publicHalves(pems: readonly string[]): string {
+  return pems.map((pem) => createPublicKey(pem).export({ type: 'spki', format: 'pem' })).join('');
+}
+
+/** A path as a shell takes it. */
+function shellWord(path: string): string {
+  return /^[\w@%+:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
+}
+
 /** A number that is none of theirs. */
 function nextId(ids: readonly string[]): string {
   const numbers = ids.map(Number).filter(Number.isSafeInteger);
   return String(Math.max(0, ...numbers) + 1);
 }
 
-/** Where `npm start` keeps a secret; null elsewhere. */
-function secretFile(dataDir: string, name: string): string | null {
-  const path = join(resolve(dataDir), 'secrets', name);
-  return existsSync(path) ? path : null;
-}
-
-async function keep(path: string, secret: string | Buffer): Promise<void> {
+async function keep(path: string, secret: string): Promise<void> {
   // A key that is there may be in use already.
   await writeFile(path, secret, { mode: 0o600, flag: 'wx' }).catch((error: unknown) => {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
