@@ -3,6 +3,7 @@ import { readTime } from '../../../scripts/admin/audit.ts';
 import { columns } from '../../../scripts/admin/columns.ts';
 import { commands } from '../../../scripts/admin/commands.ts';
 import { helpOf, overview } from '../../../scripts/admin/help.ts';
+import { accountName } from '../../../scripts/admin/this-operator.ts';
 
 describe('the commands of npm run admin', () => {
   it('are all explained, by examples that they understand', () => {
@@ -24,6 +25,14 @@ describe('the commands of npm run admin', () => {
     expect(readTime('7d', now)).deep.equal(new Date('2026-11-15T12:00:00Z'));
     expect(readTime('2026-11-22T08:00Z', now)).deep.equal(new Date('2026-11-22T08:00:00Z'));
     for (const text of ['yesterday', '7', '7y', '', '2026-99-99']) expect(readTime(text, now)).equal(null);
+  });
+
+  it('name who runs them by his account, or by his uid where it has none', () => {
+    expect(accountName(() => ({ username: 'ada' }))).equal('ada');
+    const noAccount = () => {
+      throw new Error('uv_os_get_passwd returned ENOENT');
+    };
+    expect(accountName(noAccount)).equal(`uid ${process.getuid?.()}`);
   });
 
   it('print rows below each other', () => {
