@@ -4,5 +4,5 @@ export type Avatar = { content: Buffer; sha256: string };
 /** What others see: what the user has uploaded, or else what his identity provider shows. */
 export type ShownAvatar = ({ kind: 'stored' } & Avatar) | { kind: 'external'; url: string };
 
-/** An upload in memory, as it came. */
+/** An upload in memory, as it came. It has to be put or discarded, so that others can come. */
 export type AvatarUpload = { fileName: string; content: Buffer; sha256: string };

@@ -30,12 +30,12 @@ export function avatarsRoutes(avatars: AvatarsService, profiles: ProfileService)
       body: multipart({
         fields: z.strictObject({}),
         store: (_, upload) => avatars.receive(upload),
-        discard: async () => {},
+        discard: (upload) => avatars.discard(upload),
       }),
       responses: profileAnswer,
       errors: ['unsupported_format', 'corrupt_document', 'too_large', 'conversion_timeout'],
-      handle: async ({ actor, body }) => {
-        await avatars.put(actor, body.file.content);
+      handle: async ({ actor, body, signal }) => {
+        await avatars.put(actor, body.file, signal);
         return ok(toProfileDto(await profiles.get(actor)));
       },
     }),

@@ -10,9 +10,15 @@ import { createAvatarsRepository } from './avatars.repository.ts';
 /** Of the contract. */
 const LIMIT_BYTES = 5 * 1024 ** 2;
 
+/** A sender may be slow, and each of them takes as much memory as an image may have. */
+const MAX_IN_MEMORY = 22;
+
 /** The pictures of users. */
 export function createAvatarsService({ db, makeAvatar }: { db: Db; makeAvatar: AvatarMaker }) {
   const avatars = createAvatarsRepository(db);
+  /** Of each upload, from before its first byte until it is an avatar. */
+  const inMemory = new Set<ArrayBufferLike>();
+  const free = ({ content }: AvatarUpload) => inMemory.delete(content.buffer);
 
   /** What others see of a member; undefined for nothing. */
   async function find(actor: Actor, userId: string): Promise<ShownAvatar | undefined> {
@@ -24,24 +30,30 @@ export function createAvatarsService({ db, makeAvatar }: { db: Db; makeAvatar: A
   }
 
   return {
-    /** Throws `payload_too_large` as soon as there is more. */
+    /** Throws `payload_too_large` as soon as there is more, and `service_unavailable` when too many come at once. */
     async receive({ fileName, content }: { fileName: string; content: Readable }): Promise<AvatarUpload> {
-      const pieces: Buffer[] = [];
-      let sizeBytes = 0;
-      for await (const piece of content as AsyncIterable<Buffer>) {
-        sizeBytes += piece.length;
-        if (sizeBytes > LIMIT_BYTES) {
-          throw appError('payload_too_large', { detail: `An avatar may have at most ${LIMIT_BYTES} bytes.` });
-        }
-        pieces.push(piece);
+      if (inMemory.size >= MAX_IN_MEMORY) {
+        throw appError('service_unavailable', { detail: 'Too many avatars are being made.', retryAfterSeconds: 5 });
       }
-      const image = Buffer.concat(pieces);
-      return { fileName, content: image, sha256: sha256Of(image) };
+      // No more than this, in however small pieces it comes.
+      const memory = Buffer.allocUnsafeSlow(LIMIT_BYTES);
+      inMemory.add(memory.buffer);
+      try {
+        const image = memory.subarray(0, await fill(memory, content));
+        return { fileName, content: image, sha256: sha256Of(image) };
+      } catch (error) {
+        inMemory.delete(memory.buffer);
+        throw error;
+      }
+    },
+
+    async discard(upload: AvatarUpload): Promise<void> {
+      free(upload);
     },
 
     /** Makes the caller's avatar of an image. Throws as {@link AvatarMaker} does. */
-    async put(actor: Actor, image: Buffer): Promise<void> {
-      const content = await makeAvatar(image);
+    async put(actor: Actor, upload: AvatarUpload, signal: AbortSignal): Promise<void> {
+      const content = await makeAvatar(upload.content, signal).finally(() => free(upload));
       await db.transaction(async (trx) => {
         const repository = createAvatarsRepository(trx);
         // What comes after he has left would outlast his erasure.
@@ -71,6 +83,18 @@ export function createAvatarsService({ db, makeAvatar }: { db: Db; makeAvatar: A
 }
 
 export type AvatarsService = ReturnType<typeof createAvatarsService>;
+
+/** @returns how much there was */
+async function fill(memory: Buffer, content: AsyncIterable<Buffer>): Promise<number> {
+  let sizeBytes = 0;
+  for await (const piece of content) {
+    if (sizeBytes + piece.length > memory.length) {
+      throw appError('payload_too_large', { detail: `An avatar may have at most ${memory.length} bytes.` });
+    }
+    sizeBytes += piece.copy(memory, sizeBytes);
+  }
+  return sizeBytes;
+}
 
 function sha256Of(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('hex');

@@ -156,6 +156,23 @@ describe('POST /entity/me/avatar', () => {
     }
   });
 
+  it('503: for one more than there is memory for, until others have broken off', async () => {
+    const leaving = new AbortController();
+    const part = '--b\r\nContent-Disposition: form-data; name="file"; filename="me.gif"\r\n\r\nGIF89a';
+    const begin = async () => {
+      // It never ends.
+      const body = new ReadableStream({ start: (form) => form.enqueue(Buffer.from(part)) });
+      const headers = { 'content-type': 'multipart/form-data; boundary=b' };
+      return ada.raw(path, { method: 'POST', headers, body, duplex: 'half', signal: leaving.signal });
+    };
+    const answers = Array.from({ length: 23 }, begin);
+    expect((await Promise.race(answers)).status).equal(503);
+    leaving.abort();
+    await Promise.allSettled(answers);
+    const image = { name: 'me.gif', content: new Uint8Array(gifOfFrames(1)) };
+    await until('there is memory again', () => ada.upload(path, image, 200).catch(() => false));
+  });
+
   it('422: without a file, and with another field', async () => {
     expect((await ada.postForm(path, {}, 422)).body).nested.include({ 'errors[0].path': 'file' });
     const file = { name: 'me.gif', content: new Uint8Array(gifOfFrames(1)) };

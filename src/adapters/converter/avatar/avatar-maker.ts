@@ -2,7 +2,6 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { createGate } from '#src/adapters/gate.ts';
-import { appError } from '#src/errors.ts';
 import type { AvatarMaker } from '#src/ports/avatar-maker.ts';
 import { defaultConversionLimits } from '../conversion-limits.ts';
 import { parserCommand } from '../parser-command.ts';
@@ -14,20 +13,14 @@ const MiB = 1024 ** 2;
 /** Memory for all pixels of the largest image, with 16 bits a channel; the avatar itself has some ten kilobytes. */
 const limits = { wallMs: 10_000, processMemoryBytes: 600 * MiB, heapMiB: 64, outputBytes: 2 * MiB };
 const maxAtOnce = 2;
-/** Each holds the image that was sent. */
-const maxWaiting = 20;
 
 const made = z.strictObject({ avatar: z.base64() });
 
 /** In a process of its own for each image: decoders of images are native code, and the image is a stranger's. */
 export function createAvatarMaker({ tempDir }: { tempDir: string }): AvatarMaker {
-  const inTurn = createGate(maxAtOnce, {
-    maxWaiting,
-    refusal: () =>
-      appError('service_unavailable', { detail: 'Too many avatars are being made.', retryAfterSeconds: 5 }),
-  });
+  const inTurn = createGate(maxAtOnce);
 
-  return (image) =>
+  return (image, signal) =>
     inTurn(async () => {
       let avatar: Buffer | undefined;
       await runParserProcess({
@@ -40,8 +33,7 @@ export function createAvatarMaker({ tempDir }: { tempDir: string }): AvatarMaker
         }),
         workingDirectory: tempDir,
         limits,
-        // It is over in a moment, whether or not somebody waits.
-        signal: new AbortController().signal,
+        signal,
         input: Readable.from([image]),
         onMessage: (message) => {
           avatar = Buffer.from(made.parse(message).avatar, 'base64');
