@@ -23,7 +23,7 @@ export type LocalProvider = {
  * Its files and settings. A sign-in ends at its own last page, or at the frontend that SSO_REDIRECT_URI and
  * SSO_REDIRECT_ORIGINS name.
  * @param given the settings of the user
- * @throws StartFailure when they name another provider
+ * @throws StartFailure when they name another provider, or its package is not installed
  */
 export async function openLocalProvider(
   dataDir: string,
@@ -34,6 +34,7 @@ export async function openLocalProvider(
     if (given[setting])
       throw new StartFailure(`${setting} names another provider: start without it, or without --with-sso.`);
   }
+  checkIsInstalled('oidc-provider');
   const issuer = `http://127.0.0.1:${port}`;
   const redirectUri = given.SSO_REDIRECT_URI || `${issuer}/signed-in`;
   const chosen = (given.SSO_REDIRECT_ORIGINS ?? '').split(',').map((origin) => origin.trim());
@@ -49,6 +50,15 @@ export async function openLocalProvider(
       SSO_REDIRECT_ORIGINS: [...new Set([issuer, originOf(redirectUri), ...chosen])].filter(Boolean).join(','),
     },
   };
+}
+
+/** It is a package of developers, and an installation without those would say so in the log of a process only. */
+export function checkIsInstalled(name: string): void {
+  try {
+    import.meta.resolve(name);
+  } catch {
+    throw new StartFailure(`--with-sso needs the package ${name}, which npm installs without --omit=dev.`);
+  }
 }
 
 /** Empty for what is no address: the service itself says that of its setting. */

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { howToSignIn, openLocalProvider } from '../../../scripts/launchers/identity-provider.ts';
+import { checkIsInstalled, howToSignIn, openLocalProvider } from '../../../scripts/launchers/identity-provider.ts';
 import { StartFailure } from '../../../scripts/supervisor/start-failure.ts';
 
 describe('the identity provider of npm start', () => {
@@ -54,6 +54,11 @@ describe('the identity provider of npm start', () => {
       SSO_REDIRECT_ORIGINS: 'http://127.0.0.1:3020,http://localhost:5173,https://app.example',
     });
     expect(howToSignIn(frontend, 'http://127.0.0.1:3000').join('\n')).to.include(`comes back to ${SSO_REDIRECT_URI}`);
+  });
+
+  it('says which package it misses where those of developers are left out', () => {
+    expect(() => checkIsInstalled('oidc-provider')).not.to.throw();
+    expect(() => checkIsInstalled('provider-of-nobody')).to.throw(StartFailure, 'needs the package provider-of-nobody');
   });
 
   it('does not stand beside another provider', async () => {
