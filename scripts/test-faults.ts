@@ -7,11 +7,12 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { s3Program } from './s3-program.ts';
 import { readTestServiceSettings } from './settings.ts';
 import { dieWithParent } from './supervisor/parent-death.ts';
 import { exitAfter, runUntilStopped } from './supervisor/run-until-stopped.ts';
 import { StartFailure } from './supervisor/start-failure.ts';
-import { findTestPorts, startTestServices } from './test-services.ts';
+import { findTestPorts, startTestS3, startTestServices } from './test-services.ts';
 
 const RESULTS_DIR = '.data-faults';
 
@@ -76,7 +77,9 @@ await exitAfter(async () => {
     log: (line) => console.error(line),
     work: async (supervisor, ending) => {
       const ports = await findTestPorts();
-      const env = await startTestServices({ supervisor, toolsDir, dataDir, ports });
+      const services = await startTestServices({ supervisor, toolsDir, dataDir, ports });
+      const program = await s3Program(toolsDir, ending);
+      const env = { ...services, ...(await startTestS3({ supervisor, program, dataDir, port: ports.s3 })) };
       const done: Result[] = [];
       for (const { row, file, seed } of runs) {
         if (!isFresh && isDone(row, seed)) continue;

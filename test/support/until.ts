@@ -1,5 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
+const FIRST_PAUSE_MS = 20;
+/** What takes long is asked for less often: the engine and the database have work of their own. */
+const LONGEST_PAUSE_MS = 100;
+
 /** Asks until the answer is there; throws what the question was when it does not come in time. */
 export async function until<T>(
   question: string,
@@ -7,10 +11,10 @@ export async function until<T>(
   timeoutMs = 15_000,
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs;
-  for (;;) {
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 1.2, LONGEST_PAUSE_MS)) {
     const answer = await ask();
     if (answer !== undefined && answer !== null && answer !== false) return answer;
     if (Date.now() > deadline) throw new Error(`After ${timeoutMs / 1000} s still waiting until ${question}.`);
-    await delay(20);
+    await delay(pauseMs);
   }
 }

@@ -1,24 +1,39 @@
 import type { Db } from '#src/ports/database.ts';
 
+/** Longer than the calls of the engine take; who is slower than that does it again. */
+const LEASE_SECONDS = 30;
+
 /** Connections that have changed since their schedules were brought in line. */
 export function createConnectionSchedulesRepository(db: Db) {
   return {
-    /** When it was changed last, as text that keeps every digit; undefined when nothing is to be done. */
-    async find(connectionId: string): Promise<string | undefined> {
-      const row = await db('connectionSchedules')
+    /**
+     * @returns when the connection was changed last, as text that keeps every digit; undefined when nothing is to be
+     * done, or somebody else does it, who will see whatever was changed until he is done
+     */
+    async take(connectionId: string): Promise<string | undefined> {
+      const [row] = await db('connectionSchedules')
         .where({ connectionId })
         .whereNotNull('outdatedAt')
-        .first<{ outdatedAt: string } | undefined>(db.raw('outdated_at::text'));
+        .whereRaw('(leased_until is null or leased_until < clock_timestamp())')
+        .update({ leasedUntil: db.raw('clock_timestamp() + make_interval(secs => ?)', [LEASE_SECONDS]) })
+        .returning<{ outdatedAt: string }[]>(db.raw('outdated_at::text'));
       return row?.outdatedAt;
     },
 
-    /** @returns false when it was changed again, or somebody else was first */
-    async settle(connectionId: string, outdatedAt: string): Promise<boolean> {
-      const settled = await db('connectionSchedules')
+    /**
+     * Gives it back.
+     * @param done what `take` returned, when all that followed from it is carried out; undefined when that failed
+     * @returns false when something is to be done: it was changed again, or somebody else has taken it meanwhile
+     */
+    async giveBack(connectionId: string, done: string | undefined): Promise<boolean> {
+      const isSettled = db.raw('case when outdated_at = ?::timestamptz then null else clock_timestamp() end', [
+        done ?? null,
+      ]);
+      const [row] = await db('connectionSchedules')
         .where({ connectionId })
-        .whereRaw('outdated_at = ?::timestamptz', [outdatedAt])
-        .update({ outdatedAt: null });
-      return settled > 0;
+        .update({ leasedUntil: null, outdatedAt: isSettled })
+        .returning<{ outdatedAt: Date | null }[]>('outdatedAt');
+      return row === undefined || row.outdatedAt === null;
     },
 
     /** Of a connection that is gone, and has a schedule all the same. */

@@ -38,27 +38,33 @@ export function createConnectionSyncsService(deps: {
     for (const jobId of jobIds) if (await jobs.retry(db, jobId)) await jobs.dispatch(jobId);
   }
 
-  /** @returns false when it has changed meanwhile, so that what was carried out may be older than what others have */
-  async function carryOutOnce(of: { orgId: string; connectionId: string }): Promise<boolean> {
-    const outdatedAt = await changed.find(of.connectionId);
+  async function bringInLine(of: { orgId: string; connectionId: string }): Promise<void> {
     const connection = await createImportRunsRepository(db).findConnection(of);
     if (connection === undefined) {
       await schedules.remove(of.connectionId);
       for (const jobId of await jobs.openRunsOf(db, of)) await orchestrator.cancel(jobId);
       await changed.forget(of.connectionId);
-      return true;
+      return;
     }
     const { sync } = connection.config;
-    if (outdatedAt !== undefined) {
-      if (sync == null) await schedules.remove(of.connectionId);
-      else await schedules.set(of, timesOf(sync));
-    }
+    if (sync == null) await schedules.remove(of.connectionId);
+    else await schedules.set(of, timesOf(sync));
     if (connection.status === 'active') await goOn(await changed.listParked(of));
-    return outdatedAt === undefined || changed.settle(of.connectionId, outdatedAt);
   }
 
+  /** One at a time for a connection: two side by side could leave what the older of two changes says. */
   async function carryOut(of: { orgId: string; connectionId: string }): Promise<void> {
-    while (!(await carryOutOnce(of)));
+    for (let isSettled = false; !isSettled; ) {
+      const outdatedAt = await changed.take(of.connectionId);
+      if (outdatedAt === undefined) return;
+      try {
+        await bringInLine(of);
+      } catch (error) {
+        await changed.giveBack(of.connectionId, undefined);
+        throw error;
+      }
+      isSettled = await changed.giveBack(of.connectionId, outdatedAt);
+    }
   }
 
   return {

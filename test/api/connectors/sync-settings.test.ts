@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { createConnectionSyncsService } from '#src/modules/imports/connection-syncs.service.ts';
 import type { ConnectorStack } from '#test/support/connector-stack.ts';
 import { makeFolder, rootOf } from '#test/support/folders.ts';
 import { connectSynced, importStack, shelf, sync } from '#test/support/import-stack.ts';
@@ -47,5 +48,35 @@ describe('a sync whose settings have changed', function () {
     expect(Object((await member.get(`/jobs/${run.job_id}`, 200)).body).last_error).deep.equal(run.last_error);
     await member.patch(path, { config: { sync: wanted } }, 200);
     expect(await sync(member, id)).include({ added: 2, failed: 0, last_error: null });
+  });
+
+  it('leaves the schedule that the newest settings ask for, however long an older one takes', async () => {
+    const { id, member } = await connectSynced(api, 'acme_drive', 'raced');
+    const of = { orgId: member.orgId, connectionId: id };
+    const { db, jobs, folders, orchestrator, logger } = api.container;
+    const wanted: string[] = [];
+    const [asked, slow] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const schedules = {
+      set: async (_: unknown, times: object) => {
+        asked.resolve();
+        await slow.promise;
+        wanted.push(Object(times).cron);
+      },
+      remove: async () => undefined,
+    };
+    const syncs = createConnectionSyncsService({ db, schedules, folders, jobs, orchestrator, logger });
+    const change = (cron: string) =>
+      db('connections')
+        .where({ id })
+        .update({ config: JSON.stringify({ sync: { enabled: true, cron } }) });
+    await change('1 4 * * *');
+    const older = syncs.apply(of);
+    await asked.promise;
+    await change('2 4 * * *');
+    await syncs.apply(of);
+    slow.resolve();
+    await older;
+    expect(wanted.at(-1)).equal('2 4 * * *');
+    expect(await db('connectionSchedules').where({ connectionId: id }).first()).include({ outdatedAt: null });
   });
 });

@@ -1,23 +1,6 @@
 import { expect } from 'chai';
 import { createMathTool } from '#src/adapters/tools/math-evaluate.ts';
-import { createTimeTool } from '#src/adapters/tools/time-now.ts';
-import { AppError } from '#src/errors.ts';
-import type { ToolCallContext, ToolExecutor } from '#src/ports/tool-executor.ts';
-
-const member = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
-const context: ToolCallContext = {
-  actor: { userId: 'ada', orgId: 'org', requestId: 'request', ...member },
-  callKey: 'a'.repeat(40),
-  trustedTexts: [],
-  signal: new AbortController().signal,
-};
-
-async function refusal(execute: ToolExecutor, args: Record<string, unknown>): Promise<string> {
-  const outcome = await execute(args, context).catch((error: unknown) => error);
-  if (!(outcome instanceof AppError)) throw new Error(`not refused: ${outcome}`);
-  expect(outcome.code).equal('tool_arguments_invalid');
-  return outcome.message;
-}
+import { toolContext as context, refusal } from '#test/support/tool-context.ts';
 
 describe('math.evaluate', function () {
   this.timeout(30_000);
@@ -84,20 +67,5 @@ describe('math.evaluate', function () {
     const outcome = evaluate({ expression: 'f(n) = f(n)+f(n); 1' }, { ...context, signal: stop.signal });
     stop.abort(new Error('gone'));
     expect(String(await outcome.catch((error: unknown) => error))).equal('Error: gone');
-  });
-});
-
-describe('time.now', () => {
-  const now = createTimeTool(() => new Date('2026-11-22T14:04:05Z'));
-
-  it('tells day, time and zone', async () => {
-    expect(await now({}, context)).equal('Sunday, 2026-11-22 14:04:05 GMT+00:00 (UTC)');
-    expect(await now({ time_zone: 'Asia/Kolkata' }, context)).equal(
-      'Sunday, 2026-11-22 19:34:05 GMT+05:30 (Asia/Kolkata)',
-    );
-  });
-
-  it('knows no zone that there is not', async () => {
-    expect(await refusal(now, { time_zone: 'Mars/Olympus' })).match(/no IANA zone/);
   });
 });

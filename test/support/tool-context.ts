@@ -1,0 +1,21 @@
+import { expect } from 'chai';
+import { AppError } from '#src/errors.ts';
+import type { ToolCallContext, ToolExecutor } from '#src/ports/tool-executor.ts';
+
+const member = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
+
+/** Of a call in the chat of a member. */
+export const toolContext: ToolCallContext = {
+  actor: { userId: 'ada', orgId: 'org', requestId: 'request', ...member },
+  callKey: 'a'.repeat(40),
+  trustedTexts: [],
+  signal: new AbortController().signal,
+};
+
+/** Why a tool does not take its arguments. */
+export async function refusal(execute: ToolExecutor, args: Record<string, unknown>): Promise<string> {
+  const outcome = await execute(args, toolContext).catch((error: unknown) => error);
+  if (!(outcome instanceof AppError)) throw new Error(`not refused: ${outcome}`);
+  expect(outcome.code).equal('tool_arguments_invalid');
+  return outcome.message;
+}
