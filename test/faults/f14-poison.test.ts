@@ -131,7 +131,10 @@ describe('F14: files that mean harm', function () {
   }
 
   it('grow no process beyond its limit', async function () {
-    if (process.platform !== 'linux') this.skip();
+    if (process.platform !== 'linux') {
+      console.log('      skipped: only Linux tells how much memory a process had at most');
+      this.skip();
+    }
     await Promise.allSettled(ingested.values());
     const { grownBytes, childBytes } = await peaks();
     note(`the worker grew by ${mebibytes(grownBytes)}, its largest parser had ${mebibytes(childBytes)}`);

@@ -71,7 +71,10 @@ describe('LibreOffice', function () {
   });
 
   it('prints no picture that is among the originals of others, where the system can hide them', async function () {
-    if (spawnSync('unshare', ['--user', '--map-root-user', '--mount', 'true']).status !== 0) this.skip();
+    if (spawnSync('unshare', ['--user', '--map-root-user', '--mount', 'true']).status !== 0) {
+      console.log('      skipped: this machine hides no folder from a process (unshare)');
+      this.skip();
+    }
     const originals = join(folder, 'originals');
     await mkdir(originals);
     const grey = Buffer.from(Array.from({ length: 64 * 64 }, (_, index) => index % 251));
