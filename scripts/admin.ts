@@ -2,6 +2,7 @@
 import type { Task } from './admin/command.ts';
 import { commands } from './admin/commands.ts';
 import { helpOf, overview } from './admin/help.ts';
+import { openOutput } from './admin/output.ts';
 import { exitAfter } from './supervisor/run-until-stopped.ts';
 import { StartFailure } from './supervisor/start-failure.ts';
 
@@ -36,8 +37,11 @@ async function perform(task: Task): Promise<boolean> {
     import('./admin/reason-of.ts'),
   ]);
   const container = createContainer(await readInstallation(process.env), 'admin');
+  const output = openOutput(process.stdout);
   try {
-    return await task(container, { print: console.log, note: console.error });
+    const isSo = await task(container, { ...output, note: console.error });
+    await output.written();
+    return isSo;
   } catch (error) {
     throw error instanceof StartFailure ? error : new StartFailure(reasonOf(error));
   } finally {

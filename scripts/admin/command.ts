@@ -2,7 +2,12 @@ import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
 import type { Container } from '#src/container.ts';
 
 /** Where answers go, and where what is said beside them. */
-export type Say = { print: (line: string) => void; note: (line: string) => void };
+export type Say = {
+  print: (line: string) => void;
+  /** Settles when all that was printed is out; throws StartFailure when some of it is lost. */
+  written: () => Promise<void>;
+  note: (line: string) => void;
+};
 
 /** @returns whether what was asked for is so now, or all is well */
 export type Task = (container: Container, say: Say) => Promise<boolean>;

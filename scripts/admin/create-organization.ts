@@ -25,13 +25,15 @@ export const createOrganization: Command = {
     const email = emailField.safeParse(read.values.admin ?? '');
     if (!email.success) return { wrong: "--admin needs an email: that of the organization's first user" };
     const isAsked = read.values['ask-password'] === true;
-    return async ({ operator }, { print }) => {
+    return async ({ operator }, { print, written }) => {
       const password = isAsked ? sound(await askPassword(`Password of ${email.data}: `)) : newPassword();
       const founder = { name: name.data, email: email.data, password };
+      // First: nobody could sign in to what was made when it is lost.
+      if (!isAsked) print(`password ${password}`);
+      await written();
       const { orgId, userId } = await operator.createOrganization(thisOperator(), founder);
       print(`organization ${orgId}`);
       print(`admin ${userId} ${email.data}`);
-      if (!isAsked) print(`password ${password}`);
       return true;
     };
   },

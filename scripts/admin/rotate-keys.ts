@@ -1,11 +1,13 @@
 import { createPublicKey } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Config } from '#src/config.ts';
 import { newRandomKey, newSigningKey } from '../secrets.ts';
+import { whyNotWritable } from '../supervisor/file-failure.ts';
 import { StartFailure } from '../supervisor/start-failure.ts';
 import { type Command, readFlags } from './command.ts';
+import { reasonOf } from './reason-of.ts';
 
 /** Nothing that runs is changed: a key must be known everywhere before it is used, so that the steps are a person's. */
 export const rotateKeys: Command = {
@@ -26,7 +28,7 @@ export const rotateKeys: Command = {
     if (!into) return { wrong: '--into needs a folder for the new key' };
     const folder = resolve(into);
     return async ({ config }, { print }) => {
-      await mkdir(folder, { recursive: true, mode: 0o700 });
+      await makeFolder(folder);
       const steps =
         kind === 'signing' ? rotateSigningKey(config, folder) : rotateEncryptionKey(config, folder, process.env);
       for (const line of await steps) print(line);
@@ -110,6 +112,16 @@ function shellWord(path: string): string {
 function nextId(ids: readonly string[]): string {
   const numbers = ids.map(Number).filter(Number.isSafeInteger);
   return String(Math.max(0, ...numbers) + 1);
+}
+
+/** Not those above it: where a kernel refuses them, Node would try without an end. */
+async function makeFolder(folder: string): Promise<void> {
+  await mkdir(folder, { mode: 0o700 }).catch(async (error: unknown) => {
+    const isThere = await stat(folder)
+      .then((found) => found.isDirectory())
+      .catch(() => false);
+    if (!isThere) throw new StartFailure(`${folder} cannot be made: ${whyNotWritable(error) ?? reasonOf(error)}.`);
+  });
 }
 
 async function keep(path: string, secret: string): Promise<void> {

@@ -32,7 +32,7 @@ describe('npm run admin, for accounts and keys', function () {
     if ('wrong' in task) throw new Error(task.wrong);
     const lines: string[] = [];
     const print = (line: string) => lines.push(line);
-    const isSo = await task(own.container, { print, note: print });
+    const isSo = await task(own.container, { print, written: async () => undefined, note: print });
     return { stdout: lines.map((line) => `${line}\n`).join(''), isSo };
   }
   const refusalOf = (name: string, ...args: string[]) =>
@@ -50,7 +50,7 @@ describe('npm run admin, for accounts and keys', function () {
   it('makes an organization, whose admin signs in with the password that is shown', async () => {
     const email = freshEmail('founder');
     const made = await admin('create-organization', 'Acme Inc.', '--admin', email);
-    const [, orgId, password = ''] = /^organization (\S+)\nadmin \S+ \S+\npassword (\S+)\n$/.exec(made.stdout) ?? [];
+    const [, password = '', orgId] = /^password (\S+)\norganization (\S+)\nadmin \S+ \S+\n$/.exec(made.stdout) ?? [];
     const { organization } = Object((await signIn(email, password, 200)).body);
     expect(organization).include({ org_id: orgId, name: 'Acme Inc.', tier: 'free', is_org_admin: true });
     const [entry] = await audit('--org', orgId ?? '', '--action', 'organization');
@@ -59,6 +59,15 @@ describe('npm run admin, for accounts and keys', function () {
     expect(entry.request_id).match(/^admin-/);
     const again = await refusalOf('create-organization', 'Other', '--admin', email.toUpperCase());
     expect(again).match(/^Take another address/);
+  });
+
+  it('makes no organization whose password nobody would see', async () => {
+    const email = freshEmail('founder');
+    const args = ['create-organization', 'Acme', '--admin', email];
+    const full = await runAdmin(own.settings, args, { outputTo: '/dev/full' });
+    expect(full.code).equal(1);
+    expect(full.stderr).match(/^What it says could not be written: ENOSPC[^\n]*\n$/);
+    expect((await runAdmin(own.settings, args)).code).equal(0);
   });
 
   it('takes a password from the standard input, if it is a sound one', async () => {
@@ -158,6 +167,7 @@ describe('npm run admin, for accounts and keys', function () {
       expect(signing.stdout).include(`JWT_PRIVATE_KEY_FILE=${join(folder, 'next.pem')}`);
       expect((await stat(join(folder, 'next.pem'))).mode & 0o777).equal(0o600);
       expect(await refusalOf('rotate-keys', 'signing', '--into', folder)).match(/next\.pem is there already: /);
+      expect(await refusalOf('rotate-keys', 'signing', '--into', '/proc/keys-of-mine')).match(/ cannot be made: /);
 
       const encryption = await admin('rotate-keys', 'encryption', '--into', folder);
       expect(encryption.stdout).include('npm run admin -- reseal');
