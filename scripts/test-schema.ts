@@ -1,11 +1,14 @@
 // `npm run test:schema [-- --path ^/documents --caller member --seed 7 --examples 50]`: Schemathesis against the whole
-// product, by the OpenAPI document that it serves itself.
+// product, by the OpenAPI document that it serves itself. Models, and who keeps files and accounts, are stand-ins.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { judgeWell } from '#test/support/scripted-judge.ts';
+import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type ApiClient, createApiClient } from './demo/api-client.ts';
 import { startEmbedded } from './embedded-mode.ts';
+import { modelServerUrl } from './launchers/model-server.ts';
 import { furnish } from './schema-furniture.ts';
 import { installSchemathesis, runSchemathesis, type SchemathesisTally } from './schemathesis.ts';
 import { newPassword } from './secrets.ts';
@@ -41,6 +44,8 @@ const RATE_LIMITS = [
   'SSO_AUTHORIZE',
   'SSO_CALLBACK',
 ];
+/** Whose consents are asked for. */
+const CONSENTING = ['ACME_DRIVE', 'ACME_ONEDRIVE', 'ACME_SHAREPOINT', 'ACME_DROPBOX', 'GOOGLE_CALENDAR'];
 const MANY = 1_000_000;
 
 await exitAfter(async () => {
@@ -55,8 +60,10 @@ await exitAfter(async () => {
   const callers = Object.entries(CALLERS).filter(([name]) => name === (values.caller ?? name));
   if (callers.length === 0) throw new StartFailure(`There is no such caller: use ${Object.keys(CALLERS).join(', ')}.`);
   const dataDir = await mkdtemp(join(tmpdir(), 'agent-conversation-service-schema-'));
-  Object.assign(process.env, await environment(dataDir));
-  const settings = readStartSettings(process.env);
+  const model = await startScriptedModel();
+  model.behave(judgeWell());
+  Object.assign(process.env, await environment(dataDir, model));
+  const settings = readStartSettings(process.env, ['--with-sso']);
   const folder = await installSchemathesis(settings.toolsDir);
 
   const code = await runUntilStopped({
@@ -82,14 +89,18 @@ await exitAfter(async () => {
       return sum('failed') === 0 ? 0 : 1;
     },
   });
+  await model.close();
   if (code === 1) console.error(`The services' logs are in ${join(dataDir, 'logs')}.`);
   else await rm(dataDir, { recursive: true, force: true });
   return code;
 });
 
 /** No limits that a few thousand requests would meet, nothing that is waited for long, and no way out of here. */
-async function environment(dataDir: string): Promise<Record<string, string>> {
-  const names = ['PORT', 'POSTGRES_PORT', 'TEMPORAL_PORT', 'TEMPORAL_UI_PORT', 'MODEL_SERVER_PORT'];
+async function environment(dataDir: string, model: ScriptedModel): Promise<Record<string, string>> {
+  const names = [
+    ...['PORT', 'POSTGRES_PORT', 'TEMPORAL_PORT', 'TEMPORAL_UI_PORT', 'MODEL_SERVER_PORT'],
+    'IDENTITY_PROVIDER_PORT',
+  ];
   const ports = await findFreePorts(names.length);
   const tier = { members: MANY, agents: MANY, draftsPerUser: MANY, versionsPerDraft: MANY, documents: MANY };
   return {
@@ -100,9 +111,19 @@ async function environment(dataDir: string): Promise<Record<string, string>> {
     ACCESS_TOKEN_SECONDS: '86400',
     IMPORT_WAIT_SECONDS: '0',
     EVAL_WAIT_SECONDS: '0',
-    CHAT_MODEL: 'extractive-1',
+    OPENAI_BASE_URL: model.baseUrl,
+    CHAT_MODEL: 'scripted',
+    // Embeddings are the real ones: the scripted model asks here for them.
+    TEST_MODEL_BASE_URL: modelServerUrl(ports[names.indexOf('MODEL_SERVER_PORT')] ?? 0),
     BRAVE_SEARCH_BASE_URL: NOWHERE,
     ACME_S3_BASE_URL: NOWHERE,
+    ...Object.fromEntries(
+      CONSENTING.flatMap((name) => [
+        [`${name}_BASE_URL`, NOWHERE],
+        [`${name}_CLIENT_ID`, 'client'],
+        [`${name}_CLIENT_SECRET`, 'secret'],
+      ]),
+    ),
   };
 }
 

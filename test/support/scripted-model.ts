@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { answerJson, type ScriptedAnswer } from './scripted-server.ts';
-import { testServices } from './services.ts';
+import { testModelBaseUrl } from './services.ts';
 
 export type WireToolCall = { id: string; type: 'function'; function: { name: string; arguments: string } };
 
@@ -66,7 +66,7 @@ export type ScriptedModel = {
 
 /** Answers as the real model server does. */
 export async function forwardEmbeddings(body: unknown, response: ServerResponse): Promise<void> {
-  const answer = await fetch(`${testServices().modelBaseUrl}/embeddings`, {
+  const answer = await fetch(`${testModelBaseUrl()}/embeddings`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(body),

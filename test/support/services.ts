@@ -24,7 +24,7 @@ export function testServices(): TestServices {
     databaseUrl: required('TEST_DATABASE_URL'),
     adminDatabaseUrl: required('TEST_ADMIN_DATABASE_URL'),
     temporalAddress: required('TEST_TEMPORAL_ADDRESS'),
-    modelBaseUrl: required('TEST_MODEL_BASE_URL'),
+    modelBaseUrl: testModelBaseUrl(),
     toolsDir: required('TOOLS_DIR'),
   };
 }
@@ -32,6 +32,11 @@ export function testServices(): TestServices {
 /** A Qdrant server that tests share, each with a prefix of its own. */
 export function testQdrantUrl(): string {
   return required('TEST_QDRANT_URL');
+}
+
+/** An OpenAI-compatible base URL that ends in /v1, of the packaged embedding models. */
+export function testModelBaseUrl(): string {
+  return required('TEST_MODEL_BASE_URL');
 }
 
 function required(name: string): string {
