@@ -18,11 +18,14 @@ import {
   typeOf,
 } from './logs.model.ts';
 
-const moment = z.union([z.iso.date(), z.iso.datetime({ offset: true, local: true })]).refine(
-  // What Postgres and Date have in common.
-  (text) => Number(text.slice(0, 4)) >= 1 && Number.isFinite(momentOf(text).getTime()),
-  'must be a date or a time of the years 1 to 9999',
-);
+const moment = z
+  .union([z.iso.date(), z.iso.datetime({ offset: true, local: true })])
+  .refine(
+    // What Postgres and Date have in common.
+    (text) => Number(text.slice(0, 4)) >= 1 && Number.isFinite(momentOf(text).getTime()),
+    'must be a date or a time of the years 1 to 9999',
+  )
+  .meta({ pattern: '^(?!0000)' });
 
 const dateQuery = {
   date_from: moment.optional().describe('Chats that began then or later; a date is its beginning, in UTC.'),
