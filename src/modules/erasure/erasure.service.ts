@@ -15,6 +15,7 @@ import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { ConnectionsService } from '#src/modules/connectors/connections.service.ts';
 import type { DeletionRequest, DeletionService } from '#src/modules/deletion/deletion.service.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
+import type { ExportsService } from '#src/modules/exports/exports.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
@@ -41,9 +42,10 @@ export function createErasureService(deps: {
   jobs: Pick<JobsService, 'enqueue' | 'dispatch' | 'advance'>;
   orchestrator: Pick<Orchestrator, 'cancel' | 'describe'>;
   connections: Pick<ConnectionsService, 'forget'>;
+  exports: Pick<ExportsService, 'forget'>;
   audit: AuditService;
 }) {
-  const { db, documents, deletion, jobs, orchestrator, connections, audit } = deps;
+  const { db, documents, deletion, jobs, orchestrator, connections, exports, audit } = deps;
   const repository = createErasureRepository(db);
 
   async function enter(of: Legacy, stage: ErasureStage, erased?: number): Promise<void> {
@@ -93,7 +95,7 @@ export function createErasureService(deps: {
 
     /**
      * Asks every run that works for nobody any more to stop, and waits until it has. What was let in at providers is
-     * taken back and forgotten at once, with its schedules.
+     * taken back and forgotten at once, with its schedules, and exports are deleted.
      */
     async stopWork(of: Legacy, signal: AbortSignal): Promise<void> {
       await enter(of, 'stop');
@@ -111,6 +113,7 @@ export function createErasureService(deps: {
       for (const connectionId of await repository.listConnections(of)) {
         await connections.forget({ orgId: of.orgId, connectionId });
       }
+      if (await repository.isGone(of)) await exports.forget(of);
       await enter(of, 'wait');
     },
 
