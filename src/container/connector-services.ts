@@ -77,6 +77,7 @@ export function createConnectorServices(
     syncs: createSyncsService(importing),
     erasure,
     leaving: createLeavingService({
+      db,
       passwords,
       members,
       sessions,

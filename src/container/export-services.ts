@@ -3,6 +3,7 @@ import { createFileTokens } from '../modules/documents/file-tokens.ts';
 import { createExportStepsService } from '../modules/exports/export-steps.service.ts';
 import { createExportsService } from '../modules/exports/exports.service.ts';
 import { createVolumeWriter } from '../modules/exports/volume-writer.ts';
+import { createWholeExportsService } from '../modules/exports/whole-exports.service.ts';
 import type { AccountServices } from './account-services.ts';
 import type { DocumentServices } from './document-services.ts';
 import type { SharedServices } from './shared-services.ts';
@@ -25,7 +26,7 @@ export function createExportServices(services: SharedServices & AccountServices 
     keepDays,
   });
   return {
-    volumeWriter,
+    wholeExports: createWholeExportsService({ db, writer: volumeWriter, audit }),
     exports,
     exportSteps: createExportStepsService({ db, writer: volumeWriter, originals, accounts, jobs, exports, keepDays }),
   };

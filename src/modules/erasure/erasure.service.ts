@@ -4,6 +4,7 @@ import type {
   EraseSliceInput,
   EraseSliceResult,
   ErasureStage,
+  ForgetLeaverInput,
   Legacy,
   RecordErasureFailureInput,
   RecordErasureInput,
@@ -158,8 +159,11 @@ export function createErasureService(deps: {
       }
     },
 
-    /** The person, or the organization with all that is known of its people. `isMore`: something has come meanwhile. */
-    async forget(of: Legacy): Promise<{ isMore: boolean }> {
+    /**
+     * The person, or the organization with all that is known of its people; the audit log keeps how much that was. `isMore`: something has
+     * come meanwhile.
+     */
+    async forget({ byKind, ...of }: ForgetLeaverInput): Promise<{ isMore: boolean }> {
       await enter(of, 'forget');
       return db.transaction(async (trx) => {
         const erasure = createErasureRepository(trx);
@@ -167,7 +171,10 @@ export function createErasureService(deps: {
         const { orgId, userId } = of;
         const isNews = await (userId === null ? erasure.forgetOrganization(orgId) : erasure.forgetUser(userId));
         const action = userId === null ? 'organization.erased' : 'account.erased';
-        const entry = { orgId, actorId: null, action, target: userId ?? orgId, requestId: idOf(of) };
+        const entry = {
+          ...{ orgId, actorId: null, action, target: userId ?? orgId, requestId: idOf(of) },
+          detail: { ...byKind },
+        };
         if (isNews) await audit.record(trx, entry);
         return { isMore: false };
       });
