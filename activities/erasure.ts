@@ -2,6 +2,7 @@ import type {
   EraseRowsInput,
   EraseSliceInput,
   EraseSliceResult,
+  ForgetLeaverInput,
   Legacy,
   RecordErasureFailureInput,
   RecordErasureInput,
@@ -22,7 +23,7 @@ export function createErasureActivities({ erasure }: { erasure: ErasureService }
     eraseRows: (input: EraseRowsInput): Promise<EraseSliceResult> =>
       heartbeating(({ signal }) => erasure.eraseRows(input, signal)),
 
-    forgetLeaver: (input: Legacy): Promise<{ isMore: boolean }> => heartbeating(() => erasure.forget(input)),
+    forgetLeaver: (input: ForgetLeaverInput): Promise<{ isMore: boolean }> => heartbeating(() => erasure.forget(input)),
 
     recordErasure: (input: RecordErasureInput): Promise<void> => heartbeating(() => erasure.recordErasure(input)),
 

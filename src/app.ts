@@ -36,6 +36,7 @@ import { draftVersionsRoutes } from './modules/drafts/draft-versions.routes.ts';
 import { draftsRoutes } from './modules/drafts/drafts.routes.ts';
 import { versionEvaluationsRoutes } from './modules/drafts/version-evaluations.routes.ts';
 import { evaluationsRoutes } from './modules/evaluations/evaluations.routes.ts';
+import { exportsRoutes } from './modules/exports/exports.routes.ts';
 import { foldersRoutes } from './modules/folders/folders.routes.ts';
 import { importsRoutes } from './modules/imports/imports.routes.ts';
 import { jobsRoutes } from './modules/jobs/jobs.routes.ts';
@@ -86,6 +87,7 @@ export function createApp(container: Container): App {
     ...membersRoutes(container.members),
     ...usersRoutes(container.users),
     ...leavingRoutes(container.leaving),
+    ...exportsRoutes(container.exports, cursors),
     ...teamsRoutes(container.teams, container.teamMembers),
     ...modelsRoutes(container.models),
     ...foldersRoutes(container.folders, container.folderChanges),

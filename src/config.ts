@@ -97,6 +97,8 @@ export type Config = Readonly<{
   /** Who keeps files for users that connect themselves. S3 has no client: users bring their keys. */
   connectors: Readonly<Record<OAuthConnectorProvider, ProviderSettings>> & { acme_s3: { baseUrl: string | null } };
   downloadUrlSeconds: number;
+  /** How long a complete export can be downloaded. */
+  exportKeepDays: number;
   /** How long what somebody leaves behind is kept. */
   eraseAfterDays: number;
   /** How long an import, or an evaluation, is waited for where the client does not say. */
@@ -202,6 +204,7 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
       acme_s3: { baseUrl: withoutSlash(s.ACME_S3_BASE_URL) },
     },
     downloadUrlSeconds: s.DOWNLOAD_URL_SECONDS,
+    exportKeepDays: s.EXPORT_KEEP_DAYS,
     eraseAfterDays: s.ERASE_AFTER_DAYS,
     importWaitSeconds: s.IMPORT_WAIT_SECONDS,
     evalWaitSeconds: s.EVAL_WAIT_SECONDS,

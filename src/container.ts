@@ -4,6 +4,7 @@ import { createAgentServices } from './container/agent-services.ts';
 import { createChatServices } from './container/chat-services.ts';
 import { createConnectorServices } from './container/connector-services.ts';
 import { createDocumentServices } from './container/document-services.ts';
+import { createExportServices } from './container/export-services.ts';
 import { createInfrastructure, type Role } from './container/infrastructure.ts';
 import { createSearchServices } from './container/search-services.ts';
 import { createSharedServices } from './container/shared-services.ts';
@@ -18,7 +19,8 @@ export function createContainer(config: Config, role: Role) {
   const shared = createSharedServices(createInfrastructure(config, role));
   const accounts = { ...shared, ...createAccountServices(shared) };
   const documents = { ...accounts, ...createDocumentServices(shared) };
-  const connectors = { ...documents, ...createConnectorServices(documents) };
+  const exports = { ...documents, ...createExportServices(documents) };
+  const connectors = { ...exports, ...createConnectorServices(exports) };
   const search = { ...connectors, ...createSearchServices(shared) };
   const tools = { ...search, ...createToolServices(search) };
   const { db, vectors, blobs, orchestrator, temporal } = shared;

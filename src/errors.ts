@@ -42,6 +42,7 @@ const catalogue = {
   file_url_expired: { status: 403, class: 'permanent', title: 'The address of the file has expired' },
   not_found: { status: 404, class: 'permanent', title: 'There is nothing at this address' },
   document_not_found: { status: 404, class: 'permanent', title: 'The document does not exist or is not readable' },
+  export_not_found: { status: 404, class: 'permanent', title: 'The export does not exist any more' },
   preview_not_found: { status: 404, class: 'permanent', title: 'The document has no preview' },
   chunk_not_found: { status: 404, class: 'permanent', title: 'The chunk does not exist or is not readable' },
   folder_not_found: { status: 404, class: 'permanent', title: 'The folder does not exist or is not readable' },
@@ -139,6 +140,7 @@ const catalogue = {
   vectors_missing: { status: 500, class: 'permanent', title: 'The vector store lost vectors of the document' },
 
   // Runs
+  export_running: { status: 409, class: 'permanent', title: 'The organization is being exported already' },
   job_open: { status: 409, class: 'permanent', title: 'The job is still queued or running' },
   job_not_parked: { status: 409, class: 'permanent', title: 'The job is not parked' },
   deletion_is_final: { status: 409, class: 'permanent', title: 'A deletion cannot be stopped' },

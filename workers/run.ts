@@ -15,6 +15,7 @@ import { connectorsWorker } from './connectors.ts';
 import { deletionWorker } from './deletion.ts';
 import { erasureWorker } from './erasure.ts';
 import { evaluationWorker } from './evaluation.ts';
+import { exportsWorker } from './exports.ts';
 import { ingestionWorker } from './ingestion.ts';
 import { previewsWorker } from './previews.ts';
 import type { QueueWorker } from './queue-worker.ts';
@@ -57,7 +58,7 @@ export function startWorkers(container: Container): RunningWorkers {
 async function run(container: Container, stop: AbortSignal, onPolling: () => void): Promise<void> {
   const { jobs, chat, alignment, sessions, documents, embeddings, situations, ingestion, erasure, vectors } = container;
   const { evaluations, blobs, originals, idempotency, rateLimiter, consents, temporal, logger } = container;
-  const { connectionSyncs, importSteps, sso } = container;
+  const { connectionSyncs, importSteps, sso, exports } = container;
   const stopSweeper = startSweeper(
     [
       { name: 'close expired rounds', run: chat.closeExpiredRounds },
@@ -82,6 +83,7 @@ async function run(container: Container, stop: AbortSignal, onPolling: () => voi
       { name: 'renew schedules', run: daily(connectionSyncs.renewAll) },
       { name: 'forget old imports', run: dailyInParts(importSteps.forgetOld) },
       { name: 'forget evaluations without a draft', run: daily(evaluations.forgetAdhoc) },
+      { name: 'delete expired exports', run: aside(everyMinute(exports.deleteExpired)) },
       { name: 'erase what came late', run: daily(erasure.eraseLate) },
       { name: 'maintain the vector store', run: aside(daily(vectors.maintain)) },
     ],
@@ -142,6 +144,7 @@ async function createWorkers(container: Container, connection: NativeConnection)
       deletionWorker(container),
       reembeddingWorker(container),
       erasureWorker(container),
+      exportsWorker(container),
       evaluationWorker(container),
       connectorsWorker(container),
       storeAuditWorker(container),

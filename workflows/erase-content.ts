@@ -12,6 +12,7 @@ import {
 import type { ErasureActivities } from '#activities/erasure.ts';
 import {
   type EraseContentInput,
+  type EraseContentResult,
   type EraseSliceInput,
   type EraseSliceResult,
   type ErasureProgress,
@@ -40,10 +41,12 @@ const eventsPerRun = 300;
  * Stops what works for somebody who has left, and, once it is time, erases what nobody else may read: all of it, where
  * it is an organization. What was decided is not given up: it cannot be cancelled.
  */
-export async function eraseContent(input: EraseContentInput): Promise<{ erased: number }> {
+export async function eraseContent(input: EraseContentInput): Promise<EraseContentResult> {
   const of = { orgId: input.orgId, userId: input.userId };
   const whose = input.userId === null ? 'the organization' : 'the user';
   const progress: ErasureProgress = input.progress ?? { stage: 'queued', erased: 0 };
+  progress.byKind ??= {};
+  const { byKind } = progress;
   setHandler(stageQuery, () => progress);
 
   const orPark = parking({
@@ -71,6 +74,7 @@ export async function eraseContent(input: EraseContentInput): Promise<{ erased: 
       enter(stage, `Erasing the ${stage} of ${whose}; ${progress.erased} items are erased so far.`);
       const result = await orPark(() => slice({ ...of, erased: progress.erased }));
       progress.erased += result.erased;
+      byKind[stage] = (byKind[stage] ?? 0) + result.erased;
       isMore = result.isMore;
       if (workflowInfo().historyLength > eventsPerRun) {
         await condition(allHandlersFinished);
@@ -90,7 +94,7 @@ export async function eraseContent(input: EraseContentInput): Promise<{ erased: 
         await erase('documents', eraseDocuments);
         for (const what of erasedRows) await erase(what, (slice) => eraseRows({ ...slice, what }));
         enter('forget', `Forgetting who ${whose} was; ${progress.erased} items are erased.`);
-        ({ isMore } = await orPark(() => forgetLeaver(of)));
+        ({ isMore } = await orPark(() => forgetLeaver({ ...of, byKind })));
       }
       await condition(allHandlersFinished);
       await recordErasure({ ...of, ...attemptOfJob() });
@@ -103,5 +107,5 @@ export async function eraseContent(input: EraseContentInput): Promise<{ erased: 
   });
   progress.stage = 'done';
   showStage('done', `Done: ${progress.erased} items are erased, and nothing that was of ${whose} alone is left.`);
-  return { erased: progress.erased };
+  return { erased: progress.erased, byKind };
 }

@@ -4,6 +4,7 @@ export { deleteDocument } from './delete-document.ts';
 export { eraseContent } from './erase-content.ts';
 export { evaluateCase } from './evaluate-case.ts';
 export { evaluateVersion } from './evaluate-version.ts';
+export { exportOrganization } from './export-organization.ts';
 export { importFile } from './import-file.ts';
 export { importFromConnector } from './import-from-connector.ts';
 export { ingestDocument } from './ingest-document.ts';

@@ -53,10 +53,10 @@ export const remotePages: ActivityOptions = {
   startToCloseTimeout: '2 minutes',
 };
 
-/** One file from a provider into our store. */
+/** One file from a provider into our store, or one volume of an export. */
 export const transfer: ActivityOptions = {
   ...untilHealed,
-  // The largest file of the largest tier over a slow line.
+  // The largest file of the largest tier over a slow line; a volume is no larger than that, and is read for ten minutes.
   startToCloseTimeout: '1 hour',
 };
 

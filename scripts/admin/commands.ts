@@ -2,6 +2,8 @@ import { audit } from './audit.ts';
 import { alone, type Command } from './command.ts';
 import { createOrganization } from './create-organization.ts';
 import { disableUser, enableUser } from './disable-user.ts';
+import { eraseOrganization } from './erase-organization.ts';
+import { exportOrganization } from './export-organization.ts';
 import { readReembedWish } from './reembed-wish.ts';
 import { readRescoreWish } from './rescore-wish.ts';
 import { rotateKeys } from './rotate-keys.ts';
@@ -69,6 +71,8 @@ export const commands: ReadonlyMap<string, Command> = new Map(
   Object.entries({
     'create-organization': createOrganization,
     'set-tier': setTier,
+    'export-organization': exportOrganization,
+    'erase-organization': eraseOrganization,
     'disable-user': disableUser,
     'enable-user': enableUser,
     sessions,

@@ -1,7 +1,7 @@
 import { emailField, nameField, newPasswordField } from '#src/http/fields.ts';
 import { newPassword } from '../secrets.ts';
 import { StartFailure } from '../supervisor/start-failure.ts';
-import { askPassword } from './ask-password.ts';
+import { askLine } from './ask-line.ts';
 import { type Command, readFlags } from './command.ts';
 import { thisOperator } from './this-operator.ts';
 
@@ -26,7 +26,9 @@ export const createOrganization: Command = {
     if (!email.success) return { wrong: "--admin needs an email: that of the organization's first user" };
     const isAsked = read.values['ask-password'] === true;
     return async ({ operator }, { print, written }) => {
-      const password = isAsked ? sound(await askPassword(`Password of ${email.data}: `)) : newPassword();
+      const password = isAsked
+        ? sound(await askLine(`Password of ${email.data}: `, { isSecret: true }))
+        : newPassword();
       const founder = { name: name.data, email: email.data, password };
       // First: nobody could sign in to what was made when it is lost.
       if (!isAsked) print(`password ${password}`);

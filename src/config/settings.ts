@@ -131,6 +131,7 @@ export const settings = z.object({
   // A signature of S3 holds for a week at most.
   DOWNLOAD_URL_SECONDS: seconds.max(604_800).default(900),
 
+  EXPORT_KEEP_DAYS: z.coerce.number().int().min(1).max(366).default(7),
   ERASE_AFTER_DAYS: z.coerce.number().int().min(0).max(366).default(30),
 
   IMPORT_WAIT_SECONDS: z.coerce.number().int().min(0).max(3_600).default(10),

@@ -43,6 +43,7 @@ export function createAccountServices(shared: SharedServices) {
 
   return {
     accessTokens,
+    accounts,
     sessions,
     auth,
     findActor,

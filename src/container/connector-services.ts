@@ -21,10 +21,13 @@ import { createLeavingService } from '../modules/leaving/leaving.service.ts';
 import { createSyncSchedules } from '../temporal/sync-schedules.ts';
 import type { AccountServices } from './account-services.ts';
 import type { DocumentServices } from './document-services.ts';
+import type { ExportServices } from './export-services.ts';
 import type { SharedServices } from './shared-services.ts';
 
 /** Files that users have elsewhere, and what becomes of all that is somebody's who leaves. */
-export function createConnectorServices(services: SharedServices & AccountServices & DocumentServices) {
+export function createConnectorServices(
+  services: SharedServices & AccountServices & DocumentServices & ExportServices,
+) {
   const { config, db, logger, secrets, oauth, call, guardedAgent, temporal, orchestrator } = services;
   const { jobs, limits, audit, folders, folderChanges, documents, deletion } = services;
   const { members, passwords, sessions, accessChanges, findActor } = services;
@@ -55,7 +58,8 @@ export function createConnectorServices(services: SharedServices & AccountServic
   const importing = { db, credentials: connectorCredentials, documents, limits, jobs, findActor };
   const folderPaths = createFolderPaths({ db, folders, folderChanges });
   const connections = createConnectionsService({ ...connecting, db, credentials: connectorCredentials });
-  const erasure = createErasureService({ db, documents, deletion, jobs, orchestrator, connections, audit });
+  const { exports } = services;
+  const erasure = createErasureService({ db, documents, deletion, jobs, orchestrator, connections, exports, audit });
 
   return {
     consents,
@@ -73,6 +77,7 @@ export function createConnectorServices(services: SharedServices & AccountServic
     syncs: createSyncsService(importing),
     erasure,
     leaving: createLeavingService({
+      db,
       passwords,
       members,
       sessions,

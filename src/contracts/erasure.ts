@@ -28,8 +28,15 @@ export type Legacy = { orgId: string; userId: string | null };
 /** The argument of `eraseContent`. `dueAt` is a time in ISO 8601; `progress` is there when a run goes on in a new history. */
 export type EraseContentInput = Legacy & { dueAt: string; progress?: ErasureProgress };
 
-/** Answer of the `stage` query. `erased` counts documents, chats and other rows. */
-export type ErasureProgress = { stage: ErasureStage | 'queued' | 'done'; erased: number };
+/** How many of each kind are erased. */
+export type ErasedByKind = { [what in 'documents' | ErasedRows]?: number };
+
+/** Answer of the `stage` query. `erased` counts documents, chats and other rows; runs of before did not tell them apart. */
+export type ErasureProgress = { stage: ErasureStage | 'queued' | 'done'; erased: number; byKind?: ErasedByKind };
+
+export type EraseContentResult = { erased: number; byKind: ErasedByKind };
+
+export type ForgetLeaverInput = Legacy & { byKind?: ErasedByKind };
 
 /** `erased` is what went before. */
 export type EraseSliceInput = Legacy & { erased: number };

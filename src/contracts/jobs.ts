@@ -4,6 +4,7 @@ import type { ImportRunInput } from './connectors.ts';
 import type { DeleteDocumentInput } from './deletion.ts';
 import type { EraseContentInput } from './erasure.ts';
 import type { EvaluationInput } from './evaluation.ts';
+import type { ExportOrganizationInput } from './exports.ts';
 import type { IngestDocumentRun } from './ingestion.ts';
 import type { PreviewDocumentInput } from './previews.ts';
 import type { ReembedOrganizationInput } from './reembedding.ts';
@@ -19,7 +20,8 @@ export type JobKind =
   | 'evaluate'
   | 'compare'
   | 'import'
-  | 'sync';
+  | 'sync'
+  | 'export';
 export type JobStatus = 'queued' | 'running' | 'parked' | 'succeeded' | 'failed' | 'cancelled';
 
 /**
@@ -38,6 +40,7 @@ export type WorkflowStart = { summary: string; bulk?: boolean } & (
   | { workflow: 'compareVersions'; input: EvaluationInput }
   | { workflow: 'importFromConnector'; input: ImportRunInput }
   | { workflow: 'syncConnection'; input: ImportRunInput }
+  | { workflow: 'exportOrganization'; input: ExportOrganizationInput }
 );
 
 /** What was begun is done: their runs go on whatever they are asked. */

@@ -7,6 +7,7 @@ export const taskQueues = {
   deletion: 'deletion',
   reembedding: 'reembedding',
   erasure: 'erasure',
+  exports: 'exports',
   evaluation: 'evaluation',
   connectors: 'connectors',
   storeAudit: 'store-audit',

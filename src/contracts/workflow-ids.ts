@@ -19,6 +19,8 @@ export const deletionWorkflowId = (documentId: string): string => `delete-${docu
 /** Of a user or an organization. */
 export const erasureWorkflowId = (id: string): string => `erase-${id}`;
 
+export const exportWorkflowId = (exportId: string): string => `export-${exportId}`;
+
 export const reembeddingWorkflowId = (orgId: string): string => `reembed-${orgId}`;
 
 /** Of an organization and all that it wants to know, as a hash. */

@@ -41,6 +41,7 @@ const places: Record<WorkflowStart['workflow'], { taskQueue: TaskQueue; kind: Jo
   compareVersions: { taskQueue: taskQueues.evaluation, kind: 'compare' },
   importFromConnector: { taskQueue: taskQueues.connectors, kind: 'import' },
   syncConnection: { taskQueue: taskQueues.connectors, kind: 'sync' },
+  exportOrganization: { taskQueue: taskQueues.exports, kind: 'export' },
 };
 
 /** The server tries again with growing pauses: by then a moment's trouble is over. */

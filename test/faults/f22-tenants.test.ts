@@ -65,7 +65,9 @@ describe('F22: tenants that ask for each other’s things', function () {
     const team = Object((await member.post('/entity/teams', { name: canary }, 201)).body);
     const credentials = { email: `${canary}@example.com`, password: 'Correct-horse-1', team_id: team.id };
     const colleague = Object((await member.post('/entity/members', credentials, 201)).body);
+    const made = Object((await member.post('/entity/org/exports', undefined, 202)).body);
     const ids = {
+      export_id: made.export_id,
       document_id: documentId,
       chunk_id: chunks.items[0].id,
       agent_id: agentId,

@@ -16,6 +16,7 @@ import { stubConnectors } from '#test/support/stub-connectors.ts';
 import { stubDeletion } from '#test/support/stub-deletion.ts';
 import { stubErasure } from '#test/support/stub-erasure.ts';
 import { oneCall, stubEvaluation } from '#test/support/stub-evaluation.ts';
+import { stubExports } from '#test/support/stub-exports.ts';
 import { stubIngestion } from '#test/support/stub-ingestion.ts';
 import { stubPreviews } from '#test/support/stub-previews.ts';
 import { stubReembedding } from '#test/support/stub-reembedding.ts';
@@ -87,6 +88,11 @@ const erasure = {
   workflow: 'eraseContent',
   args: [{ orgId: 'org', userId: 'user', dueAt: '2026-01-01T00:00:00.000Z' }],
   typedSearchAttributes: searchAttributes({ OrgId: 'org', JobKind: 'erase' }),
+};
+const exporting = {
+  workflow: 'exportOrganization',
+  args: [{ orgId: 'org', exportId: 'export' }],
+  typedSearchAttributes: searchAttributes({ OrgId: 'org', JobKind: 'export' }),
 };
 const evaluation = {
   workflow: 'evaluateVersion',
@@ -216,6 +222,21 @@ function parkedPreview(): typeof previewing & Pick<Recording, 'activities' | 'me
     await run.executeUpdate(retryUpdateName);
   };
   return { ...previewing, activities: stubPreviews({ renderPreview }).activities, meanwhile };
+}
+
+/** Fails once with what a person has to mend. */
+function parkedExport(): typeof exporting & Pick<Recording, 'activities' | 'meanwhile'> {
+  let calls = 0;
+  const writeVolume = async ({ number }: { number: number }) => {
+    calls += 1;
+    if (calls === 2) throw appError('blob_store_refused');
+    return { records: 100, isMore: number < 2 };
+  };
+  const meanwhile = async (run: WorkflowHandle) => {
+    await untilParked(run);
+    await run.executeUpdate(retryUpdateName);
+  };
+  return { ...exporting, activities: stubExports(2, { writeVolume }).activities, meanwhile };
 }
 
 /** Fails once with what a person has to mend. */
@@ -370,6 +391,27 @@ const recordings: Record<string, Recording> = {
     activities: stubPreviews({
       renderPreview: async () => {
         throw appError('corrupt_document');
+      },
+    }).activities,
+  },
+  'export-organization-succeeded': { ...exporting, activities: stubExports(2).activities },
+  'export-organization-continued': { ...exporting, activities: stubExports(80).activities },
+  'export-organization-parked-retried': parkedExport(),
+  'export-organization-cancelled': {
+    ...exporting,
+    activities: stubExports(2, {
+      writeVolume: async () => {
+        await untilCancelled();
+        return { records: 0, isMore: false };
+      },
+    }).activities,
+    meanwhile: cancelDuring('writeVolume'),
+  },
+  'export-organization-failed': {
+    ...exporting,
+    activities: stubExports(2, {
+      writeVolume: async () => {
+        throw appError('export_not_found');
       },
     }).activities,
   },

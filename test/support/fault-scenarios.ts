@@ -6,6 +6,7 @@ import { createConnectorActivities } from '#activities/connectors.ts';
 import { createDeletionActivities } from '#activities/deletion.ts';
 import { createErasureActivities } from '#activities/erasure.ts';
 import { createEvaluationActivities } from '#activities/evaluation.ts';
+import { createExportActivities } from '#activities/exports.ts';
 import { createIngestionActivities } from '#activities/ingestion.ts';
 import { createPreviewActivities } from '#activities/previews.ts';
 import type { taskQueues } from '#src/contracts/task-queues.ts';
@@ -30,6 +31,7 @@ import {
 } from './connector-scenarios.ts';
 import { docxFile, docxParagraph } from './document-fixtures.ts';
 import { cancelEvaluation, evaluateGolden, failEvaluation } from './evaluation-scenarios.ts';
+import { cancelExport, exportOnce, failExport, parkExport } from './export-scenarios.ts';
 import { type FaultCase, uploadText } from './fault-case.ts';
 import { isFullRun, wantedSteps } from './fault-run.ts';
 import { wordVector } from './retrieval-fixture.ts';
@@ -361,6 +363,7 @@ const ingestion = Object.keys(createIngestionActivities({ ingestion: noDeps }));
 const reembedding = ['countReembeddings', 'openReembeddings', 'awaitReembeddings', 'recordReembedding'];
 const deletion = Object.keys(createDeletionActivities({ deletion: noDeps }));
 const erasure = Object.keys(createErasureActivities({ erasure: noDeps }));
+const exports = Object.keys(createExportActivities({ exportSteps: noDeps }));
 const connectors = Object.keys(createConnectorActivities({ importSteps: noDeps, syncs: noDeps }));
 const evaluation = Object.keys(createEvaluationActivities({ evaluationSteps: noDeps }));
 
@@ -389,6 +392,10 @@ const detours: Record<string, Scenario> = {
   recordParkedErasure: parkErasure,
   recordResumedErasure: parkErasure,
   recordErasureFailure: failErasure,
+  recordParkedExport: parkExport,
+  recordResumedExport: parkExport,
+  recordExportFailure: failExport,
+  recordExportCancellation: cancelExport,
   queueSyncOfConnection: queueByTime,
   deleteMissing: syncBucket,
   recordFileFailure: terminateFile,
@@ -411,6 +418,7 @@ const pipelines: Record<keyof typeof taskQueues, Case[]> = {
   previews: previews.map((step) => ({ step, scenario: detours[step] ?? preview })),
   deletion: deletion.map((step) => ({ step, scenario: detours[step] ?? remove })),
   erasure: erasure.map((step) => ({ step, scenario: detours[step] ?? erase })),
+  exports: exports.map((step) => ({ step, scenario: detours[step] ?? exportOnce })),
   evaluation: evaluation.map((step) => ({ step, scenario: detours[step] ?? evaluateGolden })),
   connectors: connectors.map((step) => ({ step, scenario: detours[step] ?? importBucket })),
   // Not in F1: what was not mended is found again by the next run.

@@ -58,9 +58,10 @@ describe('eraseContent', function () {
   it('stops the work first, erases by kind, and forgets who it was at last', async () => {
     const { activities, calls } = stubErasure(1);
     await erase(activities, async (run) => {
-      expect(await run.result()).deep.equal({ erased: 25 });
+      const byKind = { documents: 20, chats: 1, drafts: 1, agents: 1, folders: 1, traces: 1 };
+      expect(await run.result()).deep.equal({ erased: 25, byKind });
       expect(calls).deep.equal(steps);
-      expect(await run.query(stageQueryName)).deep.equal({ stage: 'done', erased: 25 });
+      expect(await run.query(stageQueryName)).deep.equal({ stage: 'done', erased: 25, byKind });
     });
   });
 
@@ -94,7 +95,8 @@ describe('eraseContent', function () {
   it('goes on in a new history, and neither stops nor waits again there', async () => {
     const { activities, calls } = stubErasure(60);
     await erase(activities, async (run, id) => {
-      expect(await run.result()).deep.equal({ erased: 60 * 20 + 5 });
+      const byKind = { documents: 60 * 20, chats: 1, drafts: 1, agents: 1, folders: 1, traces: 1 };
+      expect(await run.result()).deep.equal({ erased: 60 * 20 + 5, byKind });
       expect(calls.filter((name) => name === 'stopWork')).length(1);
       const latest = await temporal.client.workflow.getHandle(id).describe();
       expect(latest.runId).not.equal(run.firstExecutionRunId);

@@ -155,11 +155,22 @@ export function createErasureRepository(db: Db) {
     async listOpenRuns(of: Legacy): Promise<string[]> {
       const { rows } = await db.raw<{ rows: { id: string }[] }>(
         `select t.id from jobs t
-         where t.finished_at is null and t.kind in ('ingest', 'alignment', 'reembed', 'anchors', 'preview', 'evaluate', 'compare', 'import', 'sync') and ${isLeft(of, 'jobs')}
+         where t.finished_at is null and t.kind in ('ingest', 'alignment', 'reembed', 'anchors', 'preview', 'evaluate', 'compare', 'import', 'sync', 'export') and ${isLeft(of, 'jobs')}
          order by t.id`,
         of,
       );
       return rows.map(({ id }) => id);
+    },
+
+    /** False on a database of before he, or it, left. */
+    async isGone({ orgId, userId }: Legacy): Promise<boolean> {
+      const left = await (userId === null
+        ? db('organizations').where({ id: orgId })
+        : db('users').where({ id: userId })
+      )
+        .whereNotNull('deletedAt')
+        .first('id');
+      return left !== undefined;
     },
 
     /** To providers of files. */

@@ -4,6 +4,7 @@ import type {
   EraseSliceInput,
   EraseSliceResult,
   ErasureStage,
+  ForgetLeaverInput,
   Legacy,
   RecordErasureFailureInput,
   RecordErasureInput,
@@ -15,6 +16,7 @@ import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { ConnectionsService } from '#src/modules/connectors/connections.service.ts';
 import type { DeletionRequest, DeletionService } from '#src/modules/deletion/deletion.service.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
+import type { ExportsService } from '#src/modules/exports/exports.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
@@ -41,9 +43,10 @@ export function createErasureService(deps: {
   jobs: Pick<JobsService, 'enqueue' | 'dispatch' | 'advance'>;
   orchestrator: Pick<Orchestrator, 'cancel' | 'describe'>;
   connections: Pick<ConnectionsService, 'forget'>;
+  exports: Pick<ExportsService, 'forget'>;
   audit: AuditService;
 }) {
-  const { db, documents, deletion, jobs, orchestrator, connections, audit } = deps;
+  const { db, documents, deletion, jobs, orchestrator, connections, exports, audit } = deps;
   const repository = createErasureRepository(db);
 
   async function enter(of: Legacy, stage: ErasureStage, erased?: number): Promise<void> {
@@ -93,7 +96,7 @@ export function createErasureService(deps: {
 
     /**
      * Asks every run that works for nobody any more to stop, and waits until it has. What was let in at providers is
-     * taken back and forgotten at once, with its schedules.
+     * taken back and forgotten at once, with its schedules, and exports are deleted.
      */
     async stopWork(of: Legacy, signal: AbortSignal): Promise<void> {
       await enter(of, 'stop');
@@ -111,6 +114,7 @@ export function createErasureService(deps: {
       for (const connectionId of await repository.listConnections(of)) {
         await connections.forget({ orgId: of.orgId, connectionId });
       }
+      if (await repository.isGone(of)) await exports.forget(of);
       await enter(of, 'wait');
     },
 
@@ -155,8 +159,11 @@ export function createErasureService(deps: {
       }
     },
 
-    /** The person, or the organization with all that is known of its people. `isMore`: something has come meanwhile. */
-    async forget(of: Legacy): Promise<{ isMore: boolean }> {
+    /**
+     * The person, or the organization with all that is known of its people; the audit log keeps how much that was. `isMore`: something has
+     * come meanwhile.
+     */
+    async forget({ byKind, ...of }: ForgetLeaverInput): Promise<{ isMore: boolean }> {
       await enter(of, 'forget');
       return db.transaction(async (trx) => {
         const erasure = createErasureRepository(trx);
@@ -164,7 +171,10 @@ export function createErasureService(deps: {
         const { orgId, userId } = of;
         const isNews = await (userId === null ? erasure.forgetOrganization(orgId) : erasure.forgetUser(userId));
         const action = userId === null ? 'organization.erased' : 'account.erased';
-        const entry = { orgId, actorId: null, action, target: userId ?? orgId, requestId: idOf(of) };
+        const entry = {
+          ...{ orgId, actorId: null, action, target: userId ?? orgId, requestId: idOf(of) },
+          detail: { ...byKind },
+        };
         if (isNews) await audit.record(trx, entry);
         return { isMore: false };
       });

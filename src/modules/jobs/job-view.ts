@@ -3,6 +3,7 @@ import { importStages } from '#src/contracts/connectors.ts';
 import { deletionStages } from '#src/contracts/deletion.ts';
 import { erasureStages } from '#src/contracts/erasure.ts';
 import { evaluationStages } from '#src/contracts/evaluation.ts';
+import { exportStages } from '#src/contracts/exports.ts';
 import { ingestionStages } from '#src/contracts/ingestion.ts';
 import type { JobKind, JobStatus } from '#src/contracts/jobs.ts';
 import { previewStages } from '#src/contracts/previews.ts';
@@ -43,6 +44,7 @@ const stagesOf: { readonly [kind in JobKind]: readonly string[] | null } = {
   compare: evaluationStages,
   import: importStages,
   sync: importStages,
+  export: exportStages,
   alignment: null,
 };
 

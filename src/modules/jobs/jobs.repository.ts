@@ -47,6 +47,10 @@ const doneWhen: { readonly [kind in JobKind]: string } = {
   compare: evaluationIsDone,
   import: importIsDone,
   sync: importIsDone,
+  // One that was deleted is wanted by nobody.
+  export: `not exists (
+    select from exports e where e.id = (j.start -> 'input' ->> 'exportId')::uuid and e.completed_at is null
+  )`,
   // That of an organization goes with it.
   erase: `exists (select from users u where u.id = substr(j.id, length('erase-') + 1)::uuid and u.email = '')`,
 };

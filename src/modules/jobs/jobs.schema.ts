@@ -17,6 +17,7 @@ const kinds = [
   'compare',
   'import',
   'sync',
+  'export',
 ] as const satisfies JobKind[];
 const statuses = ['queued', 'running', 'parked', 'succeeded', 'failed', 'cancelled'] as const satisfies JobStatus[];
 

@@ -1,5 +1,8 @@
 import type { Db } from '#src/ports/database.ts';
 
+/** `name` is empty once it is erased. */
+export type LeavingOrganization = { name: string; deletedAt: Date | null; eraseDueAt: Date | null };
+
 export function createLeavingRepository(db: Db) {
   const gone = (eraseAfterDays: number) => ({
     deletedAt: db.fn.now(),
@@ -44,6 +47,25 @@ export function createLeavingRepository(db: Db) {
         .whereIn('userId', [...userIds])
         .delete();
       return dueAt;
+    },
+
+    async findOrganization(orgId: string): Promise<LeavingOrganization | undefined> {
+      return db('organizations').where({ id: orgId }).first('name', 'deletedAt', 'eraseDueAt');
+    },
+
+    /** @returns when it is due now, and for whom its job is; undefined when it is so already, or done */
+    async hurryOrganization(orgId: string): Promise<{ dueAt: Date; createdBy: string } | undefined> {
+      const job = await db('jobs')
+        .where({ id: `erase-${orgId}` })
+        .first('createdBy');
+      if (job === undefined) return undefined;
+      const [due] = await db('organizations')
+        .where({ id: orgId })
+        .whereNotNull('deletedAt')
+        .where('eraseDueAt', '>', db.fn.now())
+        .update({ eraseDueAt: db.fn.now() })
+        .returning<{ eraseDueAt: Date }[]>('eraseDueAt');
+      return due && { dueAt: due.eraseDueAt, createdBy: job.createdBy };
     },
 
     async endOrganization(orgId: string, eraseAfterDays: number): Promise<void> {

@@ -1,14 +1,16 @@
+import { erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { PasswordsService } from '#src/modules/auth/passwords.service.ts';
 import type { SessionsService } from '#src/modules/auth/sessions.service.ts';
 import type { ErasureService } from '#src/modules/erasure/erasure.service.ts';
-import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { Job, JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { MembersService } from '#src/modules/members/members.service.ts';
+import type { Operator } from '#src/modules/operator/operator.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
 import type { Db } from '#src/ports/database.ts';
-import { createLeavingRepository } from './leaving.repository.ts';
+import { createLeavingRepository, type LeavingOrganization } from './leaving.repository.ts';
 
 export type LeavingService = ReturnType<typeof createLeavingService>;
 
@@ -17,16 +19,17 @@ export type LeavingService = ReturnType<typeof createLeavingService>;
  * them, and erases what they leave behind when it is time.
  */
 export function createLeavingService(deps: {
+  db: Db;
   passwords: Pick<PasswordsService, 'confirmOwner' | 'hold'>;
   members: Pick<MembersService, 'get' | 'requireAnotherAdmin'>;
   sessions: Pick<SessionsService, 'endAll'>;
-  accessChanges: Pick<AccessChangesService, 'change' | 'administer'>;
+  accessChanges: Pick<AccessChangesService, 'change' | 'administer' | 'operate'>;
   erasure: Pick<ErasureService, 'enqueue'>;
-  jobs: Pick<JobsService, 'dispatch'>;
+  jobs: Pick<JobsService, 'dispatch' | 'find'>;
   audit: AuditService;
   eraseAfterDays: number;
 }) {
-  const { passwords, members, sessions, accessChanges, erasure, jobs, audit, eraseAfterDays } = deps;
+  const { db, passwords, members, sessions, accessChanges, erasure, jobs, audit, eraseAfterDays } = deps;
 
   /** @returns the job to dispatch after the commit */
   async function endAccount(trx: Db, actor: RequestActor, userId: string, action: string): Promise<string> {
@@ -37,17 +40,36 @@ export function createLeavingService(deps: {
     return erasure.enqueue(trx, { orgId, userId }, { dueAt, createdBy: userId, requestId });
   }
 
-  /** @returns the job to dispatch after the commit */
-  async function endOrganization(trx: Db, actor: RequestActor, userIds: readonly string[]): Promise<string> {
-    const { orgId, userId, requestId } = actor;
+  /**
+   * @param by who decides it: one of its admins, or the operator, who is known by a name
+   * @returns the job to dispatch after the commit
+   */
+  async function endOrganization(
+    trx: Db,
+    by: { orgId: string; userId: string | null; operator?: string; requestId: string },
+    userIds: readonly string[],
+    afterDays = eraseAfterDays,
+  ): Promise<string> {
+    const { orgId, userId, operator, requestId } = by;
     const leaving = createLeavingRepository(trx);
-    const dueAt = await leaving.endAccounts(userIds, eraseAfterDays);
-    await leaving.endOrganization(orgId, eraseAfterDays);
+    const dueAt = await leaving.endAccounts(userIds, afterDays);
+    await leaving.endOrganization(orgId, afterDays);
     await sessions.endAll(trx, userIds);
-    const detail = { members: userIds.length };
+    const detail = { members: userIds.length, ...(operator !== undefined && { operator }) };
     const entry = { orgId, actorId: userId, action: 'organization.deleted', target: orgId, detail, requestId };
     await audit.record(trx, entry);
-    return erasure.enqueue(trx, { orgId, userId: null }, { dueAt, createdBy: userId, requestId });
+    const createdBy = userId ?? userIds[0] ?? orgId;
+    return erasure.enqueue(trx, { orgId, userId: null }, { dueAt, createdBy, requestId });
+  }
+
+  /** Of an organization that was deleted before: what waits for its day begins. @returns as `endOrganization` */
+  async function hurry(trx: Db, operator: Operator, orgId: string): Promise<string | null> {
+    const waiting = await createLeavingRepository(trx).hurryOrganization(orgId);
+    if (waiting === undefined) return null;
+    const { name, requestId } = operator;
+    const entry = { orgId, actorId: null, action: 'organization.erasure_hurried', target: orgId, requestId };
+    await audit.record(trx, { ...entry, detail: { operator: name } });
+    return erasure.enqueue(trx, { orgId, userId: null }, { ...waiting, requestId });
   }
 
   return {
@@ -80,6 +102,32 @@ export function createLeavingService(deps: {
         return endAccount(trx, actor, userId, 'account.deleted');
       });
       await jobs.dispatch(jobId);
+    },
+
+    /**
+     * Any, by the operator, with the accounts of all its members; `isNow` without the days, also of one that was deleted
+     * before. Throws `not_found`. @returns false where nothing was left to do
+     */
+    async eraseOrganization(operator: Operator, orgId: string, { isNow }: { isNow: boolean }): Promise<boolean> {
+      const found = await createLeavingRepository(db).findOrganization(orgId);
+      if (found === undefined) throw appError('not_found', { detail: `There is no organization ${orgId}.` });
+      const by = { orgId, userId: null, operator: operator.name, requestId: operator.requestId };
+      const jobId =
+        found.deletedAt === null
+          ? await accessChanges.operate(orgId, async (trx) => {
+              const all = await createLeavingRepository(trx).listMembers(orgId);
+              return endOrganization(trx, by, all, isNow ? 0 : eraseAfterDays);
+            })
+          : isNow && (await db.transaction((trx) => hurry(trx, operator, orgId)));
+      if (typeof jobId === 'string') await jobs.dispatch(jobId);
+      return typeof jobId === 'string';
+    },
+
+    /** How far that is. `job` is null before it begins, and once it is done. Throws `not_found`. */
+    async erasureOf(orgId: string): Promise<{ organization: LeavingOrganization; job: Job | null }> {
+      const organization = await createLeavingRepository(db).findOrganization(orgId);
+      if (organization === undefined) throw appError('not_found', { detail: `There is no organization ${orgId}.` });
+      return { organization, job: (await jobs.find(erasureWorkflowId(orgId))) ?? null };
     },
 
     /** The caller's, with the accounts of all its members. */

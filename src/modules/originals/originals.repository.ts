@@ -56,7 +56,7 @@ export function createOriginalsRepository(db: Db) {
     },
 
     /**
-     * Is it the original of a document, or of a generation that has yet to be converted, or its preview, or will it
+     * Is it the original of a document, or of a generation that has yet to be converted, or its preview, or a volume of an export, or will it
      * soon be? One statement: what a claim becomes is seen as the one or the other.
      */
     async isNeeded({ orgId, blobKey }: OriginalKey): Promise<boolean> {
@@ -66,6 +66,7 @@ export function createOriginalsRepository(db: Db) {
                select from documents where org_id = :orgId and blob_key = :blobKey and deleted_at is null
              )
              or exists (select from previews where org_id = :orgId and blob_key = :blobKey)
+             or exists (select from export_volumes where org_id = :orgId and blob_key = :blobKey)
              or exists (
                select from document_generations g
                join documents d on d.id = g.document_id and d.generation = g.generation and d.deleted_at is null

@@ -58,12 +58,13 @@ export function createStoreAuditRepository(db: Db) {
       return new Map(rows.map((row) => [`${row.orgId}/${row.id}`, row]));
     },
 
-    /** Of these keys, those that a document, a preview or a generation is made from, or is about to be. */
+    /** Of these keys, those that a document, a preview, a volume of an export or a generation is made from, or is about to be. */
     async findUsedBlobs(keys: readonly string[]): Promise<Set<string>> {
       const { rows } = await db.raw<{ rows: { blobKey: string }[] }>(
         `select blob_key from documents where blob_key = any (:keys::text[])
          union select blob_key from document_generations where blob_key = any (:keys::text[])
          union select blob_key from previews where blob_key = any (:keys::text[])
+         union select blob_key from export_volumes where blob_key = any (:keys::text[])
          union select blob_key from blob_claims where blob_key = any (:keys::text[])`,
         { keys: [...keys] },
       );

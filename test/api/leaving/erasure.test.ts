@@ -7,6 +7,7 @@ import { uploadAvatar } from '#test/support/avatars.ts';
 import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
 import { createTeam, signUpColleague } from '#test/support/colleague.ts';
+import { exportOf } from '#test/support/exported.ts';
 import { expectInvariants } from '#test/support/fault-case.ts';
 import { gifOfFrames } from '#test/support/poison/images.ts';
 import { remainsOf, tracesOf } from '#test/support/remains.ts';
@@ -154,6 +155,15 @@ describe('what somebody leaves behind, once it is time', function () {
     await untilJob(ada, erasureWorkflowId(grace.userId), 'succeeded', LONG_MS);
   });
 
+  it('of a user: the exports that he has asked for, at once, and no others', async () => {
+    await ada.patch(`/entity/members/${grace.userId}/org-admin`, { is_org_admin: true }, 200);
+    const [his, others] = [await exportOf(grace), await exportOf(ada)];
+    await remove(grace);
+    await ada.get(`/entity/org/exports/${his.export_id}`, 404);
+    const left = await ada.get(`/entity/org/exports/${others.export_id}`, 200);
+    expect(Object(left.body).volumes).length(1);
+  });
+
   it('of a user: nothing, while he is living', async () => {
     await ingest(grace, 'Kept', 'The cat is black.');
     const { erasure } = own.container;
@@ -182,6 +192,7 @@ describe('what somebody leaves behind, once it is time', function () {
     await db('userIdentities').insert({ issuer: 'https://id.example', subject: ada.userId, userId: ada.userId });
     const gone = await signUpColleague(own, ada, 'Gone');
     await remove(gone);
+    await exportOf(ada);
     const before = await membersAndRemains(own, ada.orgId);
     expect(before.remains).include.members([
       'documents',
@@ -193,6 +204,8 @@ describe('what somebody leaves behind, once it is time', function () {
       'oauth_states',
       'avatars',
       'user_identities',
+      'exports',
+      'export_volumes',
       'name',
     ]);
     expect(before.userIds).length(3);
@@ -207,9 +220,13 @@ describe('what somebody leaves behind, once it is time', function () {
       'organization.deleted',
       'organization.erased',
     ]);
-    const { orchestrator } = own.container;
+    const { orchestrator, temporal } = own.container;
     await until('the run is over', async () => {
       return (await orchestrator.describe(erasureWorkflowId(ada.orgId))) === 'completed';
     });
+    const { byKind } = await temporal.client.workflow.getHandle(erasureWorkflowId(ada.orgId)).result();
+    expect(byKind).include({ documents: 2, chats: 2, drafts: 2, agents: 2 });
+    const [erased] = (await auditEntries(own, ada.orgId)).slice(-1);
+    expect(erased?.detail).deep.equal(byKind);
   });
 });

@@ -86,6 +86,7 @@ describe('who may do what: every route, asked by everybody', function () {
     await uploadAvatar(grace, gifOfFrames(1), 200);
     shared.user_id = grace.userId;
     personal = await makeThings({ visibility: 'personal' });
+    Object.assign(shared, await newExport());
     const ownRoot = await stack.container.db('folders').where({ ownerId: owner.userId }).first('id');
     personal.folder_id = ownRoot.id;
     const { body } = await owner.get(`/rag/config/${shared.document_id}`, 200);
@@ -139,6 +140,20 @@ describe('who may do what: every route, asked by everybody', function () {
     await db('folderLinks').insert({ orgId: owner.orgId, folderId: root, documentId, createdBy: owner.userId });
     await db('documents').where({ id: documentId }).update({ acl });
     await db('jobs').where({ documentId }).update({ acl });
+  }
+
+  /** A file of a document is taken to be a volume. */
+  async function newExport(): Promise<Ids> {
+    const { orgId, userId } = cast.orgAdmin;
+    const { db, exports } = stack.container;
+    const [id, soon] = [crypto.randomUUID(), new Date(Date.now() + 600_000)];
+    const { blobKey, sizeBytes, contentSha256 } = await db('documents').where({ id: shared.document_id }).first();
+    await db('exports').insert({ id, orgId, createdBy: userId, completedAt: new Date(), expiresAt: soon });
+    const volume = { orgId, exportId: id, number: 1, records: '{}', blobKey, sizeBytes, sha256: contentSha256 };
+    await db('exportVolumes').insert(volume);
+    const admin = { orgId, userId, isOrgAdmin: true, teamIds: [], teamAdminOf: [], openTeamIds: [] };
+    const { volumes } = await exports.get(admin, id, '');
+    return { export_id: id, export_token: volumes[0]?.downloadUrl?.split('/').at(-1) ?? '' };
   }
 
   async function newDocument(): Promise<Ids> {
@@ -211,6 +226,7 @@ describe('who may do what: every route, asked by everybody', function () {
         return { team_id: Object(body).id };
       },
     },
+    deleteExport: { fresh: newExport },
     removeTeamMember: { fresh: newMember },
     removeMember: { fresh: newMember },
     deleteOrganization: { leaves: true },

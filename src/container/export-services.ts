@@ -1,0 +1,35 @@
+import { derivedKey } from '../derived-key.ts';
+import { createFileTokens } from '../modules/documents/file-tokens.ts';
+import { createExportStepsService } from '../modules/exports/export-steps.service.ts';
+import { createExportsService } from '../modules/exports/exports.service.ts';
+import { createVolumeWriter } from '../modules/exports/volume-writer.ts';
+import { createWholeExportsService } from '../modules/exports/whole-exports.service.ts';
+import type { AccountServices } from './account-services.ts';
+import type { DocumentServices } from './document-services.ts';
+import type { SharedServices } from './shared-services.ts';
+
+/** Copies of organizations. */
+export function createExportServices(services: SharedServices & AccountServices & DocumentServices) {
+  const { config, db, blobs, originals, accounts, accessChanges, jobs, orchestrator, audit } = services;
+  const keepDays = config.exportKeepDays;
+  const volumeWriter = createVolumeWriter({ db, blobs });
+  const exports = createExportsService({
+    db,
+    blobs,
+    originals,
+    accessChanges,
+    jobs,
+    orchestrator,
+    audit,
+    tokens: createFileTokens(derivedKey(config.urlSigningKey, 'export-addresses')),
+    downloadUrlSeconds: config.downloadUrlSeconds,
+    keepDays,
+  });
+  return {
+    wholeExports: createWholeExportsService({ db, writer: volumeWriter, audit }),
+    exports,
+    exportSteps: createExportStepsService({ db, writer: volumeWriter, originals, accounts, jobs, exports, keepDays }),
+  };
+}
+
+export type ExportServices = ReturnType<typeof createExportServices>;

@@ -1,0 +1,96 @@
+import { z } from 'zod';
+import { answer, file, noContent, ok } from '#src/http/answers.ts';
+import { type Cursors, keysetQuery } from '#src/http/pagination.ts';
+import { idParam } from '#src/http/params.ts';
+import { type Route, route } from '#src/http/route.ts';
+import { exportListSchema, exportSchema, requestedExportSchema, toExportDto } from './exports.schema.ts';
+import type { ExportsService } from './exports.service.ts';
+
+const params = z.strictObject({ export_id: idParam('export_not_found') });
+/** The addresses in it give the files to anybody. */
+const unstored = { 'Cache-Control': 'no-store' };
+
+export function exportsRoutes(exports: ExportsService, cursors: Cursors): Route[] {
+  return [
+    route({
+      method: 'post',
+      path: '/entity/org/exports',
+      operationId: 'requestExport',
+      tag: 'organization',
+      summary: 'Have the organization written into archives, with what you may read of it',
+      access: 'organization:administer',
+      idempotent: true,
+      responses: { 202: { description: 'It is being made', schema: requestedExportSchema } },
+      errors: ['export_running'],
+      handle: async ({ actor }) => {
+        const { exportId, jobId } = await exports.request(actor);
+        return answer(202, { export_id: exportId, job_id: jobId });
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/entity/org/exports',
+      operationId: 'listExports',
+      tag: 'organization',
+      summary: 'The exports of the organization that are there or being made, newest first',
+      access: 'organization:administer',
+      query: z.strictObject(keysetQuery),
+      responses: { 200: { description: 'A page of exports', schema: exportListSchema } },
+      handle: async ({ actor, query: { limit, cursor }, publicUrl }) => {
+        const list = { list: 'exports' };
+        const { items, last } = await exports.list(actor, { limit, after: cursors.decode(cursor, list) }, publicUrl);
+        return ok({ items: items.map(toExportDto), next_cursor: cursors.encode(last, list) }, unstored);
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/entity/org/exports/:export_id',
+      operationId: 'getExport',
+      tag: 'organization',
+      summary: 'How far an export is, and where its archives are',
+      access: 'organization:administer',
+      params,
+      responses: { 200: { description: 'The export', schema: exportSchema } },
+      errors: ['export_not_found'],
+      handle: async ({ actor, params: { export_id }, publicUrl }) =>
+        ok(toExportDto(await exports.get(actor, export_id, publicUrl)), unstored),
+    }),
+    route({
+      method: 'delete',
+      path: '/entity/org/exports/:export_id',
+      operationId: 'deleteExport',
+      tag: 'organization',
+      summary: 'Delete an export with its archives, or stop one that is being made',
+      access: 'organization:administer',
+      params,
+      responses: { 204: { description: 'It is gone' } },
+      errors: ['export_not_found'],
+      handle: async ({ actor, params: { export_id } }) => {
+        await exports.delete(actor, export_id);
+        return noContent();
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/files/exports/:export_token',
+      operationId: 'downloadExport',
+      tag: 'organization',
+      summary: 'The archive that a `download_url` of an export is about; a part of it with `Range`',
+      access: 'public',
+      params: z.strictObject({ export_token: z.string() }),
+      responses: {
+        200: { description: 'The archive', contentType: 'application/zip' },
+        206: { description: 'The part that was asked for', contentType: 'application/zip' },
+      },
+      errors: [
+        'export_not_found',
+        'range_not_satisfiable',
+        'blob_missing',
+        'blob_store_refused',
+        'file_url_invalid',
+        'file_url_expired',
+      ],
+      handle: async ({ params: { export_token } }) => file(await exports.getSigned(export_token)),
+    }),
+  ];
+}

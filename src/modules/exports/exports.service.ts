@@ -1,0 +1,199 @@
+import { v7 as uuidv7 } from 'uuid';
+import type { ExportKey } from '#src/contracts/exports.ts';
+import type { JobStatus } from '#src/contracts/jobs.ts';
+import type { ListPosition } from '#src/contracts/list-position.ts';
+import { exportWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { type Actor, adminsKey, type RequestActor } from '#src/domain/visibility.ts';
+import { appError } from '#src/errors.ts';
+import type { AuditService } from '#src/modules/audit/audit.service.ts';
+import type { FileTokens } from '#src/modules/documents/file-tokens.ts';
+import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
+import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
+import type { BlobStore } from '#src/ports/blob-store.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { Orchestrator } from '#src/ports/orchestrator.ts';
+import { type ExportVolume, volumeName } from './exports.model.ts';
+import { createExportsRepository, type ExportWithJob } from './exports.repository.ts';
+
+const MEDIA_TYPE = 'application/zip';
+const EXPIRED_AT_ONCE = 20;
+
+/** `downloadUrl` is null for whom the export was not made for, and before it is complete. */
+export type VolumeView = Pick<ExportVolume, 'number' | 'sizeBytes' | 'sha256'> & {
+  name: string;
+  downloadUrl: string | null;
+};
+/** `status` is that of its job. */
+export type ExportView = Omit<ExportWithJob, 'volumes' | 'jobStatus'> & {
+  jobId: string;
+  status: JobStatus;
+  volumes: VolumeView[];
+};
+
+export type ExportsService = ReturnType<typeof createExportsService>;
+
+/**
+ * Copies of an organization, for its admins. Each holds what the admin who asked for it may read, so that he alone is
+ * given its files; that it is there, all admins see.
+ */
+export function createExportsService(deps: {
+  db: Db;
+  blobs: Pick<BlobStore, 'read' | 'signedUrl'>;
+  originals: Pick<OriginalsService, 'letGo' | 'releaseNow' | 'release'>;
+  accessChanges: Pick<AccessChangesService, 'administer'>;
+  jobs: Pick<JobsService, 'enqueue' | 'dispatch'>;
+  orchestrator: Pick<Orchestrator, 'cancel'>;
+  audit: AuditService;
+  tokens: FileTokens;
+  downloadUrlSeconds: number;
+  keepDays: number;
+}) {
+  const { db, blobs, originals, accessChanges, jobs, orchestrator, audit, tokens } = deps;
+  const { downloadUrlSeconds, keepDays } = deps;
+  const repository = createExportsRepository(db);
+
+  async function urlOf({ orgId, id, volume }: { orgId: string; id: string; volume: ExportVolume }, publicUrl: string) {
+    const named = { fileName: volumeName(id, volume.number), mediaType: MEDIA_TYPE };
+    const ofStore = await blobs.signedUrl(volume.blobKey, { ...named, expiresInSeconds: downloadUrlSeconds });
+    if (ofStore !== null) return ofStore;
+    const expiresAt = new Date(Date.now() + downloadUrlSeconds * 1_000);
+    return `${publicUrl}/files/exports/${tokens.sign({ orgId, documentId: id, contentSha256: volume.sha256 }, expiresAt)}`;
+  }
+
+  async function viewOf(actor: Actor, row: ExportWithJob, publicUrl: string): Promise<ExportView> {
+    const { orgId, id, jobStatus, ...facts } = row;
+    const isHis = row.createdBy === actor.userId && row.completedAt !== null && row.expiresAt.getTime() > Date.now();
+    const volumes = await Promise.all(
+      row.volumes.map(async (volume) => {
+        const { number, sizeBytes, sha256 } = volume;
+        const downloadUrl = isHis ? await urlOf({ orgId, id, volume }, publicUrl) : null;
+        return { number, sizeBytes, sha256, name: volumeName(id, number), downloadUrl };
+      }),
+    );
+    // Of one that was restored without its job nobody knows how far it would have come.
+    const status = jobStatus ?? (row.completedAt === null ? 'cancelled' : 'succeeded');
+    return { ...facts, orgId, id, jobId: exportWorkflowId(id), status, volumes };
+  }
+
+  /** In its caller's transaction. @returns the objects to release after the commit; undefined when it is gone */
+  async function remove(
+    trx: Db,
+    { orgId, exportId }: ExportKey,
+  ): Promise<{ orgId: string; blobKey: string }[] | undefined> {
+    const volumes = await createExportsRepository(trx).delete(orgId, exportId);
+    const keys = volumes?.map(({ blobKey }) => ({ orgId, blobKey }));
+    for (const key of keys ?? []) await originals.letGo(trx, key);
+    return keys;
+  }
+
+  /** A step that is under way finds its export gone, and ends the run by itself. */
+  async function stopRun(exportId: string): Promise<void> {
+    await orchestrator.cancel(exportWorkflowId(exportId)).catch(() => undefined);
+  }
+
+  return {
+    /** Throws `export_running` while another one of the organization is under way. @returns the ids of it and its job */
+    async request(actor: RequestActor): Promise<{ exportId: string; jobId: string }> {
+      const { orgId, userId, requestId } = actor;
+      const exportId = uuidv7();
+      const jobId = exportWorkflowId(exportId);
+      await accessChanges.administer(actor, async (trx) => {
+        const rows = createExportsRepository(trx);
+        if (await rows.isOneRunning(orgId)) throw appError('export_running');
+        await rows.insert({ id: exportId, orgId, createdBy: userId }, keepDays);
+        await jobs.enqueue(trx, {
+          id: jobId,
+          kind: 'export',
+          orgId,
+          createdBy: userId,
+          acl: [adminsKey(orgId)],
+          start: {
+            workflow: 'exportOrganization',
+            input: { orgId, exportId },
+            summary: 'Export the organization',
+            bulk: true,
+          },
+          requestId,
+        });
+        const entry = { orgId, actorId: userId, action: 'organization.export_requested', target: exportId, requestId };
+        await audit.record(trx, entry);
+      });
+      await jobs.dispatch(jobId);
+      return { exportId, jobId };
+    },
+
+    async list(
+      actor: Actor,
+      page: { limit: number; after: ListPosition | null },
+      publicUrl: string,
+    ): Promise<{ items: ExportView[]; last: ListPosition | null }> {
+      const { items, last } = await repository.list(actor.orgId, page);
+      return { items: await Promise.all(items.map((row) => viewOf(actor, row, publicUrl))), last };
+    },
+
+    /** Throws `export_not_found`. */
+    async get(actor: Actor, exportId: string, publicUrl: string): Promise<ExportView> {
+      const row = await repository.find(actor.orgId, exportId);
+      if (row === undefined) throw appError('export_not_found');
+      return viewOf(actor, row, publicUrl);
+    },
+
+    /** With its files; one that is under way is stopped. Throws `export_not_found`. */
+    async delete(actor: RequestActor, exportId: string): Promise<void> {
+      const { orgId, userId, requestId } = actor;
+      const keys = await db.transaction(async (trx) => {
+        const removed = await remove(trx, { orgId, exportId });
+        if (removed === undefined) throw appError('export_not_found');
+        const entry = { orgId, actorId: userId, action: 'organization.export_deleted', target: exportId, requestId };
+        await audit.record(trx, entry);
+        return removed;
+      });
+      await stopRun(exportId);
+      for (const key of keys) await originals.releaseNow(key);
+    },
+
+    /** The volume that an address is about. Throws `export_not_found` once it is deleted or has expired. */
+    async getSigned(token: string) {
+      const { orgId, documentId: exportId, contentSha256 } = tokens.open(token);
+      const volume = await repository.findVolume(orgId, exportId, contentSha256);
+      if (volume === undefined) throw appError('export_not_found');
+      const { blobKey, sizeBytes, sha256, number } = volume;
+      return {
+        fileName: volumeName(exportId, number),
+        mediaType: MEDIA_TYPE,
+        sizeBytes,
+        etag: sha256,
+        open: (range?: { start: number; end: number }) => blobs.read(blobKey, range),
+      };
+    },
+
+    /** Of one that goes no further: it begins anew when it is asked for again. */
+    async deleteVolumes({ orgId, exportId }: ExportKey): Promise<void> {
+      const keys = await db.transaction(async (trx) => {
+        const volumes = await createExportsRepository(trx).deleteVolumes(orgId, exportId);
+        const gone = volumes.map(({ blobKey }) => ({ orgId, blobKey }));
+        for (const key of gone) await originals.letGo(trx, key);
+        return gone;
+      });
+      for (const key of keys) await originals.releaseNow(key);
+    },
+
+    /** Of somebody who has left, or of an organization that was deleted: at once, since nobody may have them any more. */
+    async forget(whose: { orgId: string; userId: string | null }): Promise<void> {
+      for (const exportId of await repository.listIdsOf(whose)) {
+        const keys = await db.transaction((trx) => remove(trx, { orgId: whose.orgId, exportId }));
+        await stopRun(exportId);
+        for (const key of keys ?? []) await originals.release(key);
+      }
+    },
+
+    /** A step of the sweeper. */
+    async deleteExpired(): Promise<void> {
+      for (const { id: exportId, orgId } of await repository.listExpired(EXPIRED_AT_ONCE)) {
+        const keys = await db.transaction((trx) => remove(trx, { orgId, exportId }));
+        for (const key of keys ?? []) await originals.releaseNow(key);
+      }
+    },
+  };
+}

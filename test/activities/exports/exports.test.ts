@@ -1,0 +1,177 @@
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { expect } from 'chai';
+import { createExportActivities, type ExportActivities } from '#activities/exports.ts';
+import type { ExportKey, WriteVolumeInput, WriteVolumeResult } from '#src/contracts/exports.ts';
+import { createExportStepsService } from '#src/modules/exports/export-steps.service.ts';
+import { recordKinds } from '#src/modules/exports/exported-records.ts';
+import { createVolumeWriter } from '#src/modules/exports/volume-writer.ts';
+import type { BlobStore } from '#src/ports/blob-store.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+import type { Member } from '#test/support/client.ts';
+import { signUpColleague } from '#test/support/colleague.ts';
+import { type Exported, recordsOf, sha256Of, unpack } from '#test/support/exported.ts';
+import { runStep } from '#test/support/run-step.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
+
+/** So that each volume has a few documents. */
+const volumeBytes = 4_000;
+
+describe('export activities', function () {
+  this.timeout(120_000);
+  let own: Stack;
+  let ada: Member;
+  let texts: string[];
+
+  before(async () => {
+    // Without workers, so that nobody else takes the steps.
+    own = await startStack({}, { workers: false });
+  });
+  after(() => own.close());
+  beforeEach(async () => {
+    ada = await own.signUp();
+    texts = Array.from({ length: 7 }, (_, n) => `Text ${n} of ${ada.userId}. `.repeat(40));
+    for (const content of texts) await ada.upload('/documents', { name: 'note.txt', content }, 201);
+  });
+
+  function stepsOf(blobs: Pick<BlobStore, 'read'> = own.container.blobs): ExportActivities {
+    const { db, originals, accounts, jobs, exports } = own.container;
+    const writer = createVolumeWriter({ db, blobs, volumeBytes });
+    const deps = { db, writer, originals, accounts, jobs, exports, keepDays: 7 };
+    return createExportActivities({ exportSteps: createExportStepsService(deps) });
+  }
+  const write = (steps: ExportActivities, of: ExportKey, number: number) =>
+    runStep<WriteVolumeInput, WriteVolumeResult>(steps.writeVolume, { ...of, number, done: 0, total: 0 });
+
+  async function begin(member = ada): Promise<ExportKey> {
+    const { export_id: exportId } = Object((await member.post('/entity/org/exports', undefined, 202)).body);
+    return { orgId: member.orgId, exportId };
+  }
+
+  /** @returns what is in the volumes that are stored */
+  async function stored({ orgId, exportId }: ExportKey): Promise<Exported> {
+    const { db, blobs } = own.container;
+    const volumes = await db('exportVolumes').where({ orgId, exportId }).orderBy('number');
+    return unpack(await Promise.all(volumes.map(async ({ blobKey }) => buffer(await blobs.read(blobKey)))));
+  }
+
+  /** @returns how many */
+  async function writeFrom(steps: ExportActivities, of: ExportKey, first = 1): Promise<number> {
+    for (let number = first; ; number += 1) {
+      const [one, other] = await Promise.all([write(steps, of, number), write(steps, of, number)]);
+      expect(one).deep.equal(other);
+      if (!one.isMore) return number;
+    }
+  }
+
+  function expectAll(files: Exported): void {
+    const documents = recordsOf(files, 'documents');
+    const contents = documents.map(({ original }) => String(files.get(Object(original).path)));
+    expect(contents.sort()).deep.equal(texts);
+    for (const { original, sha256 } of documents) expect(Object(original).sha256).equal(sha256);
+  }
+
+  it('write every volume once, when each of them runs twice at the same time', async () => {
+    const of = await begin();
+    const steps = stepsOf();
+    const { total } = await runStep<ExportKey, { total: number }>(steps.countExport, of);
+    const count = await writeFrom(steps, of);
+    expect(count).above(2);
+    const files = await stored(of);
+    expectAll(files);
+    const manifest = JSON.parse(String(files.get('manifest.json')));
+    expect(manifest.volumes).length(count);
+    const { db, blobs } = own.container;
+    const rows = await db('exportVolumes').where({ exportId: of.exportId }).orderBy('number');
+    for (const [index, { blobKey }] of rows.slice(0, -1).entries()) {
+      expect(manifest.volumes[index].sha256).equal(sha256Of(await buffer(await blobs.read(blobKey))));
+    }
+    const { organization, users, documents, folders } = manifest.records;
+    expect({ organization, users, documents }).deep.equal({ organization: 1, users: 1, documents: 7 });
+    expect(folders).equal(2);
+    const { audit_log, ...all } = manifest.records as Record<string, number>;
+    const sum = Object.values(all).reduce((a, b) => a + b, audit_log ?? 0);
+    expect(sum).equal(total);
+    // All that is in the store is known to belong somewhere.
+    const stores = await own.container.storeAudit.auditPage({
+      pass: 'blobs',
+      after: null,
+      repair: false,
+      graceSeconds: 0,
+    });
+    expect(stores.findings).deep.equal({});
+  });
+
+  it('go on where a store has broken off, and leave nothing of the volume that it broke', async () => {
+    const of = await begin();
+    const { blobs, db } = own.container;
+    let reads = 0;
+    const broken = stepsOf({
+      read: async (key, range) => {
+        reads += 1;
+        if (reads < 5) return blobs.read(key, range);
+        return Readable.from(
+          (async function* () {
+            yield Buffer.from('Text');
+            throw new Error('the line is cut');
+          })(),
+        );
+      },
+    });
+    let number = 1;
+    const failure = await (async () => {
+      for (; ; number += 1) await write(broken, of, number);
+    })().catch((error: unknown) => error);
+    expect(String(failure)).contain('the line is cut');
+    expect(await db('exportVolumes').where({ exportId: of.exportId })).length(number - 1);
+    expect(number).above(1);
+    await writeFrom(stepsOf(), of, number);
+    expectAll(await stored(of));
+  });
+
+  it('tell of a document whose file is gone, and go on', async () => {
+    const of = await begin();
+    const { blobKey, id } = await own.container.db('documents').where({ orgId: ada.orgId }).first();
+    await own.container.blobs.delete(blobKey);
+    await writeFrom(stepsOf(), of);
+    const documents = recordsOf(await stored(of), 'documents');
+    expect(documents).length(7);
+    expect(documents.find((document) => document.document_id === id)).include({ original: null });
+  });
+
+  it('end when their admin is none any more, or the export is deleted', async () => {
+    const grace = await signUpColleague(own, ada, 'Grace');
+    const { db } = own.container;
+    await db('memberships').where({ userId: grace.userId }).update({ isOrgAdmin: true });
+    const of = await begin(ada);
+    await db('memberships').where({ userId: ada.userId }).update({ isOrgAdmin: false });
+    expect(await appErrorCode(write(stepsOf(), of, 1))).equal('forbidden');
+    await db('exports').where({ id: of.exportId }).delete();
+    expect(await appErrorCode(write(stepsOf(), of, 1))).equal('export_not_found');
+    const publish = runStep(stepsOf().publishExport, { ...of, records: 1 });
+    expect(await appErrorCode(publish)).equal('export_not_found');
+  });
+
+  it('take away what is stored when they are cancelled', async () => {
+    const of = await begin();
+    const steps = stepsOf();
+    await write(steps, of, 1);
+    const { db, blobs } = own.container;
+    const { blobKey } = await db('exportVolumes').where({ exportId: of.exportId }).first();
+    await runStep(steps.recordExportCancellation, of);
+    expect(await db('exportVolumes').where({ exportId: of.exportId })).deep.equal([]);
+    expect(await blobs.exists(blobKey)).equal(false);
+    await writeFrom(steps, of);
+    expectAll(await stored(of));
+  });
+
+  it('leave out every column that may hold a secret, and the kinds that are the operator’s', async () => {
+    const fields = recordKinds.map((kind) => kind.fields).join(' ');
+    expect(fields).not.match(/credentials|password|token_hash|verifier|lease|\*/);
+    const of = await begin();
+    await writeFrom(stepsOf(), of);
+    const files = await stored(of);
+    expect(recordsOf(files, 'users')).length(1);
+    expect(recordsOf(files, 'sessions')).deep.equal([]);
+  });
+});

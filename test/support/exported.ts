@@ -1,0 +1,54 @@
+import { createHash } from 'node:crypto';
+import { buffer } from 'node:stream/consumers';
+import yauzl from 'yauzl';
+import { exportSchema } from '#src/modules/exports/exports.schema.ts';
+import type { Member } from './client.ts';
+import { untilJob } from './until-job.ts';
+
+/** What all volumes hold together, by path. */
+export type Exported = Map<string, Buffer>;
+
+/** Asks for an export and waits for its end. @returns it, and where it is described */
+export async function exportOf(admin: Member) {
+  const { export_id, job_id } = Object((await admin.post('/entity/org/exports', undefined, 202)).body);
+  await untilJob(admin, job_id, 'succeeded', 60_000);
+  return exportSchema.parse((await admin.get(`/entity/org/exports/${export_id}`, 200)).body);
+}
+
+/** Downloads the volumes by their addresses, and holds them against what is said of them. */
+export async function downloaded(volumes: Awaited<ReturnType<typeof exportOf>>['volumes']): Promise<Buffer[]> {
+  return Promise.all(
+    volumes.map(async ({ name, size_bytes, sha256, download_url }) => {
+      const response = await fetch(download_url ?? '');
+      const bytes = Buffer.from(await response.arrayBuffer());
+      const isSame = response.status === 200 && bytes.length === size_bytes && sha256Of(bytes) === sha256;
+      if (!isSame) throw new Error(`${name} is not what its export says: ${response.status}`);
+      return bytes;
+    }),
+  );
+}
+
+export async function unpack(archives: readonly Buffer[]): Promise<Exported> {
+  const files: Exported = new Map();
+  for (const archive of archives) {
+    const zip = await yauzl.fromBufferPromise(archive);
+    for await (const entry of zip.eachEntry()) {
+      if (files.has(entry.fileName)) throw new Error(`${entry.fileName} is there twice`);
+      files.set(entry.fileName, await buffer(await zip.openReadStreamPromise(entry)));
+    }
+  }
+  return files;
+}
+
+/** The records of a kind, of all volumes. */
+export function recordsOf(files: Exported, kind: string): Record<string, unknown>[] {
+  const paths = [...files.keys()].filter((path) => path.startsWith(`${kind}/`) && path.endsWith('.jsonl')).sort();
+  return paths.flatMap((path) =>
+    String(files.get(path))
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line) as Record<string, unknown>),
+  );
+}
+
+export const sha256Of = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');

@@ -1,0 +1,83 @@
+import {
+  allHandlersFinished,
+  condition,
+  continueAsNew,
+  defineQuery,
+  proxyActivities,
+  setHandler,
+  workflowInfo,
+} from '@temporalio/workflow';
+import type { ExportActivities } from '#activities/exports.ts';
+import type {
+  ExportOrganizationInput,
+  ExportOrganizationResult,
+  ExportProgress,
+  ExportStage,
+} from '#src/contracts/exports.ts';
+import { stageQueryName } from '#src/contracts/messages.ts';
+import { attemptOfJob, endOfRun } from './failure.ts';
+import { parking } from './parking.ts';
+import { quick, record, transfer } from './policies.ts';
+import { showStage } from './visibility.ts';
+
+const { countExport, publishExport } = proxyActivities<ExportActivities>(quick);
+const { writeVolume } = proxyActivities<ExportActivities>(transfer);
+const { recordExport, recordParkedExport, recordResumedExport, recordExportFailure, recordExportCancellation } =
+  proxyActivities<ExportActivities>(record);
+
+const stageQuery = defineQuery<ExportProgress>(stageQueryName);
+
+/** The state that goes along is small, and nobody scrolls through thousands of events. */
+const eventsPerRun = 300;
+
+/** Writes an organization into archives, a volume a step: a step that is repeated makes one volume again. */
+export async function exportOrganization(input: ExportOrganizationInput): Promise<ExportOrganizationResult> {
+  const of = { orgId: input.orgId, exportId: input.exportId };
+  const progress: ExportProgress = input.progress ?? { stage: 'queued', volumes: 0, records: 0, total: 0 };
+  setHandler(stageQuery, () => progress);
+
+  const orPark = parking({
+    parked: (error) => recordParkedExport({ ...of, error }),
+    resumed: () => recordResumedExport(of),
+  });
+
+  function enter(stage: ExportStage, details: string): void {
+    progress.stage = stage;
+    showStage(stage, details);
+  }
+
+  async function writeNext(): Promise<boolean> {
+    const { volumes, records, total } = progress;
+    enter('write', `Writing volume ${volumes + 1}; ${records} of about ${total} records are stored.`);
+    const volume = await orPark(() => writeVolume({ ...of, number: volumes + 1, done: records, total }));
+    progress.volumes += 1;
+    progress.records += volume.records;
+    return volume.isMore;
+  }
+
+  try {
+    if (input.progress === undefined) {
+      enter('count', 'Counting what there is to export.');
+      progress.total = (await orPark(() => countExport(of))).total;
+    }
+    while (await writeNext()) {
+      if (workflowInfo().historyLength > eventsPerRun) {
+        await condition(allHandlersFinished);
+        await continueAsNew<typeof exportOrganization>({ ...of, progress });
+      }
+    }
+    const { volumes, records } = progress;
+    enter('publish', `${volumes} volumes with ${records} records are stored.`);
+    await orPark(() => publishExport({ ...of, records }));
+    await condition(allHandlersFinished);
+    await recordExport({ ...of, ...attemptOfJob() });
+    progress.stage = 'done';
+    showStage('done', `Done: ${records} records in ${volumes} volumes.`);
+    return { volumes, records };
+  } catch (error) {
+    throw await endOfRun(error, {
+      cancelled: () => recordExportCancellation({ ...of, ...attemptOfJob() }),
+      failed: (failure) => recordExportFailure({ ...of, ...attemptOfJob(), error: failure }),
+    });
+  }
+}
