@@ -1,9 +1,11 @@
 import { audit } from './audit.ts';
+import { backup } from './backup.ts';
 import { alone, type Command } from './command.ts';
 import { createOrganization } from './create-organization.ts';
 import { disableUser, enableUser } from './disable-user.ts';
 import { readReembedWish } from './reembed-wish.ts';
 import { readRescoreWish } from './rescore-wish.ts';
+import { restore } from './restore.ts';
 import { rotateKeys } from './rotate-keys.ts';
 import { sessions } from './sessions.ts';
 import { setTier } from './set-tier.ts';
@@ -75,6 +77,8 @@ export const commands: ReadonlyMap<string, Command> = new Map(
     audit,
     'rotate-keys': rotateKeys,
     reseal,
+    backup,
+    restore,
     verify,
     'audit-stores': auditStores,
     reembed,
