@@ -35,7 +35,8 @@ export const backup: Command = {
 
 function write(folder: string, keep: number | null): ReturnType<Command['read']> {
   return async ({ backups }, { print, note }) => {
-    await mkdir(folder, { recursive: true, mode: 0o700 });
+    process.umask(0o077);
+    await mkdir(folder, { recursive: true });
     const { path, manifest } = await backups.backUp({ folder, keep, note });
     for (const line of [`Backed up to ${path}.`, ...contentOf(manifest), '', ...NOT_IN_IT]) print(line);
     if (manifest.missingOriginals === 0) return true;

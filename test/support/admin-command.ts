@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { serviceEnvironment } from '../../scripts/launchers/service-environment.ts';
 
-const ADMIN = join(import.meta.dirname, '..', '..', 'scripts', 'admin.ts');
+export const ADMIN = join(import.meta.dirname, '..', '..', 'scripts', 'admin.ts');
 
 /** What `npm run admin -- …` runs, in the environment of an installation. */
 export async function runAdmin(
