@@ -62,10 +62,11 @@ function check(folder: string): ReturnType<Command['read']> {
 
 export function contentOf({ takenAt, rows, database, originals, migration }: BackupManifest): string[] {
   const all = Object.values(rows).reduce((sum, count) => sum + count, 0);
-  const megabytes = (bytes: number) => `${(bytes / 1_000_000).toFixed(1)} MB`;
+  const size = (bytes: number) =>
+    bytes < 1_000_000 ? `${Math.ceil(bytes / 1_000)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
   return [
     `  state of   ${takenAt}, migration ${migration.replace(/\.ts$/, '')}`,
-    `  database   ${all} rows in ${Object.keys(rows).length} tables, ${megabytes(database.sizeBytes)}`,
-    `  originals  ${originals.count}, ${megabytes(originals.bytes)}`,
+    `  database   ${all} rows in ${Object.keys(rows).length} tables, ${size(database.sizeBytes)}`,
+    `  originals  ${originals.count}, ${size(originals.bytes)}`,
   ];
 }

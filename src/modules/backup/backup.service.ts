@@ -158,6 +158,7 @@ export function createBackupService(deps: {
         continue;
       }
       await copies.sync();
+      await copies.deleteStrays();
       const { count, bytes, ...about } = written;
       const place = placeOf(draft);
       const manifest: BackupManifest = {
