@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
+import { createDatabaseDumps } from '#src/adapters/postgres/database-dumps.ts';
 import { loadConfig } from '#src/config.ts';
 import { createContainer } from '#src/container.ts';
 import { ADMIN, runAdmin } from '#test/support/admin-command.ts';
@@ -243,6 +244,31 @@ describe('backup and restore, when something is wrong', function () {
     expect(await backupsOf(copy)).lengthOf(1);
     expect(await count()).equal(withIt - 1);
     await rm(copy, { recursive: true });
+  });
+
+  it('backs up all else where the store has lost originals, or damaged them, and says so', async () => {
+    const copy = `${folder}-${randomUUID()}`;
+    const objects = join(source.config.dataDir, 'blobs', 'objects', ada.orgId);
+    const [first = '', second = ''] = await readdir(objects);
+    const [damaged, lost] = [join(objects, first), join(objects, second)];
+    const contents = [await readFile(damaged), await readFile(lost)] as const;
+    await writeFile(damaged, 'something else');
+    await rm(lost);
+    const told = await runAdmin(source.settings, ['backup', '--into', copy]);
+    await writeFile(damaged, contents[0]);
+    await writeFile(lost, contents[1]);
+    expect(told.code).equal(1);
+    for (const name of [first, second]) expect(told.stderr).include(`The store has lost ${ada.orgId}/${name}, or has`);
+    expect(told.stderr).match(/\n2 originals are missing in the store itself, or damaged: all else is backed up\.\n$/);
+    expect((await runAdmin(source.settings, ['backup', '--verify', copy])).code).equal(0);
+    await rm(copy, { recursive: true });
+  });
+
+  it('says when there is no program that knows the version of the server', async () => {
+    const dumps = createDatabaseDumps({ databaseUrl: source.settings.DATABASE_URL ?? '', programsDir: '/nowhere' });
+    const written = { path: join(folder, 'never'), snapshot: 'none', withoutRowsOf: [], without: [] };
+    const refusal = await dumps.write({ ...written, serverMajor: 99 }).then(() => '', reasonOf);
+    expect(refusal).match(/^There is no pg_dump of Postgres 99 or newer here.*: install its client programs\.$/);
   });
 
   it('has no secret in clear, and passwords as hashes', async () => {

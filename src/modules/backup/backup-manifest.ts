@@ -23,7 +23,7 @@ const manifestSchema = z.object({
   database: writtenFile,
   /** The list of the originals, and what they are together. */
   originals: writtenFile.extend({ count, bytes: count }),
-  /** Originals that the store had lost before. */
+  /** Originals that the store had lost, or damaged, before. */
   missingOriginals: count,
 });
 

@@ -113,5 +113,3 @@ export function createBackupRepository(db: Db) {
 
 /** Says that a restore is under way; no backup has it. */
 export const restoreMarker = 'backup_restore';
-
-export type BackupRepository = ReturnType<typeof createBackupRepository>;

@@ -30,8 +30,8 @@ const BLOBS_AT_ONCE = 5_000;
 const COPIES_AT_ONCE = 8;
 /** Each is needed only where something was uploaded during the one before and deleted since. */
 const MOMENTS = 10;
+const LOST_TOLD = 20;
 
-export type BackupService = ReturnType<typeof createBackupService>;
 type Note = (line: string) => void;
 type Moment = Pick<BackupManifest, 'takenAt' | 'postgresMajor' | 'migration' | 'rows' | 'missingOriginals'> & {
   count: number;
@@ -47,7 +47,7 @@ export function createBackupService(deps: {
 }) {
   const { db, blobs, dumps, vectorStore } = deps;
 
-  /** @returns null where the store does not have it */
+  /** @returns null where the store does not have it, or another content in its place */
   async function copyOriginal(copies: OriginalCopies, key: string): Promise<OriginalCopy | null> {
     const there = await copies.find(key);
     if (there !== null) return there;
@@ -123,6 +123,7 @@ export function createBackupService(deps: {
       const { count, bytes, lost } = await listOriginals(moment, copies, place.originals);
       if (lost.some((key) => !known.has(key))) return { lost };
 
+      for (const key of lost.slice(0, LOST_TOLD)) note(`The store has lost ${key}, or has another content there.`);
       note('The database …');
       const rows: Record<string, number> = {};
       const kept = (await moment.listTables()).filter((name) => ![...passingTables, restoreMarker].includes(name));

@@ -41,17 +41,15 @@ export function createOriginalCopies(folder: string) {
       return { key, sizeBytes: found.size, sha256 };
     },
 
-    /** A copy gets its name when all of it is on the disk. Throws for content that is not what its key says. */
-    async keep(key: string, content: Readable): Promise<OriginalCopy> {
+    /** A copy gets its name when all of it is on the disk. @returns null for content that is not what its key says */
+    async keep(key: string, content: Readable): Promise<OriginalCopy | null> {
       const path = join(incoming, randomUUID());
       await mkdir(incoming, { recursive: true, mode: ownerOnly });
       try {
         const measured = createMeter();
         await pipeline(content, measured.meter, createWriteStream(path, { flush: true, mode: 0o600 }));
         const { sizeBytes, sha256 } = measured.result();
-        if ((sha256Of(key) ?? sha256) !== sha256) {
-          throw new Error(`The store has another content under ${key} than was uploaded: it cannot be backed up.`);
-        }
+        if ((sha256Of(key) ?? sha256) !== sha256) return null;
         await mkdir(dirname(pathOf(key)), { recursive: true, mode: ownerOnly });
         await rename(path, pathOf(key));
         return { key, sizeBytes, sha256 };

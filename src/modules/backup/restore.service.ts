@@ -15,7 +15,6 @@ import { rebuildVectors } from './rebuild-vectors.ts';
 const COPIES_AT_ONCE = 8;
 const KEYS_AT_ONCE = 500;
 
-export type RestoreService = ReturnType<typeof createRestoreService>;
 type Note = (line: string) => void;
 
 export type RestoreReport = FoundBackup & {
@@ -109,10 +108,15 @@ export function createRestoreService(deps: {
     }
     // One that was cut short later may have migrated it.
     if ((await repository.lastMigration()) !== manifest.migration) return;
-    for (const [table, count] of Object.entries(manifest.rows)) {
-      const found = await repository.countRows(table);
-      if (found !== count) throw new Error(`Of ${count} rows of ${table} there are ${found}: the restore went wrong.`);
-    }
+    await db.transaction(async (trx) => {
+      const counting = createBackupRepository(trx);
+      await counting.takeTime();
+      for (const [table, count] of Object.entries(manifest.rows)) {
+        const found = await counting.countRows(table);
+        if (found !== count)
+          throw new Error(`Of ${count} rows of ${table} there are ${found}: the restore went wrong.`);
+      }
+    });
   }
 
   return {
