@@ -1,6 +1,7 @@
 import type { Config } from './config.ts';
 import { createAccountServices } from './container/account-services.ts';
 import { createAgentServices } from './container/agent-services.ts';
+import { createBackupServices } from './container/backup-services.ts';
 import { createChatServices } from './container/chat-services.ts';
 import { createConnectorServices } from './container/connector-services.ts';
 import { createDocumentServices } from './container/document-services.ts';
@@ -30,6 +31,7 @@ export function createContainer(config: Config, role: Role) {
     ...tools,
     ...createAgentServices(tools),
     ...conversations,
+    ...createBackupServices(tools),
     chat,
     invariants: createInvariantChecks({ db, vectors, blobs, orchestrator }),
     /** Gives back what was opened, in the reverse order. */

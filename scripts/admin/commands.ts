@@ -1,4 +1,5 @@
 import { audit } from './audit.ts';
+import { backup } from './backup.ts';
 import { alone, type Command } from './command.ts';
 import { createOrganization } from './create-organization.ts';
 import { disableUser, enableUser } from './disable-user.ts';
@@ -6,6 +7,7 @@ import { eraseOrganization } from './erase-organization.ts';
 import { exportOrganization } from './export-organization.ts';
 import { readReembedWish } from './reembed-wish.ts';
 import { readRescoreWish } from './rescore-wish.ts';
+import { restore } from './restore.ts';
 import { rotateKeys } from './rotate-keys.ts';
 import { sessions } from './sessions.ts';
 import { setTier } from './set-tier.ts';
@@ -79,6 +81,8 @@ export const commands: ReadonlyMap<string, Command> = new Map(
     audit,
     'rotate-keys': rotateKeys,
     reseal,
+    backup,
+    restore,
     verify,
     'audit-stores': auditStores,
     reembed,

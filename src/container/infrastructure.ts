@@ -13,6 +13,7 @@ import { createIdentityProvider } from '../adapters/oauth/identity-provider.ts';
 import { createOAuthClient } from '../adapters/oauth/oauth-client.ts';
 import { createPdfRenderer } from '../adapters/pdf-renderer/pdf-renderer.ts';
 import { createDatabase } from '../adapters/postgres/database.ts';
+import { createDatabaseDumps } from '../adapters/postgres/database-dumps.ts';
 import { createIdempotencyStore } from '../adapters/postgres/idempotency-keys.ts';
 import { createPgRateLimiter } from '../adapters/postgres/rate-limiter.ts';
 import { createSecretBox } from '../adapters/secrets/secret-box.ts';
@@ -59,9 +60,10 @@ export function createInfrastructure(config: Config, role: Role) {
 
   const hiddenDir = config.blobs.store === 'filesystem' ? resolve(config.blobs.directory) : undefined;
   const renderer = createPdfRenderer(config.renderer, { tempDir, hiddenDir });
+  const toolsDir = config.toolsDir ?? join(config.dataDir, 'tools');
   const { languages: ocrLanguages, maxPages: ocrPages } = config.ocr;
   const converter = createConverter({
-    toolsDir: config.toolsDir ?? join(config.dataDir, 'tools'),
+    toolsDir,
     tempDir,
     renderer,
     ocrLanguages,
@@ -79,6 +81,10 @@ export function createInfrastructure(config: Config, role: Role) {
     tempDir,
     logger,
     db,
+    databaseDumps: createDatabaseDumps({
+      databaseUrl: config.database.url,
+      programsDir: join(toolsDir, 'embedded_postgres', 'pginstall', 'bin'),
+    }),
     idempotency: createIdempotencyStore(db),
     rateLimiter: createPgRateLimiter(db),
     temporal,

@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { serviceEnvironment } from '../../scripts/launchers/service-environment.ts';
 
-const ADMIN = join(import.meta.dirname, '..', '..', 'scripts', 'admin.ts');
+export const ADMIN = join(import.meta.dirname, '..', '..', 'scripts', 'admin.ts');
 
 /**
  * What `npm run admin -- …` runs, in the environment of an installation.

@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import knex from 'knex';
 
@@ -18,4 +19,11 @@ export async function migrate(databaseUrl: string): Promise<void> {
   } finally {
     await db.destroy();
   }
+}
+
+/** Of this version, in their order. */
+export function migrationNames(): string[] {
+  return readdirSync(directory)
+    .filter((name) => name.endsWith('.ts'))
+    .sort();
 }

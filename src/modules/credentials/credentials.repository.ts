@@ -44,6 +44,11 @@ export function createCredentialsRepository<Row extends StoredCredentials>(db: D
       await db(table).where({ orgId, id, credentials }).update({ credentials: resealed });
     },
 
+    /** Some of all organizations. */
+    async list(after: string, limit: number): Promise<Row[]> {
+      return db(table).where('id', '>', after).orderBy('id').limit(limit);
+    },
+
     /** Some whose credentials this key has not sealed, of all organizations. */
     async listSealedByOthers(keyId: string, after: string, limit: number): Promise<Row[]> {
       return db(table)

@@ -46,10 +46,31 @@ export function createStoredCredentials<Credentials>(deps: { db: Db; secrets: Se
     return JSON.parse(secret) as Credentials;
   }
 
+  function isReadable(row: StoredCredentials): boolean {
+    try {
+      secrets.open(row.credentials, placeOf(row));
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
   return {
     seal: (row: Place, credentials: Credentials): string => secrets.seal(JSON.stringify(credentials), placeOf(row)),
 
     open,
+
+    /** How many rows none of the keys opens. */
+    async countUnreadable(): Promise<number> {
+      let count = 0;
+      for (let after: string = NIL; ; ) {
+        const some = await repository.list(after, RESEALED_AT_ONCE);
+        for (const row of some) if (!isReadable(row)) count += 1;
+        const last = some.at(-1);
+        if (last === undefined) return count;
+        after = last.id;
+      }
+    },
 
     /**
      * Seals by the first key what others have sealed, so that those can be taken out of the settings.

@@ -77,6 +77,10 @@ export function createEmbeddingsService(deps: { db: Db; embedders: Embedders }) 
       });
     },
 
+    /** Without asking the model. @returns the vectors that are kept, by the hash of their text in hex */
+    findKnown: ({ orgId, model }: { orgId: string; model: string }, hashes: readonly Buffer[]) =>
+      repository.find(orgId, model, hashes),
+
     /** @returns those of the texts that the organization has no vector of, each once, in order */
     async listMissing({ orgId, model }: { orgId: string; model: string }, texts: readonly string[]): Promise<string[]> {
       const byHash = new Map(texts.map((text) => [hash(text).toString('hex'), text]));

@@ -1,0 +1,25 @@
+import { migrate } from '../adapters/postgres/migrate.ts';
+import { createBackupService } from '../modules/backup/backup.service.ts';
+import { createRestoreService } from '../modules/backup/restore.service.ts';
+import type { ConnectorServices } from './connector-services.ts';
+import type { DocumentServices } from './document-services.ts';
+import type { SharedServices } from './shared-services.ts';
+import type { ToolServices } from './tool-services.ts';
+
+/** What copies a whole installation, and makes one from a copy. */
+export function createBackupServices(services: SharedServices & DocumentServices & ConnectorServices & ToolServices) {
+  const { config, db, blobs, vectors, databaseDumps: dumps, embeddings } = services;
+  const { storedConnections, storedToolConnections } = services;
+  return {
+    backups: createBackupService({ db, blobs, dumps, vectorStore: config.vectors.store }),
+    restores: createRestoreService({
+      db,
+      blobs,
+      dumps,
+      vectors,
+      embeddings,
+      credentials: [storedConnections, storedToolConnections],
+      migrate: () => migrate(config.database.url),
+    }),
+  };
+}

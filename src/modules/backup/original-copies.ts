@@ -1,0 +1,160 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { z } from 'zod';
+import { organizationOf } from '#src/domain/original-key.ts';
+
+const ownerOnly = 0o700;
+
+/** As it was when it was copied. `sha256` is lower-case hex. */
+export type OriginalCopy = { key: string; sizeBytes: number; sha256: string };
+
+const copySchema = z.object({ key: z.string(), sizeBytes: z.int().min(0), sha256: z.string() });
+
+/**
+ * The originals of all backups of a folder, each once, under the keys that they have in the store. An object is never
+ * changed there, so that one which was copied is never copied again.
+ */
+export function createOriginalCopies(folder: string) {
+  const objects = join(folder, 'originals');
+  const incoming = join(folder, 'incoming');
+  const pathOf = (key: string): string => {
+    if (organizationOf(key) === null) throw new Error(`${key} is no key of an original.`);
+    return join(objects, key);
+  };
+
+  return {
+    pathOf,
+
+    /** What killed backups left half-written. */
+    deleteStrays: () => rm(incoming, { recursive: true, force: true }),
+
+    async find(key: string): Promise<OriginalCopy | null> {
+      const found = await stat(pathOf(key)).catch(unlessMissing);
+      if (found === undefined) return null;
+      // A key of before is none of the content: the file itself has to be asked.
+      const sha256 = sha256Of(key) ?? (await measureFile(pathOf(key))).sha256;
+      return { key, sizeBytes: found.size, sha256 };
+    },
+
+    /** A copy gets its name when all of it is on the disk. @returns null for content that is not what its key says */
+    async keep(key: string, content: Readable): Promise<OriginalCopy | null> {
+      const path = join(incoming, randomUUID());
+      await mkdir(incoming, { recursive: true, mode: ownerOnly });
+      try {
+        const measured = createMeter();
+        await pipeline(content, measured.meter, createWriteStream(path, { flush: true, mode: 0o600 }));
+        const { sizeBytes, sha256 } = measured.result();
+        if ((sha256Of(key) ?? sha256) !== sha256) return null;
+        await mkdir(dirname(pathOf(key)), { recursive: true, mode: ownerOnly });
+        await rename(path, pathOf(key));
+        return { key, sizeBytes, sha256 };
+      } finally {
+        await rm(path, { force: true });
+      }
+    },
+
+    open: async (key: string): Promise<Readable> => createReadStream(pathOf(key)),
+
+    /** Deletes those that none of these lists has. @param lists in the order of their keys */
+    async deleteUnlisted(lists: readonly string[]): Promise<number> {
+      const readers = lists.map((path) => createListReader(path));
+      let deleted = 0;
+      try {
+        for (const organization of await namesIn(objects)) {
+          for (const name of await namesIn(join(objects, organization))) {
+            const key = `${organization}/${name}`;
+            const isListed = await Promise.all(readers.map((reader) => reader.has(key)));
+            if (isListed.includes(true)) continue;
+            await rm(join(objects, key), { force: true });
+            deleted += 1;
+          }
+        }
+      } finally {
+        for (const reader of readers) await reader.close();
+      }
+      return deleted;
+    },
+
+    /** A name is durable only when the directory that holds it is. */
+    async sync(): Promise<void> {
+      const organizations = (await namesIn(objects)).map((name) => join(objects, name));
+      for (const path of [...organizations, objects, folder]) await syncPath(path);
+    },
+  };
+}
+
+export type OriginalCopies = ReturnType<typeof createOriginalCopies>;
+
+/** The lines of a list, in the order of their keys. */
+export async function* readCopies(path: string): AsyncGenerator<OriginalCopy> {
+  const lines = createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY });
+  for await (const line of lines) yield copySchema.parse(JSON.parse(line));
+}
+
+/** Size and hash of a file. */
+export async function measureFile(path: string): Promise<{ sizeBytes: number; sha256: string }> {
+  const hash = createHash('sha256');
+  let sizeBytes = 0;
+  for await (const part of createReadStream(path)) {
+    sizeBytes += part.length;
+    hash.update(part);
+  }
+  return { sizeBytes, sha256: hash.digest('hex') };
+}
+
+/** What is behind this path on the disk survives a cut of the power. */
+export async function syncPath(path: string): Promise<void> {
+  const handle = await open(path).catch(unlessMissing);
+  await handle?.sync();
+  await handle?.close();
+}
+
+function createMeter() {
+  const hash = createHash('sha256');
+  let sizeBytes = 0;
+  return {
+    async *meter(content: AsyncIterable<Buffer>) {
+      for await (const part of content) {
+        sizeBytes += part.length;
+        hash.update(part);
+        yield part;
+      }
+    },
+    result: () => ({ sizeBytes, sha256: hash.digest('hex') }),
+  };
+}
+
+/** Reads a list on as far as the keys that are asked for, which come in its order. */
+function createListReader(path: string) {
+  const copies = readCopies(path);
+  let current: OriginalCopy | null = null;
+  let isOver = false;
+  return {
+    async has(key: string): Promise<boolean> {
+      while (!isOver && (current === null || current.key < key)) {
+        const next = await copies.next();
+        if (next.done) isOver = true;
+        else current = next.value;
+      }
+      return !isOver && current?.key === key;
+    },
+    close: () => copies.return(undefined),
+  };
+}
+
+function sha256Of(key: string): string | null {
+  return /\/([0-9a-f]{64})$/.exec(key)?.[1] ?? null;
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  return ((await readdir(folder).catch(unlessMissing)) ?? []).sort();
+}
+
+function unlessMissing(error: unknown): undefined {
+  if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+}

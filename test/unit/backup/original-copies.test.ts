@@ -1,0 +1,74 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { expect } from 'chai';
+import { createOriginalCopies, readCopies } from '#src/modules/backup/original-copies.ts';
+import { collect } from '#test/support/collect.ts';
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+
+describe('copies of originals', () => {
+  let folder: string;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'copies-'));
+  });
+  afterEach(() => rm(folder, { recursive: true }));
+
+  it('keeps what its key says, and nothing else', async () => {
+    const copies = createOriginalCopies(folder);
+    const organization = randomUUID();
+    const key = `${organization}/${sha256('Whales')}`;
+    expect(await copies.keep(key, Readable.from([Buffer.from('Wha'), Buffer.from('les')]))).deep.equal({
+      key,
+      sizeBytes: 6,
+      sha256: sha256('Whales'),
+    });
+    expect(await copies.find(key)).deep.equal({ key, sizeBytes: 6, sha256: sha256('Whales') });
+    const other = `${organization}/${sha256('Ships')}`;
+    expect(await copies.keep(other, Readable.from([Buffer.from('Shops')]))).equal(null);
+    expect(await copies.find(other)).equal(null);
+    expect(await readdir(join(folder, 'incoming'))).deep.equal([]);
+  });
+
+  it('hashes those of before, whose keys do not say it', async () => {
+    const copies = createOriginalCopies(folder);
+    const key = `${randomUUID()}/${randomUUID()}`;
+    await copies.keep(key, Readable.from([Buffer.from('Tides')]));
+    expect(await copies.find(key)).deep.equal({ key, sizeBytes: 5, sha256: sha256('Tides') });
+  });
+
+  it('leaves nothing of a stream that breaks', async () => {
+    const copies = createOriginalCopies(folder);
+    const key = `${randomUUID()}/${sha256('x')}`;
+    async function* broken() {
+      yield Buffer.from('x');
+      throw new Error('the line is cut');
+    }
+    const outcome = await copies.keep(key, Readable.from(broken())).catch((error: Error) => error.message);
+    expect([outcome, await copies.find(key)]).deep.equal(['the line is cut', null]);
+  });
+
+  it('does not follow a key out of its folder', async () => {
+    expect(() => createOriginalCopies(folder).pathOf('../../etc/passwd')).throw('is no key of an original');
+  });
+
+  it('deletes what no list has', async () => {
+    const copies = createOriginalCopies(folder);
+    const keys = ['a', 'b', 'c', 'd', 'e'].map((text) => ({ text, key: `${randomUUID()}/${sha256(text)}` }));
+    keys.sort((a, b) => (a.key < b.key ? -1 : 1));
+    for (const { text, key } of keys) await copies.keep(key, Readable.from([Buffer.from(text)]));
+    const list = async (name: string, places: readonly number[]) => {
+      const listed = keys.filter((_, place) => places.includes(place));
+      const lines = listed.map(({ text, key }) => JSON.stringify({ key, sizeBytes: 1, sha256: sha256(text) }));
+      await writeFile(join(folder, name), lines.map((line) => `${line}\n`).join(''));
+      return join(folder, name);
+    };
+    const lists = [await list('first', [0, 3]), await list('second', [1, 3]), await list('third', [])];
+    expect(await copies.deleteUnlisted(lists)).equal(2);
+    const left = await Promise.all(keys.map(async ({ key }) => (await copies.find(key)) !== null));
+    expect(left).deep.equal([true, true, false, true, false]);
+    expect(await collect(readCopies(join(folder, 'first')))).lengthOf(2);
+  });
+});
