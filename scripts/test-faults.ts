@@ -34,6 +34,7 @@ const ROWS: Record<string, { file: string; seeds: number[] }> = {
   F15: { file: 'f15-random-schedules.test.ts', seeds: [1, 2, 3] },
   F16: { file: 'f16-ended-consent.test.ts', seeds: [1] },
   F18: { file: 'f18-slow-readers.faults-test.ts', seeds: [1] },
+  F19: { file: 'f19-rolling-restart-s3.test.ts', seeds: [1] },
   F22: { file: 'f22-tenants.test.ts', seeds: [1, 2, 3] },
   F24: { file: 'f24-power-cut.faults-test.ts', seeds: [1] },
   F25: { file: 'f25-sleeping-workers.faults-test.ts', seeds: [1] },

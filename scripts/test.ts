@@ -19,7 +19,7 @@ const OF_PROCESSES = [
   'services/**/*.test.ts',
 ];
 /** They begin when the S3 server is there, which may have to be built while the others run. */
-const OF_S3 = ['test/s3/**/*.test.ts'];
+const OF_S3 = ['test/s3/**/*.test.ts', 'test/**/*-s3.test.ts'];
 const NOTHING: Tally = { passed: 0, failed: [] };
 const END_PATIENCE_MS = 15_000;
 
@@ -72,8 +72,12 @@ async function runEveryTest(options: {
 }): Promise<Tally[]> {
   const { start, startWithS3, logsDir } = options;
   const logs = { processes: join(logsDir, 'tests-of-processes.log'), s3: join(logsDir, 'tests-of-s3.log') };
-  const others = [...EVERY_TEST, ...[...OF_PROCESSES, ...OF_S3].flatMap((glob) => ['--ignore', glob])];
-  const tallies = await Promise.all([start(others), start(OF_PROCESSES, logs.processes), startWithS3(OF_S3, logs.s3)]);
+  const without = (globs: readonly string[]) => globs.flatMap((glob) => ['--ignore', glob]);
+  const tallies = await Promise.all([
+    start([...EVERY_TEST, ...without([...OF_PROCESSES, ...OF_S3])]),
+    start([...OF_PROCESSES, ...without(OF_S3)], logs.processes),
+    startWithS3(OF_S3, logs.s3),
+  ]);
   for (const log of Object.values(logs)) process.stdout.write(await readFile(log));
   return tallies;
 }

@@ -63,7 +63,9 @@ export type App = {
   /** Every endpoint, as data. */
   routes: readonly Route[];
   openApi: OpenApiDocument;
-  /** Turns readiness off and resolves when no event stream is open any more. */
+  /** Turns readiness off, and serves as before. */
+  leave(): void;
+  /** Resolves when no event stream is open any more. */
   drain(): Promise<void>;
 };
 
@@ -76,7 +78,7 @@ export function createApp(container: Container): App {
     onWarning: (error) => logger.warn({ err: error }, 'the sessions of open streams could not be looked up'),
   });
   const cursors = createCursors(derivedKey(config.urlSigningKey, 'cursors'));
-  let isDraining = false;
+  let isLeaving = false;
 
   const routes: Route[] = [
     ...authRoutes(container.auth, container.passwords),
@@ -115,7 +117,7 @@ export function createApp(container: Container): App {
         database: async () => (await db.raw('select 1')) !== undefined,
         workers: () => container.orchestrator.hasPollers(),
       },
-      isDraining: () => isDraining,
+      isLeaving: () => isLeaving,
     }),
     ...openApiRoutes(() => openApi),
     ...referenceRoutes({ title, basePath }),
@@ -158,8 +160,10 @@ export function createApp(container: Container): App {
     express: app,
     routes,
     openApi,
+    leave: () => {
+      isLeaving = true;
+    },
     drain: () => {
-      isDraining = true;
       container.jobWaits.endWaits();
       return streams.drain(drainMs);
     },

@@ -19,6 +19,10 @@ export type Config = Readonly<{
   server: {
     host: string;
     port: number;
+    /** How long everything is still served once the process was told to end: until balancers look elsewhere. */
+    shutdownDelayMs: number;
+    /** How long an idle connection is kept for its next request. */
+    keepAliveMs: number;
     basePath: string;
     corsOrigins: string[];
     trustProxy: false | number | string[];
@@ -142,6 +146,8 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
     server: {
       host: s.HOST,
       port: s.PORT,
+      shutdownDelayMs: s.SHUTDOWN_DELAY_SECONDS * 1_000,
+      keepAliveMs: s.KEEP_ALIVE_SECONDS * 1_000,
       basePath: s.BASE_PATH,
       corsOrigins: s.CORS_ORIGINS,
       trustProxy: s.TRUST_PROXY,

@@ -1,8 +1,10 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 import { createApp } from './app.ts';
 import { ConfigError, loadConfig } from './config.ts';
 import { createContainer } from './container.ts';
+import { createLeavingServer } from './http/leaving-server.ts';
 
 /** For a whole request: a large upload over a slow line takes longer than Node's five minutes. */
 const UPLOAD_PATIENCE_MS = 6 * 60 * 60_000;
@@ -10,8 +12,8 @@ const UPLOAD_PATIENCE_MS = 6 * 60 * 60_000;
 /** Of an address with its headers: some take texts of thousands of characters, which grow when they are encoded. */
 const MAX_HEADER_BYTES = 64 * 1024;
 
-/** How long requests that are under way may still take once streams have ended. */
-const REQUEST_PATIENCE_MS = 5_000;
+/** How long requests that are under way may take, uploads too: a little more than streams, so that these can say why they end. */
+const REQUEST_PATIENCE_MS = 25_000;
 
 /** How long answers may still be written: a little less than streams may stay open, so that these say why they end. */
 const ANSWER_PATIENCE_MS = 18_000;
@@ -20,7 +22,15 @@ async function main(): Promise<void> {
   const config = loadConfig(process.env);
   const container = createContainer(config, 'api');
   const app = createApp(container);
-  const server = createServer({ requestTimeout: UPLOAD_PATIENCE_MS, maxHeaderSize: MAX_HEADER_BYTES }, app.express);
+  const server = createServer(
+    {
+      requestTimeout: UPLOAD_PATIENCE_MS,
+      maxHeaderSize: MAX_HEADER_BYTES,
+      keepAliveTimeout: config.server.keepAliveMs,
+    },
+    app.express,
+  );
+  const leaving = createLeavingServer(server);
 
   server.listen(config.server.port, config.server.host);
   await once(server, 'listening');
@@ -33,15 +43,12 @@ async function main(): Promise<void> {
   });
   await Promise.race(signals);
 
-  // Readiness goes first, so that a load balancer looks elsewhere while streams still end here.
-  const closed = once(server, 'close');
-  const drained = Promise.all([app.drain(), container.chat.drain(ANSWER_PATIENCE_MS)]);
-  server.close();
-  server.closeIdleConnections();
-  await drained;
-  const patience = setTimeout(() => server.closeAllConnections(), REQUEST_PATIENCE_MS);
-  await closed;
-  clearTimeout(patience);
+  // Readiness goes first, and everything is served until balancers have seen it and look elsewhere.
+  app.leave();
+  leaving.announce();
+  container.logger.info({ delayMs: config.server.shutdownDelayMs }, 'the API is leaving');
+  await delay(config.server.shutdownDelayMs);
+  await Promise.all([app.drain(), container.chat.drain(ANSWER_PATIENCE_MS), leaving.close(REQUEST_PATIENCE_MS)]);
   await container.close();
 }
 

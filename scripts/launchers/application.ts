@@ -7,8 +7,8 @@ import { answersOk } from './http-probe.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
-// Both drain by themselves within this: streams and activities in flight may take 20 s, and what hangs is given up by
-// the worker itself after 30 s.
+// Both drain by themselves within this: requests and activities in flight may take 20 to 25 s, and what hangs is given
+// up by the worker itself after 30 s.
 const STOP_TIMEOUT_MS = 35_000;
 const WARN = 40;
 const READY_TIMEOUT_MS = 60_000;
@@ -23,7 +23,7 @@ export function application(apiUrl: string, env: Record<string, string>): ChildS
   const shared = {
     env,
     stopSignal: 'SIGTERM',
-    stopTimeoutMs: STOP_TIMEOUT_MS,
+    stopTimeoutMs: STOP_TIMEOUT_MS + 1_000 * (Number(env.SHUTDOWN_DELAY_SECONDS) || 0),
     readyTimeoutMs: READY_TIMEOUT_MS,
   } as const;
   return [

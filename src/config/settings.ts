@@ -24,6 +24,9 @@ import {
 export const settings = z.object({
   HOST: z.string().min(1).default('127.0.0.1'),
   PORT: port.default(3000),
+  SHUTDOWN_DELAY_SECONDS: z.coerce.number().int().min(0).max(120).default(0),
+  // More than balancers keep idle connections (60 s at NGINX and ALB), so that it is they who close one.
+  KEEP_ALIVE_SECONDS: z.coerce.number().int().min(1).max(7_200).default(65),
   BASE_PATH: z
     .string()
     .regex(/^(\/[\w.-]+)*$/, 'must be empty or a path like /api')

@@ -19,13 +19,18 @@ export const readinessSchema = z
 /** Is the process alive, and can it do its work? `checks` resolve with true when the thing they ask is there. */
 export function healthRoutes(deps: {
   checks: Record<string, () => Promise<boolean>>;
-  isDraining: () => boolean;
+  isLeaving: () => boolean;
 }): Route[] {
-  const recent = createExpiringCache<Record<string, boolean>>(1);
-  const check = async () => {
-    const results = Object.entries(deps.checks).map(async ([name, ask]) => [name, await holds(ask)]);
-    return { value: Object.fromEntries(await Promise.all(results)), expiresAtMs: Date.now() + checkMaxAgeMs };
-  };
+  const names = Object.keys(deps.checks);
+  const readinessQuery = z.strictObject({
+    exclude: z
+      .enum(names)
+      .optional()
+      .describe('A check that is left out, such as `workers` for a load balancer: much is served without them'),
+  });
+  const recent = createExpiringCache<boolean>(names.length);
+  const check = ([name, ask]: [string, () => Promise<boolean>]) =>
+    recent.get(name, async () => ({ value: await holds(ask), expiresAtMs: Date.now() + checkMaxAgeMs }));
 
   return [
     route({
@@ -45,12 +50,15 @@ export function healthRoutes(deps: {
       tag: 'health',
       summary: 'Whether the service can do its work: database, workers, not shutting down',
       access: 'public',
+      query: readinessQuery,
       responses: {
         200: { description: 'It can', schema: readinessSchema },
         503: { description: 'It cannot', schema: readinessSchema },
       },
-      handle: async () => {
-        const checks = { ...(await recent.get('checks', check)), serving: !deps.isDraining() };
+      handle: async ({ query: { exclude } }) => {
+        const asked = Object.entries(deps.checks).filter(([name]) => name !== exclude);
+        const found = await Promise.all(asked.map(async (one) => [one[0], await check(one)] as const));
+        const checks = { ...Object.fromEntries(found), serving: !deps.isLeaving() };
         return Object.values(checks).every(Boolean)
           ? ok({ status: 'ready' as const, checks }, { 'Cache-Control': 'no-store' })
           : answer(503, { status: 'not_ready' as const, checks });

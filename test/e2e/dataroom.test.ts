@@ -1,6 +1,7 @@
 import { itServesTheDataroom } from '#test/support/dataroom-story.ts';
+import { startStack } from '#test/support/stack.ts';
 
 describe('the dataroom, with originals in files', function () {
   this.timeout(120_000);
-  itServesTheDataroom(async () => ({}));
+  itServesTheDataroom((settings) => startStack(settings));
 });

@@ -1,5 +1,6 @@
 import { itServesTheDataroom } from '#test/support/dataroom-story.ts';
 import { openBucket, type TestBucket } from '#test/support/s3.ts';
+import { startStack } from '#test/support/stack.ts';
 
 describe('the dataroom, with originals in S3', function () {
   this.timeout(120_000);
@@ -7,5 +8,5 @@ describe('the dataroom, with originals in S3', function () {
   before(async function () {
     bucket = await openBucket(this);
   });
-  itServesTheDataroom(async () => bucket.environment);
+  itServesTheDataroom((settings) => startStack({ ...bucket.environment, ...settings }));
 });

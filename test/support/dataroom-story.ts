@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import type { Member } from './client.ts';
-import { type Stack, startStack } from './stack.ts';
+import type { Stack } from './stack.ts';
 import { until } from './until.ts';
 import { untilRun } from './until-job.ts';
 
@@ -15,10 +15,12 @@ const page =
 
 /**
  * Goes once through every row of the contract's folders and documents, each answer held against its schema.
- * @param storage settings of the stack, such as where originals are stored
+ * @param start the service, with these settings and those of the place where originals are stored
  */
-export function itServesTheDataroom(storage: () => Promise<Record<string, string>>): void {
-  let stack: Stack;
+export function itServesTheDataroom(
+  start: (settings: Record<string, string>) => Promise<Pick<Stack, 'container' | 'signUp' | 'close'>>,
+): void {
+  let stack: Awaited<ReturnType<typeof start>>;
   let ada: Member;
   let web: Server;
   let personal: Folder;
@@ -29,7 +31,7 @@ export function itServesTheDataroom(storage: () => Promise<Record<string, string
       response.setHeader('content-type', 'text/html').end(page);
     }).listen(0, '127.0.0.1');
     await once(web, 'listening');
-    stack = await startStack({ ...(await storage()), EGRESS_ALLOW: `127.0.0.1:${portOf(web)}` });
+    stack = await start({ EGRESS_ALLOW: `127.0.0.1:${portOf(web)}` });
     ada = await stack.signUp('Ada');
     const roots = (await ada.get('/folders', 200)).body as Folder[];
     personal = roots.find(({ system_role }) => system_role === 'personal_root') as Folder;

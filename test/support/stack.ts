@@ -100,7 +100,7 @@ export async function startStack(
     container,
     routes: app.routes,
     anonymous,
-    signUp: (name) => signUp(anonymous, name),
+    signUp: (name) => signUpAt(anonymous, name),
     close: async () => {
       const closed = once(server, 'close');
       server.close();
@@ -127,7 +127,8 @@ const signingKey = generateKeyPairSync('rsa', {
 
 let signUps = 0;
 
-async function signUp(anonymous: ApiClient, name = 'Ada'): Promise<Member> {
+/** @param anonymous a client of any process of the stack, without a token */
+export async function signUpAt(anonymous: ApiClient, name = 'Ada'): Promise<Member> {
   signUps += 1;
   const email = `${name.toLowerCase()}-${process.pid}-${Date.now()}-${signUps}@example.com`;
   const password = 'Correct-horse-1';

@@ -5,14 +5,14 @@ import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
 describe('readiness', () => {
   let served: ServedRoutes;
   let asked = 0;
-  let isDraining = false;
+  let isLeaving = false;
   before(async () => {
     const database = async () => {
       asked += 1;
       return true;
     };
     const broken = () => Promise.reject(new Error('not there'));
-    served = await serveRoutes(healthRoutes({ checks: { database, broken }, isDraining: () => isDraining }));
+    served = await serveRoutes(healthRoutes({ checks: { database, broken }, isLeaving: () => isLeaving }));
   });
   after(() => served.close());
 
@@ -26,7 +26,15 @@ describe('readiness', () => {
     const answers = await Promise.all(Array.from({ length: 20 }, ask));
     expect(answers[0]).to.deep.equal({ database: true, broken: false, serving: true });
     expect(asked).to.be.below(20);
-    isDraining = true;
+    isLeaving = true;
     expect((await ask()).serving).to.equal(false);
+    isLeaving = false;
+  });
+
+  it('leaves out what a load balancer does not want to know', async () => {
+    const response = await fetch(`${served.baseUrl}/readyz?exclude=broken`);
+    expect(response.status).equal(200);
+    expect(await response.json()).deep.equal({ status: 'ready', checks: { database: true, serving: true } });
+    expect((await fetch(`${served.baseUrl}/readyz?exclude=nothing`)).status).equal(422);
   });
 });

@@ -1,0 +1,59 @@
+import { once } from 'node:events';
+import type { Server, ServerResponse } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** For clients that hold a connection open though nothing is asked on it any more. */
+const LINGER_MS = 1_000;
+
+/** How a server leaves those that ask it, without one of them losing a request. */
+export type LeavingServer = {
+  /** From now on every answer ends its connection, so that a balancer opens the next one elsewhere. */
+  announce(): void;
+  /** Takes no connection any more. Settles when the requests under way have ended, those left after `patienceMs` by force. */
+  close(patienceMs: number): Promise<void>;
+};
+
+/** To be made before the server listens. */
+export function createLeavingServer(server: Server): LeavingServer {
+  const answers = new Set<ServerResponse>();
+  let isLeaving = false;
+  let onQuiet = () => {};
+
+  server.prependListener('request', (_req, res) => {
+    answers.add(res);
+    res.once('close', () => {
+      answers.delete(res);
+      if (answers.size === 0) onQuiet();
+    });
+    if (isLeaving) endConnectionWith(res);
+  });
+
+  return {
+    announce() {
+      isLeaving = true;
+      for (const answer of answers) endConnectionWith(answer);
+    },
+
+    async close(patienceMs) {
+      const closed = once(server, 'close');
+      // Node closes idle connections with this: by now nobody has asked anything on them since the announcement.
+      server.close();
+      const { promise: quiet, resolve } = Promise.withResolvers<void>();
+      onQuiet = resolve;
+      if (answers.size === 0) resolve();
+      const ended = new AbortController();
+      const wait = (ms: number) => delay(ms, undefined, { signal: ended.signal }).catch(() => undefined);
+      await Promise.race([closed, quiet, wait(patienceMs)]);
+      await Promise.race([closed, wait(LINGER_MS)]);
+      ended.abort();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+function endConnectionWith(res: ServerResponse): void {
+  if (!res.headersSent) res.setHeader('Connection', 'close');
+  // A stream has promised to keep its connection: it ends as soon as its last byte is out.
+  else res.once('finish', () => res.req.socket.end());
+}
