@@ -44,7 +44,7 @@ ENV NODE_ENV=production \
     TOOLS_DIR=/opt/tools \
     TMPDIR=/tmp
 USER 10001:10001
-VOLUME ["/data"]
+
 EXPOSE 3000
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["node", "scripts/healthcheck.mjs"]
