@@ -1,15 +1,16 @@
 // `npm run check:deploy`: checks the files that the service is deployed with by the programs that read them. It fetches
 // these once, and builds two of them; `npm test` has the checks that need none of this.
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { installWheels, wheelsFolder } from './bootstrap/tools.mjs';
 import { chartValues } from './deploy/chart-values.ts';
+import { rehearseImage } from './deploy/rehearse-image.ts';
 import { goProgram, hasGo } from './go-program.ts';
 import { readModelFolders } from './settings.ts';
-import { exitAfter } from './supervisor/run-until-stopped.ts';
+import { exitAfter, runUntilStopped } from './supervisor/run-until-stopped.ts';
 import { StartFailure } from './supervisor/start-failure.ts';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -44,17 +45,29 @@ await exitAfter(async () => {
   );
   if (helm === null) throw new StartFailure('Without Helm the chart cannot be checked.');
   const home = await mkdtemp(join(tmpdir(), 'check-deploy-'));
+  // The image's user passes through.
+  await chmod(home, 0o711);
   try {
-    return await perform([
-      { name: 'Dockerfile, by hadolint', check: () => hadolint(wheels) },
-      { name: 'docker-compose.yml, by the library of Docker Compose', check: () => composeFile(home) },
-      { name: 'the chart, by helm lint', check: () => helmLint(helm, home) },
-      ...Object.entries(chartValues).map(([name, values]) => ({
-        name: `the chart ${name}, by helm template and the schemas of Kubernetes ${KUBERNETES}`,
-        check: () => chart({ helm, wheels, home, values }),
-      })),
-    ]);
+    return await runUntilStopped({
+      dataDir: join(home, 'supervisor'),
+      log: (line) => console.error(line),
+      work: (supervisor) =>
+        perform([
+          { name: 'Dockerfile, by hadolint', check: () => hadolint(wheels) },
+          { name: 'docker-compose.yml, by the library of Docker Compose', check: () => composeFile(home) },
+          { name: 'the chart, by helm lint', check: () => helmLint(helm, home) },
+          ...Object.entries(chartValues).map(([name, values]) => ({
+            name: `the chart ${name}, by helm template and the schemas of Kubernetes ${KUBERNETES}`,
+            check: () => chart({ helm, wheels, home, values }),
+          })),
+          {
+            name: 'what the image holds, by running its processes',
+            check: async () => rehearseImage({ supervisor, toolsDir, home: await mkdtemp(join(home, 'image-')) }),
+          },
+        ]),
+    });
   } finally {
+    await run('chmod', ['-R', 'u+w', home]);
     await rm(home, { recursive: true, force: true });
   }
 });
