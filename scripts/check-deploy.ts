@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { installWheels, wheelsFolder } from './bootstrap/tools.mjs';
 import { chartValues } from './deploy/chart-values.ts';
 import { rehearseImage } from './deploy/rehearse-image.ts';
-import { goProgram, hasGo } from './go-program.ts';
+import { goProgram } from './go-program.ts';
 import { readModelFolders } from './settings.ts';
 import { exitAfter, runUntilStopped } from './supervisor/run-until-stopped.ts';
 import { StartFailure } from './supervisor/start-failure.ts';
@@ -17,6 +17,22 @@ const ROOT = join(import.meta.dirname, '..');
 const CHART = join(ROOT, 'deploy', 'helm', 'agent-conversation-service');
 const REQUIREMENTS = [join(import.meta.dirname, 'deploy', 'requirements.txt')];
 const KUBERNETES = '1.33.0';
+
+const helmProgram = {
+  what: 'Helm',
+  name: 'helm',
+  version: '3.22.0',
+  size: '110 MB in your cache, some minutes of a core',
+  install: ['helm.sh/helm/v3/cmd/helm@v3.22.0'],
+};
+const composeProgram = {
+  what: 'The reader of compose files',
+  name: 'compose-config',
+  version: '2.16.2',
+  size: '15 MB in your cache',
+  install: ['.'],
+  cwd: join(import.meta.dirname, 'deploy', 'compose-config'),
+};
 
 const run = promisify(execFile);
 type Check = { name: string; check: () => Promise<void> };
@@ -30,20 +46,7 @@ await exitAfter(async () => {
     requirements: REQUIREMENTS,
     folder: wheels,
   });
-  if (!(await hasGo()))
-    throw new StartFailure('Go is needed, as `go`: it builds Helm and the reader of compose files.');
-  const helm = await goProgram(
-    {
-      name: 'helm',
-      module: 'helm.sh/helm/v3/cmd/helm',
-      version: '3.22.0',
-      what: 'Helm',
-      size: '110 MB in your cache',
-    },
-    toolsDir,
-    new AbortController().signal,
-  );
-  if (helm === null) throw new StartFailure('Without Helm the chart cannot be checked.');
+  const [helm, composeConfig] = await Promise.all([built(helmProgram, toolsDir), built(composeProgram, toolsDir)]);
   const home = await mkdtemp(join(tmpdir(), 'check-deploy-'));
   // The image's user passes through.
   await chmod(home, 0o711);
@@ -54,7 +57,10 @@ await exitAfter(async () => {
       work: (supervisor) =>
         perform([
           { name: 'Dockerfile, by hadolint', check: () => hadolint(wheels) },
-          { name: 'docker-compose.yml, by the library of Docker Compose', check: () => composeFile(home) },
+          {
+            name: 'docker-compose.yml, by the library of Docker Compose',
+            check: () => composeFile(composeConfig, home),
+          },
           { name: 'the chart, by helm lint', check: () => helmLint(helm, home) },
           ...Object.entries(chartValues).map(([name, values]) => ({
             name: `the chart ${name}, by helm template and the schemas of Kubernetes ${KUBERNETES}`,
@@ -72,7 +78,13 @@ await exitAfter(async () => {
   }
 });
 
-/** One after the other: each takes seconds. */
+async function built(program: Parameters<typeof goProgram>[0], toolsDir: string): Promise<string> {
+  const path = await goProgram(program, toolsDir, new AbortController().signal);
+  if (path === null) throw new StartFailure(`${program.what} could not be had: it is built by Go, as \`go\`.`);
+  return path;
+}
+
+/** One after the other. */
 async function perform(checks: readonly Check[]): Promise<number> {
   let failed = 0;
   for (const { name, check } of checks) {
@@ -94,12 +106,10 @@ async function hadolint(wheels: string): Promise<void> {
   await run(join(wheels, 'bin', 'hadolint'), ['--failure-threshold', 'style', join(ROOT, 'Dockerfile')]);
 }
 
-/** With the settings that the docs begin with: those of make-secrets.ts, and nothing else. */
-async function composeFile(home: string): Promise<void> {
-  const program = join(home, 'compose-config');
-  await run('go', ['build', '-C', join(import.meta.dirname, 'deploy', 'compose-config'), '-o', program, '.']);
+/** With the .env that the docs begin with: the example, and what make-secrets.ts adds to it. */
+async function composeFile(program: string, home: string): Promise<void> {
   const { stdout: secrets } = await run(process.execPath, [join(import.meta.dirname, 'make-secrets.ts')]);
-  await writeFile(join(home, '.env'), secrets);
+  await writeFile(join(home, '.env'), `${await readFile(join(ROOT, '.env.example'), 'utf8')}${secrets}`);
   await writeFile(join(home, 'docker-compose.yml'), await readFile(join(ROOT, 'docker-compose.yml')));
   const env = { PATH: process.env.PATH, HOME: home };
   const { stdout } = await run(program, ['docker-compose.yml'], { cwd: home, env, maxBuffer: 16 * 1024 * 1024 });

@@ -21,6 +21,9 @@ const INTRODUCTION = `# Settings of docker-compose.yml and of the service. Copie
 #TEMPORAL_UI_PORT=8233
 #S3_PORT=7070
 
+# Where browsers ask for payloads that are encrypted, with \`--profile codec\`.
+#TEMPORAL_CODEC_ENDPOINT=http://127.0.0.1:8234
+
 # Of the two databases. make-secrets.ts makes them, and QDRANT_API_KEY, S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY, which
 # both sides of those services get. The databases keep the one that they were made with.
 #POSTGRES_PASSWORD=

@@ -8,49 +8,48 @@ import { dieWithParent } from './supervisor/parent-death.ts';
 
 const run = promisify(execFile);
 
-/** `module` is the path of its main package; `what` and `size` are for people. */
-export type GoProgram = { name: string; module: string; version: string; what: string; size: string };
+/** `install` is a command that puts the program into the folder of GOBIN; `version` changes whenever another is made. */
+type GoProgram = {
+  what: string;
+  name: string;
+  version: string;
+  size: string;
+  install: readonly string[];
+  cwd?: string;
+};
 
 /**
- * A program that is built from its source, once for all checkouts and at the lowest priority, so that whatever else is
- * to do comes first.
- * @param toolsDir beside it the program is kept
- * @returns null where there is no Go, or where it could not be built
+ * A program of the tests that is built from its source, once for all checkouts and at the lowest priority, so that
+ * whatever else is to do comes first.
+ * @returns null where there is no Go, or where it could not be built: tests that need it are skipped
  */
-export async function goProgram(
-  { name, module, version, what, size }: GoProgram,
-  toolsDir: string,
-  signal: AbortSignal,
-): Promise<string | null> {
+export async function goProgram(program: GoProgram, toolsDir: string, signal: AbortSignal): Promise<string | null> {
+  const { what, name, version, size, install, cwd } = program;
   const folder = join(dirname(toolsDir), `${name}-${version}`);
-  const program = join(folder, name);
-  if (existsSync(program)) return program;
-  if (!(await hasGo())) return null;
+  const path = join(folder, name);
+  if (existsSync(path)) return path;
+  const hasGo = await run('go', ['version']).then(
+    () => true,
+    () => false,
+  );
+  if (!hasGo) return null;
   try {
     await once({
       what,
       size,
       lockPath: `${folder}.lock`,
-      isDone: () => existsSync(program),
+      isDone: () => existsSync(path),
       install: async () => {
         const draft = `${folder}.new`;
         await rm(draft, { recursive: true, force: true });
-        const build = ['go', 'install', `${module}@v${version}`] as const;
-        const [command, ...args] = dieWithParent(['nice', '-n', '19', ...build], 'SIGKILL');
-        await run(command, args, { env: { ...process.env, GOBIN: draft }, signal });
+        const [command, ...args] = dieWithParent(['nice', '-n', '19', 'go', 'install', ...install], 'SIGKILL');
+        await run(command, args, { cwd, env: { ...process.env, GOBIN: draft }, signal });
         await rename(draft, folder);
       },
     });
-    return program;
+    return path;
   } catch {
-    if (!signal.aborted) console.error(`It could not be built: ${what}.`);
+    if (!signal.aborted) console.error(`${what} could not be built: tests that need it are skipped.`);
     return null;
   }
-}
-
-export async function hasGo(): Promise<boolean> {
-  return run('go', ['version']).then(
-    () => true,
-    () => false,
-  );
 }

@@ -18,7 +18,7 @@ await exitAfter(async () => {
     if (!reason.startsWith(NEWER)) {
       throw new StartFailure(`DATABASE_URL: the database could not be reached or migrated: ${reason}`);
     }
-    // Whoever goes back to the release before this one must not be held up: that one works on the next one's schema.
+    // Whoever goes back is not held up here: how far back one can go is in docs/operators.md.
     console.log('The schema is of a newer release than this one: it is left as it is.');
   }
   return 0;

@@ -1,17 +1,18 @@
 import { goProgram } from './go-program.ts';
 
-const versitygw = {
-  name: 'versitygw',
-  module: 'github.com/versity/versitygw/cmd/versitygw',
-  version: '1.8.0',
-  what: 'the S3 server of the tests',
-  size: '80 MB in your cache',
-};
+const VERSION = '1.8.0';
 
-/**
- * The S3 server of the tests.
- * @returns null where there is none: tests that need it are skipped
- */
+/** The S3 server of the tests; null where there is none. */
 export function s3Program(toolsDir: string, signal: AbortSignal): Promise<string | null> {
-  return goProgram(versitygw, toolsDir, signal);
+  return goProgram(
+    {
+      what: 'the S3 server of the tests',
+      name: 'versitygw',
+      version: VERSION,
+      size: '80 MB in your cache',
+      install: [`github.com/versity/versitygw/cmd/versitygw@v${VERSION}`],
+    },
+    toolsDir,
+    signal,
+  );
 }

@@ -9,6 +9,7 @@ export const chartValues = {
   'as it comes': required,
   'with everything': {
     ...required,
+    filesSecret: 'acs-files',
     imagePullSecrets: [{ name: 'registry' }],
     settings: { ...required.settings, BASE_PATH: '/agents', DATABASE_POOL_SIZE: 20 },
     api: {

@@ -74,6 +74,25 @@ env:
   {{- end }}
 {{- end -}}
 
+{{/* (dict "root" $ "group" .Values.api) */}}
+{{- define "acs.mounts" -}}
+volumeMounts:
+  - { name: temporary, mountPath: /tmp }
+  {{- if .root.Values.filesSecret }}
+  - { name: files, mountPath: /etc/agent-conversation-service, readOnly: true }
+  {{- end }}
+{{- end -}}
+
+{{- define "acs.volumes" -}}
+volumes:
+  - name: temporary
+    emptyDir: {{ with .group.temporaryStorage }}{ sizeLimit: {{ . }} }{{ else }}{}{{ end }}
+  {{- with .root.Values.filesSecret }}
+  - name: files
+    secret: { secretName: {{ . }}, defaultMode: 0440 }
+  {{- end }}
+{{- end -}}
+
 {{/* What belongs to an API or a worker beside its Deployment; (dict "root" $ "component" … "name" … "group" …) */}}
 {{- define "acs.scaling" -}}
 {{- if (.group.autoscaling).enabled }}
