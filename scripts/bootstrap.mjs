@@ -47,6 +47,7 @@ const COMMANDS = {
   'bench:pdf': { run: ['bench/pdf.ts'], needsTools: true },
   'bench:alignment': { run: ['bench/alignment.ts'], needsTools: true },
   check: { run: ['scripts/check.ts'] },
+  'check:deploy': { run: ['scripts/check-deploy.ts'], needsTools: true },
   docs: { run: ['scripts/generate-docs.ts'] },
   format: { run: ['node_modules/@biomejs/biome/bin/biome', 'check', '--write'], defaults: ['.'] },
 };

@@ -1,5 +1,9 @@
-// `npm run docs`: writes the pages that follow from the code.
-import { writeFile } from 'node:fs/promises';
+// `npm run docs`: writes the pages that follow from the code, and .env.example, which follows from one of them.
+import { readFile, writeFile } from 'node:fs/promises';
+import { envExample } from './env-example.ts';
 import { errorsPage } from './errors-page.ts';
 
-await writeFile(new URL('../docs/errors.md', import.meta.url), errorsPage());
+const path = (name: string) => new URL(`../${name}`, import.meta.url);
+
+await writeFile(path('docs/errors.md'), errorsPage());
+await writeFile(path('.env.example'), envExample(await readFile(path('docs/settings.md'), 'utf8')));

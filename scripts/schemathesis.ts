@@ -8,7 +8,7 @@ import { installWheels, wheelsFolder } from './bootstrap/tools.mjs';
 import { dieWithParent } from './supervisor/parent-death.ts';
 import { StartFailure } from './supervisor/start-failure.ts';
 
-const REQUIREMENTS = join(import.meta.dirname, 'requirements-schemathesis.txt');
+const REQUIREMENTS = [join(import.meta.dirname, 'requirements-schemathesis.txt')];
 const CONFIG = join(import.meta.dirname, 'schemathesis.toml');
 
 /** What one run of Schemathesis did; `failed` counts different failures, and errors of its own. */

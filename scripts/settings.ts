@@ -144,6 +144,13 @@ export function readTestServiceSettings(env: Record<string, string | undefined>)
   };
 }
 
+const migrationSettings = z.object({ DATABASE_URL: z.string('is required') });
+
+/** Of the database that is migrated: nothing else has to be known for that. */
+export function readDatabaseUrl(env: Record<string, string | undefined>): string {
+  return parse(migrationSettings, env).DATABASE_URL;
+}
+
 function parse<T extends z.ZodType>(schema: T, env: Record<string, string | undefined>): z.output<T> {
   // As in the service itself, an empty setting is an absent one.
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Fault } from './config/setting-kinds.ts';
 import { type Settings, settings } from './config/settings.ts';
+import type { TaskQueue } from './contracts/task-queues.ts';
 import type { OAuthConnectorProvider } from './domain/connector-providers.ts';
 import { listPrices, priceListVersion, settingsPriceVersion, type VersionedPrice } from './domain/prices.ts';
 import { defaultRateLimits, type RateLimit, type RateLimitName } from './domain/rate-limits.ts';
@@ -40,6 +41,8 @@ export type Config = Readonly<{
   toolsDir: string | null;
   database: { url: string; poolSize: number };
   temporal: { address: string; namespace: string; uiUrl: string | null };
+  /** What a worker process works on. */
+  workerQueues: readonly TaskQueue[];
   vectors: { store: 'pgvector' } | { store: 'qdrant'; url: string; apiKey: string | null; collectionPrefix: string };
   blobs:
     | { store: 'filesystem'; directory: string }
@@ -161,6 +164,7 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
     toolsDir: s.TOOLS_DIR ?? null,
     database: { url: s.DATABASE_URL, poolSize: s.DATABASE_POOL_SIZE },
     temporal: { address: s.TEMPORAL_ADDRESS, namespace: s.TEMPORAL_NAMESPACE, uiUrl: s.TEMPORAL_UI_URL ?? null },
+    workerQueues: s.WORKER_QUEUES,
     vectors: vectorStore(s),
     blobs: blobStore(s),
     renderer: renderer(s),

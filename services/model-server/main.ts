@@ -8,21 +8,24 @@ import { startModelServer } from './model-server.ts';
 
 const LOOPBACK = ['127.0.0.1', '::1', 'localhost'];
 
-const environment = z.object({
-  HOST: z
-    .string()
-    .default('127.0.0.1')
-    .refine((host) => LOOPBACK.includes(host), `must be one of ${LOOPBACK.join(', ')}: the server asks for no key`),
-  PORT: z.coerce.number('must be a port number').int().min(0).max(65_535),
-  TOOLS_DIR: z.string('must be a folder'),
-  MODEL_DIR: z.string().optional(),
-  PRELOAD_CHAT: z.stringbool().default(false),
-  LLM_THREADS: z.coerce
-    .number('must be a number')
-    .int()
-    .min(1)
-    .default(Math.max(1, availableParallelism() - 1)),
-});
+const environment = z
+  .object({
+    HOST: z.string().default('127.0.0.1'),
+    TRUST_NETWORK: z.stringbool().default(false),
+    PORT: z.coerce.number('must be a port number').int().min(0).max(65_535),
+    TOOLS_DIR: z.string('must be a folder'),
+    MODEL_DIR: z.string().optional(),
+    PRELOAD_CHAT: z.stringbool().default(false),
+    LLM_THREADS: z.coerce
+      .number('must be a number')
+      .int()
+      .min(1)
+      .default(Math.max(1, availableParallelism() - 1)),
+  })
+  .refine(({ HOST, TRUST_NETWORK }) => TRUST_NETWORK || LOOPBACK.includes(HOST), {
+    path: ['HOST'],
+    error: `must be one of ${LOOPBACK.join(', ')}, since the server asks for no key, unless TRUST_NETWORK=true says that only the service reaches it`,
+  });
 
 const log = pino({ name: 'model-server' }, createLogDestination(process.stdout.fd));
 

@@ -1,5 +1,6 @@
 import { isIP, isIPv4 } from 'node:net';
 import { z } from 'zod';
+import { taskQueues } from '../contracts/task-queues.ts';
 import type { RateLimit } from '../domain/rate-limits.ts';
 import type { TierLimits } from '../domain/tiers.ts';
 import { encryptionKeys } from '../encryption-keys.ts';
@@ -33,6 +34,12 @@ export const list = z
       .map((item) => item.trim())
       .filter(Boolean),
   );
+
+const queueNames = Object.values(taskQueues);
+export const queues = list
+  .pipe(z.array(z.enum(queueNames, `must be names of task queues: ${queueNames.join(', ')}`)))
+  // A process that polls nothing would look like a worker and be none.
+  .transform((names) => (names.length === 0 ? queueNames : [...new Set(names)]));
 
 // As browsers say it: scheme, host and a port that is not the usual one.
 export const origin = url

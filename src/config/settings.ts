@@ -14,6 +14,7 @@ import {
   place,
   port,
   price,
+  queues,
   rateLimit,
   seconds,
   trustedProxies,
@@ -46,6 +47,7 @@ export const settings = z.object({
   TEMPORAL_ADDRESS: z.string().regex(/^[\w.[\]:-]+:\d+$/, 'must be host:port'),
   TEMPORAL_NAMESPACE: z.string().min(1).default('default'),
   TEMPORAL_UI_URL: url.optional(),
+  WORKER_QUEUES: queues,
 
   VECTOR_STORE: z.enum(['pgvector', 'qdrant']).optional(),
   QDRANT_URL: keylessUrl.optional(),

@@ -44,6 +44,7 @@ const wrong: Record<string, string[]> = {
   DATABASE_POOL_SIZE: ['0', '1', '1000', 'many'],
   TEMPORAL_ADDRESS: ['localhost', 'http://localhost:7233'],
   TEMPORAL_UI_URL: ['localhost:8233', 'ftp://localhost'],
+  WORKER_QUEUES: ['ingest', 'ingestion,none', 'ingestion;alignment'],
   VECTOR_STORE: ['faiss'],
   QDRANT_URL: ['localhost:6333', 'grpc://localhost:6334', ...addressesWithSecrets],
   QDRANT_API_KEY: ['two words', 'line\nbreak'],

@@ -52,7 +52,7 @@ type Source = Parameters<Converter['convert']>[0];
  * Reads files of every supported format as Markdown. Whatever could be attacked by its input runs in a process that
  * may read only that file, and is killed at its limits.
  *
- * @param deps.toolsDir where the Python packages of scripts/requirements-tools.txt are
+ * @param deps.toolsDir where the Python packages of scripts/requirements-runtime.txt are
  * @param deps.tempDir any folder that parsers may have as their working directory
  * @param deps.renderer prints what only an office program reads; without one that is refused
  * @param deps.python the Python 3 that runs PDFium: a name to look for in the usual places, or a path

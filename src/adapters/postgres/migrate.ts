@@ -4,8 +4,16 @@ import knex from 'knex';
 
 const directory = fileURLToPath(new URL('../../../migrations', import.meta.url));
 
-/** Brings the schema of a database up to date. knex takes a lock, so that two starters do not collide. */
-export async function migrate(databaseUrl: string): Promise<void> {
+/** Of the session that migrates; the number is ours alone in our database. */
+const TURN = 7_350;
+
+/**
+ * Brings the schema of a database up to date. Who comes while another does so waits, and finds it done. The turn is a
+ * session's, so that it ends with a process that is killed; the mark that knex leaves in a table does not, and is wiped
+ * away by the next one.
+ * @returns the migrations that were made
+ */
+export async function migrate(databaseUrl: string): Promise<string[]> {
   // What knex would print is thrown as well.
   const silent = () => undefined;
   const db = knex({
@@ -15,7 +23,16 @@ export async function migrate(databaseUrl: string): Promise<void> {
     log: { warn: silent, error: silent, deprecate: silent, debug: silent },
   });
   try {
-    await db.migrate.latest({ directory, loadExtensions: ['.ts'] });
+    const turn = await db.client.acquireConnection();
+    try {
+      await turn.query('select pg_advisory_lock($1)', [TURN]);
+      await db.migrate.forceFreeMigrationsLock({ directory, loadExtensions: ['.ts'] });
+      const [, made] = (await db.migrate.latest({ directory, loadExtensions: ['.ts'] })) as [number, string[]];
+      await turn.query('select pg_advisory_unlock($1)', [TURN]);
+      return made;
+    } finally {
+      await db.client.releaseConnection(turn);
+    }
   } finally {
     await db.destroy();
   }

@@ -1,0 +1,49 @@
+const required = {
+  existingSecret: 'acs',
+  settings: { TEMPORAL_ADDRESS: 'temporal:7233', S3_BUCKET: 'originals', QDRANT_URL: 'http://qdrant:6333' },
+};
+const autoscaling = { enabled: true, minReplicas: 2, maxReplicas: 10, targetCPUUtilizationPercentage: 70 };
+
+/** What the chart is tried with: as little as it takes, and everything. */
+export const chartValues = {
+  'as it comes': required,
+  'with everything': {
+    ...required,
+    filesSecret: 'acs-files',
+    imagePullSecrets: [{ name: 'registry' }],
+    settings: { ...required.settings, BASE_PATH: '/agents', DATABASE_POOL_SIZE: 20 },
+    api: {
+      autoscaling,
+      disruptionBudget: { minAvailable: '50%', maxUnavailable: null },
+      settings: { LOG_LEVEL: 'debug' },
+      podAnnotations: { note: 'api' },
+      nodeSelector: { pool: 'api' },
+      tolerations: [{ key: 'pool', operator: 'Exists' }],
+      affinity: { podAntiAffinity: {} },
+    },
+    workers: {
+      ingestion: { autoscaling, settings: { OCR_LANGUAGES: 'eng' }, podAnnotations: { note: 'ingestion' } },
+      all: { queues: [], replicas: 1, resources: { limits: { memory: '4Gi' } } },
+    },
+    ingress: {
+      enabled: true,
+      className: 'nginx',
+      annotations: { 'nginx.ingress.kubernetes.io/proxy-body-size': '0' },
+      tls: [{ secretName: 'tls', hosts: ['agents.example.com'] }],
+    },
+    serviceMonitor: { enabled: true, labels: { release: 'prometheus' } },
+    serviceAccount: { annotations: { note: 'account' } },
+    service: { annotations: { note: 'service' } },
+  },
+  'with models elsewhere': {
+    ...required,
+    settings: {
+      ...required.settings,
+      OPENAI_BASE_URL: 'https://models.example.com/v1',
+      ALIGNMENT_EMBEDDING_BASE_URL: 'https://models.example.com/v1',
+    },
+    modelServer: { enabled: false },
+    migrations: { enabled: false },
+    serviceAccount: { create: false },
+  },
+};

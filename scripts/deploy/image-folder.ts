@@ -1,0 +1,84 @@
+import { execFile } from 'node:child_process';
+import { copyFile, cp, mkdir, readFile } from 'node:fs/promises';
+import { join, relative, sep } from 'node:path';
+import { promisify } from 'node:util';
+import { withoutLocalPrograms } from '../bootstrap/child.mjs';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const LARGE = 64 * 1024 * 1024;
+
+const run = promisify(execFile);
+
+/** What the image holds, in folders of this machine, with the environment that it sets. */
+export type ImageFolder = { app: string; tools: string; node: string; env: Record<string, string> };
+
+/**
+ * Makes what the image holds by the Dockerfile's own commands, where there is no engine that builds images. What it
+ * installs of Debian is taken to be here: Python, and pip.
+ * @param home an empty folder
+ */
+export async function makeImageFolder(home: string): Promise<ImageFolder> {
+  const dockerfile = await readFile(join(ROOT, 'Dockerfile'), 'utf8');
+  const [app, tools, node] = [join(home, 'app'), join(home, 'tools'), join(home, 'node')];
+  await Promise.all([mkdir(app), mkdir(tools)]);
+  // Whoever the image's user is here may read neither the checkout nor what is in it.
+  await copyFile(process.execPath, node);
+  const inApp = async (command: string) => {
+    const env = { ...withoutLocalPrograms(process.env), npm_config_loglevel: 'error' };
+    await run('sh', ['-euc', command.replaceAll(/(^| )node (?=\w+\/)/g, `$1${node} `)], {
+      cwd: app,
+      env,
+      maxBuffer: LARGE,
+    });
+  };
+
+  for (const name of argumentsOf(stage(dockerfile, 'packages'), 'COPY')[0]?.split(' ').slice(0, -1) ?? []) {
+    await copyFile(join(ROOT, name), join(app, name));
+  }
+  for (const command of argumentsOf(stage(dockerfile, 'packages'), 'RUN')) await inApp(command);
+  const requirements = join(ROOT, 'scripts', 'requirements-runtime.txt');
+  for (const command of argumentsOf(stage(dockerfile, 'tools'), 'RUN')) {
+    if (command.startsWith('apt-get')) continue;
+    await inApp(command.replace('/requirements-runtime.txt', requirements).replace(' /tools', ` ${tools}`));
+  }
+  await copyContext(app);
+  for (const command of argumentsOf(stage(dockerfile, 'application'), 'RUN')) await inApp(command);
+
+  const [variables = ''] = argumentsOf(dockerfile.slice(dockerfile.lastIndexOf('\nFROM ')), 'ENV');
+  const env = Object.fromEntries(variables.split(/\s+/).map((pair) => pair.split('=') as [string, string]));
+  await run('chmod', ['-R', 'a-w,a+rX', app, tools]);
+  return { app, tools, node, env };
+}
+
+function stage(dockerfile: string, name: string): string {
+  const text = dockerfile.split(/^(?=FROM )/m).find((candidate) => candidate.split('\n')[0]?.endsWith(` AS ${name}`));
+  if (text === undefined) throw new Error(`The Dockerfile has no stage ${name}.`);
+  return text;
+}
+
+/** Of each such instruction, as one line. */
+function argumentsOf(text: string, instruction: string): string[] {
+  const lines = text
+    .replaceAll(/^ *#.*\n/gm, '')
+    .replaceAll(/\s*\\\n\s*/g, ' ')
+    .split('\n');
+  return lines.flatMap((line) =>
+    line.startsWith(`${instruction} `) ? [line.slice(instruction.length + 1).trim()] : [],
+  );
+}
+
+/** What .dockerignore lets through: it names what is in the image, and patterns of what is left out of that. */
+async function copyContext(app: string): Promise<void> {
+  const rules = (await readFile(join(ROOT, '.dockerignore'), 'utf8'))
+    .split('\n')
+    .filter((line) => /^[^#*]|^\*\*/.test(line));
+  const leftOut = rules.filter((rule) => !rule.startsWith('!'));
+  const isLeftOut = (path: string) =>
+    leftOut.some((rule) => (rule.startsWith('**/*') ? path.endsWith(rule.slice('**/*'.length)) : path === rule));
+  for (const name of rules.flatMap((rule) => (rule.startsWith('!') ? [rule.slice(1)] : []))) {
+    await cp(join(ROOT, name), join(app, name), {
+      recursive: true,
+      filter: (source) => !isLeftOut(relative(ROOT, source).split(sep).join('/')),
+    });
+  }
+}

