@@ -28,6 +28,12 @@ export type Config = Readonly<{
     frontendUrl: string | null;
     logLevel: string;
   };
+  /** Where the worker tells how it is; null: nowhere. */
+  worker: { host: string; port: number } | null;
+  /** A port of the API's host; null: none of its own. */
+  metricsPort: number | null;
+  /** Where traces go; null: nowhere. `sampleRatio` is of those that begin here. */
+  tracing: { endpoint: string; sampleRatio: number } | null;
   /** `host:port` of what may be fetched for users though it is not public. */
   egressAllow: readonly string[];
   /** Hosts that the tool `http.request` asks; without any there is no such tool. */
@@ -147,6 +153,12 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
       frontendUrl: withoutSlash(s.FRONTEND_URL),
       logLevel: s.LOG_LEVEL,
     },
+    worker: s.WORKER_PORT === undefined ? null : { host: s.WORKER_HOST, port: s.WORKER_PORT },
+    metricsPort: s.METRICS_PORT ?? null,
+    tracing:
+      s.OTEL_EXPORTER_OTLP_ENDPOINT === undefined
+        ? null
+        : { endpoint: s.OTEL_EXPORTER_OTLP_ENDPOINT, sampleRatio: s.OTEL_TRACES_SAMPLER_ARG },
     egressAllow: s.EGRESS_ALLOW,
     httpRequestAllow: s.HTTP_REQUEST_ALLOW,
     dataDir: s.DATA_DIR,

@@ -1,4 +1,5 @@
 import { createConnectors } from '../adapters/connectors/connectors.ts';
+import { observedConnectors } from '../adapters/telemetry/observed-stores.ts';
 import { createConnectionConsentsService } from '../modules/connectors/connection-consents.service.ts';
 import type { Connection, ConnectionCredentials, StoredKeys } from '../modules/connectors/connections.model.ts';
 import { createConnectionsService } from '../modules/connectors/connections.service.ts';
@@ -26,13 +27,13 @@ import type { SharedServices } from './shared-services.ts';
 /** Files that users have elsewhere, and what becomes of all that is somebody's who leaves. */
 export function createConnectorServices(services: SharedServices & AccountServices & DocumentServices) {
   const { config, db, logger, secrets, oauth, call, guardedAgent, temporal, orchestrator } = services;
-  const { jobs, limits, audit, folders, folderChanges, documents, deletion } = services;
+  const { telemetry, jobs, limits, audit, folders, folderChanges, documents, deletion } = services;
   const { members, passwords, sessions, accessChanges, findActor } = services;
 
   const frontend = { frontendUrl: config.server.frontendUrl, origins: config.server.corsOrigins };
   const states = createOneTimeStates<ConsentFacts>({ db, secrets, table: 'oauth_states' });
   const consents = createConsentsService({ states, oauth, frontend });
-  const access = createConnectors(config.connectors, { call, agent: guardedAgent });
+  const access = observedConnectors(createConnectors(config.connectors, { call, agent: guardedAgent }), telemetry);
   const storedConnections = createStoredCredentials<ConnectionCredentials>({ db, secrets, table: 'connections' });
   const revokeGrant = createGrantRevoker({ db, access, oauth, logger });
   const connectorCredentials = createConnectorCredentials({
