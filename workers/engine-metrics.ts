@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
@@ -13,13 +14,8 @@ export type EngineMetrics = {
  * own and in no other way: on one of this machine that is free just now, from where they are read for the worker's page.
  */
 export async function findEngineMetrics(): Promise<EngineMetrics> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  const port = typeof address === 'object' && address !== null ? address.port : 0;
-  const closed = once(server, 'close');
-  server.close();
-  await closed;
+  let port = randomPort();
+  while (!(await isFree(port))) port = randomPort();
   return {
     bindAddress: `127.0.0.1:${port}`,
     async read() {
@@ -27,4 +23,22 @@ export async function findEngineMetrics(): Promise<EngineMetrics> {
       return response.text();
     },
   };
+}
+
+/** Below those that systems give to outgoing connections: one of these might be taken before the library listens. */
+function randomPort(): number {
+  return randomInt(12_000, 32_768);
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer();
+  try {
+    server.listen(port, '127.0.0.1');
+    await once(server, 'listening');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    server.close();
+  }
 }

@@ -1,0 +1,48 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { once } from './bootstrap/once.mjs';
+import { dieWithParent } from './supervisor/parent-death.ts';
+
+const run = promisify(execFile);
+
+/** `install` is a command that puts the program into the folder of GOBIN; `version` changes whenever another is made. */
+type GoProgram = { what: string; name: string; version: string; size: string; install: readonly string[]; cwd?: string };
+
+/**
+ * A program of the tests that is built from its source, once for all checkouts and at the lowest priority, so that
+ * whatever else is to do comes first.
+ * @returns null where there is no Go, or where it could not be built: tests that need it are skipped
+ */
+export async function goProgram(program: GoProgram, toolsDir: string, signal: AbortSignal): Promise<string | null> {
+  const { what, name, version, size, install, cwd } = program;
+  const folder = join(dirname(toolsDir), `${name}-${version}`);
+  const path = join(folder, name);
+  if (existsSync(path)) return path;
+  const hasGo = await run('go', ['version']).then(
+    () => true,
+    () => false,
+  );
+  if (!hasGo) return null;
+  try {
+    await once({
+      what,
+      size,
+      lockPath: `${folder}.lock`,
+      isDone: () => existsSync(path),
+      install: async () => {
+        const draft = `${folder}.new`;
+        await rm(draft, { recursive: true, force: true });
+        const [command, ...args] = dieWithParent(['nice', '-n', '19', 'go', 'install', ...install], 'SIGKILL');
+        await run(command, args, { cwd, env: { ...process.env, GOBIN: draft }, signal });
+        await rename(draft, folder);
+      },
+    });
+    return path;
+  } catch {
+    if (!signal.aborted) console.error(`${what} could not be built: tests that need it are skipped.`);
+    return null;
+  }
+}
