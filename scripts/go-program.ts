@@ -9,7 +9,14 @@ import { dieWithParent } from './supervisor/parent-death.ts';
 const run = promisify(execFile);
 
 /** `install` is a command that puts the program into the folder of GOBIN; `version` changes whenever another is made. */
-type GoProgram = { what: string; name: string; version: string; size: string; install: readonly string[]; cwd?: string };
+type GoProgram = {
+  what: string;
+  name: string;
+  version: string;
+  size: string;
+  install: readonly string[];
+  cwd?: string;
+};
 
 /**
  * A program of the tests that is built from its source, once for all checkouts and at the lowest priority, so that

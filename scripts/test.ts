@@ -75,9 +75,16 @@ async function runEveryTest(options: {
   logsDir: string;
 }): Promise<Tally[]> {
   const { start, startWithBuilt, logsDir } = options;
-  const logs = { processes: join(logsDir, 'tests-of-processes.log'), built: join(logsDir, 'tests-of-built-programs.log') };
+  const logs = {
+    processes: join(logsDir, 'tests-of-processes.log'),
+    built: join(logsDir, 'tests-of-built-programs.log'),
+  };
   const others = [...EVERY_TEST, ...[...OF_PROCESSES, ...OF_BUILT].flatMap((glob) => ['--ignore', glob])];
-  const tallies = await Promise.all([start(others), start(OF_PROCESSES, logs.processes), startWithBuilt(OF_BUILT, logs.built)]);
+  const tallies = await Promise.all([
+    start(others),
+    start(OF_PROCESSES, logs.processes),
+    startWithBuilt(OF_BUILT, logs.built),
+  ]);
   for (const log of Object.values(logs)) process.stdout.write(await readFile(log));
   return tallies;
 }

@@ -1,11 +1,11 @@
-import { startApiProcess, startWorkerProcess } from './child-processes.ts';
+import { findFreePorts } from '../../scripts/supervisor/ports.ts';
 import { ingestText, publishAgent } from './chat-fixtures.ts';
+import { startApiProcess, startWorkerProcess } from './child-processes.ts';
 import { newEvaluable, startPath } from './evaluations.ts';
 import { judgeWell } from './scripted-judge.ts';
 import { startScriptedModel } from './scripted-model.ts';
 import { type Stack, startStack } from './stack.ts';
 import { until } from './until.ts';
-import { findFreePorts } from '../../scripts/supervisor/ports.ts';
 
 export type Scrape = { atMs: number; labels: { job: string; instance: string }; text: string };
 
@@ -57,7 +57,9 @@ export async function startMeasuredService(settings: Record<string, string> = {}
       });
       await ada.post(startPath(of), { run_golden: true }, 200, { prefer: 'wait=60' });
       await until('nothing is open', async () => {
-        const { rows } = await stack.container.db.raw<{ rows: unknown[] }>('select from jobs where finished_at is null');
+        const { rows } = await stack.container.db.raw<{ rows: unknown[] }>(
+          'select from jobs where finished_at is null',
+        );
         return rows.length === 0;
       });
     },
