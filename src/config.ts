@@ -138,6 +138,11 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
   if (s.FAULTS.length > 0 && s.NODE_ENV !== 'test') {
     throw new ConfigError('wrong setting FAULTS: it breaks things on purpose, so it needs NODE_ENV=test');
   }
+  if (s.METRICS_PORT !== undefined && s.METRICS_PORT === s.PORT && s.PORT !== 0) {
+    throw new ConfigError(
+      'wrong setting METRICS_PORT: it is that of PORT, where no metrics are shown beside a port of their own',
+    );
+  }
   const privateKeyPem = readKey(s, 'JWT_PRIVATE_KEY', signingKeyPem);
   if (privateKeyPem === undefined) {
     throw new ConfigError('wrong setting JWT_PRIVATE_KEY: it or JWT_PRIVATE_KEY_FILE is required');

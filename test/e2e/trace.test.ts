@@ -17,7 +17,9 @@ describe('the trace of an upload', function () {
   let ada: Member;
   let baseUrl: string;
   let trace: ReceivedSpan[];
+  let logs: string[];
   const traceId = 'a1b2c3d4e5f60718293a4b5c6d7e8f90';
+  const lateTraceId = 'b1b2c3d4e5f60718293a4b5c6d7e8f90';
   const callerSpan = '00f067aa0ba902b7';
 
   before(async () => {
@@ -35,8 +37,16 @@ describe('the trace of an upload', function () {
     await until('the run has sent its span', async () =>
       collector.spans.some(({ name, traceId: of }) => of === traceId && name === 'RunWorkflow ingestDocument'),
     );
+    const late = await startApiProcess(stack, { TEMPORAL_ADDRESS: '127.0.0.1:1' });
+    processes.push(late);
+    const outside = await ada.at(late.baseUrl).upload('/documents', { name: 'Late.md', content: 'Later.' }, 201, {
+      headers: { traceparent: `00-${lateTraceId}-${callerSpan}-01` },
+    });
+    await untilRun(ada.at(baseUrl), (outside.body as { embedding_job_id: string }).embedding_job_id, 'succeeded');
     // What was under way is sent with the end of its process.
-    await Promise.all(processes.splice(0).map((one) => one.stop()));
+    const ending = processes.splice(0);
+    await Promise.all(ending.map((one) => one.stop()));
+    logs = ending.map((one) => one.log());
     trace = collector.spans.filter((span) => span.traceId === traceId);
   });
 
@@ -88,6 +98,26 @@ describe('the trace of an upload', function () {
     const orphans = trace.filter(({ parentSpanId = '' }) => parentSpanId !== callerSpan && !ids.has(parentSpanId));
     expect(orphans.map(({ name }) => name)).to.deep.equal([]);
     expect(trace.filter(({ name }) => name === 'RunWorkflow ingestDocument')).to.have.length(1);
+  });
+
+  it('is the same when the sweeper of a worker starts what the request could not', () => {
+    const starts = collector.spans.filter(
+      ({ traceId: of, name }) => of === lateTraceId && name === 'StartWorkflow ingestDocument',
+    );
+    const services = starts.map(({ service }) => service);
+    expect(new Set(services)).to.deep.equal(
+      new Set(['agent-conversation-service-api', 'agent-conversation-service-worker']),
+    );
+    const names = collector.spans.filter(({ traceId: of }) => of === lateTraceId).map(({ name }) => name);
+    expect(names).to.include.members(['POST /documents', 'RunWorkflow ingestDocument', 'RunActivity ingestAtOnce']);
+  });
+
+  it('is named in the lines of the log', () => {
+    const line = logs
+      .flatMap((log) => log.trimEnd().split('\n'))
+      .map((text) => JSON.parse(text))
+      .find(({ requestId, msg }) => requestId === 'the-upload' && msg === 'request');
+    expect(line).to.include({ trace_id: traceId, span_id: named(/^POST \/documents$/).spanId });
   });
 
   it('holds neither texts nor names nor keys', () => {
