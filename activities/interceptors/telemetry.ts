@@ -17,7 +17,7 @@ export function observeSteps({ metrics, tracing }: Telemetry) {
         const startedMs = performance.now();
         const header = input.headers[traceHeaderName];
         const trace: unknown = header && defaultPayloadConverter.fromPayload(header);
-        const span = typeof trace === 'string' ? tracing.start(spanOf(info, trace)) : undefined;
+        const span = typeof trace === 'string' ? tracing.start(spanOf(info, input.args, trace)) : undefined;
         const end = (failure?: string) => {
           span?.end(failure);
           const seconds = (performance.now() - startedMs) / 1_000;
@@ -39,7 +39,10 @@ export function observeSteps({ metrics, tracing }: Telemetry) {
   });
 }
 
-function spanOf({ activityType, attempt, workflowExecution, taskQueue }: Context['info'], parent: string) {
+function spanOf(info: Context['info'], [input]: readonly unknown[], parent: string) {
+  const { activityType, attempt, workflowExecution, taskQueue } = info;
+  // Inputs are ids and counts; these two are the same in all that have them.
+  const { orgId, documentId } = Object(input) as { orgId?: string; documentId?: string };
   const workflowId = workflowExecution?.workflowId;
   return {
     name: `RunActivity ${activityType}`,
@@ -47,6 +50,8 @@ function spanOf({ activityType, attempt, workflowExecution, taskQueue }: Context
     parent,
     attributes: {
       'acs.job_id': workflowId && parseJobId(workflowId).workflowId,
+      'acs.org_id': orgId,
+      'acs.document_id': documentId,
       'temporal.workflow_id': workflowId,
       'temporal.run_id': workflowExecution?.runId,
       'temporal.attempt': attempt,

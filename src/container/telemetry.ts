@@ -31,6 +31,7 @@ export async function openTelemetry(
   others?: () => Promise<string>,
 ): Promise<Telemetry> {
   const isMeasured = role === 'worker' ? config.worker !== null : metricsPlaceOf(config) !== 'nowhere';
+  if (!isMeasured && config.tracing === null) return noTelemetry;
   return {
     metrics: isMeasured ? await openMetrics(others) : noTelemetry.metrics,
     tracing: config.tracing === null ? noTelemetry.tracing : await openTracing(config.tracing, role),

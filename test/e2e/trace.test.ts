@@ -85,6 +85,9 @@ describe('the trace of an upload', function () {
     expect(ancestorsOf(named(/^RunWorkflow ingestDocument$/))).to.deep.equal(start);
     const run = ['RunWorkflow ingestDocument', ...start];
     expect(ancestorsOf(named(/^RunActivity ingestAtOnce$/))).to.deep.equal(run);
+    const { attributes: ofRun } = named(/^RunActivity ingestAtOnce$/);
+    expect(ofRun['acs.job_id']).equal(`ingest-${ofRun['acs.document_id']}-1`);
+    expect(ofRun['acs.org_id']).equal(ada.orgId);
     const step = ['RunActivity ingestAtOnce', ...run];
     expect(ancestorsOf(named(/^blobs withLocalFile$/))).to.deep.equal(step);
     expect(ancestorsOf(named(/^embeddings all-minilm/))).to.deep.equal(step);

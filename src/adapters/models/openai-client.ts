@@ -31,7 +31,7 @@ export function createOpenAiClient({ baseUrl, apiKey, traceparent }: Endpoint, t
 }
 
 /** By its address: this machine, a private network, or a name that only such a network has. */
-function isOwnServer(baseUrl: string): boolean {
+export function isOwnServer(baseUrl: string): boolean {
   const host = new URL(baseUrl).hostname.replace(/^\[|\]$/g, '');
   return isIP(host) === 0 ? !host.includes('.') : ipaddr.process(host).range() !== 'unicast';
 }
