@@ -83,7 +83,7 @@ export default {
     only(
       'workers',
       '^workers/',
-      '^(workers/|activities/|src/(container|config|contracts/|temporal/|temporary-folders))',
+      '^(workers/|activities/|src/(container|config|contracts/|temporal/|temporary-folders|http/plain-server))',
     ),
     {
       name: 'nobody-imports-upwards',
@@ -106,6 +106,8 @@ export default {
 
     reserved('knex', 'node_modules/knex/', '^src/(adapters/postgres/|ports/database\\.ts)'),
     reserved('pg', 'node_modules/pg/', '^src/adapters/postgres/'),
+    reserved('prometheus', 'node_modules/prom-client/', '^src/adapters/telemetry/'),
+    reserved('opentelemetry', 'node_modules/@opentelemetry/', '^src/adapters/telemetry/'),
     reserved('qdrant', 'node_modules/@qdrant/', '^src/adapters/vectors/'),
     reserved('openai', 'node_modules/openai/', '^src/adapters/models/'),
     reserved('express', 'node_modules/express/', '^src/(http/|app\\.ts|server\\.ts)'),

@@ -28,6 +28,8 @@ export function applicationEnvironment(options: {
     ...secrets.settings,
     HOST: settings.host,
     PORT: String(settings.port),
+    WORKER_HOST: '127.0.0.1',
+    WORKER_PORT: String(settings.workerPort),
     DATA_DIR: settings.dataDir,
     TOOLS_DIR: settings.toolsDir,
     DATABASE_URL:

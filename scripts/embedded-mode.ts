@@ -88,10 +88,12 @@ function checkConfig(env: Record<string, string>) {
 }
 
 function chosenPorts(settings: StartSettings): ChosenPort[] {
-  const { host, port, postgres, temporal, qdrant, modelServer, identityProvider } = settings;
+  const { host, port, metricsPort, workerPort, postgres, temporal, qdrant, modelServer, identityProvider } = settings;
   const local = { host: '127.0.0.1' };
   return [
     { setting: 'PORT', host, port },
+    ...(metricsPort === null ? [] : [{ setting: 'METRICS_PORT', host, port: metricsPort }]),
+    { setting: 'WORKER_PORT', ...local, port: workerPort },
     ...(postgres.kind === 'embedded' ? [{ setting: 'POSTGRES_PORT', ...local, port: postgres.port }] : []),
     ...(temporal.kind === 'embedded'
       ? [

@@ -9,6 +9,8 @@ const port = z.coerce.number('must be a port number').int().min(1).max(65_535);
 const startSettings = z.object({
   HOST: z.string().default('127.0.0.1'),
   PORT: port.default(3000),
+  METRICS_PORT: port.optional(),
+  WORKER_PORT: port.default(3001),
   DATA_DIR: z.string().default('.data'),
   TOOLS_DIR: z.string('comes from the bootstrap: start with npm').transform((path) => resolve(path)),
   POSTGRES_PORT: port.default(54_320),
@@ -37,6 +39,10 @@ export const startSettingNames: readonly string[] = Object.keys(startSettings.sh
 export type StartSettings = {
   host: string;
   port: number;
+  /** Null: the API's metrics are beside the API. */
+  metricsPort: number | null;
+  /** Where the worker shows how it is, on this machine. */
+  workerPort: number;
   dataDir: string;
   toolsDir: string;
   postgres: { kind: 'embedded'; port: number } | { kind: 'external'; url: string };
@@ -77,6 +83,8 @@ export function readStartSettings(
   return {
     host: s.HOST,
     port: s.PORT,
+    metricsPort: s.METRICS_PORT ?? null,
+    workerPort: s.WORKER_PORT,
     dataDir: resolve(s.DATA_DIR),
     toolsDir: s.TOOLS_DIR,
     postgres: s.DATABASE_URL ? { kind: 'external', url: s.DATABASE_URL } : { kind: 'embedded', port: s.POSTGRES_PORT },

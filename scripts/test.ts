@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { runChecks, type Tally } from './checks.ts';
+import { promqlProgram } from './promql-program.ts';
 import { s3Program } from './s3-program.ts';
 import { readTestServiceSettings } from './settings.ts';
 import { dieWithParent } from './supervisor/parent-death.ts';
@@ -18,8 +19,8 @@ const OF_PROCESSES = [
   ...['test/faults/**/*.test.ts', 'test/e2e/**/*.test.ts', 'test/workflows/**/*.test.ts', 'test/replay/**/*.test.ts'],
   'services/**/*.test.ts',
 ];
-/** They begin when the S3 server is there, which may have to be built while the others run. */
-const OF_S3 = ['test/s3/**/*.test.ts', 'test/**/*-s3.test.ts'];
+/** They begin when their programs are there, which may have to be built while the others run. */
+const OF_BUILT = ['test/s3/**/*.test.ts', 'test/**/*-s3.test.ts', 'test/dashboard/**/*.test.ts'];
 const NOTHING: Tally = { passed: 0, failed: [] };
 const END_PATIENCE_MS = 15_000;
 
@@ -32,22 +33,25 @@ await exitAfter(async () => {
     log: (line) => console.error(line),
     work: async (supervisor, ending) => {
       const ports = await findTestPorts();
-      const needsS3 = specs.length === 0 || specs.some((spec) => spec.includes('s3'));
-      const program = needsS3 ? s3Program(toolsDir, ending) : Promise.resolve(null);
+      const needs = (word: string) => specs.length === 0 || specs.some((spec) => spec.includes(word));
+      const builtS3 = needs('s3') ? s3Program(toolsDir, ending) : Promise.resolve(null);
+      const builtPromql = needs('dashboard') ? promqlProgram(toolsDir, ending) : Promise.resolve(null);
       const [env, checks] = await Promise.all([
         startTestServices({ supervisor, toolsDir, dataDir, ports }),
         // Someone who names a file wants its answer at once.
         specs.length > 0 ? NOTHING : runChecks(ending),
       ]);
       const start = (args: string[], logPath?: string) => runMocha({ args, env, logPath, signal: ending });
-      const startWithS3 = async (args: string[], logPath?: string) => {
-        const s3 = await startTestS3({ supervisor, program: await program, dataDir, port: ports.s3 });
-        return runMocha({ args, env: { ...env, ...s3 }, logPath, signal: ending });
+      const startWithBuilt = async (args: string[], logPath?: string) => {
+        const s3 = await startTestS3({ supervisor, program: await builtS3, dataDir, port: ports.s3 });
+        const promql = await builtPromql;
+        const built = { ...s3, ...(promql !== null && { TEST_PROMQL_PROGRAM: promql }) };
+        return runMocha({ args, env: { ...env, ...built }, logPath, signal: ending });
       };
       const tests =
         specs.length > 0
-          ? [await startWithS3(specs)]
-          : await runEveryTest({ start, startWithS3, logsDir: join(dataDir, 'logs') });
+          ? [await startWithBuilt(specs)]
+          : await runEveryTest({ start, startWithBuilt, logsDir: join(dataDir, 'logs') });
       const tallies = [checks, ...tests];
       const passed = tallies.reduce((sum, tally) => sum + tally.passed, 0);
       const failed = tallies.flatMap((tally) => tally.failed);
@@ -67,16 +71,19 @@ type StartTests = (args: string[], logPath?: string) => Promise<Tally>;
 /** In runs side by side, of which one is shown as it comes and the others when all have ended. */
 async function runEveryTest(options: {
   start: StartTests;
-  startWithS3: StartTests;
+  startWithBuilt: StartTests;
   logsDir: string;
 }): Promise<Tally[]> {
-  const { start, startWithS3, logsDir } = options;
-  const logs = { processes: join(logsDir, 'tests-of-processes.log'), s3: join(logsDir, 'tests-of-s3.log') };
+  const { start, startWithBuilt, logsDir } = options;
+  const logs = {
+    processes: join(logsDir, 'tests-of-processes.log'),
+    built: join(logsDir, 'tests-of-built-programs.log'),
+  };
   const without = (globs: readonly string[]) => globs.flatMap((glob) => ['--ignore', glob]);
   const tallies = await Promise.all([
-    start([...EVERY_TEST, ...without([...OF_PROCESSES, ...OF_S3])]),
-    start([...OF_PROCESSES, ...without(OF_S3)], logs.processes),
-    startWithS3(OF_S3, logs.s3),
+    start([...EVERY_TEST, ...without([...OF_PROCESSES, ...OF_BUILT])]),
+    start([...OF_PROCESSES, ...without(OF_BUILT)], logs.processes),
+    startWithBuilt(OF_BUILT, logs.built),
   ]);
   for (const log of Object.values(logs)) process.stdout.write(await readFile(log));
   return tallies;

@@ -3,6 +3,7 @@ import helmet from 'helmet';
 import manifest from '../package.json' with { type: 'json' };
 import { onConnectionOf } from './adapters/postgres/borrowed-connection.ts';
 import { isOutage } from './adapters/postgres/outage.ts';
+import { metricsPlaceOf, noTelemetry } from './container/telemetry.ts';
 import type { Container } from './container.ts';
 import { derivedKey } from './derived-key.ts';
 import { appError } from './errors.ts';
@@ -12,6 +13,7 @@ import { createDispatcher } from './http/dispatch.ts';
 import { createDocsPage } from './http/docs-page.ts';
 import { createErrorHandler } from './http/error-handler.ts';
 import { healthRoutes } from './http/health.routes.ts';
+import { createMetricsPage } from './http/metrics-page.ts';
 import { createOpenStreams } from './http/open-streams.ts';
 import { openApiRoutes } from './http/openapi.routes.ts';
 import { createOpenApi, type OpenApiDocument } from './http/openapi.ts';
@@ -19,6 +21,7 @@ import { createCursors } from './http/pagination.ts';
 import { createRateLimiting } from './http/rate-limiting.ts';
 import { referenceRoutes } from './http/reference.routes.ts';
 import { createRequestLog } from './http/request-log.ts';
+import { createRequestTelemetry } from './http/request-telemetry.ts';
 import type { Route } from './http/route.ts';
 import { createRouteTable } from './http/route-table.ts';
 import { agentsRoutes } from './modules/agents/agents.routes.ts';
@@ -71,12 +74,13 @@ export type App = {
 
 /** The whole HTTP surface: the order of what a request passes, and one line for each module. */
 export function createApp(container: Container): App {
-  const { config, db, logger } = container;
+  const { config, db, logger, telemetry } = container;
   const { basePath, corsOrigins, trustProxy, publicUrl } = config.server;
   const streams = createOpenStreams({
     activeSessions: (sessionIds) => container.auth.activeSessions(sessionIds),
     onWarning: (error) => logger.warn({ err: error }, 'the sessions of open streams could not be looked up'),
   });
+  telemetry.metrics.gauge('acs_open_streams', () => [{ labels: {}, value: streams.count() }]);
   const cursors = createCursors(derivedKey(config.urlSigningKey, 'cursors'));
   let isLeaving = false;
 
@@ -147,9 +151,13 @@ export function createApp(container: Container): App {
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', 'simple').set('trust proxy', trustProxy);
   app.use(createRequestLog(logger));
+  if (telemetry !== noTelemetry) app.use(createRequestTelemetry(telemetry));
   app.use(helmet({ contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"] } } }));
   app.use(createCors(corsOrigins));
   app.use(`${basePath}/docs`, createDocsPage({ basePath, title }));
+  if (telemetry !== noTelemetry && metricsPlaceOf(config) === 'main_port') {
+    app.get(`${basePath}/metrics`, createMetricsPage(telemetry.metrics));
+  }
   app.use(basePath || '/', createRouteTable(routes, dispatch));
   app.use(() => {
     throw appError('not_found');

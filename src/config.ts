@@ -33,6 +33,12 @@ export type Config = Readonly<{
     frontendUrl: string | null;
     logLevel: string;
   };
+  /** Where the worker tells how it is; null: nowhere. */
+  worker: { host: string; port: number } | null;
+  /** A port of the API's host; null: none of its own. */
+  metricsPort: number | null;
+  /** Where traces go; null: nowhere. `sampleRatio` is of those that begin here. */
+  tracing: { endpoint: string; sampleRatio: number } | null;
   /** `host:port` of what may be fetched for users though it is not public. */
   egressAllow: readonly string[];
   /** Hosts that the tool `http.request` asks; without any there is no such tool. */
@@ -141,6 +147,11 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
   if (s.FAULTS.length > 0 && s.NODE_ENV !== 'test') {
     throw new ConfigError('wrong setting FAULTS: it breaks things on purpose, so it needs NODE_ENV=test');
   }
+  if (s.METRICS_PORT !== undefined && s.METRICS_PORT === s.PORT && s.PORT !== 0) {
+    throw new ConfigError(
+      'wrong setting METRICS_PORT: it is that of PORT, where no metrics are shown beside a port of their own',
+    );
+  }
   const privateKeyPem = readKey(s, 'JWT_PRIVATE_KEY', signingKeyPem);
   if (privateKeyPem === undefined) {
     throw new ConfigError('wrong setting JWT_PRIVATE_KEY: it or JWT_PRIVATE_KEY_FILE is required');
@@ -158,6 +169,12 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
       frontendUrl: withoutSlash(s.FRONTEND_URL),
       logLevel: s.LOG_LEVEL,
     },
+    worker: s.WORKER_PORT === undefined ? null : { host: s.WORKER_HOST, port: s.WORKER_PORT },
+    metricsPort: s.METRICS_PORT ?? null,
+    tracing:
+      s.OTEL_EXPORTER_OTLP_ENDPOINT === undefined
+        ? null
+        : { endpoint: s.OTEL_EXPORTER_OTLP_ENDPOINT, sampleRatio: s.OTEL_TRACES_SAMPLER_ARG },
     egressAllow: s.EGRESS_ALLOW,
     httpRequestAllow: s.HTTP_REQUEST_ALLOW,
     dataDir: s.DATA_DIR,

@@ -9,15 +9,17 @@ import { createExportServices } from './container/export-services.ts';
 import { createInfrastructure, type Role } from './container/infrastructure.ts';
 import { createSearchServices } from './container/search-services.ts';
 import { createSharedServices } from './container/shared-services.ts';
+import { noTelemetry } from './container/telemetry.ts';
 import { createToolServices } from './container/tool-services.ts';
 import { createInvariantChecks } from './modules/store-audit/invariant-checks.ts';
+import type { Telemetry } from './ports/telemetry.ts';
 
 /**
  * Everything that the API and the workers use, constructed once: here and below `container/` is the only place that
  * constructs things. Nothing connects before its first use.
  */
-export function createContainer(config: Config, role: Role) {
-  const shared = createSharedServices(createInfrastructure(config, role));
+export function createContainer(config: Config, role: Role, telemetry: Telemetry = noTelemetry) {
+  const shared = createSharedServices(createInfrastructure(config, role, telemetry));
   const accounts = { ...shared, ...createAccountServices(shared) };
   const documents = { ...accounts, ...createDocumentServices(shared) };
   const exports = { ...documents, ...createExportServices(documents) };
@@ -39,6 +41,7 @@ export function createContainer(config: Config, role: Role) {
       await chat.drain(0);
       await temporal.close();
       await db.destroy();
+      await telemetry.tracing.close();
     },
   };
 }

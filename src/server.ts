@@ -3,8 +3,10 @@ import { createServer } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createApp } from './app.ts';
 import { ConfigError, loadConfig } from './config.ts';
+import { metricsPlaceOf, openTelemetry } from './container/telemetry.ts';
 import { createContainer } from './container.ts';
 import { createLeavingServer } from './http/leaving-server.ts';
+import { metricsAnswer, startPlainServer } from './http/plain-server.ts';
 
 /** For a whole request: a large upload over a slow line takes longer than Node's five minutes. */
 const UPLOAD_PATIENCE_MS = 6 * 60 * 60_000;
@@ -20,7 +22,8 @@ const ANSWER_PATIENCE_MS = 18_000;
 
 async function main(): Promise<void> {
   const config = loadConfig(process.env);
-  const container = createContainer(config, 'api');
+  const telemetry = await openTelemetry(config, 'api');
+  const container = createContainer(config, 'api', telemetry);
   const app = createApp(container);
   const server = createServer(
     {
@@ -34,7 +37,15 @@ async function main(): Promise<void> {
 
   server.listen(config.server.port, config.server.host);
   await once(server, 'listening');
-  container.logger.info({ host: config.server.host, port: config.server.port }, 'the API is listening');
+  const { host } = config.server;
+  const metricsServer =
+    config.metricsPort === null
+      ? null
+      : await startPlainServer({ host, port: config.metricsPort }, { '/metrics': metricsAnswer(telemetry.metrics) });
+  const metrics = { own_port: config.metricsPort, main_port: config.server.port, nowhere: null }[
+    metricsPlaceOf(config)
+  ];
+  container.logger.info({ host, port: config.server.port, metricsPort: metrics }, 'the API is listening');
 
   const signals = (['SIGTERM', 'SIGINT'] as const).map((signal) => {
     // A second signal must not cut the stop short.
@@ -49,6 +60,7 @@ async function main(): Promise<void> {
   container.logger.info({ delayMs: config.server.shutdownDelayMs }, 'the API is leaving');
   await delay(config.server.shutdownDelayMs);
   await Promise.all([app.drain(), container.chat.drain(ANSWER_PATIENCE_MS), leaving.close(REQUEST_PATIENCE_MS)]);
+  await metricsServer?.close();
   await container.close();
 }
 

@@ -23,6 +23,7 @@ export async function workflowBundle(): Promise<WorkflowBundleOption> {
 
   const { code } = await bundleWorkflowCode({
     workflowsPath: join(root, 'workflows/index.ts'),
+    workflowInterceptorModules: [join(root, 'workflows/interceptors/trace.ts')],
     logger: new DefaultLogger('WARN'),
   });
   // Where the folder cannot be written to, the next start bundles again.

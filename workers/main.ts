@@ -1,15 +1,33 @@
 import { ConfigError, loadConfig } from '#src/config.ts';
+import { openTelemetry } from '#src/container/telemetry.ts';
 import { createContainer } from '#src/container.ts';
+import { metricsAnswer, probeAnswer, startPlainServer } from '#src/http/plain-server.ts';
+import { findEngineMetrics } from './engine-metrics.ts';
 import { startWorkers } from './run.ts';
 import { installRuntime } from './runtime.ts';
+import { measureWork } from './work-metrics.ts';
 
 async function main(): Promise<void> {
-  const container = createContainer(loadConfig(), 'worker');
-  installRuntime(container.logger);
+  const config = loadConfig();
+  const engine = config.worker === null ? null : await findEngineMetrics();
+  const telemetry = await openTelemetry(config, 'worker', engine?.read);
+  const container = createContainer(config, 'worker', telemetry);
+  installRuntime(container.logger, engine?.bindAddress);
+  measureWork(container);
   const workers = startWorkers(container);
+  const probes = config.worker && {
+    server: await startPlainServer(config.worker, {
+      '/healthz': () => probeAnswer(true, { yes: 'ok', no: 'down' }),
+      '/readyz': () => probeAnswer(workers.isReady(), { yes: 'ready', no: 'not_ready' }),
+      '/metrics': metricsAnswer(telemetry.metrics),
+    }),
+    place: config.worker,
+  };
+  if (probes) container.logger.info(probes.place, 'the worker is listening');
   const stop = () => void workers.shutdown();
   process.once('SIGTERM', stop).once('SIGINT', stop);
   await workers.finished;
+  await probes?.server.close();
   await container.close();
 }
 

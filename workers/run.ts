@@ -3,6 +3,7 @@ import { NativeConnection, Worker } from '@temporalio/worker';
 import { mapErrors } from '#activities/interceptors/error-mapping.ts';
 import { noteFaults } from '#activities/interceptors/fault-notes.ts';
 import { injectFaults } from '#activities/interceptors/faults.ts';
+import { observeSteps } from '#activities/interceptors/telemetry.ts';
 import type { Container } from '#src/container.ts';
 import type { TemporalConnection } from '#src/temporal/connection.ts';
 import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
@@ -22,6 +23,7 @@ import type { QueueWorker } from './queue-worker.ts';
 import { reembeddingWorker } from './reembedding.ts';
 import { storeAuditWorker } from './store-audit.ts';
 import { aside, daily, dailyInParts, everyMinute, startSweeper } from './sweeper.ts';
+import { traceSinks } from './trace-sinks.ts';
 
 const CONNECT_INTERVAL_MS = 1_000;
 
@@ -30,6 +32,8 @@ export type RunningWorkers = {
   polling: Promise<void>;
   /** Settles when all workers have ended: rejects when one did so on its own. */
   finished: Promise<void>;
+  /** Whether all workers poll, and none is about to end. */
+  isReady(): boolean;
   /** Takes no more tasks, lets those that run end for 20 seconds, then interrupts them. */
   shutdown(): Promise<void>;
 };
@@ -41,13 +45,20 @@ export type RunningWorkers = {
 export function startWorkers(container: Container): RunningWorkers {
   const stopping = new AbortController();
   const polling = Promise.withResolvers<void>();
-  const finished = run(container, stopping.signal, polling.resolve);
+  let isPolling = false;
+  const finished = run(container, stopping.signal, () => {
+    isPolling = true;
+    polling.resolve();
+  }).finally(() => {
+    isPolling = false;
+  });
   finished.then(polling.resolve, polling.reject);
   // Whoever awaits `polling` sees the failure; nobody has to.
   polling.promise.catch(() => undefined);
   return {
     polling: polling.promise,
     finished,
+    isReady: () => isPolling && !stopping.signal.aborted,
     shutdown: () => {
       stopping.abort();
       return finished;
@@ -88,6 +99,7 @@ async function run(container: Container, stop: AbortSignal, onPolling: () => voi
       { name: 'maintain the vector store', run: aside(daily(vectors.maintain)) },
     ],
     logger,
+    (sweep) => container.telemetry.metrics.count('acs_sweep_failures_total', { sweep }),
   );
   try {
     const connection = await connect(container, stop);
@@ -119,8 +131,14 @@ function engineSetUp(temporal: TemporalConnection): () => Promise<void> {
 
 async function createWorkers(container: Container, connection: NativeConnection): Promise<Worker[]> {
   const bundle = await workflowBundle();
-  const { faults, workerQueues } = container.config;
-  const interceptors = [noteFaults(container.jobs), mapErrors, ...(faults.length === 0 ? [] : [injectFaults(faults)])];
+  const { config, telemetry } = container;
+  const { faults, workerQueues } = config;
+  const interceptors = [
+    observeSteps(telemetry),
+    noteFaults(container.jobs),
+    mapErrors,
+    ...(faults.length === 0 ? [] : [injectFaults(faults)]),
+  ];
   const createWorker = (queue: QueueWorker) =>
     Worker.create({
       connection,
@@ -130,6 +148,7 @@ async function createWorkers(container: Container, connection: NativeConnection)
       activities: queue.activities,
       maxConcurrentActivityTaskExecutions: queue.maxConcurrentActivities,
       interceptors: { activity: interceptors },
+      sinks: traceSinks(telemetry),
       // Beats go out as often as steps make them, so that one that is lost does no harm.
       maxHeartbeatThrottleInterval: '3 seconds',
       shutdownGraceTime: '20 seconds',

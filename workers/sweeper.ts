@@ -12,7 +12,11 @@ export type Sweep = { name: string; run: () => Promise<void> };
  * it has to work just then when the engine does not.
  * @returns stops it, once the round that is under way has ended
  */
-export function startSweeper(sweeps: readonly Sweep[], logger: Logger): () => Promise<void> {
+export function startSweeper(
+  sweeps: readonly Sweep[],
+  logger: Logger,
+  onFailure: (sweep: string) => void = () => undefined,
+): () => Promise<void> {
   let isStopped = false;
   let timer: NodeJS.Timeout | undefined;
   let round = Promise.resolve();
@@ -20,7 +24,10 @@ export function startSweeper(sweeps: readonly Sweep[], logger: Logger): () => Pr
   async function sweep(): Promise<void> {
     for (const { name, run } of sweeps) {
       if (isStopped) return;
-      await run().catch((error: unknown) => logger.warn({ err: error, sweep: name }, 'a sweep failed'));
+      await run().catch((error: unknown) => {
+        onFailure(name);
+        logger.warn({ err: error, sweep: name }, 'a sweep failed');
+      });
     }
     if (!isStopped) schedule();
   }

@@ -21,10 +21,10 @@ const probe = new URL('./cpu-probe.ts', import.meta.url).href;
 export type User = { email: string; password: string; token: string; userId: string };
 
 /** What is measured, each a process of its own: the service and its peers. */
-export type Process = 'api' | 'barePool' | 'bareServer';
+export type Process = 'api' | 'unmeasured' | 'barePool' | 'bareServer';
 
 export type MeasuredApi = {
-  ports: { api: number; bareServer: number };
+  ports: { api: number; unmeasured: number; bareServer: number };
   signUp(): Promise<User>;
   logIn(user: User): Promise<void>;
   /** Processor time that a process takes while `work` runs, microseconds. */
@@ -38,7 +38,7 @@ export type MeasuredApi = {
 export async function startMeasuredApi(): Promise<MeasuredApi> {
   const { toolsDir } = readTestServiceSettings(process.env);
   const dataDir = await mkdtemp(join(tmpdir(), 'bench-http-'));
-  const [port = 0, barePort = 0, postgresPort = 0] = await findFreePorts(3);
+  const [port = 0, unmeasuredPort = 0, barePort = 0, postgresPort = 0] = await findFreePorts(4);
   const supervisor = await openSupervisor({ dataDir, log: (line) => console.error(line) });
   await supervisor.start([
     await preparePostgres({ toolsDir, dataDir, port: postgresPort, password: 'bench', durable: true }),
@@ -67,11 +67,15 @@ export async function startMeasuredApi(): Promise<MeasuredApi> {
   };
   const processes: Record<Process, ChildProcess> = {
     api: start('../../src/server.ts', port),
+    unmeasured: start('unmeasured-api.ts', unmeasuredPort),
     barePool: start('bare-pool.ts', 0),
     bareServer: start('bare-server.ts', barePort),
   };
   const baseUrl = `http://127.0.0.1:${port}`;
-  await until('the API answers', () => answersOk(`${baseUrl}/healthz`).catch(() => false), 60_000);
+  for (const one of [port, unmeasuredPort]) {
+    const url = `http://127.0.0.1:${one}/healthz`;
+    await until('the API answers', () => answersOk(url).catch(() => false), 60_000);
+  }
 
   async function post(path: string, body: object): Promise<{ access_token: string }> {
     const headers = { 'content-type': 'application/json' };
@@ -90,7 +94,7 @@ export async function startMeasuredApi(): Promise<MeasuredApi> {
   };
 
   return {
-    ports: { api: port, bareServer: barePort },
+    ports: { api: port, unmeasured: unmeasuredPort, bareServer: barePort },
     async signUp() {
       const [email, password] = [`bench-${process.hrtime.bigint()}@example.com`, newPassword()];
       const { access_token: token } = await post('/auth/register', { email, password });

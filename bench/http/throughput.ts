@@ -6,19 +6,20 @@ const rounds = 7;
 const durationMs = 2_000;
 const concurrency = 32;
 
-type Figures = Record<Process, { perSecond: number; cpuMicros: number }>;
+type Peer = Exclude<Process, 'unmeasured'>;
+type Figures = Record<Peer, { perSecond: number; cpuMicros: number }>;
 
 /** P7: a request with a token and one SELECT, beside that SELECT by a bare pool, and behind a bare HTTP server. */
 export async function measureThroughput(api: MeasuredApi): Promise<string[]> {
   const { userId, token } = await api.signUp();
   const request = await fixedRequest(api.ports.api, '/entity/me/profile', token);
   const bareRequest = await fixedRequest(api.ports.bareServer, `/${userId}`, token);
-  const works: Record<Process, () => Promise<number>> = {
+  const works: Record<Peer, () => Promise<number>> = {
     barePool: () => api.queryBare({ userId, concurrency, durationMs }),
     bareServer: () => hammer(bareRequest, concurrency, durationMs),
     api: () => hammer(request, concurrency, durationMs),
   };
-  const measure = async (process: Process) => {
+  const measure = async (process: Peer) => {
     const { result: perSecond, cpuMicros } = await api.cpuDuring(process, works[process]);
     return { perSecond, cpuMicros: (cpuMicros * 1_000) / (perSecond * durationMs) };
   };
@@ -31,7 +32,7 @@ export async function measureThroughput(api: MeasuredApi): Promise<string[]> {
   await round();
   const measured: Figures[] = [];
   for (let count = 0; count < rounds; count++) measured.push(await round());
-  const row = (name: string, process: Process) => {
+  const row = (name: string, process: Peer) => {
     const of = (fact: (figures: Figures) => number) => median(measured.map(fact));
     const rate = of((figures) => figures[process].perSecond);
     const ratio = of((figures) => figures[process].perSecond / figures.barePool.perSecond);

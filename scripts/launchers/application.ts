@@ -31,7 +31,7 @@ export function application(apiUrl: string, env: Record<string, string>): ChildS
       name: 'worker',
       command: [process.execPath, join(ROOT, 'workers', 'main.ts')],
       ...shared,
-      // It listens nowhere; it ends by itself when it cannot work, and waits by itself for Temporal.
+      // It ends by itself when it cannot work, and waits by itself for Temporal: its probes are for others.
       isReady: async () => true,
     },
     {

@@ -6,7 +6,7 @@ const WARN = 40;
  * Where a process logs to. A line is written at once, so that the last words of a process are there when it dies; one
  * that cannot be written, as on a full disk, is lost and counted: no request waits for a log.
  */
-export function createLogDestination(fd: number): { write(line: string): void } {
+export function createLogDestination(fd: number, onLost: () => void = () => undefined): { write(line: string): void } {
   let lost = 0;
   let reason = '';
   let endsInTornLine = false;
@@ -32,6 +32,7 @@ export function createLogDestination(fd: number): { write(line: string): void } 
         append(line);
       } catch (error) {
         lost += 1;
+        onLost();
         reason = error instanceof Error && 'code' in error ? String(error.code) : String(error);
       }
     },

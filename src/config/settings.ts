@@ -41,6 +41,17 @@ export const settings = z.object({
   PUBLIC_URL: keylessUrl.optional(),
   FRONTEND_URL: keylessUrl.optional(),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
+  METRICS_PORT: port.optional(),
+  WORKER_HOST: z.string().min(1).default('127.0.0.1'),
+  WORKER_PORT: port.optional(),
+
+  OTEL_EXPORTER_OTLP_ENDPOINT: keylessUrl.optional(),
+  // These the exporter and the SDK read themselves.
+  OTEL_EXPORTER_OTLP_HEADERS: z.string().optional(),
+  OTEL_EXPORTER_OTLP_TIMEOUT: z.coerce.number().int().positive().optional(),
+  OTEL_RESOURCE_ATTRIBUTES: z.string().optional(),
+  OTEL_SERVICE_NAME: z.string().optional(),
+  OTEL_TRACES_SAMPLER_ARG: z.coerce.number().min(0).max(1).default(1),
 
   DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/, error: 'must be a postgres:// address' }),
   DATABASE_POOL_SIZE: z.coerce.number().int().min(2).max(100).default(10),

@@ -51,6 +51,7 @@ export function createChatServices(services: SharedServices & AccountServices & 
     echoWaitMs: config.echoWaitMs,
     onDisconnect: config.streamOnDisconnect,
     isOutage,
+    metrics: services.telemetry.metrics,
     logger,
   });
   return { alignment, chat, logs: createLogsService({ db }) };

@@ -1,4 +1,5 @@
 import { createConnectors } from '../adapters/connectors/connectors.ts';
+import { observedConnectors } from '../adapters/telemetry/observed-stores.ts';
 import { createConnectionConsentsService } from '../modules/connectors/connection-consents.service.ts';
 import type { Connection, ConnectionCredentials, StoredKeys } from '../modules/connectors/connections.model.ts';
 import { createConnectionsService } from '../modules/connectors/connections.service.ts';
@@ -29,13 +30,13 @@ export function createConnectorServices(
   services: SharedServices & AccountServices & DocumentServices & ExportServices,
 ) {
   const { config, db, logger, secrets, oauth, call, guardedAgent, temporal, orchestrator } = services;
-  const { jobs, limits, audit, folders, folderChanges, documents, deletion } = services;
+  const { telemetry, jobs, limits, audit, folders, folderChanges, documents, deletion } = services;
   const { members, passwords, sessions, accessChanges, findActor } = services;
 
   const frontend = { frontendUrl: config.server.frontendUrl, origins: config.server.corsOrigins };
   const states = createOneTimeStates<ConsentFacts>({ db, secrets, table: 'oauth_states' });
   const consents = createConsentsService({ states, oauth, frontend });
-  const access = createConnectors(config.connectors, { call, agent: guardedAgent });
+  const access = observedConnectors(createConnectors(config.connectors, { call, agent: guardedAgent }), telemetry);
   const storedConnections = createStoredCredentials<ConnectionCredentials>({ db, secrets, table: 'connections' });
   const revokeGrant = createGrantRevoker({ db, access, oauth, logger });
   const connectorCredentials = createConnectorCredentials({

@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import pino from 'pino';
@@ -17,6 +18,12 @@ import { createDatabaseDumps } from '../adapters/postgres/database-dumps.ts';
 import { createIdempotencyStore } from '../adapters/postgres/idempotency-keys.ts';
 import { createPgRateLimiter } from '../adapters/postgres/rate-limiter.ts';
 import { createSecretBox } from '../adapters/secrets/secret-box.ts';
+import { createStatementObserver, measurePool } from '../adapters/telemetry/database-telemetry.ts';
+import { noTelemetry } from '../adapters/telemetry/no-telemetry.ts';
+import { observedChatModel, observedEmbedder, observedEmbedders } from '../adapters/telemetry/observed-models.ts';
+import { observedOrchestrator } from '../adapters/telemetry/observed-orchestrator.ts';
+import { observedRateLimiter } from '../adapters/telemetry/observed-rate-limiter.ts';
+import { observedBlobStore, observedConverter, observedVectorStore } from '../adapters/telemetry/observed-stores.ts';
 import { createChunker } from '../adapters/text/chunker.ts';
 import { createTextAnalyzer } from '../adapters/text/text-analyzer.ts';
 import { createTokenCounter } from '../adapters/text/token-counter.ts';
@@ -27,6 +34,7 @@ import { createGuardedFetch } from '../adapters/web/guarded-fetch.ts';
 import { createIssuerCaller } from '../adapters/web/issuer-caller.ts';
 import { createProviderCaller } from '../adapters/web/provider-caller.ts';
 import type { Config } from '../config.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
 import { createTemporalConnection } from '../temporal/connection.ts';
 import { createOrchestrator } from '../temporal/gateway.ts';
 
@@ -37,26 +45,31 @@ const alignmentCallMs = 20_000;
 export type Role = 'api' | 'worker' | 'admin' | 'test';
 
 /** Everything outside of the process, behind its port. Nothing connects before its first use. */
-export function createInfrastructure(config: Config, role: Role) {
+export function createInfrastructure(config: Config, role: Role, telemetry: Telemetry) {
+  const { metrics, tracing } = telemetry;
+  const isObserved = telemetry !== noTelemetry;
   const tempDir = tmpdir();
   const logger = pino(
     {
       level: config.server.logLevel,
       base: { role },
+      ...(tracing.isOn && { mixin: () => tracing.ids() ?? {} }),
       redact: {
         paths: ['req.headers.authorization', 'req.headers.cookie', '*.password', '*.refresh_token', '*.access_token'],
         censor: '[redacted]',
       },
     },
-    createLogDestination(process.stdout.fd),
+    createLogDestination(process.stdout.fd, () => metrics.count('acs_log_lines_lost_total', {})),
   );
   const db = createDatabase({
     url: config.database.url,
     maxConnections: config.database.poolSize,
     applicationName: role,
     onWarning: (message) => logger.warn(message),
+    onStatement: isObserved ? createStatementObserver(telemetry) : undefined,
   });
-  const temporal = createTemporalConnection(config.temporal);
+  measurePool(telemetry, db.client.pool);
+  const temporal = createTemporalConnection({ ...config.temporal, traceparent: tracing.traceparent });
 
   const hiddenDir = config.blobs.store === 'filesystem' ? resolve(config.blobs.directory) : undefined;
   const renderer = createPdfRenderer(config.renderer, { tempDir, hiddenDir });
@@ -75,9 +88,17 @@ export function createInfrastructure(config: Config, role: Role) {
   const estimateTokens = (text: string) => tokens.count(text);
   const guardedAgent = createGuardedAgent({ allow: config.egressAllow });
   const call = createProviderCaller({ agent: guardedAgent });
+  const models = { ...config.models, traceparent: tracing.traceparent };
+  const alignmentModels = { ...config.models.alignment, traceparent: tracing.traceparent };
+  const blobs =
+    config.blobs.store === 's3'
+      ? createS3BlobStore({ ...config.blobs, tempDir })
+      : createFilesystemBlobStore(config.blobs);
+  const vectors = config.vectors.store === 'qdrant' ? createQdrantVectorStore(config.vectors) : createPgVectorStore(db);
 
   return {
     config,
+    telemetry,
     tempDir,
     logger,
     db,
@@ -86,23 +107,27 @@ export function createInfrastructure(config: Config, role: Role) {
       programsDir: join(toolsDir, 'embedded_postgres', 'pginstall', 'bin'),
     }),
     idempotency: createIdempotencyStore(db),
-    rateLimiter: createPgRateLimiter(db),
+    rateLimiter: observedRateLimiter(createPgRateLimiter(db), metrics),
     temporal,
-    orchestrator: createOrchestrator(temporal, config.temporal),
-    blobs:
-      config.blobs.store === 's3'
-        ? createS3BlobStore({ ...config.blobs, tempDir })
-        : createFilesystemBlobStore(config.blobs),
-    vectors: config.vectors.store === 'qdrant' ? createQdrantVectorStore(config.vectors) : createPgVectorStore(db),
+    orchestrator: observedOrchestrator(createOrchestrator(temporal, config.temporal), tracing),
+    blobs: observedBlobStore(blobs, config.blobs.store, telemetry),
+    vectors: observedVectorStore(vectors, config.vectors.store, telemetry),
     renderer,
-    converter,
+    converter: observedConverter(converter, async (path) => (await stat(path)).size, telemetry),
     makeAvatar: createAvatarMaker({ tempDir }),
     tokens,
     analyze,
     chunker: createChunker({ tokens, analyze }),
-    embedders: createEmbedders({ ...config.models, estimateTokens }),
-    alignmentEmbedder: createEmbedder({ ...config.models.alignment, timeoutMs: alignmentCallMs, estimateTokens }),
-    chatModel: createChatModel(config.models, undefined, createParameterHabits({ logger })),
+    embedders: observedEmbedders(createEmbedders({ ...models, estimateTokens }), telemetry),
+    alignmentEmbedder: observedEmbedder(
+      createEmbedder({ ...alignmentModels, timeoutMs: alignmentCallMs, estimateTokens }),
+      telemetry,
+    ),
+    chatModel: observedChatModel(
+      createChatModel(models, undefined, createParameterHabits({ logger })),
+      config.models.prices,
+      telemetry,
+    ),
     guardedAgent,
     web: createGuardedFetch({ agent: guardedAgent }),
     call,

@@ -1,5 +1,6 @@
 import { createGate } from '../adapters/gate.ts';
 import { createReranker } from '../adapters/models/reranker.ts';
+import { observedReranker } from '../adapters/telemetry/observed-models.ts';
 import { createPassageRanker } from '../modules/retrieval/passage-ranker.ts';
 import { createRetrievalService } from '../modules/retrieval/retrieval.service.ts';
 import { createSearchService } from '../modules/search/search.service.ts';
@@ -7,9 +8,12 @@ import type { SharedServices } from './shared-services.ts';
 
 /** How passages and documents are found. */
 export function createSearchServices(shared: SharedServices) {
-  const { config, db, vectors, embedders, analyze, chatModel, models, logger } = shared;
+  const { config, db, vectors, embedders, analyze, chatModel, models, logger, telemetry } = shared;
+  const { traceparent } = telemetry.tracing;
+  const rerankerAt = (endpoint: { baseUrl: string; apiKey: string }) =>
+    observedReranker(createReranker({ ...endpoint, traceparent }), telemetry);
   const rank = createPassageRanker({
-    rerankers: { crossEncoder: createReranker(config.models.reranker), chatProvider: createReranker(config.models) },
+    rerankers: { crossEncoder: rerankerAt(config.models.reranker), chatProvider: rerankerAt(config.models) },
     chatModel,
     models,
   });

@@ -10,9 +10,9 @@ import type { Infrastructure } from './infrastructure.ts';
 
 /** What nearly every other service asks. */
 export function createSharedServices(infrastructure: Infrastructure) {
-  const { config, db, orchestrator, logger } = infrastructure;
+  const { config, db, orchestrator, telemetry, logger } = infrastructure;
   const embeddingModel = embeddingSpace(config.models.embeddingModel, config.models.embeddingDimensions);
-  const jobs = createJobsService({ db, orchestrator, logger });
+  const jobs = createJobsService({ db, orchestrator, tracing: telemetry.tracing, logger });
   return {
     ...infrastructure,
     embeddingModel,

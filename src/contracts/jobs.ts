@@ -26,9 +26,10 @@ export type JobStatus = 'queued' | 'running' | 'parked' | 'succeeded' | 'failed'
 
 /**
  * What is needed to start a job's workflow, stored in its row until it is started. `summary` is the static line that
- * operators read in the Temporal UI; it names no content. `bulk` work comes after what somebody waits for.
+ * operators read in the Temporal UI; it names no content. `bulk` work comes after what somebody waits for. `traceparent`:
+ * the trace of the request that asked for it, whoever starts it in the end.
  */
-export type WorkflowStart = { summary: string; bulk?: boolean } & (
+export type WorkflowStart = { summary: string; bulk?: boolean; traceparent?: string } & (
   | { workflow: 'ingestDocument'; input: IngestDocumentRun }
   | { workflow: 'scoreAlignment'; input: ScoreAlignmentInput }
   | { workflow: 'deleteDocument'; input: DeleteDocumentInput }

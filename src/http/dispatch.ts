@@ -62,7 +62,7 @@ export function createDispatcher(deps: DispatchDeps) {
       });
 
       const { actor, sessionId, actorNow } = await admit(route, req, requestId);
-      if (actor !== undefined) Object.assign(res.locals, { userId: actor.userId, sessionId });
+      if (actor !== undefined) Object.assign(res.locals, { orgId: actor.orgId, userId: actor.userId, sessionId });
       const { ofCaller, ofEmail } = splitLimits(route.limits);
       const subject = { ip: req.ip, userId: actor?.userId, email: undefined };
       await rateLimit(ofCaller, subject, res);

@@ -12,6 +12,7 @@ export type StreamFacts = { isWatch: boolean; sessionId?: string | undefined };
 /** The event streams that are open now. Those whose session ends are ended with an `error` event. */
 export type OpenStreams = {
   open(res: ServerResponse, facts?: StreamFacts): OpenEventStream;
+  count(): number;
   /** Ends watches, lets the others end by themselves for a while, and ends what is left; with an `error` event. */
   drain(timeoutMs: number): Promise<void>;
 };
@@ -63,6 +64,7 @@ export function createOpenStreams(deps: {
       });
       return stream;
     },
+    count: () => streams.size,
     async drain(timeoutMs) {
       endAll(serverIsRestarting, ({ isWatch }) => isWatch);
       if (streams.size === 0) return;

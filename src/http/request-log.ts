@@ -3,11 +3,18 @@ import type { NextFunction, Request, Response } from 'express';
 import type { Logger } from 'pino';
 
 /** What a request gathers on its way, for its answer and its line in the log. */
-export type RequestLocals = { requestId: string; path: string; userId?: string; sessionId?: string; route?: string };
+export type RequestLocals = {
+  requestId: string;
+  path: string;
+  orgId?: string;
+  userId?: string;
+  sessionId?: string;
+  route?: string;
+};
 export type AppResponse = Response<unknown, RequestLocals>;
 
 /** Asked every few seconds, for as long as the process lives: a line each would bury all others. */
-const PROBES = ['/healthz', '/readyz'];
+export const PROBES = ['/healthz', '/readyz', '/metrics'];
 
 /** Gives a request its id (the client's when it is a plain word) and writes one line when it is over. */
 export function createRequestLog(logger: Logger) {

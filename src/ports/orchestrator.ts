@@ -1,4 +1,5 @@
 import type { WorkflowStart } from '#src/contracts/jobs.ts';
+import type { TaskQueue } from '#src/contracts/task-queues.ts';
 
 /** What came of moving a run: it was moved, it was open but not parked, or there is no open run. */
 export type MoveResult = 'moved' | 'not_parked' | 'gone';
@@ -43,6 +44,8 @@ export type Orchestrator = {
   inspect(workflowId: string): Promise<RunReport>;
   /** Where operators see the run; null when the deployment has no such page. */
   uiUrl(workflowId: string): string | null;
+  /** How many tasks of each queue no worker has taken yet, as the engine estimates it. */
+  backlog(): Promise<{ queue: TaskQueue; type: 'workflow' | 'activity'; count: number }[]>;
   /** True when a worker polls every task queue of ours. */
   hasPollers(): Promise<boolean>;
 };

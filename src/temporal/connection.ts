@@ -1,4 +1,12 @@
-import { Client, Connection, defaultGrpcRetryOptions, makeGrpcRetryInterceptor } from '@temporalio/client';
+import {
+  Client,
+  Connection,
+  defaultGrpcRetryOptions,
+  makeGrpcRetryInterceptor,
+  type WorkflowClientInterceptor,
+} from '@temporalio/client';
+import { defaultPayloadConverter } from '@temporalio/common';
+import { traceHeaderName } from '#src/contracts/tracing.ts';
 import { appError } from '#src/errors.ts';
 
 /** How long a call may take: a request waits for it, and the sweeper repeats whatever it did not achieve. */
@@ -19,7 +27,12 @@ export type TemporalConnection = {
 };
 
 /** Connects at the first call and again after every loss, so that a process starts and serves while Temporal is down. */
-export function createTemporalConnection(options: { address: string; namespace: string }): TemporalConnection {
+export function createTemporalConnection(options: {
+  address: string;
+  namespace: string;
+  /** The trace that runs which are started now belong to. */
+  traceparent?: () => string | undefined;
+}): TemporalConnection {
   const connection = Connection.lazy({
     address: options.address,
     interceptors: [makeGrpcRetryInterceptor(defaultGrpcRetryOptions({ maxAttempts: CALL_ATTEMPTS }))],
@@ -39,7 +52,11 @@ export function createTemporalConnection(options: { address: string; namespace: 
   }
 
   return {
-    client: new Client({ connection, namespace: options.namespace }),
+    client: new Client({
+      connection,
+      namespace: options.namespace,
+      interceptors: { workflow: [passTraceOn(options.traceparent ?? (() => undefined))] },
+    }),
     namespace: options.namespace,
     call,
     close: async () => {
@@ -48,5 +65,18 @@ export function createTemporalConnection(options: { address: string; namespace: 
       await Promise.allSettled(underWay);
       await connection.close();
     },
+  };
+}
+
+function passTraceOn(traceparent: () => string | undefined): WorkflowClientInterceptor {
+  const withTrace = <Input extends { headers: object }>(input: Input): Input => {
+    const trace = traceparent();
+    if (trace === undefined) return input;
+    const header = defaultPayloadConverter.toPayload(trace);
+    return { ...input, headers: { ...input.headers, [traceHeaderName]: header } };
+  };
+  return {
+    startWithDetails: (input, next) => next(withTrace(input)),
+    signalWithStart: (input, next) => next(withTrace(input)),
   };
 }

@@ -10,6 +10,7 @@ import {
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
 import { ApplicationFailure, defineSearchAttributeKey } from '@temporalio/common';
+import proto from '@temporalio/proto';
 import { nudgeSignalName } from '#src/contracts/alignment.ts';
 import { type JobKind, unstoppableKinds, type WorkflowStart } from '#src/contracts/jobs.ts';
 import { retryUpdateName, skipUpdateName } from '#src/contracts/messages.ts';
@@ -47,6 +48,9 @@ const places: Record<WorkflowStart['workflow'], { taskQueue: TaskQueue; kind: Jo
 /** The server tries again with growing pauses: by then a moment's trouble is over. */
 const STUCK_AFTER_ATTEMPTS = 5;
 
+const { TASK_QUEUE_TYPE_WORKFLOW, TASK_QUEUE_TYPE_ACTIVITY } = proto.temporal.api.enums.v1.TaskQueueType;
+const taskQueueTypes = { workflow: TASK_QUEUE_TYPE_WORKFLOW, activity: TASK_QUEUE_TYPE_ACTIVITY };
+
 /** Codes of gRPC: CANCELLED, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, ABORTED and UNAVAILABLE. */
 const outages = new Set([1, 4, 8, 10, 14]);
 
@@ -66,6 +70,13 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
     );
     const oldest = (Date.now() - POLLER_SEEN_WITHIN_MS) / 1000;
     return (pollers ?? []).some((poller) => Number(poller.lastAccessTime?.seconds ?? 0) >= oldest);
+  }
+
+  async function backlogOf(queue: TaskQueue, type: keyof typeof taskQueueTypes) {
+    const taskQueue = { name: queue };
+    const asked = { namespace, taskQueue, taskQueueType: taskQueueTypes[type], reportStats: true };
+    const { stats } = await call(() => client.workflowService.describeTaskQueue(asked));
+    return { queue, type, count: Number(stats?.approximateBacklogCount ?? 0) };
   }
 
   /** Of the run that stood in the way of a start: it is what was to be started, or has to go first. */
@@ -169,6 +180,11 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
       if (options.uiUrl === null) return null;
       return `${options.uiUrl.replace(/\/$/, '')}/namespaces/${namespace}/workflows/${encodeURIComponent(workflowId)}`;
     },
+
+    backlog: () =>
+      Promise.all(
+        Object.values(taskQueues).flatMap((queue) => [backlogOf(queue, 'workflow'), backlogOf(queue, 'activity')]),
+      ),
 
     async hasPollers() {
       const answers = await Promise.all(Object.values(taskQueues).map(hasPoller));

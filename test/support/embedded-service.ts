@@ -9,6 +9,7 @@ import { testServices } from './services.ts';
 const START = join(import.meta.dirname, '..', '..', 'scripts', 'start.ts');
 const PORTS = [
   'PORT',
+  'WORKER_PORT',
   'POSTGRES_PORT',
   'TEMPORAL_PORT',
   'TEMPORAL_UI_PORT',

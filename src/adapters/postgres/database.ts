@@ -3,6 +3,7 @@ import pg from 'pg';
 import type { Db } from '#src/ports/database.ts';
 import { lendConnections } from './borrowed-connection.ts';
 import { camelCaseKeys, toSnakeCase } from './case-mapper.ts';
+import { observeStatements, type StatementObserver } from './observed-statements.ts';
 
 const { builtins } = pg.types;
 
@@ -23,6 +24,8 @@ export function createDatabase(options: {
   applicationName: string;
   /** Gets what knex would print; what it calls an error is thrown as well, and logged where it is caught. */
   onWarning?: (message: unknown) => void;
+  /** Without it nothing is measured. */
+  onStatement?: StatementObserver | undefined;
 }): Db {
   const log = options.onWarning ?? (() => undefined);
   const db = knex({
@@ -42,6 +45,7 @@ export function createDatabase(options: {
     postProcessResponse: camelCaseKeys,
     log: { warn: log, error: log, deprecate: log, debug: log },
   });
+  if (options.onStatement !== undefined) observeStatements(db, options.onStatement);
   lendConnections(db);
   return db;
 }

@@ -7,6 +7,7 @@ import type { AlignmentService } from '#src/modules/alignment/alignment.service.
 import type { AuthService } from '#src/modules/auth/auth.service.ts';
 import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
 import type { Db } from '#src/ports/database.ts';
+import type { Metrics } from '#src/ports/metrics.ts';
 import { watchAccount } from './account-watch.ts';
 import type { AnswerWriter, OpenRound } from './answer-writer.ts';
 import {
@@ -27,6 +28,7 @@ import { createRoundEventsRepository } from './round-events.repository.ts';
 import { createRoundFollower } from './round-follower.ts';
 import { keepLease, leaseSeconds } from './round-lease.ts';
 import { createRoundLog, type RoundLog } from './round-log.ts';
+import { createRoundMetrics } from './round-metrics.ts';
 import type { Message, RoundOpener } from './round-opener.ts';
 import { createRoundRecorder } from './round-recorder.ts';
 import { createRoundReplay } from './round-replay.ts';
@@ -61,10 +63,12 @@ export function createChatService(deps: {
   onDisconnect: OnDisconnect;
   /** Is this the error of a database that cannot be reached? */
   isOutage: (error: unknown) => boolean;
+  metrics: Pick<Metrics, 'count' | 'time'>;
   logger: Logger;
 }) {
   const { db, openRound, writeAnswer, retrieval, alignment, accounts, echoWaitMs, onDisconnect, isOutage, logger } =
     deps;
+  const observeRound = createRoundMetrics(deps.metrics);
   const chats = createChatRepository(db);
   const rounds = createRoundsRepository(db);
   const changes = createChatChanges({ db });
@@ -172,7 +176,11 @@ export function createChatService(deps: {
     const { chat, round, leaseOwner: streamId } = open;
     const stream = { orgId: chat.orgId, chatId: chat.id, round, streamId };
     const readers = watchReaders({ ...stream, round: open.round }, rounds, logger);
-    const log = createRoundLog(open.attempt, (event) => recorder.record(stream, event));
+    const observe = observeRound();
+    const log = createRoundLog(open.attempt, (event) => {
+      observe(event);
+      recorder.record(stream, event);
+    });
     const answer = answerRound(actor, open, log, readers.signal).finally(readers.stop);
     const told = answer.then(
       (written) => log.end({ event: 'done', answer: written }),

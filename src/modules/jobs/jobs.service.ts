@@ -6,7 +6,9 @@ import type { Actor } from '#src/domain/visibility.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
+import type { Tracing } from '#src/ports/tracing.ts';
 import { createJobMovesRepository } from './job-moves.repository.ts';
+import { createJobStatisticsRepository } from './job-statistics.repository.ts';
 import { createJobSummaryRepository } from './job-summary.repository.ts';
 import { summaryOf } from './job-summary.ts';
 import { type JobView, viewOf } from './job-view.ts';
@@ -34,9 +36,10 @@ export type JobsService = ReturnType<typeof createJobsService>;
 export function createJobsService(deps: {
   db: Db;
   orchestrator: Pick<Orchestrator, 'start' | 'retryParked' | 'inspect' | 'uiUrl'>;
+  tracing?: Pick<Tracing, 'traceparent' | 'within'>;
   logger: Pick<Logger, 'warn' | 'error'>;
 }) {
-  const { db, orchestrator, logger } = deps;
+  const { db, orchestrator, tracing, logger } = deps;
   const jobs = createJobsRepository(db);
   const moves = createJobMovesRepository(db);
 
@@ -51,22 +54,17 @@ export function createJobsService(deps: {
   }
 
   async function begin(job: Job): Promise<void> {
-    const answer = await orchestrator.start({
-      workflowId: job.id,
-      start: job.start,
-      startId: job.startId,
-      attempt: job.attempt,
-      attributes: {
-        orgId: job.orgId,
-        ...(job.documentId !== null && { documentId: job.documentId }),
-        ...(job.connectionId !== null && { connectionId: job.connectionId }),
-        ...(job.chatId !== null && { chatId: job.chatId }),
-        ...(job.agentId !== null && { agentId: job.agentId }),
-      },
-      requestId: job.requestId,
-    });
+    const { traceparent } = job.start;
+    const run = () => orchestrator.start(startOf(job));
+    const answer = await (tracing === undefined ? run() : tracing.within(traceparent, run));
     // The sweeper asks again until the run of the last attempt has closed.
     if (answer === 'started') await jobs.markDispatched(job);
+  }
+
+  /** What is written now belongs to the trace of who writes it. */
+  function traced(job: NewJob): NewJob {
+    const traceparent = tracing?.traceparent();
+    return traceparent === undefined ? job : { ...job, start: { ...job.start, traceparent } };
   }
 
   /** A parked job is dispatched again when it shall go on. */
@@ -111,14 +109,14 @@ export function createJobsService(deps: {
   return {
     /** Writes a job beside the business row, in its transaction. A reused id is queued again as another attempt. */
     async enqueue(trx: Db, job: NewJob): Promise<void> {
-      await createJobsRepository(trx).enqueue([job], DISPATCH_GRACE_SECONDS);
+      await createJobsRepository(trx).enqueue([traced(job)], DISPATCH_GRACE_SECONDS);
     },
 
     /** The same with many of different ids, which the sweeper starts. */
     async enqueueAll(trx: Db, all: readonly NewJob[]): Promise<void> {
       const repository = createJobsRepository(trx);
       for (let start = 0; start < all.length; start += ENQUEUED_AT_ONCE) {
-        await repository.enqueue(all.slice(start, start + ENQUEUED_AT_ONCE), 0);
+        await repository.enqueue(all.slice(start, start + ENQUEUED_AT_ONCE).map(traced), 0);
       }
     },
 
@@ -214,6 +212,9 @@ export function createJobsService(deps: {
       return summaryOf(await createJobSummaryRepository(db).groups(actor, filters));
     },
 
+    /** How much is open, and what has to be started: for those who watch the service. */
+    statistics: () => createJobStatisticsRepository(db).read(),
+
     /** For operators, whatever it works on. */
     async find(jobId: string): Promise<Job | undefined> {
       return jobs.find(jobId);
@@ -239,6 +240,23 @@ export function createJobsService(deps: {
     }
     return reasons.length;
   }
+}
+
+function startOf(job: Job): Parameters<Orchestrator['start']>[0] {
+  return {
+    workflowId: job.id,
+    start: job.start,
+    startId: job.startId,
+    attempt: job.attempt,
+    attributes: {
+      orgId: job.orgId,
+      ...(job.documentId !== null && { documentId: job.documentId }),
+      ...(job.connectionId !== null && { connectionId: job.connectionId }),
+      ...(job.chatId !== null && { chatId: job.chatId }),
+      ...(job.agentId !== null && { agentId: job.agentId }),
+    },
+    requestId: job.requestId,
+  };
 }
 
 function isRefusal(error: unknown): error is AppError {

@@ -1,0 +1,40 @@
+import { median } from '../median.ts';
+import { fixedRequest, hammer } from './keep-alive.ts';
+import type { MeasuredApi } from './measured-api.ts';
+
+const rounds = 11;
+const durationMs = 2_000;
+const concurrency = 32;
+
+/** What measuring costs a request: the API with its metrics beside the same without, in turns. */
+export async function measureMetricsCost(api: MeasuredApi): Promise<string[]> {
+  const { token } = await api.signUp();
+  const path = '/entity/me/profile';
+  const measured = await fixedRequest(api.ports.api, path, token);
+  const bare = await fixedRequest(api.ports.unmeasured, path, token);
+  const round = async () => {
+    const one = async (process: 'api' | 'unmeasured') => {
+      const request = process === 'api' ? measured : bare;
+      const { result: perSecond, cpuMicros } = await api.cpuDuring(process, () =>
+        hammer(request, concurrency, durationMs),
+      );
+      return { perSecond, cpuMicros: (cpuMicros * 1_000) / (perSecond * durationMs) };
+    };
+    return { without: await one('unmeasured'), with: await one('api') };
+  };
+  await round();
+  const all: Awaited<ReturnType<typeof round>>[] = [];
+  for (let count = 0; count < rounds; count++) all.push(await round());
+  const rate = (of: 'with' | 'without') => median(all.map((one) => one[of].perSecond)).toFixed(0);
+  const cpu = (of: 'with' | 'without') => median(all.map((one) => one[of].cpuMicros)).toFixed(0);
+  const ratio = median(all.map((one) => one.with.perSecond / one.without.perSecond));
+  const cpuRatio = median(all.map((one) => one.with.cpuMicros / one.without.cpuMicros));
+  return [
+    `metrics: GET ${path}, ${concurrency} at a time; ${rounds} rounds in turns, medians`,
+    '',
+    '| | per second | ratio | processor time of a request | ratio |',
+    '|---|---|---|---|---|',
+    `| the API without metrics | ${rate('without')} | | ${cpu('without')} µs | |`,
+    `| with them | ${rate('with')} | ${ratio.toFixed(3)} | ${cpu('with')} µs | ${cpuRatio.toFixed(3)} |`,
+  ];
+}

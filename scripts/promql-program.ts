@@ -1,0 +1,24 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { goProgram } from './go-program.ts';
+
+const SOURCE = join(import.meta.dirname, '..', 'test', 'support', 'promql');
+
+/** What answers the queries of the dashboard in the tests, by the engine of Prometheus; null where there is none. */
+export function promqlProgram(toolsDir: string, signal: AbortSignal): Promise<string | null> {
+  const hash = createHash('sha256');
+  for (const file of ['main.go', 'go.mod', 'go.sum']) hash.update(readFileSync(join(SOURCE, file)));
+  return goProgram(
+    {
+      what: 'the query engine of the tests',
+      name: 'promql',
+      version: hash.digest('hex').slice(0, 12),
+      size: '15 MB in your cache',
+      install: ['.'],
+      cwd: SOURCE,
+    },
+    toolsDir,
+    signal,
+  );
+}

@@ -1,0 +1,24 @@
+import type { Telemetry } from '#src/ports/telemetry.ts';
+import type { OpenSpan } from '#src/ports/tracing.ts';
+
+const ignore = () => undefined;
+export const noSpan: OpenSpan = { rename: ignore, set: ignore, run: (work) => work(), end: ignore };
+
+/** Where nobody looks. */
+export const noTelemetry: Telemetry = {
+  metrics: {
+    count: ignore,
+    time: ignore,
+    gauge: ignore,
+    page: async () => ({ text: '', mediaType: 'text/plain' }),
+  },
+  tracing: {
+    isOn: false,
+    start: () => noSpan,
+    traceparent: ignore,
+    within: (_traceparent, work) => work(),
+    record: ignore,
+    ids: ignore,
+    close: async () => undefined,
+  },
+};

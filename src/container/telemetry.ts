@@ -1,0 +1,53 @@
+import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
+import manifest from '../../package.json' with { type: 'json' };
+import { noTelemetry } from '../adapters/telemetry/no-telemetry.ts';
+import type { Config } from '../config.ts';
+import type { Metrics } from '../ports/metrics.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import type { Tracing } from '../ports/tracing.ts';
+
+export { noTelemetry } from '../adapters/telemetry/no-telemetry.ts';
+
+/** Where the API shows its metrics. */
+export type MetricsPlace = 'own_port' | 'main_port' | 'nowhere';
+
+/**
+ * On a port of their own where there is one. Beside the API only where nobody but this machine reaches it: they tell
+ * strangers how busy a deployment is, and with what.
+ */
+export function metricsPlaceOf({ metricsPort, server }: Pick<Config, 'metricsPort' | 'server'>): MetricsPlace {
+  if (metricsPort !== null) return 'own_port';
+  return isLoopback(server.host) ? 'main_port' : 'nowhere';
+}
+
+/**
+ * What a process measures and traces. Libraries of what is switched off are not even loaded.
+ * @param others more metrics of the process, in the format of Prometheus
+ */
+export async function openTelemetry(
+  config: Config,
+  role: 'api' | 'worker',
+  others?: () => Promise<string>,
+): Promise<Telemetry> {
+  const isMeasured = role === 'worker' ? config.worker !== null : metricsPlaceOf(config) !== 'nowhere';
+  if (!isMeasured && config.tracing === null) return noTelemetry;
+  return {
+    metrics: isMeasured ? await openMetrics(others) : noTelemetry.metrics,
+    tracing: config.tracing === null ? noTelemetry.tracing : await openTracing(config.tracing, role),
+  };
+}
+
+async function openMetrics(others: (() => Promise<string>) | undefined): Promise<Metrics> {
+  const { createPrometheusMetrics } = await import('../adapters/telemetry/prometheus-metrics.ts');
+  return createPrometheusMetrics(others === undefined ? {} : { others });
+}
+
+async function openTracing(settings: NonNullable<Config['tracing']>, role: string): Promise<Tracing> {
+  const { createOtlpTracing } = await import('../adapters/telemetry/otlp-tracing.ts');
+  return createOtlpTracing({ ...settings, role, version: manifest.version });
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || (isIP(host) !== 0 && ipaddr.process(host).range() === 'loopback');
+}

@@ -1,0 +1,128 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { type ServiceProcess, startApiProcess, startWorkerProcess } from '#test/support/child-processes.ts';
+import { logFieldNames, logLine } from '#test/support/log-line.ts';
+import { startMeasuredService } from '#test/support/metrics-story.ts';
+import { type Stack, startStack } from '#test/support/stack.ts';
+import { until } from '#test/support/until.ts';
+import { findFreePorts } from '../../scripts/supervisor/ports.ts';
+
+const statusOf = async (url: string, headers = {}): Promise<number> => (await fetch(url, { headers })).status;
+
+describe('a service that is watched', function () {
+  this.timeout(180_000);
+  let service: Awaited<ReturnType<typeof startMeasuredService>>;
+
+  before(async () => {
+    service = await startMeasuredService();
+    await service.story();
+    const { ada } = service;
+    await ada.upload('/documents', { name: 'broken.pdf', content: '%PDF-1.7 and no more' }, 201);
+    await ada.raw('/documents/nobody-has-this');
+    await ada.raw('/no/such/path?with=a-word-that-nobody-may-log');
+  });
+  after(() => service.close());
+
+  it('shows metrics on their own port, and not beside the API', async () => {
+    const page = await fetch(service.metricsUrl);
+    expect(page.headers.get('content-type')).to.match(/^text\/plain; version=0\.0\.4/);
+    expect(await page.text()).to.include(
+      'acs_http_request_duration_seconds_count{method="POST",route="/chat/stream",status="2xx"} 1',
+    );
+    expect(await statusOf(`${service.api.baseUrl}/metrics`)).equal(404);
+    expect(await statusOf(new URL('/healthz', service.metricsUrl).href)).equal(404);
+  });
+
+  it('has no label with an id, a name or an address in it', async () => {
+    const text = (await service.scrape(0)).map((scrape) => scrape.text).join('\n');
+    const labels = text.split('\n').filter((line) => line.startsWith('acs_'));
+    expect(labels.filter((line) => /[\da-f]{8}-[\da-f]{4}|@|nobody/.test(line))).to.deep.equal([]);
+    expect(text).to.include('route="none"');
+  });
+
+  it('has a worker that says how it is', async () => {
+    expect(await (await fetch(`${service.workerUrl}/healthz`)).json()).to.deep.equal({ status: 'ok' });
+    expect(await (await fetch(`${service.workerUrl}/readyz`)).json()).to.deep.equal({ status: 'ready' });
+    const metrics = await (await fetch(`${service.workerUrl}/metrics`)).text();
+    for (const name of ['temporal_worker_task_slots_available', 'temporal_num_pollers', 'temporal_sticky_cache_size']) {
+      expect(metrics).to.include(`\n${name}{`);
+    }
+    expect(await statusOf(`${service.workerUrl}/`)).equal(404);
+    expect((await fetch(`${service.workerUrl}/metrics`, { method: 'POST' })).status).equal(405);
+  });
+
+  it('writes lines of stable fields, which the docs explain', () => {
+    for (const { log } of [service.api, service.worker]) {
+      const lines = log().trimEnd().split('\n');
+      expect(lines).not.empty;
+      for (const line of lines) {
+        const { error } = logLine.safeParse(JSON.parse(line));
+        expect(error?.message, line).equal(undefined);
+      }
+    }
+    expect(service.api.log()).not.include('a-word-that-nobody-may-log');
+    const page = readFileSync(join(import.meta.dirname, '..', '..', 'docs', 'logs.md'), 'utf8');
+    expect(logFieldNames.filter((name) => !page.includes(`\`${name}\``))).to.deep.equal([]);
+  });
+});
+
+describe('a worker that ends', function () {
+  this.timeout(120_000);
+  let stack: Stack;
+  const processes: ServiceProcess[] = [];
+  let workerUrl: string;
+
+  before(async () => {
+    stack = await startStack({}, { workers: false });
+    const [port] = await findFreePorts(1);
+    workerUrl = `http://127.0.0.1:${port}`;
+    const faults = { NODE_ENV: 'test', FAULTS: 'ingestAtOnce:before:delay:8000' };
+    processes.push(await startWorkerProcess(stack, { WORKER_PORT: String(port), ...faults }));
+  });
+  after(async () => {
+    await Promise.all(processes.map((one) => one.stop()));
+    await stack.close();
+  });
+
+  it('is alive and not ready any more while its steps end', async () => {
+    const ada = await stack.signUp();
+    const { body } = await ada.post(
+      '/documents/paste',
+      { name: 'A', content: 'Text.', source_format: 'markdown' },
+      201,
+    );
+    const { embedding_job_id: jobId } = body as { embedding_job_id: string };
+    const [worker] = processes;
+    if (worker === undefined) throw new Error('there is no worker');
+    await until('the step is under way', async () => {
+      const run = stack.container.temporal.client.workflow.getHandle(jobId.split('.')[0] ?? '');
+      return ((await run.describe()).raw.pendingActivities ?? []).length > 0;
+    });
+    expect(await statusOf(`${workerUrl}/readyz`)).equal(200);
+    process.kill(worker.pid, 'SIGTERM');
+    await until('it drains', async () => (await statusOf(`${workerUrl}/readyz`)) === 503);
+    expect(await statusOf(`${workerUrl}/healthz`)).equal(200);
+    await worker.ended;
+  });
+});
+
+describe('metrics without a port of their own', function () {
+  this.timeout(120_000);
+  let stack: Stack;
+  const processes: ServiceProcess[] = [];
+  before(async () => {
+    stack = await startStack({}, { workers: false });
+  });
+  after(async () => {
+    await Promise.all(processes.map((one) => one.stop()));
+    await stack.close();
+  });
+
+  it('are beside an API of this machine, and not for who comes by a proxy', async () => {
+    const api = await startApiProcess(stack);
+    processes.push(api);
+    expect(await statusOf(`${api.baseUrl}/metrics`)).equal(200);
+    expect(await statusOf(`${api.baseUrl}/metrics`, { 'x-forwarded-for': '203.0.113.7' })).equal(404);
+  });
+});
