@@ -43,13 +43,13 @@ export async function startEmbedded(
   const { identityProvider: wished } = settings;
   const signIn = wished && (await openLocalProvider(settings.dataDir, wished, process.env));
   const env = applicationEnvironment({ user: { ...process.env, ...signIn?.settings }, settings, secrets });
-  const { server, models, renderer } = checkConfig(env);
+  const { server, models, renderer, temporal } = checkConfig(env);
   await checkPortsAreFree(chosenPorts(settings));
 
   const tell = (what: string) => say(`  ${what}, after ${(performance.now() / 1000).toFixed(1)} s`);
   const tellUp = (name: string) => tell(`${name} is up`);
   say(`Starting ${[...embeddedNames(settings), 'worker', 'api'].join(', ')} …`);
-  await checkAddresses(settings, env, say);
+  await checkAddresses(settings, temporal, say);
   const apiUrl = `http://${browsableHost(settings.host)}:${settings.port}${server.basePath}`;
   const services = await embeddedServices(settings, secrets, say);
   await supervisor.start(signIn ? [...services, identityProvider(signIn, apiUrl)] : services, tellUp);

@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { ConfigError } from './config/config-error.ts';
 import type { Fault } from './config/setting-kinds.ts';
 import { type Settings, settings } from './config/settings.ts';
+import { type TemporalConfig, temporalConfig } from './config/temporal-config.ts';
 import type { OAuthConnectorProvider } from './domain/connector-providers.ts';
 import { listPrices, priceListVersion, settingsPriceVersion, type VersionedPrice } from './domain/prices.ts';
 import { defaultRateLimits, type RateLimit, type RateLimitName } from './domain/rate-limits.ts';
@@ -9,7 +11,9 @@ import { defaultTierLimits, type Tier, type TierLimits } from './domain/tiers.ts
 import type { EncryptionKey } from './encryption-keys.ts';
 import { signingKeyPem, verifyKeyPems } from './jwt-keys.ts';
 
+export { ConfigError } from './config/config-error.ts';
 export type { Fault } from './config/setting-kinds.ts';
+export type { PayloadKeys, TemporalConfig } from './config/temporal-config.ts';
 export { settingNames } from './config/settings.ts';
 
 /** `baseUrl` is null for the provider's own addresses, `client` where there is none to ask for consents with. */
@@ -35,7 +39,7 @@ export type Config = Readonly<{
   dataDir: string;
   toolsDir: string | null;
   database: { url: string; poolSize: number };
-  temporal: { address: string; namespace: string; uiUrl: string | null };
+  temporal: TemporalConfig;
   vectors: { store: 'pgvector' } | { store: 'qdrant'; url: string; apiKey: string | null; collectionPrefix: string };
   blobs:
     | { store: 'filesystem'; directory: string }
@@ -114,11 +118,6 @@ export type Config = Readonly<{
   faults: readonly Fault[];
 }>;
 
-/** A wrong setting, in one line that names it. */
-export class ConfigError extends Error {
-  override readonly name = 'ConfigError';
-}
-
 /** Reads the settings from an environment; throws {@link ConfigError} for the first wrong ones. */
 export function loadConfig(env: Record<string, string | undefined> = process.env): Config {
   // An empty setting is an absent one: `FOO= npm start` should not be an error of its own.
@@ -152,7 +151,7 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
     dataDir: s.DATA_DIR,
     toolsDir: s.TOOLS_DIR ?? null,
     database: { url: s.DATABASE_URL, poolSize: s.DATABASE_POOL_SIZE },
-    temporal: { address: s.TEMPORAL_ADDRESS, namespace: s.TEMPORAL_NAMESPACE, uiUrl: s.TEMPORAL_UI_URL ?? null },
+    temporal: temporalConfig(s),
     vectors: vectorStore(s),
     blobs: blobStore(s),
     renderer: renderer(s),

@@ -5,6 +5,8 @@ import { noteFaults } from '#activities/interceptors/fault-notes.ts';
 import { injectFaults } from '#activities/interceptors/faults.ts';
 import type { Container } from '#src/container.ts';
 import type { TemporalConnection } from '#src/temporal/connection.ts';
+import { connectionOptions } from '#src/temporal/connection-options.ts';
+import { dataConverter } from '#src/temporal/data-converter.ts';
 import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
 import { scheduleStoreAudits } from '#src/temporal/store-audits.ts';
 import { deleteStrayFolders } from '#src/temporary-folders.ts';
@@ -116,15 +118,17 @@ function engineSetUp(temporal: TemporalConnection): () => Promise<void> {
 }
 
 async function createWorkers(container: Container, connection: NativeConnection): Promise<Worker[]> {
-  const bundle = await workflowBundle();
-  const { faults } = container.config;
+  const { faults, temporal } = container.config;
+  const converter = dataConverter(temporal.payloadKeys);
+  const bundle = await workflowBundle(converter);
   const interceptors = [noteFaults(container.jobs), mapErrors, ...(faults.length === 0 ? [] : [injectFaults(faults)])];
   const createWorker = (queue: QueueWorker) =>
     Worker.create({
       connection,
-      namespace: container.config.temporal.namespace,
+      namespace: temporal.namespace,
       taskQueue: queue.taskQueue,
       workflowBundle: bundle,
+      dataConverter: converter,
       activities: queue.activities,
       maxConcurrentActivityTaskExecutions: queue.maxConcurrentActivities,
       interceptors: { activity: interceptors },
@@ -166,7 +170,7 @@ async function connect({ config, logger, temporal }: Container, stop: AbortSigna
   while (!stop.aborted) {
     try {
       await registerSearchAttributes(temporal);
-      return await NativeConnection.connect({ address: config.temporal.address });
+      return await NativeConnection.connect(connectionOptions(config.temporal));
     } catch (error) {
       logger.warn({ err: error }, 'waiting for Temporal');
       await delay(CONNECT_INTERVAL_MS, undefined, { signal: stop }).catch(() => undefined);

@@ -1,5 +1,8 @@
 import { Client, Connection, defaultGrpcRetryOptions, makeGrpcRetryInterceptor } from '@temporalio/client';
+import type { TemporalConfig } from '#src/config.ts';
 import { appError } from '#src/errors.ts';
+import { connectionOptions, type ServerAccess } from './connection-options.ts';
+import { dataConverter } from './data-converter.ts';
 
 /** How long a call may take: a request waits for it, and the sweeper repeats whatever it did not achieve. */
 const CALL_TIMEOUT_MS = 2_000;
@@ -19,9 +22,11 @@ export type TemporalConnection = {
 };
 
 /** Connects at the first call and again after every loss, so that a process starts and serves while Temporal is down. */
-export function createTemporalConnection(options: { address: string; namespace: string }): TemporalConnection {
+export function createTemporalConnection(
+  options: ServerAccess & Pick<TemporalConfig, 'namespace'> & Partial<Pick<TemporalConfig, 'payloadKeys'>>,
+): TemporalConnection {
   const connection = Connection.lazy({
-    address: options.address,
+    ...connectionOptions(options),
     interceptors: [makeGrpcRetryInterceptor(defaultGrpcRetryOptions({ maxAttempts: CALL_ATTEMPTS }))],
   });
   const underWay = new Set<Promise<unknown>>();
@@ -39,7 +44,11 @@ export function createTemporalConnection(options: { address: string; namespace: 
   }
 
   return {
-    client: new Client({ connection, namespace: options.namespace }),
+    client: new Client({
+      connection,
+      namespace: options.namespace,
+      dataConverter: dataConverter(options.payloadKeys),
+    }),
     namespace: options.namespace,
     call,
     close: async () => {
