@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigError } from './config/config-error.ts';
+import { readSettings } from './config/read-settings.ts';
 import type { Fault } from './config/setting-kinds.ts';
 import { type Settings, settings } from './config/settings.ts';
 import { type TemporalConfig, temporalConfig } from './config/temporal-config.ts';
@@ -13,8 +14,8 @@ import { signingKeyPem, verifyKeyPems } from './jwt-keys.ts';
 
 export { ConfigError } from './config/config-error.ts';
 export type { Fault } from './config/setting-kinds.ts';
-export type { PayloadKeys, TemporalConfig } from './config/temporal-config.ts';
 export { settingNames } from './config/settings.ts';
+export type { PayloadKeys, TemporalConfig } from './config/temporal-config.ts';
 
 /** `baseUrl` is null for the provider's own addresses, `client` where there is none to ask for consents with. */
 type ProviderSettings = { baseUrl: string | null; client: { id: string; secret: string } | null };
@@ -120,14 +121,7 @@ export type Config = Readonly<{
 
 /** Reads the settings from an environment; throws {@link ConfigError} for the first wrong ones. */
 export function loadConfig(env: Record<string, string | undefined> = process.env): Config {
-  // An empty setting is an absent one: `FOO= npm start` should not be an error of its own.
-  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
-  const parsed = settings.safeParse(given);
-  if (!parsed.success) {
-    const lines = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
-    throw new ConfigError(`wrong setting ${lines.join('; ')}`);
-  }
-  const s = parsed.data;
+  const s = readSettings(settings, env);
   if (s.FAULTS.length > 0 && s.NODE_ENV !== 'test') {
     throw new ConfigError('wrong setting FAULTS: it breaks things on purpose, so it needs NODE_ENV=test');
   }

@@ -66,7 +66,9 @@ function tls(s: TemporalSettings): TemporalTls | null {
     TEMPORAL_API_KEY: apiKey,
   }).flatMap(([name, value]) => (value === undefined ? [] : [name]));
   if (isOn === false && needTls.length > 0) {
-    throw new ConfigError(`wrong setting TEMPORAL_TLS: ${needTls.join(', ')} cannot go with a line that is not encrypted`);
+    throw new ConfigError(
+      `wrong setting TEMPORAL_TLS: ${needTls.join(', ')} cannot go with a line that is not encrypted`,
+    );
   }
   if (!isOn && needTls.length === 0) return null;
   const clientCertPair = clientPair(certPath, keyPath);

@@ -1,7 +1,7 @@
 import type { Payload, PayloadCodec } from '@temporalio/common';
 
-/** What the engine reads itself, and what tells traces apart: no codec is asked about them. */
-const neverSealed = new Set(['searchAttributes', 'header']);
+/** What the engine reads itself, what tells traces apart, and names of changes of code: no codec is asked about them. */
+const neverSealed = new Set(['searchAttributes', 'header', 'markerRecordedEventAttributes']);
 
 /** Replaces each payload of a history by what a codec makes of it. */
 export async function mapPayloads<T>(message: T, codec: PayloadCodec['encode']): Promise<T> {

@@ -123,7 +123,9 @@ describe('the line to Temporal', function () {
       }
       return undefined;
     };
-    expect(refusal({ TEMPORAL_TLS: 'off' })).match(/^wrong setting TEMPORAL_TLS: TEMPORAL_TLS_SERVER_CA.* not encrypted$/);
+    expect(refusal({ TEMPORAL_TLS: 'off' })).match(
+      /^wrong setting TEMPORAL_TLS: TEMPORAL_TLS_SERVER_CA.* not encrypted$/,
+    );
     expect(refusal({ TEMPORAL_TLS_CLIENT_KEY_PATH: '' })).equal(
       'wrong setting TEMPORAL_TLS_CLIENT_KEY_PATH: required beside TEMPORAL_TLS_CLIENT_CERT_PATH',
     );
