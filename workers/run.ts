@@ -23,6 +23,7 @@ import type { QueueWorker } from './queue-worker.ts';
 import { reembeddingWorker } from './reembedding.ts';
 import { storeAuditWorker } from './store-audit.ts';
 import { aside, daily, dailyInParts, everyMinute, startSweeper } from './sweeper.ts';
+import { becomeFirstVersion, versioningOptions, workerVersion } from './versioning.ts';
 
 const CONNECT_INTERVAL_MS = 1_000;
 
@@ -93,12 +94,14 @@ async function run(container: Container, stop: AbortSignal, onPolling: () => voi
     const connection = await connect(container, stop);
     if (connection === null) return;
     try {
-      const workers = await createWorkers(container, connection);
+      const version = await workerVersion(container.config.temporal);
+      const workers = await createWorkers(container, connection, version);
       const ended = runAll(workers, stop);
+      const first = becomeFirstVersion(temporal, version, { stop, logger });
       logger.info('workers are polling');
       if (container.renderer === null) logger.info('there is no office program: no previews, and no .ppt is read');
       onPolling();
-      await ended;
+      await Promise.all([ended, first]);
     } finally {
       await connection.close();
     }
@@ -117,7 +120,11 @@ function engineSetUp(temporal: TemporalConnection): () => Promise<void> {
   };
 }
 
-async function createWorkers(container: Container, connection: NativeConnection): Promise<Worker[]> {
+async function createWorkers(
+  container: Container,
+  connection: NativeConnection,
+  version: Awaited<ReturnType<typeof workerVersion>>,
+): Promise<Worker[]> {
   const { faults, temporal } = container.config;
   const converter = dataConverter(temporal.payloadKeys);
   const bundle = await workflowBundle(converter);
@@ -129,6 +136,7 @@ async function createWorkers(container: Container, connection: NativeConnection)
       taskQueue: queue.taskQueue,
       workflowBundle: bundle,
       dataConverter: converter,
+      ...versioningOptions(version, queue.taskQueue),
       activities: queue.activities,
       maxConcurrentActivityTaskExecutions: queue.maxConcurrentActivities,
       interceptors: { activity: interceptors },
