@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import type { TemporalConfig } from '#src/config.ts';
 import { reasonOf } from './admin/reason-of.ts';
 import type { StartSettings } from './settings.ts';
 import { StartFailure } from './supervisor/start-failure.ts';
@@ -13,7 +14,7 @@ const PATIENCE_MS = 5_000;
  */
 export async function checkAddresses(
   settings: StartSettings,
-  env: Record<string, string>,
+  temporalConfig: TemporalConfig,
   say: (line: string) => void,
 ): Promise<void> {
   const { temporal, qdrant, provider, alignmentBaseUrl } = settings;
@@ -23,7 +24,7 @@ export async function checkAddresses(
     { setting: 'ALIGNMENT_EMBEDDING_BASE_URL', url: alignmentBaseUrl },
   ];
   await Promise.all([
-    temporal.kind === 'external' ? checkTemporal(temporal.address, env.TEMPORAL_NAMESPACE ?? 'default') : null,
+    temporal.kind === 'external' ? checkTemporal(temporalConfig) : null,
     ...optional.map(async ({ setting, url }) => {
       const reason = url ? await whyNoAnswer(url) : null;
       if (reason !== null) say(`  ${setting}: nothing answers at ${url} yet: ${reason}`);
@@ -31,10 +32,11 @@ export async function checkAddresses(
   ]);
 }
 
-async function checkTemporal(address: string, namespace: string): Promise<void> {
+async function checkTemporal(config: TemporalConfig): Promise<void> {
+  const { address, namespace } = config;
   // Loaded only for this: it takes longer than many a service to start.
   const { createTemporalConnection } = await import('#src/temporal/connection.ts');
-  const { client, call, close } = createTemporalConnection({ address, namespace });
+  const { client, call, close } = createTemporalConnection(config);
   try {
     await call(() => client.workflowService.describeNamespace({ namespace }), PATIENCE_MS);
   } catch (error) {

@@ -9,7 +9,7 @@ export const DATABASE = 'agent_conversation_service';
 // Where a service runs is the business of these scripts: API and worker get addresses, and cannot tell the modes apart.
 const NOT_FOR_THE_APPLICATION = new Set([
   ...['POSTGRES_PORT', 'TEMPORAL_PORT', 'TEMPORAL_UI_PORT', 'MODEL_SERVER_PORT', 'QDRANT_PORT'],
-  'IDENTITY_PROVIDER_PORT',
+  ...['IDENTITY_PROVIDER_PORT', 'CODEC_PORT'],
   ...['MODEL_DIR', 'LLM_THREADS'],
   ...['INIT_CWD', 'COLOR', 'EDITOR', 'NODE', 'NODE_CHANNEL_FD'],
 ]);

@@ -7,6 +7,7 @@ import { qwenCoder } from '../services/model-server/model-manifest.ts';
 import { checkAddresses } from './addresses.ts';
 import { applicationEnvironment, DATABASE } from './application-environment.ts';
 import { application, untilServing } from './launchers/application.ts';
+import { codecServer } from './launchers/codec-server.ts';
 import { howToSignIn, identityProvider, type LocalProvider, openLocalProvider } from './launchers/identity-provider.ts';
 import { modelServer } from './launchers/model-server.ts';
 import { ensureDatabase, postgresUrl, preparePostgres } from './launchers/postgres.ts';
@@ -43,13 +44,18 @@ export async function startEmbedded(
   const { identityProvider: wished } = settings;
   const signIn = wished && (await openLocalProvider(settings.dataDir, wished, process.env));
   const env = applicationEnvironment({ user: { ...process.env, ...signIn?.settings }, settings, secrets });
-  const { server, models, renderer } = checkConfig(env);
+  const { server, models, renderer, temporal } = checkConfig(env);
+  if (settings.temporal.kind === 'embedded' && temporal.tls !== null) {
+    throw new StartFailure(
+      'wrong setting TEMPORAL_TLS, or what goes with it: the embedded server has no TLS and no key, another one needs TEMPORAL_ADDRESS',
+    );
+  }
   await checkPortsAreFree(chosenPorts(settings));
 
   const tell = (what: string) => say(`  ${what}, after ${(performance.now() / 1000).toFixed(1)} s`);
   const tellUp = (name: string) => tell(`${name} is up`);
   say(`Starting ${[...embeddedNames(settings), 'worker', 'api'].join(', ')} …`);
-  await checkAddresses(settings, env, say);
+  await checkAddresses(settings, temporal, say);
   const apiUrl = `http://${browsableHost(settings.host)}:${settings.port}${server.basePath}`;
   const services = await embeddedServices(settings, secrets, say);
   await supervisor.start(signIn ? [...services, identityProvider(signIn, apiUrl)] : services, tellUp);
@@ -99,6 +105,7 @@ function chosenPorts(settings: StartSettings): ChosenPort[] {
       ? [
           { setting: 'TEMPORAL_PORT', ...local, port: temporal.port },
           { setting: 'TEMPORAL_UI_PORT', ...local, port: temporal.uiPort },
+          ...(temporal.codecPort === null ? [] : [{ setting: 'CODEC_PORT', ...local, port: temporal.codecPort }]),
         ]
       : []),
     ...(qdrant?.kind === 'embedded' ? [{ setting: 'QDRANT_PORT', ...local, port: qdrant.port }] : []),
@@ -111,6 +118,7 @@ function embeddedNames({ postgres, temporal, qdrant, modelServer, identityProvid
   return [
     ...(postgres.kind === 'embedded' ? ['postgres'] : []),
     ...(temporal.kind === 'embedded' ? ['temporal'] : []),
+    ...(temporal.kind === 'embedded' && temporal.codecPort !== null ? ['codec-server'] : []),
     ...(qdrant?.kind === 'embedded' ? ['qdrant'] : []),
     ...(modelServer ? ['model-server'] : []),
     ...(identityProvider ? ['identity-provider'] : []),
@@ -130,7 +138,9 @@ async function embeddedServices(
     specs.push(await preparePostgres({ toolsDir, dataDir, port, password, durable: true, say }));
   }
   if (temporal.kind === 'embedded') {
-    specs.push(temporalServer({ toolsDir, dataDir, port: temporal.port, uiPort: temporal.uiPort }));
+    const { port, uiPort, codecPort } = temporal;
+    specs.push(temporalServer({ toolsDir, dataDir, port, uiPort, codecPort }));
+    if (codecPort !== null) specs.push(codecServer({ port: codecPort, uiPort }));
   }
   if (qdrant?.kind === 'embedded') {
     specs.push(qdrantFacade({ toolsDir, dataDir, port: qdrant.port, apiKey: qdrant.apiKey }));
@@ -178,6 +188,9 @@ export function readyText(
     `  API docs     ${apiUrl}/docs`,
     ...(temporalUiUrl ? [`  Temporal UI  ${temporalUiUrl}`] : []),
     ...(temporal.kind === 'embedded' ? [`  Temporal CLI ${temporalProgram(toolsDir)}`] : []),
+    ...(temporal.kind === 'embedded' && temporal.codecPort !== null
+      ? [`  Payloads     encrypted; --codec-endpoint http://127.0.0.1:${temporal.codecPort} opens them for the CLI`]
+      : []),
     `  Models       ${models.join(' and ')}, ${provider === null ? 'on this machine' : `of ${provider.baseUrl}`}`,
     ...(qdrant
       ? [`  Vectors      in Qdrant, ${qdrant.kind === 'embedded' ? 'on this machine' : `at ${qdrant.url}`}`]

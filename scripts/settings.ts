@@ -16,6 +16,8 @@ const startSettings = z.object({
   POSTGRES_PORT: port.default(54_320),
   TEMPORAL_PORT: port.default(7233),
   TEMPORAL_UI_PORT: port.default(8233),
+  TEMPORAL_CODEC_KEY: z.string().optional(),
+  CODEC_PORT: port.default(8234),
   MODEL_SERVER_PORT: port.default(3010),
   QDRANT_PORT: port.default(63_330),
   IDENTITY_PROVIDER_PORT: port.default(3020),
@@ -46,8 +48,9 @@ export type StartSettings = {
   dataDir: string;
   toolsDir: string;
   postgres: { kind: 'embedded'; port: number } | { kind: 'external'; url: string };
+  /** `codecPort` is of the endpoint that opens payloads for the UI; null: none is encrypted. */
   temporal:
-    | { kind: 'embedded'; port: number; uiPort: number }
+    | { kind: 'embedded'; port: number; uiPort: number; codecPort: number | null }
     | { kind: 'external'; address: string; uiUrl: string | null };
   /** Null: the vectors are in Postgres. */
   qdrant: { kind: 'embedded'; port: number; apiKey: string | null } | { kind: 'external'; url: string } | null;
@@ -90,7 +93,12 @@ export function readStartSettings(
     postgres: s.DATABASE_URL ? { kind: 'external', url: s.DATABASE_URL } : { kind: 'embedded', port: s.POSTGRES_PORT },
     temporal: s.TEMPORAL_ADDRESS
       ? { kind: 'external', address: s.TEMPORAL_ADDRESS, uiUrl: s.TEMPORAL_UI_URL ?? null }
-      : { kind: 'embedded', port: s.TEMPORAL_PORT, uiPort: s.TEMPORAL_UI_PORT },
+      : {
+          kind: 'embedded',
+          port: s.TEMPORAL_PORT,
+          uiPort: s.TEMPORAL_UI_PORT,
+          codecPort: s.TEMPORAL_CODEC_KEY === undefined ? null : s.CODEC_PORT,
+        },
     qdrant: chosenQdrant(s),
     modelServer: provider !== null && alignmentBaseUrl !== null ? null : { port: s.MODEL_SERVER_PORT },
     identityProvider: withSso ? { port: s.IDENTITY_PROVIDER_PORT } : null,

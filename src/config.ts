@@ -1,8 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { ConfigError } from './config/config-error.ts';
+import { readSettings } from './config/read-settings.ts';
 import type { Fault } from './config/setting-kinds.ts';
 import { type Settings, settings } from './config/settings.ts';
 import type { TaskQueue } from './contracts/task-queues.ts';
+import { type TemporalConfig, temporalConfig } from './config/temporal-config.ts';
 import type { OAuthConnectorProvider } from './domain/connector-providers.ts';
 import { listPrices, priceListVersion, settingsPriceVersion, type VersionedPrice } from './domain/prices.ts';
 import { defaultRateLimits, type RateLimit, type RateLimitName } from './domain/rate-limits.ts';
@@ -10,8 +13,10 @@ import { defaultTierLimits, type Tier, type TierLimits } from './domain/tiers.ts
 import type { EncryptionKey } from './encryption-keys.ts';
 import { signingKeyPem, verifyKeyPems } from './jwt-keys.ts';
 
+export { ConfigError } from './config/config-error.ts';
 export type { Fault } from './config/setting-kinds.ts';
 export { settingNames } from './config/settings.ts';
+export type { PayloadKeys, TemporalConfig } from './config/temporal-config.ts';
 
 /** `baseUrl` is null for the provider's own addresses, `client` where there is none to ask for consents with. */
 type ProviderSettings = { baseUrl: string | null; client: { id: string; secret: string } | null };
@@ -46,9 +51,9 @@ export type Config = Readonly<{
   dataDir: string;
   toolsDir: string | null;
   database: { url: string; poolSize: number };
-  temporal: { address: string; namespace: string; uiUrl: string | null };
   /** What a worker process works on. */
   workerQueues: readonly TaskQueue[];
+  temporal: TemporalConfig;
   vectors: { store: 'pgvector' } | { store: 'qdrant'; url: string; apiKey: string | null; collectionPrefix: string };
   blobs:
     | { store: 'filesystem'; directory: string }
@@ -129,21 +134,9 @@ export type Config = Readonly<{
   faults: readonly Fault[];
 }>;
 
-/** A wrong setting, in one line that names it. */
-export class ConfigError extends Error {
-  override readonly name = 'ConfigError';
-}
-
 /** Reads the settings from an environment; throws {@link ConfigError} for the first wrong ones. */
 export function loadConfig(env: Record<string, string | undefined> = process.env): Config {
-  // An empty setting is an absent one: `FOO= npm start` should not be an error of its own.
-  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
-  const parsed = settings.safeParse(given);
-  if (!parsed.success) {
-    const lines = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
-    throw new ConfigError(`wrong setting ${lines.join('; ')}`);
-  }
-  const s = parsed.data;
+  const s = readSettings(settings, env);
   if (s.FAULTS.length > 0 && s.NODE_ENV !== 'test') {
     throw new ConfigError('wrong setting FAULTS: it breaks things on purpose, so it needs NODE_ENV=test');
   }
@@ -180,8 +173,8 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
     dataDir: s.DATA_DIR,
     toolsDir: s.TOOLS_DIR ?? null,
     database: { url: s.DATABASE_URL, poolSize: s.DATABASE_POOL_SIZE },
-    temporal: { address: s.TEMPORAL_ADDRESS, namespace: s.TEMPORAL_NAMESPACE, uiUrl: s.TEMPORAL_UI_URL ?? null },
     workerQueues: s.WORKER_QUEUES,
+    temporal: temporalConfig(s),
     vectors: vectorStore(s),
     blobs: blobStore(s),
     renderer: renderer(s),

@@ -6,6 +6,8 @@ import { injectFaults } from '#activities/interceptors/faults.ts';
 import { observeSteps } from '#activities/interceptors/telemetry.ts';
 import type { Container } from '#src/container.ts';
 import type { TemporalConnection } from '#src/temporal/connection.ts';
+import { connectionOptions } from '#src/temporal/connection-options.ts';
+import { dataConverter } from '#src/temporal/data-converter.ts';
 import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
 import { scheduleStoreAudits } from '#src/temporal/store-audits.ts';
 import { deleteStrayFolders } from '#src/temporary-folders.ts';
@@ -24,6 +26,7 @@ import { reembeddingWorker } from './reembedding.ts';
 import { storeAuditWorker } from './store-audit.ts';
 import { aside, daily, dailyInParts, everyMinute, startSweeper } from './sweeper.ts';
 import { traceSinks } from './trace-sinks.ts';
+import { becomeFirstVersion, versioningOptions, workerVersion } from './versioning.ts';
 
 const CONNECT_INTERVAL_MS = 1_000;
 
@@ -105,12 +108,14 @@ async function run(container: Container, stop: AbortSignal, onPolling: () => voi
     const connection = await connect(container, stop);
     if (connection === null) return;
     try {
-      const workers = await createWorkers(container, connection);
+      const version = await workerVersion(container.config.temporal);
+      const workers = await createWorkers(container, connection, version);
       const ended = runAll(workers, stop);
+      const first = becomeFirstVersion(temporal, version, { stop, logger });
       logger.info({ queues: container.config.workerQueues }, 'workers are polling');
       if (container.renderer === null) logger.info('there is no office program: no previews, and no .ppt is read');
       onPolling();
-      await ended;
+      await Promise.all([ended, first]);
     } finally {
       await connection.close();
     }
@@ -129,10 +134,15 @@ function engineSetUp(temporal: TemporalConnection): () => Promise<void> {
   };
 }
 
-async function createWorkers(container: Container, connection: NativeConnection): Promise<Worker[]> {
-  const bundle = await workflowBundle();
+async function createWorkers(
+  container: Container,
+  connection: NativeConnection,
+  version: Awaited<ReturnType<typeof workerVersion>>,
+): Promise<Worker[]> {
   const { config, telemetry } = container;
-  const { faults, workerQueues } = config;
+  const { faults, temporal, workerQueues } = config;
+  const converter = dataConverter(temporal.payloadKeys);
+  const bundle = await workflowBundle(converter);
   const interceptors = [
     observeSteps(telemetry),
     noteFaults(container.jobs),
@@ -142,9 +152,11 @@ async function createWorkers(container: Container, connection: NativeConnection)
   const createWorker = (queue: QueueWorker) =>
     Worker.create({
       connection,
-      namespace: container.config.temporal.namespace,
+      namespace: temporal.namespace,
       taskQueue: queue.taskQueue,
       workflowBundle: bundle,
+      dataConverter: converter,
+      ...versioningOptions(version, queue.taskQueue),
       activities: queue.activities,
       maxConcurrentActivityTaskExecutions: queue.maxConcurrentActivities,
       interceptors: { activity: interceptors },
@@ -190,7 +202,7 @@ async function connect({ config, logger, temporal }: Container, stop: AbortSigna
   while (!stop.aborted) {
     try {
       await registerSearchAttributes(temporal);
-      return await NativeConnection.connect({ address: config.temporal.address });
+      return await NativeConnection.connect(connectionOptions(config.temporal));
     } catch (error) {
       logger.warn({ err: error }, 'waiting for Temporal');
       await delay(CONNECT_INTERVAL_MS, undefined, { signal: stop }).catch(() => undefined);

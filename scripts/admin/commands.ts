@@ -11,6 +11,7 @@ import { restore } from './restore.ts';
 import { rotateKeys } from './rotate-keys.ts';
 import { sessions } from './sessions.ts';
 import { setTier } from './set-tier.ts';
+import { readVersionWish } from './version-wish.ts';
 
 const organization = '01a20286-f472-72a2-a9c9-368f38795a17';
 
@@ -68,6 +69,21 @@ const rescore: Command = {
   },
 };
 
+const versionsOfWorkers: Command = {
+  takes: '[--promote <build id> | --ramp <build id> --percent <0 to 100>]',
+  does: 'says which version of the workers gets which work, and gives it to another',
+  examples: [
+    ['', 'a line for each version, and whether its workers can go'],
+    ['--ramp 2026-11-23 --percent 10', 'gives it a tenth of the runs'],
+    ['--promote 2026-11-23', 'gives it all that is not pinned to another; so does a rollback'],
+  ],
+  read: (args) => {
+    const read = readVersionWish(args);
+    if ('wrong' in read) return read;
+    return async (container, say) => (await import('./worker-versions.ts')).workerVersions(container, read.wish, say);
+  },
+};
+
 /** By name, in the order of the help. */
 export const commands: ReadonlyMap<string, Command> = new Map(
   Object.entries({
@@ -87,5 +103,6 @@ export const commands: ReadonlyMap<string, Command> = new Map(
     'audit-stores': auditStores,
     reembed,
     rescore,
+    'worker-versions': versionsOfWorkers,
   }),
 );

@@ -22,16 +22,24 @@ const FAIRNESS = [
   ...['--dynamic-config-value', 'matching.numTaskqueueWritePartitions=1'],
 ];
 
-export type TemporalOptions = { toolsDir: string; dataDir: string; port: number; uiPort: number };
+export type TemporalOptions = {
+  toolsDir: string;
+  dataDir: string;
+  port: number;
+  uiPort: number;
+  /** Of the endpoint that the pages of the UI ask to open payloads. */
+  codecPort?: number | null;
+};
 
 /** The Temporal server with its UI; workflows live in a file of the data folder. */
-export function temporalServer({ toolsDir, dataDir, port, uiPort }: TemporalOptions): ChildSpec {
+export function temporalServer({ toolsDir, dataDir, port, uiPort, codecPort = null }: TemporalOptions): ChildSpec {
   return {
     name: 'temporal',
     command: [
       temporalProgram(toolsDir),
       ...['server', 'start-dev', '--disable-config-file', '--disable-config-env', '--log-level', 'warn'],
       ...['--ip', '127.0.0.1', '--port', String(port), '--ui-port', String(uiPort)],
+      ...(codecPort === null ? [] : ['--ui-codec-endpoint', `http://127.0.0.1:${codecPort}`]),
       ...['--namespace', 'default', '--db-filename', join(dataDir, 'temporal.db'), ...TUNING, ...FAIRNESS],
     ],
     env: serviceEnvironment(),

@@ -140,6 +140,24 @@ export const keysOfSecrets = z.string('is required').transform((text, context) =
   }
 });
 
+// As the Temporal CLI understands it, and the way we write it elsewhere.
+export const onOff = z
+  .string()
+  .regex(/^(true|yes|on|1|false|no|off|0)$/i, 'must be true or false')
+  .transform((text) => /^(true|yes|on|1)$/i.test(text));
+
+// Keys as those of credentials; `off` in the first place seals nothing, while the keys behind it open.
+export const payloadKeys = z.string().transform((text, context) => {
+  const [, off, keys = ''] = /^\s*(off\s*,)?(.*)$/s.exec(text) ?? [];
+  try {
+    const all = encryptionKeys(keys);
+    return { sealing: off === undefined ? (all[0] ?? null) : null, all };
+  } catch (error) {
+    context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : 'is wrong' });
+    return z.NEVER;
+  }
+});
+
 function isNetwork(text: string): boolean {
   if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true;
   const [address = '', prefix] = text.split('/');

@@ -10,7 +10,9 @@ import {
   limitsOfTier,
   list,
   ocrLanguage,
+  onOff,
   origin,
+  payloadKeys,
   place,
   port,
   price,
@@ -59,6 +61,30 @@ export const settings = z.object({
   TEMPORAL_NAMESPACE: z.string().min(1).default('default'),
   TEMPORAL_UI_URL: url.optional(),
   WORKER_QUEUES: queues,
+  // Named as the Temporal CLI names them, so that one environment does for both.
+  TEMPORAL_TLS: onOff.optional(),
+  TEMPORAL_TLS_SERVER_CA_CERT_PATH: z.string().min(1).optional(),
+  TEMPORAL_TLS_CLIENT_CERT_PATH: z.string().min(1).optional(),
+  TEMPORAL_TLS_CLIENT_KEY_PATH: z.string().min(1).optional(),
+  TEMPORAL_TLS_SERVER_NAME: z
+    .string()
+    .regex(/^[\w.-]+$/, 'must be the name of a host')
+    .optional(),
+  TEMPORAL_API_KEY: apiKey.optional(),
+  TEMPORAL_CODEC_KEY: payloadKeys.optional(),
+  // The engine puts a dot or a colon between the two.
+  TEMPORAL_DEPLOYMENT_NAME: z
+    .string()
+    .regex(/^[\w-]{1,120}$/, 'must be letters, digits, hyphens and underscores')
+    .optional(),
+  TEMPORAL_BUILD_ID: z
+    .string()
+    .regex(/^[\w.-]{1,120}$/, 'must be letters, digits, dots, hyphens and underscores')
+    .optional(),
+  CODEC_HOST: z.string().min(1).default('127.0.0.1'),
+  CODEC_PORT: port.default(8234),
+  CODEC_UI_ORIGINS: list.pipe(z.array(origin)),
+  CODEC_TOKEN: apiKey.min(32, 'must have at least 32 characters').optional(),
 
   VECTOR_STORE: z.enum(['pgvector', 'qdrant']).optional(),
   QDRANT_URL: keylessUrl.optional(),

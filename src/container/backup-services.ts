@@ -19,7 +19,9 @@ export function createBackupServices(services: SharedServices & DocumentServices
       vectors,
       embeddings,
       credentials: [storedConnections, storedToolConnections],
-      migrate: () => migrate(config.database.url),
+      migrate: async () => {
+        await migrate(config.database.url);
+      },
     }),
   };
 }

@@ -6,8 +6,11 @@ import {
   type WorkflowClientInterceptor,
 } from '@temporalio/client';
 import { defaultPayloadConverter } from '@temporalio/common';
+import type { TemporalConfig } from '#src/config.ts';
 import { traceHeaderName } from '#src/contracts/tracing.ts';
 import { appError } from '#src/errors.ts';
+import { connectionOptions, type ServerAccess } from './connection-options.ts';
+import { dataConverter } from './data-converter.ts';
 
 /** How long a call may take: a request waits for it, and the sweeper repeats whatever it did not achieve. */
 const CALL_TIMEOUT_MS = 2_000;
@@ -27,14 +30,16 @@ export type TemporalConnection = {
 };
 
 /** Connects at the first call and again after every loss, so that a process starts and serves while Temporal is down. */
-export function createTemporalConnection(options: {
-  address: string;
-  namespace: string;
-  /** The trace that runs which are started now belong to. */
-  traceparent?: () => string | undefined;
-}): TemporalConnection {
+export function createTemporalConnection(
+  options: ServerAccess &
+    Pick<TemporalConfig, 'namespace'> &
+    Partial<Pick<TemporalConfig, 'payloadKeys'>> & {
+      /** The trace that runs which are started now belong to. */
+      traceparent?: () => string | undefined;
+    },
+): TemporalConnection {
   const connection = Connection.lazy({
-    address: options.address,
+    ...connectionOptions(options),
     interceptors: [makeGrpcRetryInterceptor(defaultGrpcRetryOptions({ maxAttempts: CALL_ATTEMPTS }))],
   });
   const underWay = new Set<Promise<unknown>>();
@@ -55,6 +60,7 @@ export function createTemporalConnection(options: {
     client: new Client({
       connection,
       namespace: options.namespace,
+      dataConverter: dataConverter(options.payloadKeys),
       interceptors: { workflow: [passTraceOn(options.traceparent ?? (() => undefined))] },
     }),
     namespace: options.namespace,

@@ -24,6 +24,8 @@ import { searchAttributes } from './search-attributes.ts';
 /** A poll lasts at most a minute: a poller that was not seen for longer is gone. */
 const POLLER_SEEN_WITHIN_MS = 70_000;
 
+const VERSIONED = proto.temporal.api.enums.v1.WorkerVersioningMode.WORKER_VERSIONING_MODE_VERSIONED;
+
 /** A worker has to answer, which may be busy; nobody asks a second time. */
 const UPDATE_TIMEOUT_MS = 10_000;
 
@@ -65,11 +67,17 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
     connection.call(work, timeoutMs).catch(throwFault);
 
   async function hasPoller(taskQueue: TaskQueue): Promise<boolean> {
-    const { pollers } = await call(() =>
+    const { pollers, versioningInfo } = await call(() =>
       client.workflowService.describeTaskQueue({ namespace, taskQueue: { name: taskQueue } }),
     );
     const oldest = (Date.now() - POLLER_SEEN_WITHIN_MS) / 1000;
-    return (pollers ?? []).some((poller) => Number(poller.lastAccessTime?.seconds ?? 0) >= oldest);
+    const current = versioningInfo?.currentDeploymentVersion;
+    return (pollers ?? []).some(({ lastAccessTime, deploymentOptions }) => {
+      // What begins goes to workers of the current version; where there is none, to those that are of no version.
+      const version = deploymentOptions?.workerVersioningMode === VERSIONED ? deploymentOptions : undefined;
+      const takesNew = version?.buildId === current?.buildId && version?.deploymentName === current?.deploymentName;
+      return takesNew && Number(lastAccessTime?.seconds ?? 0) >= oldest;
+    });
   }
 
   async function backlogOf(queue: TaskQueue, type: keyof typeof taskQueueTypes) {

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -16,7 +17,8 @@ describe('npm start', function () {
 
   it('serves on a fresh data folder, ends its whole tree on SIGTERM, and does so again on the same data with all that can be added', async () => {
     const apiUrl = `http://127.0.0.1:${service.ports.PORT}`;
-    const starts = [{ processes: 5 }, { settings: { VECTOR_STORE: 'qdrant' }, args: ['--with-sso'], processes: 7 }];
+    const all = { VECTOR_STORE: 'qdrant', TEMPORAL_CODEC_KEY: `1:${randomBytes(32).toString('base64')}` };
+    const starts = [{ processes: 5 }, { settings: all, args: ['--with-sso'], processes: 8 }];
     for (const { settings, args, processes } of starts) {
       const { child, ended, ready } = service.start(settings, args);
       await ready;
@@ -25,10 +27,11 @@ describe('npm start', function () {
       expect((await fetch(`${apiUrl}/healthz?${'a'.repeat(40_000)}`)).status).to.equal(422);
       const tree = service.children();
       expect(tree).to.have.length(processes);
+      if (settings !== undefined) await expectUiToAskTheCodec(service.ports);
       child.kill('SIGTERM');
       const { code, output } = await ended;
       expect(output).to.match(
-        /^Starting postgres, temporal, (qdrant, )?model-server, (identity-provider, )?worker, api …\n/,
+        /^Starting postgres, temporal, (codec-server, qdrant, )?model-server, (identity-provider, )?worker, api …\n/,
       );
       for (const name of ['postgres', 'temporal', 'model-server', 'api']) {
         expect(output).to.match(new RegExp(`^  ${name} is up, after [\\d.]+ s$`, 'm'));
@@ -69,9 +72,29 @@ describe('npm start', function () {
     expect(code).to.equal(1);
   });
 
+  it('does not promise the embedded Temporal a line that it does not have', async () => {
+    const { code, output } = await service.start({ TEMPORAL_TLS: 'on' }).ended;
+    expect(output).to.match(/^wrong setting TEMPORAL_TLS, [^\n]+ needs TEMPORAL_ADDRESS\n$/);
+    expect(code).to.equal(1);
+  });
+
   it('refuses a wrong setting before anything starts, in one line that names it', async () => {
     const { code, output } = await service.start({ LOG_LEVEL: 'loud' }).ended;
     expect(output).to.match(/^wrong setting LOG_LEVEL: [^\n]+\n$/);
     expect(code).to.equal(1);
   });
 });
+
+/** What the pages of the embedded UI are told, and what they get from there. */
+async function expectUiToAskTheCodec(ports: EmbeddedService['ports']): Promise<void> {
+  const ui = `http://127.0.0.1:${ports.TEMPORAL_UI_PORT}`;
+  const settings = await (await fetch(`${ui}/api/v1/settings`)).json();
+  expect(settings).to.containSubset({ Codec: { Endpoint: `http://127.0.0.1:${ports.CODEC_PORT}` } });
+  const asked = await fetch(`http://127.0.0.1:${ports.CODEC_PORT}/decode`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', origin: ui },
+    body: JSON.stringify({ payloads: [] }),
+  });
+  expect(asked.headers.get('access-control-allow-origin')).equal(ui);
+  expect(await asked.json()).deep.equal({ payloads: [] });
+}

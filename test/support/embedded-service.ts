@@ -16,6 +16,7 @@ const PORTS = [
   'MODEL_SERVER_PORT',
   'QDRANT_PORT',
   'IDENTITY_PROVIDER_PORT',
+  'CODEC_PORT',
 ] as const;
 
 /** What `npm start` runs, on a data folder and ports of its own that every start uses again. */

@@ -3,13 +3,16 @@ import {
   type ClientHttp2Session,
   connect,
   constants,
+  createSecureServer,
   createServer,
   type IncomingHttpHeaders,
+  type SecureServerOptions,
   type ServerHttp2Stream,
 } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 
 const DEADLINE_EXCEEDED = '4';
+const UNAUTHENTICATED = '16';
 
 /** What happens to a call: it passes, it is held back for ever, or it is done and its caller hears of a timeout. */
 type Fate = 'hold' | 'drop_answer';
@@ -23,14 +26,21 @@ export type GrpcProxy = {
   close(): Promise<void>;
 };
 
-/** @param upstream host:port */
-export async function startGrpcProxy(upstream: string): Promise<GrpcProxy> {
+/**
+ * @param upstream host:port
+ * @param tls of the line to us; without it, it is a plain one
+ * @param apiKey without which no call passes
+ */
+export async function startGrpcProxy(
+  upstream: string,
+  { tls, apiKey }: { tls?: SecureServerOptions; apiKey?: string } = {},
+): Promise<GrpcProxy> {
   const fates: { method: string; fate: Fate; happened: () => void }[] = [];
   const fateOf = (method: string) => {
     const index = fates.findIndex((candidate) => candidate.method === method);
     return index < 0 ? undefined : fates.splice(index, 1)[0];
   };
-  const server = createServer();
+  const server = tls === undefined ? createServer() : createSecureServer(tls);
   const sessions = new Set<{ destroy(): void }>();
 
   server.on('session', (session) => {
@@ -43,6 +53,9 @@ export async function startGrpcProxy(upstream: string): Promise<GrpcProxy> {
     service.on('close', () => session.destroy());
     session.on('stream', (call: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
       call.on('error', () => undefined);
+      if (apiKey !== undefined && headers.authorization !== `Bearer ${apiKey}`) {
+        return call.respond(unknownCaller, { endStream: true });
+      }
       const fate = fateOf(String(headers[':path']).split('/').at(-1) ?? '');
       switch (fate?.fate) {
         case undefined:
@@ -77,6 +90,13 @@ const timedOut = {
   'content-type': 'application/grpc',
   'grpc-status': DEADLINE_EXCEEDED,
   'grpc-message': 'the answer was dropped',
+};
+
+const unknownCaller = {
+  ':status': 200,
+  'content-type': 'application/grpc',
+  'grpc-status': UNAUTHENTICATED,
+  'grpc-message': 'Request unauthorized.',
 };
 
 function forward(call: ServerHttp2Stream, headers: IncomingHttpHeaders, service: ClientHttp2Session): void {

@@ -1,5 +1,5 @@
 import type { Client } from '@temporalio/client';
-import { NativeConnection, Worker } from '@temporalio/worker';
+import { NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker';
 import { v7 as uuidv7 } from 'uuid';
 import { mapErrors } from '#activities/interceptors/error-mapping.ts';
 import { createTemporalConnection } from '#src/temporal/connection.ts';
@@ -12,8 +12,12 @@ const NAMESPACE = 'default';
 
 export type TestWorkers = {
   client: Client;
-  /** Runs a worker with our workflows and these activities on a task queue of its own while `use` lasts. */
-  withWorker(activities: object, use: (taskQueue: string) => Promise<void>): Promise<void>;
+  /** Runs a worker with our workflows and these activities while `use` lasts, on a task queue of its own unless told which. */
+  withWorker(
+    activities: object,
+    use: (taskQueue: string) => Promise<void>,
+    options?: Partial<WorkerOptions>,
+  ): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -28,16 +32,17 @@ export async function testWorkers(): Promise<TestWorkers> {
 
   return {
     client: temporal.client,
-    async withWorker(activities, use) {
-      const taskQueue = `test-${uuidv7()}`;
+    async withWorker(activities, use, options = {}) {
+      const { taskQueue = `test-${uuidv7()}` } = options;
       const worker = await Worker.create({
         connection,
         namespace: NAMESPACE,
-        taskQueue,
         workflowBundle: bundle,
         activities,
         interceptors: { activity: [mapErrors] },
         maxHeartbeatThrottleInterval: '1 second',
+        ...options,
+        taskQueue,
       });
       await worker.runUntil(() => use(taskQueue));
     },

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { ConfigError, loadConfig, settingNames } from '#src/config.ts';
 import { priceListVersion, settingsPriceVersion } from '#src/domain/prices.ts';
+import { requiredSettings } from '#test/support/required-settings.ts';
 
 const rsaKey = (modulusLength: number) =>
   generateKeyPairSync('rsa', {
@@ -12,7 +13,8 @@ const rsaKey = (modulusLength: number) =>
     privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
     publicKeyEncoding: { type: 'spki', format: 'pem' },
   }).privateKey;
-const key = rsaKey(2_048);
+const required = requiredSettings;
+const key = required.JWT_PRIVATE_KEY;
 const ellipticKey = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({
   type: 'pkcs8',
   format: 'pem',
@@ -20,17 +22,18 @@ const ellipticKey = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKe
 
 const encryptionKey = randomBytes(32).toString('base64');
 
-const required = {
-  DATABASE_URL: 'postgres://user:secret@localhost/db',
-  TEMPORAL_ADDRESS: '127.0.0.1:7233',
-  OPENAI_BASE_URL: 'http://127.0.0.1:3010/v1',
-  JWT_PRIVATE_KEY: key,
-  URL_SIGNING_KEY: 'x'.repeat(32),
-  ENCRYPTION_KEYS: `1:${encryptionKey}`,
-};
 
 const wrongLimits = ['10', '0/60', '10/0', '-1/60', '10/60s', 'none'];
 const addressesWithSecrets = ['https://user:password@host/v1', 'https://host/v1?key=k', 'https://host/v1#key'];
+
+const wrongKeys = [
+  encryptionKey,
+  `1:${encryptionKey.slice(4)}`,
+  `1:${randomBytes(33).toString('base64')}`,
+  `a key:${encryptionKey}`,
+  `1:${encryptionKey},`,
+  `1:${encryptionKey},1:${randomBytes(32).toString('base64')}`,
+];
 
 /** For every setting that not every text is right for: texts that are wrong. */
 const wrong: Record<string, string[]> = {
@@ -48,6 +51,16 @@ const wrong: Record<string, string[]> = {
   DATABASE_URL: ['localhost', 'mysql://localhost/db'],
   DATABASE_POOL_SIZE: ['0', '1', '1000', 'many'],
   TEMPORAL_ADDRESS: ['localhost', 'http://localhost:7233'],
+  TEMPORAL_TLS: ['perhaps', 'ca.pem'],
+  TEMPORAL_TLS_SERVER_CA_CERT_PATH: ['/nowhere/at/all'],
+  TEMPORAL_TLS_SERVER_NAME: ['https://temporal.internal', 'two words'],
+  TEMPORAL_API_KEY: ['two words', 'line\nbreak'],
+  TEMPORAL_CODEC_KEY: [...wrongKeys, 'off', 'off,', `off,${encryptionKey}`, `1:${encryptionKey},off`],
+  TEMPORAL_DEPLOYMENT_NAME: ['a.b', 'a:b', 'two words'],
+  TEMPORAL_BUILD_ID: ['a:b', 'two words'],
+  CODEC_PORT: ['http', '70000'],
+  CODEC_UI_ORIGINS: ['temporal.example', 'https://temporal.example/ui'],
+  CODEC_TOKEN: ['short', `two words ${'x'.repeat(32)}`],
   TEMPORAL_UI_URL: ['localhost:8233', 'ftp://localhost'],
   WORKER_QUEUES: ['ingest', 'ingestion,none', 'ingestion;alignment'],
   VECTOR_STORE: ['faiss'],
@@ -102,14 +115,7 @@ const wrong: Record<string, string[]> = {
   SSO_REDIRECT_URI: ['/signed-in', ...addressesWithSecrets],
   SSO_REDIRECT_ORIGINS: ['app.example', 'https://app.example/signed-in', 'https://app.example,*', 'app:/'],
   URL_SIGNING_KEY: ['short'],
-  ENCRYPTION_KEYS: [
-    encryptionKey,
-    `1:${encryptionKey.slice(4)}`,
-    `1:${randomBytes(33).toString('base64')}`,
-    `a key:${encryptionKey}`,
-    `1:${encryptionKey},`,
-    `1:${encryptionKey},1:${randomBytes(32).toString('base64')}`,
-  ],
+  ENCRYPTION_KEYS: wrongKeys,
   ACCESS_TOKEN_SECONDS: ['0', '-5', '1.5', 'long'],
   DOWNLOAD_URL_SECONDS: ['0', '604801', 'long'],
   IMPORT_WAIT_SECONDS: ['-1', '3601', 'x'],
@@ -160,6 +166,9 @@ const free = [
   'TOOLS_DIR',
   'CORS_ORIGINS',
   'TEMPORAL_NAMESPACE',
+  'TEMPORAL_TLS_CLIENT_CERT_PATH',
+  'TEMPORAL_TLS_CLIENT_KEY_PATH',
+  'CODEC_HOST',
   'CHAT_MODEL',
   'EVAL_MODEL',
   'CONTEXTUAL_MODEL',

@@ -1,0 +1,29 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import pino from 'pino';
+import { createLogDestination } from './adapters/log-destination.ts';
+import { loadCodecServerConfig } from './config/codec-server-config.ts';
+import { ConfigError } from './config.ts';
+import { createCodecApp } from './http/codec-app.ts';
+import { createPayloadCodec } from './temporal/payload-codec.ts';
+
+/** A process of its own: whoever may read payloads need not come near the API, and it has no other secret. */
+async function main(): Promise<void> {
+  const { host, port, payloadKeys, ...access } = loadCodecServerConfig(process.env);
+  const logger = pino({ level: access.logLevel, base: { role: 'codec' } }, createLogDestination(process.stdout.fd));
+  const server = createServer(createCodecApp({ codec: createPayloadCodec(payloadKeys), ...access, logger }));
+
+  server.listen(port, host);
+  await once(server, 'listening');
+  logger.info({ host, port }, 'the codec endpoint is listening');
+
+  await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
+  server.close();
+  server.closeIdleConnections();
+  await once(server, 'close');
+}
+
+main().catch((error: unknown) => {
+  console.error(error instanceof ConfigError ? error.message : error);
+  process.exit(1);
+});

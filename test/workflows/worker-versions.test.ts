@@ -1,0 +1,178 @@
+import type { WorkflowHandle } from '@temporalio/client';
+import { expect } from 'chai';
+import pino from 'pino';
+import { v7 as uuidv7 } from 'uuid';
+import { type TaskQueue, taskQueues } from '#src/contracts/task-queues.ts';
+import { retryUpdateName } from '#src/contracts/messages.ts';
+import { appError } from '#src/errors.ts';
+import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { createTemporalConnection, type TemporalConnection } from '#src/temporal/connection.ts';
+import { createWorkerVersions } from '#src/temporal/worker-versions.ts';
+import { runAdmin } from '#test/support/admin-command.ts';
+import { requiredSettings } from '#test/support/required-settings.ts';
+import { testServices } from '#test/support/services.ts';
+import { startStack } from '#test/support/stack.ts';
+import { stubEvaluation } from '#test/support/stub-evaluation.ts';
+import { stubIngestion } from '#test/support/stub-ingestion.ts';
+import { type TestWorkers, testWorkers } from '#test/support/test-workers.ts';
+import { until } from '#test/support/until.ts';
+import { untilRun } from '#test/support/until-job.ts';
+import { attributeOf } from '#test/support/workflow-run.ts';
+import { becomeFirstVersion, versioningOptions } from '#workers/versioning.ts';
+
+describe('versions of the workers', function () {
+  this.timeout(180_000);
+  let temporal: TestWorkers;
+  let connection: TemporalConnection;
+  const deploymentName = `test-${uuidv7()}`;
+  const of = (version: { deploymentName: string; buildId: string }, queue: TaskQueue) => ({
+    taskQueue: `${deploymentName}-${queue}`,
+    ...versioningOptions(version, queue),
+  });
+
+  before(async () => {
+    temporal = await testWorkers();
+    connection = createTemporalConnection({ address: testServices().temporalAddress, namespace: 'default' });
+  });
+  after(async () => {
+    await connection.close();
+    await temporal.close();
+  });
+
+  const admin = (...args: string[]) =>
+    runAdmin(
+      {
+        ...requiredSettings,
+        DATA_DIR: '/nowhere/at/all',
+        TEMPORAL_ADDRESS: testServices().temporalAddress,
+        TEMPORAL_DEPLOYMENT_NAME: deploymentName,
+      },
+      ['worker-versions', ...args],
+    );
+
+  async function roleOf(buildId: string): Promise<string | undefined> {
+    const all = await createWorkerVersions(connection, deploymentName).list();
+    return all.find((version) => version.buildId === buildId)?.role;
+  }
+
+  /** As workers/run.ts makes them. */
+  async function withVersion(buildId: string, activities: object, use: () => Promise<void>): Promise<void> {
+    const version = { deploymentName, buildId };
+    const stopping = new AbortController();
+    const work = async () => {
+      const first = becomeFirstVersion(connection, version, {
+        stop: stopping.signal,
+        logger: pino({ level: 'silent' }),
+      });
+      await use();
+      stopping.abort();
+      await first;
+    };
+    await temporal.withWorker(
+      activities,
+      () => temporal.withWorker(activities, work, of(version, taskQueues.ingestion)),
+      of(version, taskQueues.evaluation),
+    );
+  }
+
+  function start(workflow: 'evaluateVersion' | 'ingestDocument', args: object) {
+    const queue = workflow === 'ingestDocument' ? taskQueues.ingestion : taskQueues.evaluation;
+    const taskQueue = `${deploymentName}-${queue}`;
+    return temporal.client.workflow.start(workflow, { workflowId: `test-${uuidv7()}`, taskQueue, args: [args] });
+  }
+
+  async function versionOf(run: WorkflowHandle): Promise<string | undefined> {
+    const { raw } = await run.describe();
+    return raw.workflowExecutionInfo?.versioningInfo?.deploymentVersion?.buildId ?? undefined;
+  }
+
+  it('run beside each other: what is pinned ends where it began, all else goes where an operator says', async () => {
+    const gate = Promise.withResolvers<void>();
+    const judged = Promise.withResolvers<void>();
+    let failures = 1;
+    const activities = {
+      ...stubIngestion({
+        embedChunks: async () => {
+          failures -= 1;
+          if (failures >= 0) throw appError('model_not_configured');
+          return { chunksEmbedded: 3, chunksLeft: 0 };
+        },
+      }).activities,
+      ...stubEvaluation(
+        { cases: [] },
+        {
+          scoreEvaluation: async () => {
+            judged.resolve();
+            await gate.promise;
+          },
+        },
+      ).activities,
+    };
+    const input = { orgId: 'org', documentId: 'document', generation: 1 };
+    await withVersion('v1', activities, async () => {
+      await until('v1 is the current version', async () => (await roleOf('v1')) === 'current');
+      const pinned = await start('evaluateVersion', { orgId: 'org', runId: uuidv7() });
+      const moving = await start('ingestDocument', input);
+      await judged.promise;
+      await until('it is parked', async () => (await attributeOf(moving, 'ErrorCode')) !== undefined);
+      expect([await versionOf(pinned), await versionOf(moving)]).deep.equal(['v1', 'v1']);
+
+      await withVersion('v2', activities, async () => {
+        await until('v2 is there', async () => (await roleOf('v2')) === 'other');
+        const before = await start('ingestDocument', input);
+        await before.result();
+        expect(await versionOf(before)).equal('v1');
+
+        const ramped = await admin('--ramp', 'v2', '--percent', '10');
+        expect(ramped.stdout).to.include('v2  ramping: 10 of a hundred runs');
+        const promoted = await admin('--promote', 'v2');
+        expect(promoted).to.include({ code: 0, stderr: '' });
+        expect(promoted.stdout).to.include('v2  current: what begins, and what is not pinned');
+        expect(promoted.stdout).to.include('v1  draining: runs are pinned to it');
+
+        await moving.executeUpdate(retryUpdateName);
+        await moving.result();
+        const next = await start('ingestDocument', input);
+        await next.result();
+        gate.resolve();
+        await pinned.result();
+        expect([await versionOf(pinned), await versionOf(moving), await versionOf(next)]).deep.equal([
+          'v1',
+          'v2',
+          'v2',
+        ]);
+
+        await createWorkerVersions(connection, deploymentName).promote('v1');
+        expect(await roleOf('v1')).equal('current');
+        const last = await start('ingestDocument', input);
+        await last.result();
+        expect(await versionOf(last)).equal('v1');
+      });
+    });
+  });
+
+  it('are refused by name where nobody is of them', async () => {
+    const { code, stderr } = await admin('--promote', 'v9');
+    expect(code).equal(1);
+    expect(stderr).match(/^The version v9 gets no work: [^\n]+\n$/);
+    expect(await admin('--ramp', 'v2')).to.include({ code: 2 });
+    expect((await admin('--promote', 'v1', '--percent', '5')).stderr).to.include('--ramp <build id> with --percent');
+  });
+
+  it('serve at once where an installation is new, and readiness is of the current one', async () => {
+    const own = await startStack({ TEMPORAL_DEPLOYMENT_NAME: 'acs' });
+    try {
+      await until('it is ready', async () => (await fetch(`${own.baseUrl}/readyz`)).status === 200, 30_000);
+      const ada = await own.signUp();
+      const { body } = await ada.upload('/documents', { name: 'a.txt', content: 'Words.' }, 201);
+      const jobId = fullDocumentSchema.parse(body).embedding_job_id ?? '';
+      await untilRun(ada, jobId, 'succeeded');
+      const { workflowService } = own.container.temporal.client;
+      const { namespace } = own.config.temporal;
+      await workflowService.setWorkerDeploymentCurrentVersion({ namespace, deploymentName: 'acs', buildId: '' });
+      await until('nobody takes what begins', async () => !(await own.container.orchestrator.hasPollers()), 30_000);
+    } finally {
+      await own.close();
+    }
+  });
+});
