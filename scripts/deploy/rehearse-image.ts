@@ -19,6 +19,7 @@ const ROOT = join(import.meta.dirname, '..', '..');
 const USER = { uid: 10_001, gid: 10_001 };
 const DATABASE = 'rehearsal';
 const PATIENCE_MS = 120_000;
+const POLL_MS = 200;
 /** What docker-compose.yml gives them, too. */
 const STOP_TIMEOUT_MS = 35_000;
 
@@ -26,7 +27,10 @@ const run = promisify(execFile);
 const composeFile = z.object({
   services: z.record(
     z.string(),
-    z.object({ command: z.array(z.string()).optional(), environment: z.record(z.string(), z.string()).optional() }),
+    z.object({
+      command: z.array(z.string()).optional(),
+      environment: z.record(z.string(), z.string().nullable()).optional(),
+    }),
   ),
 });
 
@@ -70,7 +74,7 @@ export async function rehearseImage(options: {
         {
           name,
           command: [image.node, ...commandOf(name).map((part) => (part.includes('/') ? join(image.app, part) : part))],
-          env: { ...env, ...(queues !== undefined && { WORKER_QUEUES: queues }), ...own },
+          env: { ...env, ...(queues && { WORKER_QUEUES: queues }), ...own },
           ...(process.getuid?.() === 0 && { user: USER }),
           stopSignal: 'SIGTERM',
           stopTimeoutMs: STOP_TIMEOUT_MS,
@@ -147,32 +151,24 @@ async function readDocuments(apiUrl: string, home: string, running: readonly Run
   for (const file of files) {
     await api.upload('/documents', { name: file.split('/').at(-1) ?? '', content: new Blob([await readFile(file)]) });
   }
-  await until(
-    'the documents are read',
-    async () => {
-      const { succeeded, failed } = await api.get<{ succeeded: number; failed: number }>('/jobs/summary');
-      if (failed > 0) throw new Error(`${failed} documents could not be read.`);
-      return succeeded === files.length;
-    },
-    running,
-  );
+  const summary = () => api.get<{ succeeded: number; failed: number }>('/jobs/summary');
+  const areDone = async () => {
+    const { succeeded, failed } = await summary();
+    return succeeded + failed === files.length;
+  };
+  await until('the documents are read', areDone, running);
+  const { failed } = await summary();
+  if (failed > 0) throw new Error(`${failed} of ${files.length} documents could not be read.`);
 }
 
+/** What cannot be answered yet does not hold yet. */
 async function until(what: string, holds: () => Promise<boolean>, running: readonly RunningChild[]): Promise<void> {
   const deadline = Date.now() + PATIENCE_MS;
-  const ended = Promise.race(
-    running.map((child) => child.ended.then((end) => `${end}\n${child.lastLines().join('\n')}`)),
-  );
-  while (
-    !(await holds().catch((error: unknown) => {
-      if (error instanceof Error && error.message.includes('could not be read')) throw error;
-      return false;
-    }))
-  ) {
-    const end = await Promise.race([ended, delay(200, null)]);
-    if (end !== null) throw new Error(`A process ended before ${what}: ${end}`);
-    if (Date.now() > deadline) {
-      throw new Error(`Still waiting until ${what}:\n${running.flatMap((child) => child.lastLines()).join('\n')}`);
-    }
+  const lastLines = () => running.flatMap((child) => child.lastLines()).join('\n');
+  const ended = Promise.race(running.map((child) => child.ended));
+  while (!(await holds().catch(() => false))) {
+    const end = await Promise.race([ended, delay(POLL_MS, null)]);
+    if (end !== null) throw new Error(`A process ended (${end}) before ${what}:\n${lastLines()}`);
+    if (Date.now() > deadline) throw new Error(`Still waiting until ${what}:\n${lastLines()}`);
   }
 }
