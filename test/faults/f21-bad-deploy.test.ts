@@ -84,7 +84,10 @@ describe('F21: a version that cannot replay what has begun, and the way back', f
         taskQueue,
       });
       for (const step of ['parseDocument', 'convertDocument', 'chunkDocument', 'activateGeneration']) {
-        expect(calls.filter((call) => call === step), step).to.have.length(runs);
+        expect(
+          calls.filter((call) => call === step),
+          step,
+        ).to.have.length(runs);
       }
       for (const run of begun) expect(await orchestrator.describe(run.workflowId)).equal('completed');
     } finally {

@@ -22,7 +22,6 @@ const ellipticKey = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKe
 
 const encryptionKey = randomBytes(32).toString('base64');
 
-
 const wrongLimits = ['10', '0/60', '10/0', '-1/60', '10/60s', 'none'];
 const addressesWithSecrets = ['https://user:password@host/v1', 'https://host/v1?key=k', 'https://host/v1#key'];
 
