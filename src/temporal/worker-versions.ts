@@ -3,6 +3,8 @@ import proto from '@temporalio/proto';
 import type { TemporalConnection } from './connection.ts';
 
 const { VersionDrainageStatus } = proto.temporal.api.enums.v1;
+/** The server keeps versions by workflows of its own, which take seconds where it is busy; nobody's request waits. */
+const PATIENCE_MS = 30_000;
 const notFound = 5;
 const failedPrecondition = 9;
 
@@ -29,7 +31,7 @@ export function createWorkerVersions({ client, namespace, call }: TemporalConnec
   /** Null before the first of its workers has asked for work. */
   async function describe() {
     try {
-      return await call(() => workflowService.describeWorkerDeployment({ namespace, deploymentName }));
+      return await call(() => workflowService.describeWorkerDeployment({ namespace, deploymentName }), PATIENCE_MS);
     } catch (error) {
       if (isGrpcServiceError(error) && error.code === notFound) return null;
       throw error;
@@ -37,7 +39,7 @@ export function createWorkerVersions({ client, namespace, call }: TemporalConnec
   }
 
   const change = (work: () => Promise<unknown>): Promise<unknown> =>
-    call(work).catch((error: unknown) => {
+    call(work, PATIENCE_MS).catch((error: unknown) => {
       if (!isGrpcServiceError(error) || ![notFound, failedPrecondition].includes(error.code)) throw error;
       throw new PromotionRefused(error.details);
     });
