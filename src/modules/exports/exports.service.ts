@@ -6,7 +6,6 @@ import { exportWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { type Actor, adminsKey, type RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
-import type { FileTokens } from '#src/modules/documents/file-tokens.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
@@ -18,6 +17,9 @@ import { createExportsRepository, type ExportWithJob } from './exports.repositor
 
 const MEDIA_TYPE = 'application/zip';
 const EXPIRED_AT_ONCE = 20;
+
+/** The export stands in the place of a document. */
+type SignedVolume = { orgId: string; documentId: string; contentSha256: string };
 
 /** `downloadUrl` is null for whom the export was not made for, and before it is complete. */
 export type VolumeView = Pick<ExportVolume, 'number' | 'sizeBytes' | 'sha256'> & {
@@ -45,7 +47,8 @@ export function createExportsService(deps: {
   jobs: Pick<JobsService, 'enqueue' | 'dispatch'>;
   orchestrator: Pick<Orchestrator, 'cancel'>;
   audit: AuditService;
-  tokens: FileTokens;
+  /** Those of documents, by another key. */
+  tokens: { sign(file: SignedVolume, expiresAt: Date): string; open(token: string): SignedVolume };
   downloadUrlSeconds: number;
   keepDays: number;
 }) {

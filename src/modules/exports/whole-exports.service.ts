@@ -9,8 +9,6 @@ import { type ExportPlace, type VolumeFacts, volumeName } from './exports.model.
 import { totalOf } from './manifest.ts';
 import type { VolumeWriter } from './volume-writer.ts';
 
-export type WholeExportsService = ReturnType<typeof createWholeExportsService>;
-
 /** Copies of all that an organization has, for the operator: made by his own process, and kept wherever he likes. */
 export function createWholeExportsService({
   db,

@@ -58,7 +58,7 @@ export function createLeavingService(deps: {
     const detail = { members: userIds.length, ...(operator !== undefined && { operator }) };
     const entry = { orgId, actorId: userId, action: 'organization.deleted', target: orgId, detail, requestId };
     await audit.record(trx, entry);
-    const createdBy = userId ?? userIds[0] ?? orgId;
+    const createdBy = userId ?? String(userIds[0]);
     return erasure.enqueue(trx, { orgId, userId: null }, { dueAt, createdBy, requestId });
   }
 

@@ -5,6 +5,7 @@ import { createExportActivities, type ExportActivities } from '#activities/expor
 import type { ExportKey, WriteVolumeInput, WriteVolumeResult } from '#src/contracts/exports.ts';
 import { createExportStepsService } from '#src/modules/exports/export-steps.service.ts';
 import { recordKinds } from '#src/modules/exports/exported-records.ts';
+import { createVolumeArchive } from '#src/modules/exports/volume-archive.ts';
 import { createVolumeWriter } from '#src/modules/exports/volume-writer.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
@@ -163,6 +164,32 @@ describe('export activities', function () {
     expect(await blobs.exists(blobKey)).equal(false);
     await writeFrom(steps, of);
     expectAll(await stored(of));
+  });
+
+  it('hold no more of a large file than some pieces', async () => {
+    const { blobs } = own.container;
+    const megabyte = Buffer.alloc(1_048_576, 'x');
+    const size = 300;
+    async function archiveOf(megabytes: number): Promise<number> {
+      const archive = createVolumeArchive(new Date());
+      const staged = blobs.stage({ content: archive.content, limitBytes: 2 * size * megabyte.length });
+      let highest = 0;
+      async function* pieces() {
+        for (let made = 0; made < megabytes; made += 1) {
+          highest = Math.max(highest, process.memoryUsage().rss);
+          yield megabyte;
+        }
+      }
+      await archive.add('large', pieces(), { isPacked: true });
+      archive.end();
+      const { stagingKey, sizeBytes } = await staged;
+      await blobs.unstage(stagingKey);
+      expect(sizeBytes).above(megabytes * megabyte.length);
+      return highest;
+    }
+    await archiveOf(8);
+    const small = await archiveOf(8);
+    expect(await archiveOf(size)).below(small + 100 * megabyte.length);
   });
 
   it('leave out every column that may hold a secret, and the kinds that are the operator’s', async () => {

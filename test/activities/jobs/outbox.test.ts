@@ -467,6 +467,23 @@ describe('the jobs table as an outbox', () => {
     }
   });
 
+  it('an export whose run is completed is made again until it is complete, unless it was deleted', async () => {
+    const { engine, jobs } = setUp();
+    const exportId = uuidv7();
+    const id = `export-${exportId}`;
+    await db('exports').insert({ id: exportId, orgId, createdBy, expiresAt: new Date() });
+    const start = { workflow: 'exportOrganization', input: { orgId, exportId }, summary: 'Export' } as const;
+    await jobs.enqueue(db, { id, kind: 'export', orgId, createdBy, acl: [], start, requestId: null });
+    for (const status of ['queued', 'succeeded']) {
+      await jobs.dispatch(id);
+      engine.runs.set(id, { state: 'completed' });
+      await age('checkedAt');
+      await jobs.reconcileOpen();
+      expect(await jobOf(id)).include({ status });
+      await db('exports').where({ id: exportId }).update({ completedAt: db.fn.now() });
+    }
+  });
+
   const withoutMark = [
     { kind: 'alignment', start: { workflow: 'scoreAlignment', input: { orgId: '', chatId: '' }, summary: '' } },
     { kind: 'reembed', start: { workflow: 'reembedOrganization', input: { orgId: '', model: '' }, summary: '' } },

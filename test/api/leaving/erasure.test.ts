@@ -67,9 +67,10 @@ describe('what somebody leaves behind, once it is time', function () {
   /** With another consent under way. */
   async function connectProvider({ orgId, userId }: Member): Promise<void> {
     const of = { orgId, provider: 'google_calendar', scopes: [] };
+    const soon = new Date(Date.now() + 3_600_000);
     await db('toolConnections').insert({ ...of, id: crypto.randomUUID(), status: 'active', credentials: '1:sealed' });
     const consent = { ...of, userId, purpose: 'tools', codeVerifier: '1:sealed', redirectUri: 'https://api.example' };
-    await db('oauthStates').insert({ ...consent, stateHash: Buffer.from(userId), expiresAt: new Date() });
+    await db('oauthStates').insert({ ...consent, stateHash: Buffer.from(userId), expiresAt: soon });
   }
 
   it('of a user: what nobody else reads is gone, and what is shared stays with his name', async () => {
