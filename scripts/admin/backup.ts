@@ -40,9 +40,7 @@ function write(folder: string, keep: number | null): ReturnType<Command['read']>
     const { path, manifest } = await backups.backUp({ folder, keep, note });
     for (const line of [`Backed up to ${path}.`, ...contentOf(manifest), '', ...NOT_IN_IT]) print(line);
     if (manifest.missingOriginals === 0) return true;
-    note(
-      `${manifest.missingOriginals} originals are missing in the store itself: audit-stores says of which documents.`,
-    );
+    note(`${manifest.missingOriginals} originals are missing in the store itself, or damaged: all else is backed up.`);
     return false;
   };
 }

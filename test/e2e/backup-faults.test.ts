@@ -100,6 +100,15 @@ describe('backup and restore, when something is wrong', function () {
     );
   });
 
+  it('restores only where nobody else is', async () => {
+    const place = await newPlace();
+    const worker = createContainer(loadConfig(place.settings), 'worker');
+    await worker.db.raw('select 1');
+    const refusal = await worker.restores.restore(folder, () => undefined).then(() => '', reasonOf);
+    expect(refusal).equal('This database is in use (worker): stop what uses it first.');
+    await worker.close();
+  });
+
   it('refuses a damaged backup, and says which file it is', async () => {
     const place = await newPlace();
     const { copy, path } = await copyOfFolder();

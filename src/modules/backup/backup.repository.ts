@@ -83,11 +83,11 @@ export function createBackupRepository(db: Db) {
       await db.raw('close originals');
     },
 
-    /** Processes of the service that have this database open. */
+    /** Who would write into this database while it is restored; also a restore that was killed, and has not quite ended. */
     async listUsers(): Promise<string[]> {
       const { rows } = await db.raw<{ rows: { name: string }[] }>(
         `select distinct application_name as name from pg_stat_activity
-         where datname = current_database() and application_name in ('api', 'worker') order by 1`,
+         where datname = current_database() and application_name in ('api', 'worker', 'pg_restore') order by 1`,
       );
       return rows.map(({ name }) => name);
     },

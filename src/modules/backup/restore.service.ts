@@ -41,7 +41,7 @@ export function createRestoreService(deps: {
   /** Throws for a database that somebody else uses, or has used. @returns whether this backup was begun here before */
   async function requireEmpty({ manifest }: FoundBackup): Promise<boolean> {
     const users = await repository.listUsers();
-    if (users.length > 0) throw new Error(`Stop the API and the workers first: this database is in use (${users}).`);
+    if (users.length > 0) throw new Error(`This database is in use (${users.join(', ')}): stop what uses it first.`);
     const begun = await repository.findRestore();
     if (begun === manifest.takenAt) return true;
     if (begun !== null) {
