@@ -16,12 +16,6 @@ const queues = Object.values(taskQueues);
 /** Of the image: a person sets none of them for containers. */
 const ofTheImage = ['TOOLS_DIR'];
 const ofTests = ['NODE_ENV', 'FAULTS'];
-/** On their way: of probes and metrics, and of payloads that are encrypted. */
-const comingSettings = [
-  ...['WORKER_HOST', 'WORKER_PORT', 'METRICS_PORT'],
-  ...['TEMPORAL_CODEC_KEY', 'CODEC_HOST', 'CODEC_PORT', 'CODEC_UI_ORIGINS'],
-];
-const comingFiles = ['src/codec-server.ts'];
 /** Of the model server, which reads its own. */
 const ofTheModelServer = ['TRUST_NETWORK', 'LLM_THREADS'];
 
@@ -62,11 +56,11 @@ describe('the files that the service is deployed with', () => {
     );
     const settings = settingNames.filter((name) => ![...ofTests, ...ofTheImage].includes(name));
     const missing = [...settings, ...interpolated].filter((name = '') => !named.has(name));
-    expect(missing.filter((name = '') => !comingSettings.includes(name))).deep.equal([]);
+    expect(missing).deep.equal([]);
   });
 
   it('set only what is a setting', () => {
-    const known = new Set([...settingNames, ...comingSettings, ...ofTheModelServer]);
+    const known = new Set([...settingNames, ...ofTheModelServer]);
     const inCompose = own.flatMap(([, { environment }]) => Object.keys(environment ?? {}));
     const inChart = templates.flatMap((template) =>
       [...template.matchAll(/- \{? ?name: ([A-Z][A-Z0-9_]+)\b/g)].map(([, name = '']) => name),
@@ -97,9 +91,7 @@ describe('the files that the service is deployed with', () => {
       .split('\n')
       .flatMap((line) => (line.startsWith('!') ? [line.slice(1)] : []));
     const missing = run.filter(
-      (path) =>
-        (!existsSync(join(root, path)) && !comingFiles.includes(path)) ||
-        !inImage.some((folder) => path.startsWith(`${folder}/`)),
+      (path) => !existsSync(join(root, path)) || !inImage.some((folder) => path.startsWith(`${folder}/`)),
     );
     expect(missing).deep.equal([]);
   });
