@@ -140,6 +140,7 @@ const wrong: Record<string, string[]> = {
     '{"free":{"agents":"5"}}',
     '{"free":5}',
   ],
+  EXPORT_KEEP_DAYS: ['0', '367', 'week'],
   ERASE_AFTER_DAYS: ['-1', '1.5', 'soon', '400'],
   FAULTS: [
     'kill',
