@@ -32,6 +32,11 @@ export function healthRoutes(deps: {
   const check = ([name, ask]: [string, () => Promise<boolean>]) =>
     recent.get(name, async () => ({ value: await holds(ask), expiresAtMs: Date.now() + checkMaxAgeMs }));
 
+  async function checked(exclude: string | undefined): Promise<Record<string, boolean>> {
+    const asked = Object.entries(deps.checks).filter(([name]) => name !== exclude);
+    return Object.fromEntries(await Promise.all(asked.map(async (one) => [one[0], await check(one)] as const)));
+  }
+
   return [
     route({
       method: 'get',
@@ -56,9 +61,9 @@ export function healthRoutes(deps: {
         503: { description: 'It cannot', schema: readinessSchema },
       },
       handle: async ({ query: { exclude } }) => {
-        const asked = Object.entries(deps.checks).filter(([name]) => name !== exclude);
-        const found = await Promise.all(asked.map(async (one) => [one[0], await check(one)] as const));
-        const checks = { ...Object.fromEntries(found), serving: !deps.isLeaving() };
+        // At once, however busy everything is: a balancer has to know it before the door is closed.
+        const found = deps.isLeaving() ? {} : await checked(exclude);
+        const checks = { ...found, serving: !deps.isLeaving() };
         return Object.values(checks).every(Boolean)
           ? ok({ status: 'ready' as const, checks }, { 'Cache-Control': 'no-store' })
           : answer(503, { status: 'not_ready' as const, checks });

@@ -52,8 +52,10 @@ export function createLeavingServer(server: Server): LeavingServer {
   };
 }
 
+/**
+ * An answer that has begun has promised to keep its connection, and its client may use that as soon as it has the last
+ * byte: what is asked there next ends the connection.
+ */
 function endConnectionWith(res: ServerResponse): void {
   if (!res.headersSent) res.setHeader('Connection', 'close');
-  // A stream has promised to keep its connection: it ends as soon as its last byte is out.
-  else res.once('finish', () => res.req.socket.end());
 }

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { userSchema } from '#src/modules/members/members.schema.ts';
-import { ask, ingestText, openChatStream } from '#test/support/chat-fixtures.ts';
+import { ask, ingestText, loanAnchors, openChatStream } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { itServesTheDataroom } from '#test/support/dataroom-story.ts';
@@ -47,7 +47,7 @@ describe('two processes of the API and three of workers, which share no disk', f
     const ada = await cluster.signUp();
     await ingestText(ada, 'Loans', 'A loan is repaid month by month.');
     model.behave(judgeWell());
-    const version = await newEvaluable(ada);
+    const version = await newEvaluable(ada, { anchor_words: loanAnchors });
     const cases = [{ input: 'How is a loan repaid?', expected: 'Month by month.' }];
     expect((await evaluate(ada, { ...version, cases })).cases).length(1);
     const published = await ada.post(
@@ -76,7 +76,7 @@ describe('two processes of the API and three of workers, which share no disk', f
 
     await untilJob(ada, `alignment-${chat_id}`, 'succeeded');
     const logged = Object((await ada.get(`/logs/conversations/${chat_id}`, 200)).body);
-    expect(logged).deep.include({ chat_id });
+    expect(logged.round_summaries.map(({ type }: { type: string }) => type)).deep.equal(['exchange', 'exchange']);
     expect(Object((await ada.get('/logs/stats', 200)).body)).property('total_rounds', 2);
   });
 

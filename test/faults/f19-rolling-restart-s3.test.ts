@@ -12,7 +12,7 @@ import { type Caller, createSteadyLoad, openCaller } from '#test/support/steady-
 import { until } from '#test/support/until.ts';
 
 const lastsMs = isFullRun ? 600_000 : 40_000;
-const requestsPerSecond = isFullRun ? 20 : 12;
+const requestsPerSecond = 12;
 const organizations = 4;
 /** The second one is slower than a process waits for its streams. */
 const answers = { usual: { words: 40, everyMs: 50 }, long: { words: 300, everyMs: 100 } };

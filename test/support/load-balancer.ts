@@ -93,6 +93,7 @@ async function forward({ url, agent }: Instance, req: IncomingMessage, res: Serv
     'x-forwarded-for': req.socket.remoteAddress ?? '',
     'x-forwarded-proto': 'http',
   };
+  const beganMs = performance.now();
   const upstream = request({ hostname, port, agent, method: req.method, path: req.url, headers });
   const answered = once(upstream, 'response') as Promise<[IncomingMessage]>;
   // An answer may come before the whole body has gone.
@@ -108,7 +109,10 @@ async function forward({ url, agent }: Instance, req: IncomingMessage, res: Serv
     await sent;
   } catch (error) {
     if (res.headersSent) res.destroy();
-    else fail(res, 502, String(error));
+    else {
+      const after = `${Math.round(performance.now() - beganMs)} ms on a ${upstream.reusedSocket ? 'kept' : 'new'} connection`;
+      fail(res, 502, `${error} after ${after}`);
+    }
   }
 }
 

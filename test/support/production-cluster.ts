@@ -46,7 +46,7 @@ export async function startProductionCluster(
       PUBLIC_URL: balancer.baseUrl,
       TRUST_PROXY: 'true',
       DATABASE_POOL_SIZE: '6',
-      SHUTDOWN_DELAY_SECONDS: '2',
+      SHUTDOWN_DELAY_SECONDS: '5',
       ...settings,
     },
     { workers: false },

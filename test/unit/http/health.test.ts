@@ -27,7 +27,7 @@ describe('readiness', () => {
     expect(answers[0]).to.deep.equal({ database: true, broken: false, serving: true });
     expect(asked).to.be.below(20);
     isLeaving = true;
-    expect((await ask()).serving).to.equal(false);
+    expect(await ask()).deep.equal({ serving: false });
     isLeaving = false;
   });
 

@@ -1,0 +1,63 @@
+import { once } from 'node:events';
+import { Agent, createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { expect } from 'chai';
+import { createLeavingServer, type LeavingServer } from '#src/http/leaving-server.ts';
+
+describe('a server that leaves', () => {
+  let server: Server;
+  let leaving: LeavingServer;
+  let agent: Agent;
+  /** Answers that are begun, and ended by the test. */
+  const begun: ServerResponse[] = [];
+
+  beforeEach(async () => {
+    begun.length = 0;
+    agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    server = createServer((req, res) => {
+      if (req.url !== '/stream') return void res.end('whole');
+      res.writeHead(200).write('begun ');
+      begun.push(res);
+    });
+    leaving = createLeavingServer(server);
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+  });
+  afterEach(() => {
+    agent.destroy();
+    server.closeAllConnections();
+    server.close();
+  });
+
+  const get = async (path: string) => {
+    const asked = request({ port: (server.address() as AddressInfo).port, path, agent }).end();
+    const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+    return { isReused: asked.reusedSocket, connection: answer.headers.connection, answer };
+  };
+
+  it('keeps the connection of an answer that has promised it, and ends it by the next one', async () => {
+    const stream = await get('/stream');
+    leaving.announce();
+    begun[0]?.end('and ended');
+    expect(await text(stream.answer)).equal('begun and ended');
+    const next = await get('/');
+    expect([next.isReused, next.connection, await text(next.answer)]).deep.equal([true, 'close', 'whole']);
+    expect((await get('/')).isReused).equal(false);
+  });
+
+  it('waits for what is under way, and ends by force what takes too long', async () => {
+    const quick = await get('/stream');
+    const closed = leaving.close(60_000);
+    begun[0]?.end('and ended');
+    expect(await text(quick.answer)).equal('begun and ended');
+    await closed;
+
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const endless = await get('/stream');
+    const cut = text(endless.answer).catch((error: NodeJS.ErrnoException) => error.code);
+    await leaving.close(0);
+    expect(await cut).equal('ECONNRESET');
+  });
+});
