@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { settingNames } from '#src/config.ts';
+import { metricCatalog } from '#src/contracts/metrics.ts';
 import { errorsPage } from '../../scripts/errors-page.ts';
 import { startSettingNames } from '../../scripts/settings.ts';
 
@@ -16,6 +17,15 @@ describe('the docs', () => {
     const missing = [...new Set([...settingNames, ...startSettingNames])].filter(
       (name) => !text.includes(`\`${name}\``),
     );
+    expect(missing).to.deep.equal([]);
+  });
+
+  it('name every metric with its type and its labels', async () => {
+    const lines = (await page('telemetry.md')).split('\n');
+    const missing = Object.entries(metricCatalog).filter(([name, { type, labels }]) => {
+      const words = labels.map((label) => `\`${label}\``).join(', ') || 'none';
+      return !lines.some((line) => line.startsWith(`| \`${name}\` | ${type} | ${words} |`));
+    });
     expect(missing).to.deep.equal([]);
   });
 });

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { publishAgent } from '#test/support/chat-fixtures.ts';
 import { type ServiceProcess, startApiProcess, startWorkerProcess } from '#test/support/child-processes.ts';
 import type { Member } from '#test/support/client.ts';
 import { type ReceivedSpan, startOtlpReceiver } from '#test/support/otlp-receiver.ts';
@@ -9,7 +10,7 @@ import { untilRun } from '#test/support/until-job.ts';
 const secretText = 'Zanzibar keeps the vault behind the third door.';
 const fileName = 'Zanzibar handbook.md';
 
-describe('the trace of an upload', function () {
+describe('a trace', function () {
   this.timeout(180_000);
   let collector: Awaited<ReturnType<typeof startOtlpReceiver>>;
   let stack: Stack;
@@ -19,6 +20,7 @@ describe('the trace of an upload', function () {
   let trace: ReceivedSpan[];
   let logs: string[];
   const traceId = 'a1b2c3d4e5f60718293a4b5c6d7e8f90';
+  const chatTraceId = 'c1b2c3d4e5f60718293a4b5c6d7e8f90';
   const lateTraceId = 'b1b2c3d4e5f60718293a4b5c6d7e8f90';
   const callerSpan = '00f067aa0ba902b7';
 
@@ -36,6 +38,16 @@ describe('the trace of an upload', function () {
     await untilRun(ada.at(baseUrl), embedding_job_id, 'succeeded');
     await until('the run has sent its span', async () =>
       collector.spans.some(({ name, traceId: of }) => of === traceId && name === 'RunWorkflow ingestDocument'),
+    );
+    const agentId = await publishAgent(ada.at(baseUrl));
+    const answer = await ada.at(baseUrl).raw('/chat/stream', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', traceparent: `00-${chatTraceId}-${callerSpan}-01` },
+      body: JSON.stringify({ agent_id: agentId, message: 'Where is the vault?' }),
+    });
+    expect(await answer.text()).to.include('event: done');
+    await until('the run that scores has sent its span', async () =>
+      collector.spans.some(({ name, traceId: of }) => of === chatTraceId && name === 'RunWorkflow scoreAlignment'),
     );
     const late = await startApiProcess(stack, { TEMPORAL_ADDRESS: '127.0.0.1:1' });
     processes.push(late);
@@ -66,7 +78,7 @@ describe('the trace of an upload', function () {
     return parent === undefined ? [] : [parent.name, ...ancestorsOf(parent)];
   };
 
-  it('begins where the client says', () => {
+  it('of an upload begins where the client says', () => {
     const request = named(/^POST \/documents$/);
     expect(request).to.include({ parentSpanId: callerSpan, service: 'agent-conversation-service-api' });
     expect(request.attributes).to.include({
@@ -113,6 +125,17 @@ describe('the trace of an upload', function () {
     );
     const names = collector.spans.filter(({ traceId: of }) => of === lateTraceId).map(({ name }) => name);
     expect(names).to.include.members(['POST /documents', 'RunWorkflow ingestDocument', 'RunActivity ingestAtOnce']);
+  });
+
+  it('of a message has the search, the model and the run that scores the round', () => {
+    const names = collector.spans.filter(({ traceId: of }) => of === chatTraceId).map(({ name }) => name);
+    expect(names).to.include.members([
+      'POST /chat/stream',
+      'vectors search',
+      'chat extractive-1',
+      'StartWorkflow scoreAlignment',
+      'RunWorkflow scoreAlignment',
+    ]);
   });
 
   it('is named in the lines of the log', () => {
