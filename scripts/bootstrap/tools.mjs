@@ -103,5 +103,5 @@ async function succeeds(program, args) {
 
 /** @param {string} root */
 function toolsRequirements(root) {
-  return ['requirements-runtime.txt', 'requirements-tools.txt'].map((name) => join(root, 'scripts', name));
+  return ['runtime', 'postgres', 'tools'].map((name) => join(root, 'scripts', `requirements-${name}.txt`));
 }

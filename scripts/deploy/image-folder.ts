@@ -36,10 +36,13 @@ export async function makeImageFolder(home: string): Promise<ImageFolder> {
     await copyFile(join(ROOT, name), join(app, name));
   }
   for (const command of argumentsOf(stage(dockerfile, 'packages'), 'RUN')) await inApp(command);
-  const requirements = join(ROOT, 'scripts', 'requirements-runtime.txt');
   for (const command of argumentsOf(stage(dockerfile, 'tools'), 'RUN')) {
     if (command.startsWith('apt-get')) continue;
-    await inApp(command.replace('/requirements-runtime.txt', requirements).replace(' /tools', ` ${tools}`));
+    await inApp(
+      command
+        .replaceAll(/(?<= )\/(?=requirements-)/g, `${join(ROOT, 'scripts')}/`)
+        .replaceAll(/(?<= )\/(?=tools\b|postgres\b)/g, `${home}/`),
+    );
   }
   await copyContext(app);
   for (const command of argumentsOf(stage(dockerfile, 'application'), 'RUN')) await inApp(command);
