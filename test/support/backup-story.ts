@@ -38,7 +38,7 @@ const files = [
 /** Not a row of them is in a backup. */
 const passing = [
   ...['refresh_tokens', 'refresh_token_families', 'oauth_states', 'sign_in_states'],
-  ...['idempotency_keys', 'rate_limits', 'model_calls', 'model_pauses', 'blob_claims'],
+  ...['idempotency_keys', 'rate_limits', 'model_calls', 'model_pauses', 'blob_claims', 'exports', 'export_volumes'],
 ];
 
 /** Where an installation can be restored: nothing is there. */
