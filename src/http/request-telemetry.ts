@@ -9,9 +9,8 @@ import { type AppResponse, PROBES } from './request-log.ts';
 export function createRequestTelemetry({ metrics, tracing }: Telemetry) {
   return (req: Request, res: AppResponse, next: NextFunction): void => {
     const startedMs = performance.now();
-    const isProbe = PROBES.some((path) => req.path.endsWith(path));
     const span =
-      tracing.isOn && !isProbe
+      tracing.isOn && !PROBES.some((path) => req.path.endsWith(path))
         ? tracing.start({
             name: req.method,
             kind: 'server',
