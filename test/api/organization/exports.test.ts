@@ -32,7 +32,7 @@ describe('exports of an organization', function () {
     return id;
   }
 
-  describe('POST', () => {
+  describe('POST /entity/org/exports', () => {
     it('202: makes archives of what the admin may read, which their addresses give', async () => {
       const grace = await signUpColleague(shared, ada, 'Grace');
       const own = await ingestText(ada, 'Loans', '# Loans\n\nA loan is repaid month by month.');
@@ -107,7 +107,7 @@ describe('exports of an organization', function () {
     });
   });
 
-  describe('GET', () => {
+  describe('GET /entity/org/exports', () => {
     it('200: lists them newest first, in pages', async () => {
       const ids = [];
       for (const minute of [3, 2, 1]) {
@@ -119,6 +119,25 @@ describe('exports of an organization', function () {
       expect(rest.next_cursor).equal(null);
     });
 
+    it('400: with a cursor of another list', async () => {
+      expect((await ada.get(`${path}?cursor=v1.x.y`, 400)).body).include({ code: 'invalid_cursor' });
+    });
+
+    it('401: without a token', async () => {
+      await shared.anonymous.get(path, 401);
+    });
+
+    it('403: for a member who is no admin', async () => {
+      const grace = await signUpColleague(shared, ada);
+      await grace.get(path, 403);
+    });
+
+    it('422: with a query that there is not', async () => {
+      await ada.get(`${path}?limit=0`, 422);
+    });
+  });
+
+  describe('GET /entity/org/exports/{export_id}', () => {
     it('200: for another admin, who gets no address of its files', async () => {
       const grace = await signUpColleague(shared, ada, 'Grace');
       await ada.patch(`/entity/members/${grace.userId}/org-admin`, { is_org_admin: true }, 200);
@@ -127,18 +146,12 @@ describe('exports of an organization', function () {
       expect(seen.volumes.map(({ download_url }) => download_url)).deep.equal([null]);
     });
 
-    it('400: with a cursor of another list', async () => {
-      expect((await ada.get(`${path}?cursor=v1.x.y`, 400)).body).include({ code: 'invalid_cursor' });
-    });
-
     it('401: without a token', async () => {
-      await shared.anonymous.get(path, 401);
       await shared.anonymous.get(`${path}/${uuidv7()}`, 401);
     });
 
     it('403: for a member who is no admin', async () => {
       const grace = await signUpColleague(shared, ada);
-      await grace.get(path, 403);
       await grace.get(`${path}/${await insertExport(ada)}`, 403);
     });
 
@@ -148,13 +161,9 @@ describe('exports of an organization', function () {
         expect((await ada.get(`${path}/${id}`, 404)).body).include({ code: 'export_not_found' });
       }
     });
-
-    it('422: with a query that there is not', async () => {
-      await ada.get(`${path}?limit=0`, 422);
-    });
   });
 
-  describe('DELETE', () => {
+  describe('DELETE /entity/org/exports/{export_id}', () => {
     it('204: takes it away with its files, whose addresses give nothing any more', async () => {
       const made = await exportOf(ada);
       await ada.delete(`${path}/${made.export_id}`, 204);

@@ -7,7 +7,7 @@ describe('settings of the embedded mode', () => {
   it('embeds everything when nothing is set', () => {
     const settings = readStartSettings({ TOOLS_DIR });
     expect(settings.postgres).to.deep.equal({ kind: 'embedded', port: 54_320 });
-    expect(settings.temporal).to.deep.equal({ kind: 'embedded', port: 7233, uiPort: 8233 });
+    expect(settings.temporal).to.deep.equal({ kind: 'embedded', port: 7233, uiPort: 8233, codecPort: null });
     expect(settings.modelServer).to.deep.equal({ port: 3010 });
     expect(settings.provider).to.equal(null);
     expect(settings.identityProvider).to.equal(null);
