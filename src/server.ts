@@ -35,13 +35,13 @@ async function main(): Promise<void> {
   );
   const leaving = createLeavingServer(server);
 
-  server.listen(config.server.port, config.server.host);
-  await once(server, 'listening');
   const { host } = config.server;
   const metricsServer =
     config.metricsPort === null
       ? null
       : await startPlainServer({ host, port: config.metricsPort }, { '/metrics': metricsAnswer(telemetry.metrics) });
+  server.listen(config.server.port, host);
+  await once(server, 'listening');
   const metrics = { own_port: config.metricsPort, main_port: config.server.port, nowhere: null }[
     metricsPlaceOf(config)
   ];

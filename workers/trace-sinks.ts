@@ -1,6 +1,7 @@
 import type { InjectedSinks } from '@temporalio/worker';
 import type { Container } from '#src/container.ts';
 import { traceSinkName } from '#src/contracts/tracing.ts';
+import { parseJobId } from '#src/contracts/workflow-ids.ts';
 import type { TraceSinks } from '../workflows/interceptors/trace.ts';
 
 /** Makes spans of what workflows tell of their runs. They tell it only of runs that belong to a trace. */
@@ -14,7 +15,7 @@ export function traceSinks({ tracing }: Container['telemetry']): InjectedSinks<T
             name: `RunWorkflow ${workflowType}`,
             kind: 'consumer',
             attributes: {
-              'acs.job_id': workflowId,
+              'acs.job_id': parseJobId(workflowId).workflowId,
               'temporal.workflow_id': workflowId,
               'temporal.run_id': runId,
               'messaging.destination.name': taskQueue,

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { appError } from '#src/errors.ts';
 import { createErrorHandler } from './error-handler.ts';
 import { readJsonBody } from './json-body.ts';
+import { isSentToLocalHost } from './local-host.ts';
 import { type AppResponse, createRequestLog } from './request-log.ts';
 import { validate } from './validate.ts';
 
@@ -26,8 +27,6 @@ const bodySchema = z.object({
   payloads: z.array(z.object({ metadata: z.record(z.string(), z.base64()).default({}), data: z.base64().default('') })),
 });
 
-const localHost = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i;
-
 /** The protocol of remote codecs: Temporal's UI and CLI send payloads and show what comes back. */
 export function createCodecApp({ codec, uiOrigins, token, logger }: CodecAppDeps): Express {
   const app = express().disable('x-powered-by').disable('etag');
@@ -40,8 +39,7 @@ export function createCodecApp({ codec, uiOrigins, token, logger }: CodecAppDeps
   });
   app.use((req: Request, res: AppResponse, next: NextFunction) => {
     const origin = req.get('origin');
-    // A page that has made its own name lead to this machine is neither of our hosts nor of our origins.
-    if (token === null && !localHost.test(req.headers.host ?? '')) {
+    if (token === null && !isSentToLocalHost(req.headers)) {
       throw appError('forbidden', { detail: 'Without CODEC_TOKEN only addresses of this machine are answered.' });
     }
     res.vary('Origin');

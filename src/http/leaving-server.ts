@@ -9,8 +9,11 @@ const LINGER_MS = 1_000;
 export type LeavingServer = {
   /** From now on every answer ends its connection, so that a balancer opens the next one elsewhere. */
   announce(): void;
-  /** Takes no connection any more. Settles when the requests under way have ended, those left after `patienceMs` by force. */
-  close(patienceMs: number): Promise<void>;
+  /**
+   * Takes no connection any more. Settles when the requests under way have ended, those left after `patienceMs` by
+   * force, and no other has come for `lingerMs` on a connection that is kept.
+   */
+  close(patienceMs: number, lingerMs?: number): Promise<void>;
 };
 
 /** To be made before the server listens. */
@@ -18,6 +21,11 @@ export function createLeavingServer(server: Server): LeavingServer {
   const answers = new Set<ServerResponse>();
   let isLeaving = false;
   let onQuiet = () => {};
+  const quiet = () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    onQuiet = resolve;
+    return promise;
+  };
 
   server.prependListener('request', (_req, res) => {
     answers.add(res);
@@ -34,17 +42,21 @@ export function createLeavingServer(server: Server): LeavingServer {
       for (const answer of answers) endConnectionWith(answer);
     },
 
-    async close(patienceMs) {
-      const closed = once(server, 'close');
-      // Node closes idle connections with this: by now nobody has asked anything on them since the announcement.
-      server.close();
-      const { promise: quiet, resolve } = Promise.withResolvers<void>();
-      onQuiet = resolve;
-      if (answers.size === 0) resolve();
+    async close(patienceMs, lingerMs = LINGER_MS) {
+      const deadline = performance.now() + patienceMs;
       const ended = new AbortController();
       const wait = (ms: number) => delay(ms, undefined, { signal: ended.signal }).catch(() => undefined);
-      await Promise.race([closed, quiet, wait(patienceMs)]);
-      await Promise.race([closed, wait(LINGER_MS)]);
+      const closed = once(server, 'close').then(() => ended.abort());
+      // Node closes idle connections with this: after a delay that is long enough nobody asks anything on them any more.
+      server.close();
+      while (!ended.signal.aborted && performance.now() < deadline) {
+        if (answers.size > 0) await Promise.race([quiet(), wait(deadline - performance.now())]);
+        else {
+          await wait(lingerMs);
+          // What was asked meanwhile, on a connection that an answer had promised to keep, is answered like the rest.
+          if (answers.size === 0) break;
+        }
+      }
       ended.abort();
       server.closeAllConnections();
       await closed;

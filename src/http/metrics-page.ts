@@ -1,5 +1,6 @@
 import type { Request, Response } from 'express';
 import type { Metrics } from '#src/ports/metrics.ts';
+import { isSentToLocalHost } from './local-host.ts';
 
 /**
  * The metrics beside the API, for this machine. A request that a proxy has passed on is somebody else's, wherever it
@@ -9,7 +10,7 @@ export function createMetricsPage(metrics: Pick<Metrics, 'page'>) {
   return async (req: Request, res: Response, next: () => void): Promise<void> => {
     res.locals.route = '/metrics';
     const isPassedOn = ['forwarded', 'x-forwarded-for', 'x-forwarded-host'].some((name) => req.get(name) !== undefined);
-    if (isPassedOn) return next();
+    if (isPassedOn || !isSentToLocalHost(req.headers)) return next();
     const { text, mediaType } = await metrics.page();
     res.set({ 'Content-Type': mediaType, 'Cache-Control': 'no-store' }).send(text);
   };

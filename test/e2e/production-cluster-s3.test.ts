@@ -108,13 +108,17 @@ describe('two processes of the API and three of workers, which share no disk', f
     await killed.kill();
     for (const { jobId } of uploads) await untilRun(ada, jobId, 'succeeded', 90_000);
 
-    const more = await Promise.all(Array.from({ length: 24 }, (_, index) => uploadText(ada, `Another note ${index}`)));
+    const left = cluster.workers.map(({ pid }) => String(pid));
     const workers = new Set<string>();
-    for (const { jobId } of more) {
-      await untilRun(ada, jobId, 'succeeded', 60_000);
-      for (const worker of await workersOf(jobId)) workers.add(worker);
-    }
-    expect([...workers]).include.members(cluster.workers.map(({ pid }) => String(pid)));
+    const isSpread = async () => {
+      const more = Array.from({ length: 12 }, () => uploadText(ada, `Another note says ${crypto.randomUUID()}`));
+      for (const { jobId } of await Promise.all(more)) {
+        await untilRun(ada, jobId, 'succeeded', 60_000);
+        for (const worker of await workersOf(jobId)) workers.add(worker);
+      }
+      return left.every((pid) => workers.has(pid));
+    };
+    await until('each of those that are left has taken a step', isSpread, 60_000);
     await expectInvariants(cluster);
   });
 

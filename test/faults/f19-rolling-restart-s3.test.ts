@@ -58,7 +58,9 @@ describe('F19: every process is restarted in turn while clients go on', function
       replaceOne: (index: number, order: Order) => Promise<void>,
     ) => {
       for (let turn = 0; turn < cluster[part].length || Date.now() < end; turn += 1) {
+        const answered = load.answered();
         await replaceOne(turn % cluster[part].length, order(turn));
+        expect(load.answered(), 'requests that were answered meanwhile').greaterThan(answered);
         restarts[part] += 1;
         await delay(random.between(0, 1_000));
       }
@@ -81,7 +83,6 @@ describe('F19: every process is restarted in turn while clients go on', function
       console.log(`      ${JSON.stringify({ ...result, failures: result.failures.length, ...restarts })}`);
 
     expect(result.failures).deep.equal([]);
-    expect(result.requests).greaterThan(((lastsMs / 1_000) * requestsPerSecond) / 2);
     const { db } = cluster.container;
     const unfinished = () =>
       db('jobs').whereNotIn('status', ['succeeded', 'failed', 'cancelled']).first('id', 'status');

@@ -39,7 +39,12 @@ export function createSteadyLoad(options: {
   callers: readonly [Caller, ...Caller[]];
   random: Random;
   requestsPerSecond: number;
-}): { stop(): void; settled(): Promise<LoadResult> } {
+}): {
+  /** How many requests have been answered so far. */
+  answered(): number;
+  stop(): void;
+  settled(): Promise<LoadResult>;
+} {
   const { callers, random, requestsPerSecond } = options;
   const timesMs: number[] = [];
   const failures: string[] = [];
@@ -68,6 +73,7 @@ export function createSteadyLoad(options: {
   const timer = setInterval(begin, 1_000 / requestsPerSecond);
 
   return {
+    answered: () => timesMs.length,
     stop: () => clearInterval(timer),
     async settled() {
       await Promise.all(running);

@@ -25,12 +25,14 @@ const kinds = {
 export function createOtlpTracing(options: {
   /** As OTEL_EXPORTER_OTLP_ENDPOINT has it; headers, timeout and certificates the exporter reads itself. */
   endpoint: string;
-  /** Of traces that begin here; who comes with a `traceparent` has decided already. */
+  /** Of all traces, 0 to 1. Who comes with a `traceparent` may leave his out, and not keep more of them. */
   sampleRatio: number;
   role: string;
   version: string;
 }): Tracing {
   const ids = new RandomIdGenerator();
+  // By the trace's id: all processes keep the same ones.
+  const byRatio = new TraceIdRatioBasedSampler(options.sampleRatio);
   let givenSpanId: string | undefined;
   const provider = new TracerProvider({
     resource: defaultResource()
@@ -43,7 +45,7 @@ export function createOtlpTracing(options: {
       )
       // What an operator names wins.
       .merge(detectResources({ detectors: [envDetector] })),
-    sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(options.sampleRatio) }),
+    sampler: new ParentBasedSampler({ root: byRatio, remoteParentSampled: byRatio }),
     idGenerator: {
       generateTraceId: () => ids.generateTraceId(),
       generateSpanId: () => givenSpanId ?? ids.generateSpanId(),

@@ -49,7 +49,10 @@ export function createVolumeWriter(deps: { db: Db; blobs: Pick<BlobStore, 'read'
     const endMs = performance.now() + VOLUME_MS;
     const counts: Record<string, number> = {};
     const isFull = () =>
-      archive.bytes >= volumeBytes || archive.files.length >= FILES_OF_A_VOLUME || performance.now() > endMs;
+      archive.bytes >= volumeBytes ||
+      // The lines of documents are in memory, whether these have files or not.
+      Math.max(archive.files.length, counts.documents ?? 0) >= FILES_OF_A_VOLUME ||
+      performance.now() > endMs;
     const fileName = `${String(number).padStart(4, '0')}`;
 
     /** Rows behind a place, until the volume is full. The place of the last is what the next volume begins behind. */

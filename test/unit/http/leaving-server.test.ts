@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { Agent, createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { createLeavingServer, type LeavingServer } from '#src/http/leaving-server.ts';
 
@@ -9,6 +10,7 @@ describe('a server that leaves', () => {
   let server: Server;
   let leaving: LeavingServer;
   let agent: Agent;
+  let port: number;
   /** Answers that are begun, and ended by the test. */
   const begun: ServerResponse[] = [];
 
@@ -23,6 +25,7 @@ describe('a server that leaves', () => {
     leaving = createLeavingServer(server);
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
+    port = (server.address() as AddressInfo).port;
   });
   afterEach(() => {
     agent.destroy();
@@ -31,7 +34,7 @@ describe('a server that leaves', () => {
   });
 
   const get = async (path: string) => {
-    const asked = request({ port: (server.address() as AddressInfo).port, path, agent }).end();
+    const asked = request({ port, path, agent }).end();
     const [answer] = (await once(asked, 'response')) as [IncomingMessage];
     return { isReused: asked.reusedSocket, connection: answer.headers.connection, answer };
   };
@@ -46,6 +49,21 @@ describe('a server that leaves', () => {
     expect((await get('/')).isReused).equal(false);
   });
 
+  it('answers what is asked on a kept connection while it waits, however long that takes', async () => {
+    const lingerMs = 30;
+    const first = await get('/stream');
+    leaving.announce();
+    const closed = leaving.close(60_000, lingerMs);
+    begun[0]?.end('and ended');
+    expect(await text(first.answer)).equal('begun and ended');
+    const second = await get('/stream');
+    expect(second.isReused).equal(true);
+    await delay(5 * lingerMs);
+    begun[1]?.end('and ended');
+    expect(await text(second.answer)).equal('begun and ended');
+    await closed;
+  });
+
   it('waits for what is under way, and ends by force what takes too long', async () => {
     const quick = await get('/stream');
     const closed = leaving.close(60_000);
@@ -55,6 +73,7 @@ describe('a server that leaves', () => {
 
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
+    port = (server.address() as AddressInfo).port;
     const endless = await get('/stream');
     const cut = text(endless.answer).catch((error: NodeJS.ErrnoException) => error.code);
     await leaving.close(0);
