@@ -25,7 +25,8 @@ async function main(): Promise<void> {
   };
   if (probes) container.logger.info(probes.place, 'the worker is listening');
   const stop = () => void workers.shutdown();
-  process.once('SIGTERM', stop).once('SIGINT', stop);
+  // Each time: a second signal must not cut the stop short.
+  process.on('SIGTERM', stop).on('SIGINT', stop);
   await workers.finished;
   await probes?.server.close();
   await container.close();

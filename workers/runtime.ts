@@ -10,8 +10,10 @@ export function installRuntime(logger: Logger, metricsAddress?: string): void {
   Runtime.install({
     shutdownSignals: [],
     logger: new DefaultLogger('WARN', (entry) => writeEngineLog(logger, entry)),
-    ...(metricsAddress !== undefined && {
-      telemetryOptions: {
+    telemetryOptions: {
+      // Otherwise the library writes them itself, and not as lines of our log.
+      logging: { forward: {} },
+      ...(metricsAddress !== undefined && {
         metrics: {
           prometheus: {
             bindAddress: metricsAddress,
@@ -20,7 +22,7 @@ export function installRuntime(logger: Logger, metricsAddress?: string): void {
             useSecondsForDurations: true,
           },
         },
-      },
-    }),
+      }),
+    },
   });
 }

@@ -20,7 +20,7 @@ export function createBackupServices(services: SharedServices & DocumentServices
       embeddings,
       credentials: [storedConnections, storedToolConnections],
       migrate: async () => {
-        await migrate(config.database.url);
+        await migrate(config.database.url, { isRestoring: true });
       },
     }),
   };

@@ -18,7 +18,8 @@ export type MetricsPlace = 'own_port' | 'main_port' | 'nowhere';
  */
 export function metricsPlaceOf({ metricsPort, server }: Pick<Config, 'metricsPort' | 'server'>): MetricsPlace {
   if (metricsPort !== null) return 'own_port';
-  return isLoopback(server.host) ? 'main_port' : 'nowhere';
+  const isBehindProxy = server.publicUrl !== null || server.trustProxy !== false;
+  return isLoopback(server.host) && !isBehindProxy ? 'main_port' : 'nowhere';
 }
 
 /**

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { createDatabaseDumps } from '#src/adapters/postgres/database-dumps.ts';
+import { migrate } from '#src/adapters/postgres/migrate.ts';
 import { loadConfig } from '#src/config.ts';
 import { createContainer } from '#src/container.ts';
 import { ADMIN, runAdmin } from '#test/support/admin-command.ts';
@@ -186,6 +187,8 @@ describe('backup and restore, when something is wrong', function () {
     for (const said of ['Originals …', 'The database …', 'Vectors …']) {
       await killAt(said, place.settings, 'restore', '--from', folder);
     }
+    const begun = await migrate(place.settings.DATABASE_URL ?? '').then(() => '', reasonOf);
+    expect(begun).match(/^A restore was begun here and has not come to its end: /);
     await until('it is restored', async () => (await restore(place)).code === 0);
     const target = await startStack(place.settings);
     try {

@@ -11,9 +11,13 @@ const TURN = 7_350;
  * Brings the schema of a database up to date. Who comes while another does so waits, and finds it done. The turn is a
  * session's, so that it ends with a process that is killed; the mark that knex leaves in a table does not, and is wiped
  * away by the next one.
+ * @param options.isRestoring whose database is half of a backup until it has ended; anybody else is refused there
  * @returns the migrations that were made
  */
-export async function migrate(databaseUrl: string): Promise<string[]> {
+export async function migrate(
+  databaseUrl: string,
+  { isRestoring = false }: { isRestoring?: boolean } = {},
+): Promise<string[]> {
   // What knex would print is thrown as well.
   const silent = () => undefined;
   const db = knex({
@@ -26,6 +30,10 @@ export async function migrate(databaseUrl: string): Promise<string[]> {
     const turn = await db.client.acquireConnection();
     try {
       await turn.query('select pg_advisory_lock($1)', [TURN]);
+      const { rows } = await turn.query("select to_regclass('public.backup_restore') is not null as is_half");
+      if (rows[0].is_half && !isRestoring) {
+        throw new Error('A restore was begun here and has not come to its end: the same command goes on with it.');
+      }
       await db.migrate.forceFreeMigrationsLock({ directory, loadExtensions: ['.ts'] });
       const [, made] = (await db.migrate.latest({ directory, loadExtensions: ['.ts'] })) as [number, string[]];
       await turn.query('select pg_advisory_unlock($1)', [TURN]);

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { type Context, context, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { parseTraceParent } from '@opentelemetry/core';
@@ -12,6 +13,8 @@ import {
 } from '@opentelemetry/sdk-trace';
 import type { OpenSpan, SpanAttributes, SpanFacts, Tracing } from '#src/ports/tracing.ts';
 import { noSpan } from './no-telemetry.ts';
+
+const CLOSE_PATIENCE_MS = 2_000;
 
 const kinds = {
   server: SpanKind.SERVER,
@@ -105,7 +108,11 @@ export function createOtlpTracing(options: {
       const active = trace.getSpanContext(contexts.active());
       return active && { trace_id: active.traceId, span_id: active.spanId };
     },
-    close: () => provider.shutdown(),
+    async close() {
+      // A collector that is away costs the spans that are left, and no process its time to end.
+      const sent = provider.shutdown().catch(() => undefined);
+      await Promise.race([sent, delay(CLOSE_PATIENCE_MS, undefined, { ref: false })]);
+    },
   };
 }
 

@@ -57,6 +57,11 @@ export function isMissing(error: unknown): boolean {
   return error instanceof Error && statusOf(error.cause) === 404;
 }
 
+/** The server does not look for what a filter names without an index. */
+export function isWithoutIndex(error: unknown): boolean {
+  return error instanceof Error && error.cause instanceof Error && /index required/i.test(error.cause.message);
+}
+
 /** The server does not take a vector of this size. */
 export function isWrongSize(error: unknown): boolean {
   return error instanceof Error && error.cause instanceof Error && /dimension/i.test(error.cause.message);

@@ -2,6 +2,7 @@ import type { Schemas } from '@qdrant/js-client-rest';
 import {
   createQdrantApi,
   isMissing,
+  isWithoutIndex,
   type QdrantLimits,
   type QdrantOperation,
   type QdrantServer,
@@ -66,22 +67,32 @@ export function createQdrantPoints({ collectionPrefix, searchTimeoutMs = 5_000, 
         if (!again.exists) throw error;
       });
     }
-    for (const [field_name, field_schema] of Object.entries(indexes)) {
-      await call(api.createFieldIndex, { collection_name: collection, wait: true, field_name, field_schema }, limits);
-    }
+    await makeIndexes(collection);
     ready.add(collection);
   }
 
-  /** A collection that is missing holds nothing. */
-  async function ask<Params, Result, Nothing>(
+  async function makeIndexes(collection_name: string): Promise<void> {
+    for (const [field_name, field_schema] of Object.entries(indexes)) {
+      const index = { collection_name, wait: true, field_name, field_schema };
+      await call(api.createFieldIndex, index, { timeoutMs: writeTimeoutMs });
+    }
+  }
+
+  /** A collection that is missing holds nothing. One whose maker was killed before it had its indexes gets them now. */
+  async function ask<Params extends { collection_name: string }, Result, Nothing>(
     operation: QdrantOperation<Params, Result>,
     params: Params,
     nothing: Nothing,
     limits: QdrantLimits = { timeoutMs: readTimeoutMs },
   ): Promise<Result | Nothing> {
-    return call(operation, params, limits).catch((error: unknown) => {
+    const orNothing = (error: unknown) => {
       if (isMissing(error)) return nothing;
       throw error;
+    };
+    return call(operation, params, limits).catch(async (error: unknown) => {
+      if (!isWithoutIndex(error)) return orNothing(error);
+      await makeIndexes(params.collection_name);
+      return call(operation, params, limits).catch(orNothing);
     });
   }
 

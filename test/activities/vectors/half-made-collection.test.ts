@@ -1,0 +1,30 @@
+import { randomBytes } from 'node:crypto';
+import { QdrantClient } from '@qdrant/js-client-rest';
+import { expect } from 'chai';
+import { createQdrantPoints, hasValue } from '#src/adapters/vectors/qdrant-points.ts';
+import { testQdrantUrl } from '#test/support/services.ts';
+
+describe('a collection whose maker was killed before it had its indexes', () => {
+  it('holds nothing, and takes what comes', async () => {
+    const url = testQdrantUrl();
+    const collectionPrefix = `half${randomBytes(4).toString('hex')}`;
+    const points = createQdrantPoints({ url, apiKey: null, collectionPrefix });
+    const collection = points.collectionOf('model');
+    const server = new QdrantClient({ url, checkCompatibility: false });
+    await server.createCollection(collection, {
+      vectors: { size: 2, distance: 'Cosine' },
+      strict_mode_config: { enabled: true, unindexed_filtering_retrieve: false, unindexed_filtering_update: false },
+    });
+    try {
+      const selection = { orgId: 'acme', must: [hasValue('document_id', 'd')] };
+      expect(await points.count(collection, selection)).equal(0);
+      await points.delete(collection, selection);
+      const point = { id: crypto.randomUUID(), vector: [1, 0], payload: { document_id: 'd', generation: 1 } };
+      const upsert = { orgId: 'acme', points: [point], onlyIf: hasValue('generation', 1) };
+      await points.upsert(collection, upsert, 2);
+      expect(await points.count(collection, selection)).equal(1);
+    } finally {
+      await server.deleteCollection(collection);
+    }
+  });
+});
