@@ -31,7 +31,7 @@ export const chartValues = {
       annotations: { 'nginx.ingress.kubernetes.io/proxy-body-size': '0' },
       tls: [{ secretName: 'tls', hosts: ['agents.example.com'] }],
     },
-    serviceMonitor: { enabled: true, labels: { release: 'prometheus' } },
+    podMonitor: { enabled: true, labels: { release: 'prometheus' } },
     serviceAccount: { annotations: { note: 'account' } },
     service: { annotations: { note: 'service' } },
   },

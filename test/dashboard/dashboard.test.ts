@@ -21,7 +21,7 @@ const quiet = [
   'temporal_workflow_failed_total',
 ];
 /** The same of some of a metric's series. */
-const quietSeries = /status="5xx"|outcome!="ok"|outcome!~"ok\|cancelled"|outcome=~"outage/;
+const quietSeries = /status="5xx"|outcome!="ok"|outcome!~"ok\|(?:cancelled|interrupted)"|outcome=~"outage/;
 
 type Answer = { query: string; alert?: string; error?: string; series: number };
 type Dashboard = { panels: { title: string; targets?: { expr: string }[] }[] };

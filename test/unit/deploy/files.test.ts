@@ -106,14 +106,55 @@ describe('the files that the service is deployed with', () => {
     expect(schema.definitions.group.properties.queues).nested.property('items.enum').have.members(queues);
     const notes = read(`${chartFolder}/templates/NOTES.txt`);
     expect(queues.filter((queue) => !notes.includes(`"${queue}"`))).deep.equal([]);
+    const row = /^\| `WORKER_QUEUES` .*several: (.+?)\. /m.exec(read('docs/settings.md'))?.[1] ?? '';
+    expect(row.match(/[a-z-]+/g)).have.members(queues);
+  });
+
+  it('take no secret and nothing that the chart itself says as a setting of the chart', () => {
+    const { propertyNames } = z
+      .object({
+        definitions: z.object({
+          settings: z.object({
+            propertyNames: z.object({
+              not: z.object({
+                anyOf: z.tuple([z.object({ pattern: z.string() }), z.object({ enum: z.array(z.string()) })]),
+              }),
+            }),
+          }),
+        }),
+      })
+      .parse(JSON.parse(read(`${chartFolder}/values.schema.json`))).definitions.settings;
+    const [secrets, ofTheChart] = propertyNames.not.anyOf;
+    const refused = settingNames.filter((name) => new RegExp(secrets.pattern).test(name));
+    expect(refused).include.members(['DATABASE_URL', 'CODEC_TOKEN', 'OTEL_EXPORTER_OTLP_HEADERS', 'OPENAI_API_KEY']);
+    expect(refused).not.include.members(['S3_ACCESS_KEY_ID', 'JWT_PRIVATE_KEY_FILE']);
+    expect(ofTheChart.enum.filter((name) => !settingNames.some((known) => known === name))).deep.equal([]);
+  });
+
+  it('have Prometheus ask the processes of Compose', () => {
+    const asked = z
+      .object({
+        scrape_configs: z.array(
+          z.object({ dns_sd_configs: z.array(z.object({ names: z.array(z.string()), port: z.number() })) }),
+        ),
+      })
+      .parse(parse(read('deploy/prometheus/scrape.yml')))
+      .scrape_configs.flatMap((job) => job.dns_sd_configs);
+    const ports = asked.flatMap(({ names, port }) => names.map((name) => [name, String(port)]));
+    const shown = own.flatMap(([name, { environment = {} }]) => {
+      const port = environment.METRICS_PORT ?? environment.WORKER_PORT;
+      return port ? [[name, port]] : [];
+    });
+    expect(ports).have.deep.members(shown);
   });
 
   it('give processes the time that they take to end, and publish to this machine alone', () => {
-    expect(own.filter(([, { stop_grace_period }]) => stop_grace_period !== '35s')).deep.equal([]);
+    const pauses = own.map(([name, { stop_grace_period }]) => [name, stop_grace_period]);
+    expect(pauses).deep.equal(own.map(([name]) => [name, name === 'api' ? '45s' : '35s']));
     const graces = templates.flatMap((template) =>
-      [...template.matchAll(/terminationGracePeriodSeconds: (\d+)/g)].map(([, seconds]) => Number(seconds)),
+      [...template.matchAll(/terminationGracePeriodSeconds: (.+)/g)].map(([, seconds]) => seconds),
     );
-    expect(graces.sort()).deep.equal([35, 40]);
+    expect(graces.sort()).deep.equal(['35', '{{ add 35 (int .Values.api.shutdownDelaySeconds) }}']);
     const ports = services.flatMap(([, service]) => service.ports ?? []);
     expect(ports.filter((port) => !port.startsWith('127.0.0.1:'))).deep.equal([]);
   });
