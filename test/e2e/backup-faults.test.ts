@@ -177,8 +177,19 @@ describe('backup and restore, when something is wrong', function () {
     await until('the killed one has let go', async () => {
       return (await runAdmin(source.settings, ['backup', '--into', copy])).code === 0;
     });
-    expect((await readdir(copy)).sort()).deep.equal([...(await backupsOf(copy)), 'originals']);
+    expect((await readdir(copy)).sort()).deep.equal([...(await backupsOf(copy)), 'installation', 'originals']);
     expect((await runAdmin(source.settings, ['backup', '--verify', copy])).code).equal(0);
+    await rm(copy, { recursive: true });
+  });
+
+  it('leaves alone the backups of another installation', async () => {
+    const { copy } = await copyOfFolder();
+    const before = await backupsOf(copy);
+    await writeFile(join(copy, 'installation'), '2020-01-01T00:00:00.000Z');
+    const refused = await runAdmin(source.settings, ['backup', '--into', copy, '--keep', '1']);
+    expect(refused.code).equal(1);
+    expect(refused.stderr).match(/ has the backups of another installation .*: choose another folder\.\n$/);
+    expect(await backupsOf(copy)).deep.equal(before);
     await rm(copy, { recursive: true });
   });
 
@@ -189,6 +200,8 @@ describe('backup and restore, when something is wrong', function () {
     }
     const begun = await migrate(place.settings.DATABASE_URL ?? '').then(() => '', reasonOf);
     expect(begun).match(/^A restore was begun here and has not come to its end: /);
+    const backedUp = await runAdmin(place.settings, ['backup', '--into', folder, '--keep', '1']);
+    expect(backedUp.stderr).match(/^A restore was begun here and has not come to its end: /m);
     await until('it is restored', async () => (await restore(place)).code === 0);
     const target = await startStack(place.settings);
     try {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { type BackupManifest, placeOf, readManifest } from './backup-manifest.ts';
 import { syncPath } from './original-copies.ts';
@@ -9,6 +9,28 @@ const finished = /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z$/;
 
 /** A complete backup, and the folder in which it shares its originals with others. */
 export type FoundBackup = { path: string; folder: string; manifest: BackupManifest };
+
+/**
+ * A folder is of one installation: another's backups, and what it is about to write, would be deleted by this one's.
+ * Throws, in words for the operator, for that of another.
+ */
+export async function claimFolder(folder: string, installation: string): Promise<void> {
+  const path = join(folder, 'installation');
+  const file = await open(path, 'ax+', 0o600).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error;
+    return null;
+  });
+  if (file !== null) {
+    await file.writeFile(installation);
+    await file.sync();
+    await file.close();
+    return;
+  }
+  const owner = await readFile(path, 'utf8');
+  if (owner !== installation) {
+    throw new Error(`${folder} has the backups of another installation (of ${owner}): choose another folder.`);
+  }
+}
 
 /** A folder in which a backup is written; it gets its name when it is complete. */
 export async function beginBackup(folder: string): Promise<string> {

@@ -62,6 +62,23 @@ export function createBackupRepository(db: Db) {
       return rows[0].count;
     },
 
+    /** What tells this installation from others, and its restored copies not from it: the time of its first migration. */
+    async installation(): Promise<string | null> {
+      const first = await db('knex_migrations')
+        .orderBy('id')
+        .first<{ migrationTime: Date } | undefined>('migration_time');
+      return first?.migrationTime.toISOString() ?? null;
+    },
+
+    /** Of keys of the store those that are volumes of exports. */
+    async volumesOfExports(keys: readonly string[]): Promise<Set<string>> {
+      const { rows: there } = await db.raw("select to_regclass('public.export_volumes') as name");
+      // A backup may be made before the migrations of this version.
+      if (there[0].name === null) return new Set();
+      const rows = await db('export_volumes').whereIn('blob_key', keys).select<{ blobKey: string }[]>('blob_key');
+      return new Set(rows.map(({ blobKey }) => blobKey));
+    },
+
     /** What has to be in the store: the rule of `originals`, without what only a claim keeps. In order, within a transaction. */
     async *listOriginals(): AsyncGenerator<string[]> {
       await db.raw(

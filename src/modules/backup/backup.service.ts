@@ -8,6 +8,7 @@ import { createBackupRepository, restoreMarker } from './backup.repository.ts';
 import { type BackupManifest, backupFormat, placeOf } from './backup-manifest.ts';
 import {
   beginBackup,
+  claimFolder,
   deleteBackup,
   deleteUnfinished,
   type FoundBackup,
@@ -48,6 +49,7 @@ export function createBackupService(deps: {
   vectorStore: BackupManifest['vectorStore'];
 }) {
   const { db, blobs, dumps, vectorStore } = deps;
+  const repository = createBackupRepository(db);
 
   /** @returns null where the store does not have it, or another content in its place */
   async function copyOriginal(copies: OriginalCopies, key: string): Promise<OriginalCopy | null> {
@@ -66,7 +68,8 @@ export function createBackupService(deps: {
     const progress = createProgress(note, (count) => `Originals: ${count} copied or there already …`);
     for (let after: string | null = null; ; ) {
       const page = await blobs.list({ after, limit: BLOBS_AT_ONCE });
-      const ours = page.filter(({ key }) => organizationOf(key) !== null);
+      const exported = await repository.volumesOfExports(page.map(({ key }) => key));
+      const ours = page.filter(({ key }) => organizationOf(key) !== null && !exported.has(key));
       await inParts(ours, COPIES_AT_ONCE, async ({ key }) => {
         await copyOriginal(copies, key);
         progress.add(1);
@@ -189,6 +192,12 @@ export function createBackupService(deps: {
         const guard = createBackupRepository(trx);
         await guard.takeTime();
         if (!(await guard.lock())) throw new Error('Another backup of this database is being made.');
+        if ((await guard.findRestore()) !== null) {
+          throw new Error('A restore was begun here and has not come to its end: go on with that first.');
+        }
+        const installation = await guard.installation();
+        if (installation === null) throw new Error('The database has no migrations: there is nothing to back up.');
+        await claimFolder(folder, installation);
         const backup = await write(folder, note);
         const older = (await listBackups(folder)).slice(0, keep === null ? 0 : -keep);
         for (const path of older) await deleteBackup(path);

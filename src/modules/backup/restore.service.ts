@@ -103,11 +103,9 @@ export function createRestoreService(deps: {
 
   async function restoreDatabase({ path, manifest }: FoundBackup, note: Note): Promise<void> {
     note('The database …');
-    if (!(await repository.listTables()).includes('knex_migrations')) {
-      await dumps.restore({ path: placeOf(path).database, writtenByMajor: manifest.postgresMajor });
-    }
-    // One that was cut short later may have migrated it.
-    if ((await repository.lastMigration()) !== manifest.migration) return;
+    // It came as a whole; one that was cut short later may have migrated it, and made vectors.
+    if ((await repository.listTables()).includes('knex_migrations')) return;
+    await dumps.restore({ path: placeOf(path).database, writtenByMajor: manifest.postgresMajor });
     await db.transaction(async (trx) => {
       const counting = createBackupRepository(trx);
       await counting.takeTime();
