@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
-import { newChain, newDraft, publishDraft } from '#test/support/drafts.ts';
+import { newChain, newDraft, publishSettled } from '#test/support/drafts.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('DELETE /agent-drafts/{draft_id}', () => {
@@ -24,7 +24,7 @@ describe('DELETE /agent-drafts/{draft_id}', () => {
 
   it('204: leaves agents and forks that were made of it', async () => {
     const draft = await newDraft(ada);
-    const agent = await publishDraft(ada, draft);
+    const agent = await publishSettled(ada, draft);
     const fork = await newDraft(ada, { source_version_id: draft.head_version_id });
     await ada.delete(`/agent-drafts/${draft.id}`, 204);
     expect((await ada.get(`/agents/${agent.id}`, 200)).body).to.deep.equal({ ...agent, source_draft_id: draft.id });

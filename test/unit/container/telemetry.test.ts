@@ -2,8 +2,9 @@ import { expect } from 'chai';
 import { metricsPlaceOf } from '#src/container/telemetry.ts';
 
 describe('the place of metrics', () => {
-  const placeOf = (host: string, metricsPort: number | null = null) =>
-    metricsPlaceOf({ metricsPort, server: { host } as Parameters<typeof metricsPlaceOf>[0]['server'] });
+  type Server = Parameters<typeof metricsPlaceOf>[0]['server'];
+  const placeOf = (host: string, metricsPort: number | null = null, proxy: Partial<Server> = {}) =>
+    metricsPlaceOf({ metricsPort, server: { host, publicUrl: null, trustProxy: false, ...proxy } as Server });
 
   for (const host of ['127.0.0.1', '127.8.8.8', '::1', '::ffff:127.0.0.1', 'localhost']) {
     it(`is beside the API at ${host}`, () => {
@@ -16,6 +17,11 @@ describe('the place of metrics', () => {
       expect(placeOf(host)).equal('nowhere');
     });
   }
+
+  it('is nowhere behind a proxy of this machine', () => {
+    expect(placeOf('127.0.0.1', null, { publicUrl: 'https://api.example.com' })).equal('nowhere');
+    expect(placeOf('127.0.0.1', null, { trustProxy: 1 })).equal('nowhere');
+  });
 
   it('is a port of its own where there is one, whoever reaches the API', () => {
     expect(placeOf('127.0.0.1', 9464)).equal('own_port');
