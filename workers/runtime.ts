@@ -10,10 +10,8 @@ export function installRuntime(logger: Logger, metricsAddress?: string): void {
   Runtime.install({
     shutdownSignals: [],
     logger: new DefaultLogger('WARN', (entry) => writeEngineLog(logger, entry)),
-    telemetryOptions: {
-      // Otherwise the library writes them itself, and not as lines of our log.
-      logging: { forward: {} },
-      ...(metricsAddress !== undefined && {
+    ...(metricsAddress !== undefined && {
+      telemetryOptions: {
         metrics: {
           prometheus: {
             bindAddress: metricsAddress,
@@ -22,7 +20,7 @@ export function installRuntime(logger: Logger, metricsAddress?: string): void {
             useSecondsForDurations: true,
           },
         },
-      }),
-    },
+      },
+    }),
   });
 }

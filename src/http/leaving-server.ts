@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import type { Server, ServerResponse } from 'node:http';
-import { Server as NetServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** For clients that hold a connection open though nothing is asked on it any more. */
@@ -48,13 +47,13 @@ export function createLeavingServer(server: Server): LeavingServer {
       const ended = new AbortController();
       const wait = (ms: number) => delay(ms, undefined, { signal: ended.signal }).catch(() => undefined);
       const closed = once(server, 'close').then(() => ended.abort());
-      // Only the door: what HTTP's own `close` does besides would cut connections whose request is on its way.
-      NetServer.prototype.close.call(server);
+      // Node closes idle connections with this: after a delay that is long enough nobody asks anything on them any more.
+      server.close();
       while (!ended.signal.aborted && performance.now() < deadline) {
         if (answers.size > 0) await Promise.race([quiet(), wait(deadline - performance.now())]);
         else {
           await wait(lingerMs);
-          // What was asked meanwhile, on connections that are new or were promised to be kept, is answered like the rest.
+          // What was asked meanwhile, on a connection that an answer had promised to keep, is answered like the rest.
           if (answers.size === 0) break;
         }
       }
