@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { type BackupManifest, placeOf, readManifest } from './backup-manifest.ts';
 import { syncPath } from './original-copies.ts';
@@ -16,20 +16,24 @@ export type FoundBackup = { path: string; folder: string; manifest: BackupManife
  */
 export async function claimFolder(folder: string, installation: string): Promise<void> {
   const path = join(folder, 'installation');
-  const file = await open(path, 'ax+', 0o600).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EEXIST') throw error;
-    return null;
-  });
-  if (file !== null) {
-    await file.writeFile(installation);
-    await file.sync();
-    await file.close();
-    return;
+  if ((await readOwner(path)) === null) {
+    // It gets its name with its content: one that is killed in between leaves no folder that is nobody's.
+    const draft = join(folder, `${unfinished}${randomUUID()}`);
+    await writeFile(draft, installation, { mode: 0o600, flush: true });
+    await rename(draft, path);
+    await syncPath(folder);
   }
-  const owner = await readFile(path, 'utf8');
+  const owner = await readOwner(path);
   if (owner !== installation) {
     throw new Error(`${folder} has the backups of another installation (of ${owner}): choose another folder.`);
   }
+}
+
+async function readOwner(path: string): Promise<string | null> {
+  return readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error;
+    return null;
+  });
 }
 
 /** A folder in which a backup is written; it gets its name when it is complete. */
