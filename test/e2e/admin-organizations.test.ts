@@ -109,7 +109,8 @@ describe('npm run admin, for whole organizations', function () {
     const deleted = await admin(['erase-organization', ada.orgId], `${ada.orgId}\n`);
     expect(deleted, deleted.stderr).include({ code: 0 });
     expect(deleted.stdout).match(/is deleted, and is erased from \d{4}-/);
-    await ada.get('/entity/me/membership', 401);
+    const isSignedOut = async () => (await ada.raw('/entity/me/membership')).status === 401;
+    await until('she is signed out of a process that did not delete it', isSignedOut, 5_000);
     const job = own.container.db('jobs').where({ id: `erase-${ada.orgId}` });
     await until('it waits for its day', async () => (await job.clone().first()).stage === 'wait', LONG_MS);
     expect((await admin(['erase-organization', ada.orgId, '--status'])).stdout).contain('running, wait');

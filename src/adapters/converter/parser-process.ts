@@ -14,7 +14,7 @@ const watchEveryMs = 50;
 const shareOfMemory = 0.9;
 const keptErrorOutput = 4_000;
 /** A process that got less than half of its wall time as CPU time had no turn on a busy machine: it gets as much again. */
-const wallsAtMost = 5;
+export const wallsAtMost = 5;
 /** Of `/proc/<pid>/stat`, on every Linux. */
 const msPerTick = 10;
 /** Enough to find python3; nothing else of our environment, where the secrets are, reaches a parser. */

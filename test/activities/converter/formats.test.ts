@@ -4,13 +4,13 @@ import {
   type ConverterEnvironment,
   createConverterEnvironment,
   needsPdfium,
+  STARVED_PARSER_MS,
 } from '#test/support/converter-environment.ts';
 import { docxFile, docxParagraph, pdfFile } from '#test/support/document-fixtures.ts';
 import { odfFile } from '#test/support/office-fixtures.ts';
 
 describe('converting a file to Markdown', function () {
-  // Parsers are processes: on a busy machine a handful of starts takes long.
-  this.timeout(60_000);
+  this.timeout(STARVED_PARSER_MS);
   let environment: ConverterEnvironment;
   before(async () => {
     environment = await createConverterEnvironment();

@@ -6,6 +6,7 @@ import {
   type ConverterEnvironment,
   createConverterEnvironment,
   needsPdfium,
+  STARVED_PARSER_MS,
 } from '#test/support/converter-environment.ts';
 import {
   docxFile,
@@ -19,8 +20,7 @@ import {
 const MiB = 1024 ** 2;
 
 describe('a file that cannot be converted', function () {
-  // Parsers are processes: on a busy machine a handful of starts takes long.
-  this.timeout(60_000);
+  this.timeout(STARVED_PARSER_MS);
   let environment: ConverterEnvironment;
   before(async () => {
     environment = await createConverterEnvironment();

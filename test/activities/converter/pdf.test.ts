@@ -6,13 +6,13 @@ import {
   type ConverterEnvironment,
   createConverterEnvironment,
   needsPdfium,
+  STARVED_PARSER_MS,
 } from '#test/support/converter-environment.ts';
 
 const MiB = 1024 ** 2;
 
 describe('reading a PDF', function () {
-  // Parsers are processes: on a busy machine a handful of starts takes long.
-  this.timeout(60_000);
+  this.timeout(STARVED_PARSER_MS);
   let environment: ConverterEnvironment;
   before(async function () {
     needsPdfium(this);

@@ -6,6 +6,7 @@ import {
   createConverterEnvironment,
   needsPdfium,
   realDocuments,
+  STARVED_PARSER_MS,
 } from '#test/support/converter-environment.ts';
 import { type Picture, pdfFile } from '#test/support/document-fixtures.ts';
 import {
@@ -19,8 +20,7 @@ import {
 } from '#test/support/picture-fixtures.ts';
 
 describe('reading pictures of text', function () {
-  // Each has an engine to start, and machines may be busy.
-  this.timeout(60_000);
+  this.timeout(STARVED_PARSER_MS);
   let environment: ConverterEnvironment;
   let scan: Picture;
   const blank: Picture = { width: 400, height: 300, grey: Buffer.alloc(400 * 300, 255) };

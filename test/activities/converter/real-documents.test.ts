@@ -8,6 +8,7 @@ import {
   createConverterEnvironment,
   needsPdfium,
   realDocuments,
+  STARVED_PARSER_MS,
 } from '#test/support/converter-environment.ts';
 import { sideBySide } from '#test/support/side-by-side.ts';
 
@@ -91,8 +92,7 @@ const refused: [file: string, code: string, advice: RegExp][] = [
 ];
 
 describe('a real document', function () {
-  // Parsers are processes: on a busy machine a handful of starts takes long.
-  this.timeout(120_000);
+  this.timeout(STARVED_PARSER_MS);
   let environment: ConverterEnvironment;
   let reads: Map<string, Promise<ConvertedDocument>>;
   before(async function () {
