@@ -5,6 +5,7 @@ import { createLogDestination } from './adapters/log-destination.ts';
 import { loadCodecServerConfig } from './config/codec-server-config.ts';
 import { ConfigError } from './config.ts';
 import { createCodecApp } from './http/codec-app.ts';
+import { listen } from './http/listen.ts';
 import { createPayloadCodec } from './temporal/payload-codec.ts';
 
 /** A process of its own: whoever may read payloads need not come near the API, and it has no other secret. */
@@ -13,8 +14,7 @@ async function main(): Promise<void> {
   const logger = pino({ level: access.logLevel, base: { role: 'codec' } }, createLogDestination(process.stdout.fd));
   const server = createServer(createCodecApp({ codec: createPayloadCodec(payloadKeys), ...access, logger }));
 
-  server.listen(port, host);
-  await once(server, 'listening');
+  await listen(server, { host, port }, { host: 'CODEC_HOST', port: 'CODEC_PORT' });
   logger.info({ host, port }, 'the codec endpoint is listening');
 
   await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);

@@ -6,6 +6,7 @@ import { ConfigError, loadConfig } from './config.ts';
 import { metricsPlaceOf, openTelemetry } from './container/telemetry.ts';
 import { createContainer } from './container.ts';
 import { createLeavingServer } from './http/leaving-server.ts';
+import { listen } from './http/listen.ts';
 import { metricsAnswer, startPlainServer } from './http/plain-server.ts';
 
 /** For a whole request: a large upload over a slow line takes longer than Node's five minutes. */
@@ -39,9 +40,12 @@ async function main(): Promise<void> {
   const metricsServer =
     config.metricsPort === null
       ? null
-      : await startPlainServer({ host, port: config.metricsPort }, { '/metrics': metricsAnswer(telemetry.metrics) });
-  server.listen(config.server.port, host);
-  await once(server, 'listening');
+      : await startPlainServer(
+          { host, port: config.metricsPort },
+          { host: 'HOST', port: 'METRICS_PORT' },
+          { '/metrics': metricsAnswer(telemetry.metrics) },
+        );
+  await listen(server, config.server, { host: 'HOST', port: 'PORT' });
   const metrics = { own_port: config.metricsPort, main_port: config.server.port, nowhere: null }[
     metricsPlaceOf(config)
   ];

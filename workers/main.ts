@@ -16,11 +16,15 @@ async function main(): Promise<void> {
   measureWork(container);
   const workers = startWorkers(container);
   const probes = config.worker && {
-    server: await startPlainServer(config.worker, {
-      '/healthz': () => probeAnswer(true, { yes: 'ok', no: 'down' }),
-      '/readyz': () => probeAnswer(workers.isReady(), { yes: 'ready', no: 'not_ready' }),
-      '/metrics': metricsAnswer(telemetry.metrics),
-    }),
+    server: await startPlainServer(
+      config.worker,
+      { host: 'WORKER_HOST', port: 'WORKER_PORT' },
+      {
+        '/healthz': () => probeAnswer(true, { yes: 'ok', no: 'down' }),
+        '/readyz': () => probeAnswer(workers.isReady(), { yes: 'ready', no: 'not_ready' }),
+        '/metrics': metricsAnswer(telemetry.metrics),
+      },
+    ),
     place: config.worker,
   };
   if (probes) container.logger.info(probes.place, 'the worker is listening');

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { Metrics } from '#src/ports/metrics.ts';
+import { listen } from './listen.ts';
 
 export type PlainAnswer = { status: number; text: string; mediaType: string };
 
@@ -9,10 +10,13 @@ export type PlainServer = { close(): Promise<void> };
 /**
  * A port for probes and metrics: no accounts, no bodies, and GET only. What listens there is for the inside of a
  * deployment.
+ * @param settings the names of those that the place comes from
  * @param pages by their paths
+ * @throws ConfigError where nobody can listen
  */
 export async function startPlainServer(
   place: { host: string; port: number },
+  settings: { host: string; port: string },
   pages: Readonly<Record<string, () => Promise<PlainAnswer> | PlainAnswer>>,
 ): Promise<PlainServer> {
   const server = createServer({ requestTimeout: 10_000 }, async (req, res) => {
@@ -29,8 +33,7 @@ export async function startPlainServer(
     res.writeHead(status, { 'Content-Type': mediaType, 'Cache-Control': 'no-store' });
     res.end(req.method === 'HEAD' ? undefined : text);
   });
-  server.listen(place.port, place.host);
-  await once(server, 'listening');
+  await listen(server, place, settings);
   return {
     async close() {
       const closed = once(server, 'close');
