@@ -33,10 +33,14 @@ describe('what a sync deletes', function () {
 
   it('keeps what is in a folder beside one of the same name, or of the same letters', async () => {
     const { tree } = api.fakes.acme_drive;
-    for (const name of ['A/one.txt', 'B/two.txt', 'Reports/three.txt', 'reports/four.txt']) tree.add(`alike/${name}`);
+    for (const name of ['A/one.txt', 'B/two.txt', 'reports/four.txt']) tree.add(`alike/${name}`);
     tree.rename('alike/B', 'A');
     const { member, id } = await connectSynced(api, 'acme_drive', 'alike');
     await sync(member, id);
+    // Here both are one folder, which is called as the file called it that came first.
+    tree.add('alike/Reports/three.txt');
+    expect(await sync(member, id)).include({ mode: 'delta', added: 1 });
+    expect(await shelf(member)).members(['A/one.txt', 'A/two.txt', 'reports/four.txt', 'reports/three.txt']);
     tree.remove('alike/Reports');
     expect(await sync(member, id)).include({ mode: 'delta', deleted: 1 });
     expect(await shelf(member)).members(['A/one.txt', 'A/two.txt', 'reports/four.txt']);
