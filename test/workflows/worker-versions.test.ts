@@ -1,3 +1,6 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import type { WorkflowHandle } from '@temporalio/client';
 import { expect } from 'chai';
 import pino from 'pino';
@@ -26,7 +29,7 @@ describe('versions of the workers', function () {
   let connection: TemporalConnection;
   const deploymentName = `test-${uuidv7()}`;
   const of = (version: { deploymentName: string; buildId: string }, queue: TaskQueue) => ({
-    taskQueue: `${deploymentName}-${queue}`,
+    taskQueue: `${version.deploymentName}-${queue}`,
     ...versioningOptions(version, queue),
   });
 
@@ -50,14 +53,19 @@ describe('versions of the workers', function () {
       ['worker-versions', ...args],
     );
 
-  async function roleOf(buildId: string): Promise<string | undefined> {
-    const all = await createWorkerVersions(connection, deploymentName).list();
+  async function roleOf(buildId: string, deployment = deploymentName): Promise<string | undefined> {
+    const all = await createWorkerVersions(connection, deployment).list();
     return all.find((version) => version.buildId === buildId)?.role;
   }
 
   /** As workers/run.ts makes them. */
-  async function withVersion(buildId: string, activities: object, use: () => Promise<void>): Promise<void> {
-    const version = { deploymentName, buildId };
+  async function withVersion(
+    buildId: string,
+    activities: object,
+    use: () => Promise<void>,
+    deployment = deploymentName,
+  ): Promise<void> {
+    const version = { deploymentName: deployment, buildId };
     const stopping = new AbortController();
     const work = async () => {
       const first = becomeFirstVersion(connection, version, {
@@ -74,9 +82,9 @@ describe('versions of the workers', function () {
     );
   }
 
-  function start(workflow: 'evaluateVersion' | 'ingestDocument', args: object) {
+  function start(workflow: 'evaluateVersion' | 'ingestDocument', args: object, deployment = deploymentName) {
     const queue = workflow === 'ingestDocument' ? taskQueues.ingestion : taskQueues.evaluation;
-    const taskQueue = `${deploymentName}-${queue}`;
+    const taskQueue = `${deployment}-${queue}`;
     return temporal.client.workflow.start(workflow, { workflowId: `test-${uuidv7()}`, taskQueue, args: [args] });
   }
 
@@ -84,6 +92,11 @@ describe('versions of the workers', function () {
     const { raw } = await run.describe();
     return raw.workflowExecutionInfo?.versioningInfo?.deploymentVersion?.buildId ?? undefined;
   }
+
+  const cli = (...args: string[]) => {
+    const address = ['--address', testServices().temporalAddress];
+    return promisify(execFile)(join(process.env.TOOLS_DIR ?? '', 'bin', 'temporal'), [...args, ...address, '--yes']);
+  };
 
   it('run beside each other: what is pinned ends where it began, all else goes where an operator says', async () => {
     const gate = Promise.withResolvers<void>();
@@ -150,6 +163,51 @@ describe('versions of the workers', function () {
     };
     // Whatever fails, no step waits for ever: it would keep the workers.
     await withVersion('v1', activities, () => story().finally(gate.resolve));
+  });
+
+  it('let what is pinned go, and end, by the commands of the Temporal CLI that the docs name', async () => {
+    const gate = Promise.withResolvers<void>();
+    const judged = Promise.withResolvers<void>();
+    const scoreEvaluation = async () => {
+      judged.resolve();
+      await gate.promise;
+    };
+    const { activities } = stubEvaluation({ cases: [] }, { scoreEvaluation });
+    const all = { ...stubIngestion().activities, ...activities };
+    const [deployment, one, two] = [`test-${uuidv7()}`, 'one', 'two'];
+    const story = async () => {
+      await until('the first is the current version', async () => (await roleOf(one, deployment)) === 'current');
+      const pinned = await start('evaluateVersion', { orgId: 'org', runId: uuidv7() }, deployment);
+      await judged.promise;
+      const versions = createWorkerVersions(connection, deployment);
+      await withVersion(
+        two,
+        all,
+        async () => {
+          await until('the second is there', async () => (await roleOf(two, deployment)) === 'other');
+          await versions.promote(two);
+          const query = `TemporalWorkerDeploymentVersion="${deployment}:${one}" AND ExecutionStatus="Running"`;
+          await until('it is found', async () => (await temporal.client.workflow.count(query)).count === 1);
+          await cli('workflow', 'update-options', '--query', query, '--versioning-override-behavior', 'auto_upgrade');
+          const isMoved = async () =>
+            (await pinned.describe()).raw.workflowExecutionInfo?.versioningInfo?.versioningOverride;
+          await until('the batch has come to it', isMoved);
+          gate.resolve();
+          await pinned.result();
+          expect(await versionOf(pinned)).equal(two);
+        },
+        deployment,
+      );
+    };
+    await withVersion(one, all, () => story().finally(gate.resolve), deployment);
+    const taskQueue = `${deployment}-${taskQueues.evaluation}`;
+    const withoutVersion = async () => {
+      await cli('worker', 'deployment', 'set-current-version', '--deployment-name', deployment, '--unversioned');
+      const run = await start('evaluateVersion', { orgId: 'org', runId: uuidv7() }, deployment);
+      await run.result();
+      expect(await versionOf(run)).equal(undefined);
+    };
+    await temporal.withWorker(all, withoutVersion, { taskQueue });
   });
 
   it('are refused by name where nobody is of them', async () => {
