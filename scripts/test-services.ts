@@ -61,7 +61,7 @@ export async function startTestServices(options: {
 /**
  * Starts the S3 server, which may have to be built before.
  * @param options.program null where there is none
- * @returns the environment in which test/support/s3.ts finds it
+ * @returns the environment in which test/support/s3.ts finds it, or that there is none
  */
 export async function startTestS3(options: {
   supervisor: Supervisor;
@@ -70,7 +70,7 @@ export async function startTestS3(options: {
   port: number;
 }): Promise<Record<string, string>> {
   const { supervisor, program, dataDir, port } = options;
-  if (program === null) return {};
+  if (program === null) return { TEST_S3_URL: '' };
   await supervisor.start([await s3Gateway({ program, dataDir, port })]);
   return { TEST_S3_URL: s3GatewayUrl(port) };
 }

@@ -20,7 +20,10 @@ const OF_PROCESSES = [
   'services/**/*.test.ts',
 ];
 /** They begin when their programs are there, which may have to be built while the others run. */
-const OF_BUILT = ['test/s3/**/*.test.ts', 'test/**/*-s3.test.ts', 'test/dashboard/**/*.test.ts'];
+const OF_BUILT = [
+  ...['test/s3/**/*.test.ts', 'test/**/*-s3.test.ts', 'test/api/connectors/**/*.test.ts', 'test/e2e/secrets.test.ts'],
+  'test/dashboard/**/*.test.ts',
+];
 const NOTHING: Tally = { passed: 0, failed: [] };
 const END_PATIENCE_MS = 15_000;
 
@@ -33,9 +36,9 @@ await exitAfter(async () => {
     log: (line) => console.error(line),
     work: async (supervisor, ending) => {
       const ports = await findTestPorts();
-      const needs = (word: string) => specs.length === 0 || specs.some((spec) => spec.includes(word));
-      const builtS3 = needs('s3') ? s3Program(toolsDir, ending) : Promise.resolve(null);
-      const builtPromql = needs('dashboard') ? promqlProgram(toolsDir, ending) : Promise.resolve(null);
+      const needs = (words: RegExp) => specs.length === 0 || specs.some((spec) => words.test(spec));
+      const builtS3 = needs(/s3|connectors|secrets/) ? s3Program(toolsDir, ending) : Promise.resolve(null);
+      const builtPromql = needs(/dashboard/) ? promqlProgram(toolsDir, ending) : Promise.resolve(null);
       const [env, checks] = await Promise.all([
         startTestServices({ supervisor, toolsDir, dataDir, ports }),
         // Someone who names a file wants its answer at once.

@@ -7,7 +7,7 @@ import type { Member, Reply } from '#test/support/client.ts';
 import { beginConsent, connect, consentTo, s3Fields } from '#test/support/connector-stack.ts';
 import { freshEmail } from '#test/support/fresh-email.ts';
 import { importFiles } from '#test/support/import-stack.ts';
-import { createBucket } from '#test/support/s3.ts';
+import { createBucket, s3Endpoint } from '#test/support/s3.ts';
 import { answerError } from '#test/support/scripted-server.ts';
 import { databaseText, filesText, findSecrets, followServiceLogs, historiesText } from '#test/support/secret-search.ts';
 import { type SecretsCase, startSecretsCase } from '#test/support/secrets-case.ts';
@@ -190,8 +190,8 @@ describe('secrets', function () {
       secrets.push({ name: `state of ${provider}`, value });
     }
     await whileBroken('oauth_states', () => heard(ada.get('/connectors/oauth/acme_drive/authorize', 500)));
-    const endpoint = process.env.TEST_S3_URL;
-    if (!endpoint) return;
+    const endpoint = s3Endpoint();
+    if (endpoint === null) return;
     const fields = s3Fields(await createBucket(endpoint));
     const wrong = { ...fields.credentials, secret_access_key: plant('wrong key of S3') };
     await heard(ada.post('/connectors/acme_s3/connections', { ...fields, credentials: wrong }, 422));

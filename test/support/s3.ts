@@ -12,10 +12,20 @@ export type TestBucket = {
   keys(prefix?: string): Promise<string[]>;
 };
 
+/**
+ * Where the S3 server is; null where there is none.
+ * @throws Error in a run that has not asked for one: its tests would be skipped wherever they run
+ */
+export function s3Endpoint(): string | null {
+  const endpoint = process.env.TEST_S3_URL;
+  if (endpoint === undefined) throw new Error('This test is to run with those of built programs: see scripts/test.ts.');
+  return endpoint || null;
+}
+
 /** To be called by a hook of Mocha: where there is no server it says so and skips. */
 export async function openBucket(test: Mocha.Context): Promise<TestBucket> {
-  const endpoint = process.env.TEST_S3_URL;
-  if (!endpoint) {
+  const endpoint = s3Endpoint();
+  if (endpoint === null) {
     console.log('      skipped: there is no S3 server, which is built where Go is installed');
     return test.skip();
   }
