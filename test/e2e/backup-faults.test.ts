@@ -21,7 +21,9 @@ import {
   signInAgain,
 } from '#test/support/backup-story.ts';
 import type { Member } from '#test/support/client.ts';
+import { newCollectionPrefix } from '#test/support/qdrant.ts';
 import { findSecrets } from '#test/support/secret-search.ts';
+import { testQdrantUrl } from '#test/support/services.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 import { untilRun } from '#test/support/until-job.ts';
@@ -71,16 +73,26 @@ describe('backup and restore, when something is wrong', function () {
   const upload = async (name: string, content: string): Promise<{ id: string; embedding_job_id: string }> =>
     Object((await ada.upload('/documents', { name, content }, 201)).body);
 
-  /** Kills the command as soon as it says this. */
-  async function killAt(said: string, settings: Record<string, string>, ...args: string[]): Promise<void> {
+  /** Kills the command as soon as it says this and, where there is a condition, as soon as that holds, too. */
+  async function killAt(
+    said: string,
+    settings: Record<string, string>,
+    args: string[],
+    isTime = async () => true,
+  ): Promise<void> {
     const env = serviceEnvironment({ ...settings }, ['NODE_COMPILE_CACHE']);
     const child = spawn(process.execPath, [ADMIN, ...args], { env, stdio: ['ignore', 'ignore', 'pipe'] });
     let notes = '';
-    child.stderr.on('data', (part) => {
-      notes += part;
-      if (notes.includes(said)) child.kill('SIGKILL');
+    const isSaid = new Promise<void>((resolve) => {
+      child.stderr.on('data', (part) => {
+        notes += part;
+        if (notes.includes(said)) resolve();
+      });
     });
-    const [, signal] = await once(child, 'close');
+    const closed = once(child, 'close');
+    await Promise.race([isSaid.then(() => until(`it is amid "${said}"`, isTime)), closed]);
+    child.kill('SIGKILL');
+    const [, signal] = await closed;
     expect(signal, notes).equal('SIGKILL');
   }
 
@@ -170,7 +182,7 @@ describe('backup and restore, when something is wrong', function () {
     const { copy } = await copyOfFolder();
     const before = await backupsOf(copy);
     for (const said of ['Originals …', 'The database …']) {
-      await killAt(said, source.settings as Record<string, string>, 'backup', '--into', copy);
+      await killAt(said, source.settings as Record<string, string>, ['backup', '--into', copy]);
       expect(await backupsOf(copy)).deep.equal(before);
     }
     expect((await readdir(copy)).some((name) => name.startsWith('unfinished-'))).equal(true);
@@ -196,7 +208,7 @@ describe('backup and restore, when something is wrong', function () {
   it('goes on with a restore that was killed', async () => {
     const place = await newPlace();
     for (const said of ['Originals …', 'The database …', 'Vectors …']) {
-      await killAt(said, place.settings, 'restore', '--from', folder);
+      await killAt(said, place.settings, ['restore', '--from', folder]);
     }
     const begun = await migrate(place.settings.DATABASE_URL ?? '').then(() => '', reasonOf);
     expect(begun).match(/^A restore was begun here and has not come to its end: /);
@@ -214,6 +226,45 @@ describe('backup and restore, when something is wrong', function () {
       await target.close();
     }
     expect((await restore(place)).stderr).match(/^The database is not empty/);
+  });
+
+  it('goes on with one that was killed amid the vectors, which the backup of an installation with Qdrant lacks', async () => {
+    const qdrant = { QDRANT_URL: testQdrantUrl(), QDRANT_COLLECTION_PREFIX: newCollectionPrefix() };
+    const own = await startStack({ ...qdrant, VECTOR_STORE: 'qdrant' });
+    const from = join(tmpdir(), `backups-${randomUUID()}`);
+    const place = await createEmptyPlace(own, { VECTOR_STORE: 'pgvector' });
+    places.push(place);
+    try {
+      const { ada: owner } = await fillInstallation(own);
+      expect(await runAdmin(own.settings, ['backup', '--into', from])).include({ code: 0 });
+      const killed = ['restore', '--from', from];
+      await killAt('Vectors …', place.settings, killed);
+      const { db, close } = createContainer(loadConfig(place.settings), 'test');
+      await db('chunk_vectors').delete();
+      const lastChunk = db('chunks').orderBy('documentId', 'desc').limit(1);
+      const isAmid = async () => (await db('chunk_vectors').first('chunkId')) !== undefined;
+      const writing = await db.transaction();
+      // Whoever writes the vector of the last one waits until it is known whether this one stays.
+      await writing.raw(
+        `insert into chunk_vectors (chunk_id, org_id, document_id, generation, model, embedding)
+         select id, org_id, document_id, generation, '', '[1]' from (?) as last`,
+        [lastChunk],
+      );
+      await killAt('Vectors …', place.settings, killed, isAmid);
+      await writing.rollback();
+      await close();
+      await until('it is restored', async () => (await restore(place, from)).code === 0);
+      const target = await startStack(place.settings);
+      try {
+        await signInAgain(target, owner);
+        await expectSound(target);
+      } finally {
+        await target.close();
+      }
+    } finally {
+      await own.close();
+      await rm(from, { recursive: true, force: true });
+    }
   });
 
   it('has the original of every row, while documents come and go', async () => {
