@@ -60,16 +60,17 @@ export async function startTestServices(options: {
 
 /**
  * Starts the S3 server, which may have to be built before.
- * @param options.program null where there is none
+ * @param options.program null where it cannot be built, undefined where nobody has asked for it
  * @returns the environment in which test/support/s3.ts finds it, or that there is none
  */
 export async function startTestS3(options: {
   supervisor: Supervisor;
-  program: string | null;
+  program: string | null | undefined;
   dataDir: string;
   port: number;
 }): Promise<Record<string, string>> {
   const { supervisor, program, dataDir, port } = options;
+  if (program === undefined) return {};
   if (program === null) return { TEST_S3_URL: '' };
   await supervisor.start([await s3Gateway({ program, dataDir, port })]);
   return { TEST_S3_URL: s3GatewayUrl(port) };

@@ -37,7 +37,7 @@ await exitAfter(async () => {
     work: async (supervisor, ending) => {
       const ports = await findTestPorts();
       const needs = (words: RegExp) => specs.length === 0 || specs.some((spec) => words.test(spec));
-      const builtS3 = needs(/s3|connectors|secrets/) ? s3Program(toolsDir, ending) : Promise.resolve(null);
+      const builtS3 = needs(/s3|connectors|secrets|f1-|\*/) ? s3Program(toolsDir, ending) : Promise.resolve(undefined);
       const builtPromql = needs(/dashboard/) ? promqlProgram(toolsDir, ending) : Promise.resolve(null);
       const [env, checks] = await Promise.all([
         startTestServices({ supervisor, toolsDir, dataDir, ports }),
@@ -112,7 +112,8 @@ async function runMocha(options: {
   const log = logPath === undefined ? undefined : await open(logPath, 'w');
   const output = log?.fd ?? 'inherit';
   const child = spawn(program, args, {
-    env: { ...process.env, ...env },
+    // What was sourced in a shell is of other services.
+    env: { ...process.env, TEST_S3_URL: undefined, ...env },
     stdio: ['ignore', output, output, 'ipc'],
     signal,
   });

@@ -2,13 +2,12 @@ import { once } from 'node:events';
 import type { Server } from 'node:net';
 import { ConfigError } from '#src/config/config-error.ts';
 
-/** What a system refuses an address for, by its code: which setting is to be changed, and why. */
-const refusals: Readonly<Record<string, { of: 'host' | 'port'; why: string }>> = {
-  EADDRINUSE: { of: 'port', why: 'is taken by another process' },
-  EACCES: { of: 'port', why: 'may not be taken by this user' },
-  EADDRNOTAVAIL: { of: 'host', why: 'is no address of this machine' },
-  ENOTFOUND: { of: 'host', why: 'is no address of this machine' },
+/** What a system refuses a place for, by its code. */
+const ofPort: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'is taken by another process',
+  EACCES: 'may not be taken by this user',
 };
+const ofHost = ['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EINVAL', 'ENOTFOUND', 'EAI_AGAIN'];
 
 /**
  * Settles once the server listens.
@@ -24,8 +23,10 @@ export async function listen(
   try {
     await once(server, 'listening');
   } catch (error) {
-    const refusal = refusals[Object(error).code];
-    if (refusal === undefined) throw error;
-    throw new ConfigError(`wrong setting ${settings[refusal.of]}: ${host}:${port} ${refusal.why}`);
+    const { code } = Object(error);
+    const why = ofPort[code];
+    if (why !== undefined) throw new ConfigError(`wrong setting ${settings.port}: ${port} of ${host} ${why}`);
+    if (!ofHost.includes(code)) throw error;
+    throw new ConfigError(`wrong setting ${settings.host}: ${host} is no address of this machine`);
   }
 }

@@ -8,8 +8,8 @@ import { createConverter } from '#src/adapters/converter/converter.ts';
 import { wallsAtMost } from '#src/adapters/converter/parser-process.ts';
 import type { ConvertedDocument, Converter, Recognition } from '#src/ports/converter.ts';
 
-/** Parsers give way to all other processes: on a busy machine one takes as long as the product lets it. */
-export const STARVED_PARSER_MS = defaultConversionLimits.wallMs * wallsAtMost;
+/** Parsers give way to all other processes: on a busy machine one takes as long as the product lets it, and says so then. */
+export const STARVED_PARSER_MS = defaultConversionLimits.wallMs * wallsAtMost + 30_000;
 
 /** A real converter over files that a test writes. */
 export type ConverterEnvironment = {

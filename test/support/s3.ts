@@ -18,7 +18,9 @@ export type TestBucket = {
  */
 export function s3Endpoint(): string | null {
   const endpoint = process.env.TEST_S3_URL;
-  if (endpoint === undefined) throw new Error('This test is to run with those of built programs: see scripts/test.ts.');
+  if (endpoint === undefined) {
+    throw new Error('Nobody has asked for the S3 server: name the file among OF_BUILT and `needs` of scripts/test.ts.');
+  }
   return endpoint || null;
 }
 

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { join } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { WorkflowHandle } from '@temporalio/client';
 import { expect } from 'chai';
@@ -22,6 +22,10 @@ import { until } from '#test/support/until.ts';
 import { untilRun } from '#test/support/until-job.ts';
 import { attributeOf } from '#test/support/workflow-run.ts';
 import { becomeFirstVersion, versioningOptions } from '#workers/versioning.ts';
+import { temporalProgram } from '../../scripts/launchers/temporal.ts';
+
+/** For what the server does by workflows of its own, on a busy machine. */
+const WAIT_MS = 60_000;
 
 describe('versions of the workers', function () {
   this.timeout(180_000);
@@ -93,10 +97,22 @@ describe('versions of the workers', function () {
     return raw.workflowExecutionInfo?.versioningInfo?.deploymentVersion?.buildId ?? undefined;
   }
 
-  const cli = (...args: string[]) => {
-    const address = ['--address', testServices().temporalAddress];
-    return promisify(execFile)(join(process.env.TOOLS_DIR ?? '', 'bin', 'temporal'), [...args, ...address, '--yes']);
-  };
+  /** Runs the command of docs/operators.md that begins so, for this deployment. */
+  async function asDocumented(words: string, deployment: string, buildId: string): Promise<void> {
+    const docs = await readFile('docs/operators.md', 'utf8');
+    const command = docs.split('`').find((code) => code.startsWith(`temporal ${words} `));
+    if (command === undefined) throw new Error(`The docs have no command "temporal ${words}".`);
+    const [, ...args] = (command.match(/'[^']*'|\S+/g) ?? []).map((word) =>
+      word
+        .replace(/^'|'$/g, '')
+        .replace('agents:1.4.0', `${deployment}:${buildId}`)
+        .replace(/^agents$/, deployment),
+    );
+    const at = ['--address', testServices().temporalAddress, '--namespace', 'default', '--yes'];
+    const isolated = [...at, '--disable-config-file', '--disable-config-env'];
+    const options = { timeout: WAIT_MS };
+    await promisify(execFile)(temporalProgram(testServices().toolsDir), [...args, ...isolated], options);
+  }
 
   it('run beside each other: what is pinned ends where it began, all else goes where an operator says', async () => {
     const gate = Promise.withResolvers<void>();
@@ -178,7 +194,7 @@ describe('versions of the workers', function () {
     const story = async () => {
       await until('the first is the current version', async () => (await roleOf(one, deployment)) === 'current');
       const pinned = await start('evaluateVersion', { orgId: 'org', runId: uuidv7() }, deployment);
-      await judged.promise;
+      await Promise.race([judged.promise, pinned.result()]);
       const versions = createWorkerVersions(connection, deployment);
       await withVersion(
         two,
@@ -187,11 +203,12 @@ describe('versions of the workers', function () {
           await until('the second is there', async () => (await roleOf(two, deployment)) === 'other');
           await versions.promote(two);
           const query = `TemporalWorkerDeploymentVersion="${deployment}:${one}" AND ExecutionStatus="Running"`;
-          await until('it is found', async () => (await temporal.client.workflow.count(query)).count === 1);
-          await cli('workflow', 'update-options', '--query', query, '--versioning-override-behavior', 'auto_upgrade');
+          const isFound = async () => (await temporal.client.workflow.count(query)).count === 1;
+          await until('it is found', isFound, WAIT_MS);
+          await asDocumented('workflow update-options', deployment, one);
           const isMoved = async () =>
             (await pinned.describe()).raw.workflowExecutionInfo?.versioningInfo?.versioningOverride;
-          await until('the batch has come to it', isMoved);
+          await until('the batch has come to it', isMoved, WAIT_MS);
           gate.resolve();
           await pinned.result();
           expect(await versionOf(pinned)).equal(two);
@@ -202,7 +219,7 @@ describe('versions of the workers', function () {
     await withVersion(one, all, () => story().finally(gate.resolve), deployment);
     const taskQueue = `${deployment}-${taskQueues.evaluation}`;
     const withoutVersion = async () => {
-      await cli('worker', 'deployment', 'set-current-version', '--deployment-name', deployment, '--unversioned');
+      await asDocumented('worker deployment set-current-version', deployment, two);
       const run = await start('evaluateVersion', { orgId: 'org', runId: uuidv7() }, deployment);
       await run.result();
       expect(await versionOf(run)).equal(undefined);

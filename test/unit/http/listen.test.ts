@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { expect } from 'chai';
 import { ConfigError } from '#src/config.ts';
@@ -7,21 +6,33 @@ import { listen } from '#src/http/listen.ts';
 describe('listen', () => {
   const settings = { host: 'HOST', port: 'PORT' };
 
+  async function refusalAt(place: { host: string; port: number }): Promise<string> {
+    const server = createServer();
+    try {
+      const failure = await listen(server, place, settings).catch((error: unknown) => error);
+      expect(failure).instanceOf(ConfigError);
+      return Object(failure).message;
+    } finally {
+      server.close();
+    }
+  }
+
   it('names the setting to be changed where the port is taken', async () => {
     const first = createServer();
-    await listen(first, { host: '127.0.0.1', port: 0 }, settings);
-    const { port } = Object(first.address());
-    const failure = await listen(createServer(), { host: '127.0.0.1', port }, settings).catch((error) => error);
-    expect(failure).instanceOf(ConfigError);
-    expect(failure.message).equal(`wrong setting PORT: 127.0.0.1:${port} is taken by another process`);
-    first.close();
-    await once(first, 'close');
+    try {
+      await listen(first, { host: '127.0.0.1', port: 0 }, settings);
+      const { port } = Object(first.address());
+      const refusal = await refusalAt({ host: '127.0.0.1', port });
+      expect(refusal).equal(`wrong setting PORT: ${port} of 127.0.0.1 is taken by another process`);
+    } finally {
+      first.close();
+    }
   });
 
-  it('names it where the host is another machine', async () => {
-    // Kept for documentation (RFC 5737): no machine has it.
-    const failure = await listen(createServer(), { host: '192.0.2.1', port: 0 }, settings).catch((error) => error);
-    expect(failure).instanceOf(ConfigError);
-    expect(failure.message).equal('wrong setting HOST: 192.0.2.1:0 is no address of this machine');
-  });
+  // Of documentation (RFC 5737), which no machine has, and of a link that is not named.
+  for (const host of ['192.0.2.1', 'fe80::1']) {
+    it(`names it where the host is another machine: ${host}`, async () => {
+      expect(await refusalAt({ host, port: 0 })).equal(`wrong setting HOST: ${host} is no address of this machine`);
+    });
+  }
 });
