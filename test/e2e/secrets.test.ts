@@ -191,7 +191,8 @@ describe('secrets', function () {
     }
     await whileBroken('oauth_states', () => heard(ada.get('/connectors/oauth/acme_drive/authorize', 500)));
     const endpoint = s3Endpoint();
-    if (endpoint === null) return;
+    if (endpoint === null)
+      return console.log('      without S3: there is no server, which is built where Go is installed');
     const fields = s3Fields(await createBucket(endpoint));
     const wrong = { ...fields.credentials, secret_access_key: plant('wrong key of S3') };
     await heard(ada.post('/connectors/acme_s3/connections', { ...fields, credentials: wrong }, 422));

@@ -3,9 +3,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { Context } from 'mocha';
-import { type ConversionLimits, defaultConversionLimits } from '#src/adapters/converter/conversion-limits.ts';
+import {
+  type ConversionLimits,
+  defaultConversionLimits,
+  wallsAtMost,
+} from '#src/adapters/converter/conversion-limits.ts';
 import { createConverter } from '#src/adapters/converter/converter.ts';
-import { wallsAtMost } from '#src/adapters/converter/parser-process.ts';
 import type { ConvertedDocument, Converter, Recognition } from '#src/ports/converter.ts';
 
 /** Parsers give way to all other processes: on a busy machine one takes as long as the product lets it, and says so then. */

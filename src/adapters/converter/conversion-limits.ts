@@ -4,7 +4,7 @@ const MiB = 1024 ** 2;
 export type ConversionLimits = {
   /**
    * Wall time of one parser process, and of each page that is read by OCR, where the machine gives it its turn; up to
-   * five times as much where it does not.
+   * `wallsAtMost` times as much where it does not.
    */
   wallMs: number;
   /** Resident memory of one parser process; it is killed above. */
@@ -30,6 +30,9 @@ export type ConversionLimits = {
   zipRatio: number;
   zipRatioFromBytes: number;
 };
+
+/** A process that got less than half of its wall time as CPU time had no turn on a busy machine: it gets as much again. */
+export const wallsAtMost = 5;
 
 export const defaultConversionLimits: Readonly<ConversionLimits> = {
   wallMs: 60_000,

@@ -6,15 +6,13 @@ import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 import { AppError, appError } from '#src/errors.ts';
-import type { ConversionLimits } from './conversion-limits.ts';
+import { type ConversionLimits, wallsAtMost } from './conversion-limits.ts';
 
 /** How often the memory of a parser is looked at: a PDF bomb can take gigabytes within a second. */
 const watchEveryMs = 50;
 /** Of the memory that it may have, where it is ended: it takes more until that is seen. */
 const shareOfMemory = 0.9;
 const keptErrorOutput = 4_000;
-/** A process that got less than half of its wall time as CPU time had no turn on a busy machine: it gets as much again. */
-export const wallsAtMost = 5;
 /** Of `/proc/<pid>/stat`, on every Linux. */
 const msPerTick = 10;
 /** Enough to find python3; nothing else of our environment, where the secrets are, reaches a parser. */
