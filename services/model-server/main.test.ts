@@ -3,9 +3,12 @@ import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
 import { miniLm } from './model-manifest.ts';
 import { toolsDir } from './test-server.ts';
+
+const MOMENTS = 8;
 
 describe('the model server as a process', () => {
   const children: ChildProcessWithoutNullStreams[] = [];
@@ -35,6 +38,24 @@ describe('the model server as a process', () => {
     child.kill('SIGTERM');
     expect(await exited).to.equal(0);
   });
+
+  it('ends with code 0 at whatever moment of loading it is stopped', async () => {
+    const undisturbed = start({});
+    while (!undisturbed.log().includes('listening')) await once(undisturbed.child.stdout, 'data');
+    const listeningMs = performance.now();
+    while (!undisturbed.log().includes('model loaded')) await once(undisturbed.child.stdout, 'data');
+    const loadMs = performance.now() - listeningMs;
+    undisturbed.child.kill('SIGTERM');
+    expect(await undisturbed.exited).to.equal(0);
+
+    for (let moment = 0; moment < MOMENTS; moment += 1) {
+      const { child, log, exited } = start({});
+      while (!log().includes('listening')) await once(child.stdout, 'data');
+      await delay((loadMs * moment) / MOMENTS);
+      child.kill('SIGTERM');
+      expect(await exited, `after ${moment} of ${MOMENTS} parts of loading`).to.equal(0);
+    }
+  }).timeout(60_000);
 
   it('refuses an address that others can reach', async () => {
     const { log, exited } = start({ HOST: '0.0.0.0' });

@@ -4,7 +4,7 @@ import { findModelFile, type ModelFolders } from '../model-files.ts';
 import type { EmbeddingModel } from '../model-manifest.ts';
 import { OpenAiError } from '../openai-error.ts';
 import { splitAtSpaces } from '../split-at-spaces.ts';
-import type { WorkerReply, WorkerSettings, WorkerTask } from './embedding-worker.ts';
+import type { WorkerMessage, WorkerReply, WorkerSettings, WorkerTask } from './embedding-worker.ts';
 
 export type Embedding = {
   /** Unit length. */
@@ -82,10 +82,9 @@ export function createEmbedder({ model, folders, threads, log, onFailure }: Embe
       // Once for all: the other workers would keep the model in memory for nobody.
       if (failure) return;
       failAll(new OpenAiError(503, 'The embedding model cannot be used; the log says why.'));
-      void endWorkers();
-      onFailure(error);
+      void endWorkers().then(() => onFailure(error));
     });
-    return worker;
+    return { thread: worker, ended: new Promise((resolve) => worker.once('exit', resolve)) };
   });
 
   function settle(worker: Worker, reply: WorkerReply): void {
@@ -115,8 +114,10 @@ export function createEmbedder({ model, folders, threads, log, onFailure }: Embe
     running.clear();
   }
 
+  /** Asks, and waits: a thread that is terminated inside the engine, as while it loads, aborts the whole process. */
   async function endWorkers(): Promise<void> {
-    await Promise.all(workers.map((worker) => worker.terminate()));
+    for (const { thread } of workers) thread.postMessage('end' satisfies WorkerMessage);
+    await Promise.all(workers.map(({ ended }) => ended));
   }
 
   /** Large requests wait in line. Of small ones the smallest comes first: a question waits for no message or reply. */

@@ -13,6 +13,8 @@ export type WorkerTask =
   | { kind: 'embed'; text: string }
   | { kind: 'count'; texts: string[] }
   | { kind: 'match'; query: string; text: string };
+/** `end` ends the thread as soon as the engine lets go of it. */
+export type WorkerMessage = WorkerTask | 'end';
 export type WorkerReply =
   | { kind: 'loaded' }
   /** `sum`: the token vectors added up over all windows; `tokens`: how many of them. */
@@ -31,7 +33,8 @@ if (start === undefined || end === undefined) throw new Error('The tokenizer has
 /** All passages of a request are matched with one query. */
 let lastQuery: { text: string; vectors: Float32Array[] } | undefined;
 
-parentPort?.on('message', async (task: WorkerTask) => {
+parentPort?.on('message', async (task: WorkerMessage) => {
+  if (task === 'end') process.exit();
   try {
     reply(await work(task));
   } catch (error) {
