@@ -160,9 +160,10 @@ export function itBacksUpAndRestores(storage: () => Promise<Record<string, strin
     folder = join(tmpdir(), `backups-${randomUUID()}`);
   });
   after(async () => {
-    await source.close();
-    await place.close();
-    await rm(folder, { recursive: true, force: true });
+    // There are none where a suite around this one was skipped.
+    await source?.close();
+    await place?.close();
+    if (folder !== undefined) await rm(folder, { recursive: true, force: true });
   });
 
   it('makes of an empty place what there was, row by row and byte by byte', async () => {
