@@ -68,14 +68,19 @@ async function runCaseWithinStep(): Promise<Outcome & { inFlight: number }> {
     own.model.behaveEmbedding((response, body: { input: string[] }) => {
       const isFirst = answered.length === 0;
       (isFirst ? answered : unanswered).push(...body.input);
-      if (isFirst) forwardEmbeddings(body, response).catch(() => response.destroy());
+      if (!isFirst) return;
+      // One that breaks off is asked again, and that one is to be answered.
+      response.once('close', () => {
+        if (!response.writableFinished) unanswered.push(...answered.splice(0));
+      });
+      forwardEmbeddings(body, response).catch(() => response.destroy());
     });
     const victim = await own.startWorker();
     const { documentId, jobId } = await uploadLongText(own);
     const countKept = async () => Number((await db('embeddings').count({ count: '*' }).first())?.count);
-    await until('a call is stored and another under way', async () => {
-      return unanswered.length > 0 && (await countKept()) === answered.length;
-    });
+    const isWithin = async () =>
+      answered.length > 0 && unanswered.length > 0 && (await countKept()) === answered.length;
+    await until('a call is stored and another under way', isWithin, CASE_TIMEOUT_MS);
     await victim.kill();
     const killedMs = performance.now();
     own.model.behaveEmbedding(null);
