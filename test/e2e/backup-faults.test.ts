@@ -139,6 +139,22 @@ describe('backup and restore, when something is wrong', function () {
     await worker.close();
   });
 
+  it('restores one at a time, and backs nothing up meanwhile', async () => {
+    const { settings } = await newPlace();
+    const [first, second] = [0, 1].map(() => createContainer(loadConfig(settings), 'admin'));
+    if (first === undefined || second === undefined) throw new Error('there are two');
+    const refusals: Promise<string>[] = [];
+    const refused = (work: Promise<unknown>) => refusals.push(work.then(() => '', reasonOf));
+    await first.restores.restore(folder, (line) => {
+      if (line !== 'Originals …') return;
+      refused(second.restores.restore(folder, () => undefined));
+      refused(second.backups.backUp({ folder, keep: null, note: () => undefined }));
+    });
+    const reason = 'Another command is backing up or restoring this database.';
+    expect(await Promise.all(refusals)).deep.equal([reason, reason]);
+    await Promise.all([first.close(), second.close()]);
+  });
+
   it('refuses a damaged backup, and says which file it is', async () => {
     const place = await newPlace();
     const { copy, path } = await copyOfFolder();

@@ -1,13 +1,15 @@
 import { migrationNames } from '#src/adapters/postgres/migrate.ts';
 import type { Db } from '#src/ports/database.ts';
 
-/** Any number, the same for all: one backup of a database at a time. */
+/** Any number, the same for all: one backup or restore of a database at a time. */
 const BACKUP_LOCK = 7_352;
 const KEYS_AT_ONCE = 500;
 
+export type BackupRepository = ReturnType<typeof createBackupRepository>;
+
 export function createBackupRepository(db: Db) {
   return {
-    /** Until the end of the transaction, however long it waits. @returns false when somebody else makes a backup */
+    /** Until the end of the transaction, however long it waits. @returns false when somebody else has it */
     async lock(): Promise<boolean> {
       const { rows } = await db.raw<{ rows: [{ isLocked: boolean }] }>(
         'select pg_try_advisory_xact_lock(?) as is_locked',

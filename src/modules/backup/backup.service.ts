@@ -4,7 +4,7 @@ import { AppError } from '#src/errors.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { DatabaseDumps } from '#src/ports/database-dumps.ts';
-import { createBackupRepository, restoreMarker } from './backup.repository.ts';
+import { type BackupRepository, createBackupRepository, restoreMarker } from './backup.repository.ts';
 import { type BackupManifest, backupFormat, placeOf } from './backup-manifest.ts';
 import {
   beginBackup,
@@ -19,6 +19,7 @@ import {
 import { checkBackup } from './check-backup.ts';
 import { createOriginalCopies, measureFile, type OriginalCopies, type OriginalCopy } from './original-copies.ts';
 import { createProgress, inParts } from './progress.ts';
+import { withoutOthers } from './without-others.ts';
 
 /** Rows that mean nothing after a restore, or what must not come back: a session that was ended since, for one. */
 const passingTables: readonly string[] = [
@@ -81,7 +82,7 @@ export function createBackupService(deps: {
 
   /** Copies what came since, and lists all that the moment refers to. */
   async function listOriginals(
-    moment: ReturnType<typeof createBackupRepository>,
+    moment: BackupRepository,
     copies: OriginalCopies,
     path: string,
   ): Promise<{ count: number; bytes: number; lost: string[] }> {
@@ -188,10 +189,7 @@ export function createBackupService(deps: {
      */
     async backUp(wish: { folder: string; keep: number | null; note: Note }): Promise<FoundBackup> {
       const { folder, keep, note } = wish;
-      return db.transaction(async (trx) => {
-        const guard = createBackupRepository(trx);
-        await guard.takeTime();
-        if (!(await guard.lock())) throw new Error('Another backup of this database is being made.');
+      return withoutOthers(db, async (guard) => {
         if ((await guard.findRestore()) !== null) {
           throw new Error('A restore was begun here and has not come to its end: go on with that first.');
         }

@@ -11,6 +11,7 @@ import { checkBackup } from './check-backup.ts';
 import { createOriginalCopies, type OriginalCopy, readCopies } from './original-copies.ts';
 import { createProgress, inParts } from './progress.ts';
 import { rebuildVectors } from './rebuild-vectors.ts';
+import { withoutOthers } from './without-others.ts';
 
 const COPIES_AT_ONCE = 8;
 const KEYS_AT_ONCE = 500;
@@ -118,23 +119,28 @@ export function createRestoreService(deps: {
   }
 
   return {
-    /** Throws, in words for the operator, for a backup that is damaged or too new, and a database that is not empty. */
+    /**
+     * Throws, in words for the operator, for a backup that is damaged or too new, a database that is not empty, and
+     * while another command works on it.
+     */
     async restore(from: string, note: Note): Promise<RestoreReport> {
       const backup = await findBackup(from);
-      const isBegun = await requireEmpty(backup);
-      await requireUnderstood(backup.manifest);
-      await requireSound(backup, note);
-      // Originals come first: no row is there without its own, wherever this is cut short.
-      await restoreOriginals(backup, note);
-      if (!isBegun) await repository.beginRestore(backup.manifest.takenAt);
-      await restoreDatabase(backup, note);
-      await migrate();
-      note('Vectors …');
-      const vectors = await rebuildVectors(deps, note);
-      let unreadableCredentials = 0;
-      for (const stored of credentials) unreadableCredentials += await stored.countUnreadable();
-      await repository.endRestore();
-      return { ...backup, vectors, unreadableCredentials };
+      return withoutOthers(db, async () => {
+        const isBegun = await requireEmpty(backup);
+        await requireUnderstood(backup.manifest);
+        await requireSound(backup, note);
+        // Originals come first: no row is there without its own, wherever this is cut short.
+        await restoreOriginals(backup, note);
+        if (!isBegun) await repository.beginRestore(backup.manifest.takenAt);
+        await restoreDatabase(backup, note);
+        await migrate();
+        note('Vectors …');
+        const vectors = await rebuildVectors(deps, note);
+        let unreadableCredentials = 0;
+        for (const stored of credentials) unreadableCredentials += await stored.countUnreadable();
+        await repository.endRestore();
+        return { ...backup, vectors, unreadableCredentials };
+      });
     },
   };
 }
