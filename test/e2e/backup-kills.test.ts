@@ -1,0 +1,170 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdir, rm } from 'node:fs/promises';
+import { expect } from 'chai';
+import { migrate } from '#src/adapters/postgres/migrate.ts';
+import { loadConfig } from '#src/config.ts';
+import { createContainer } from '#src/container.ts';
+import { ADMIN, runAdmin } from '#test/support/admin-command.ts';
+import { type BackedUp, backUpInstallation, backupsOf } from '#test/support/backed-up.ts';
+import { type EmptyPlace, expectSound, signInAgain } from '#test/support/backup-story.ts';
+import { dropCollections, newCollectionPrefix } from '#test/support/qdrant.ts';
+import { testQdrantUrl } from '#test/support/services.ts';
+import { startStack } from '#test/support/stack.ts';
+import { until } from '#test/support/until.ts';
+import { reasonOf } from '../../scripts/admin/reason-of.ts';
+import { serviceEnvironment } from '../../scripts/launchers/service-environment.ts';
+
+describe('backup and restore, when they are killed', function () {
+  this.timeout(120_000);
+  let own: BackedUp;
+  before(async () => {
+    own = await backUpInstallation();
+  });
+  after(() => own.close());
+
+  /** Kills the command as soon as it says this and, where there is a condition, as soon as that holds, too. */
+  async function killAt(
+    said: string,
+    settings: Record<string, string>,
+    args: string[],
+    isTime = async () => true,
+  ): Promise<void> {
+    const env = serviceEnvironment({ ...settings }, ['NODE_COMPILE_CACHE']);
+    const child = spawn(process.execPath, [ADMIN, ...args], { env, stdio: ['ignore', 'ignore', 'pipe'] });
+    let notes = '';
+    const isSaid = new Promise<void>((resolve) => {
+      child.stderr.on('data', (part) => {
+        notes += part;
+        if (notes.includes(said)) resolve();
+      });
+    });
+    const closed = once(child, 'close');
+    try {
+      await Promise.race([isSaid.then(() => until(`it is amid "${said}"`, isTime, 60_000)), closed]);
+    } finally {
+      child.kill('SIGKILL');
+      await closed;
+    }
+    expect(child.signalCode, notes).equal('SIGKILL');
+  }
+
+  /** Leaves what a command leaves that ends just before it makes vectors: a kill there could come too late. */
+  async function restoreUpToVectors({ settings }: EmptyPlace, from: string): Promise<void> {
+    const { restores, close } = createContainer(loadConfig(settings), 'admin');
+    const end = new Error('It ends here.');
+    const note = (line: string) => {
+      if (line === 'Vectors …') throw end;
+    };
+    try {
+      expect(await restores.restore(from, note).catch((error: unknown) => error)).equal(end);
+    } finally {
+      await close();
+    }
+  }
+
+  it('takes no backup that was killed for one, and makes the next of what it left', async () => {
+    const { copy } = await own.copyOfFolder();
+    const before = await backupsOf(copy);
+    for (const said of ['Originals …', 'The database …']) {
+      await killAt(said, own.source.settings as Record<string, string>, ['backup', '--into', copy]);
+      await untilNoCommand(own.source);
+      expect(await backupsOf(copy)).deep.equal(before);
+    }
+    expect((await readdir(copy)).some((name) => name.startsWith('unfinished-'))).equal(true);
+    await own.backUp('--into', copy);
+    expect((await readdir(copy)).sort()).deep.equal([...(await backupsOf(copy)), 'installation', 'originals']);
+    expect((await runAdmin(own.source.settings, ['backup', '--verify', copy])).code).equal(0);
+    await rm(copy, { recursive: true });
+  });
+
+  it('goes on with a restore that was killed', async () => {
+    const place = await own.newPlace();
+    for (const said of ['Originals …', 'The database …']) {
+      await killAt(said, place.settings, ['restore', '--from', own.folder]);
+      await untilNoCommand(place);
+    }
+    await restoreUpToVectors(place, own.folder);
+    const begun = await migrate(place.settings.DATABASE_URL ?? '').then(() => '', reasonOf);
+    expect(begun).match(/^A restore was begun here and has not come to its end: /);
+    const backedUp = await runAdmin(place.settings, ['backup', '--into', own.folder, '--keep', '1']);
+    expect(backedUp.stderr).match(/^A restore was begun here and has not come to its end: /m);
+    expect(await own.restore(place)).include({ code: 0 });
+    const target = await startStack(place.settings);
+    try {
+      expect(await target.container.db.raw("select to_regclass('backup_restore') as marker")).deep.include({
+        rows: [{ marker: null }],
+      });
+      await signInAgain(target, own.ada);
+      await expectSound(target);
+    } finally {
+      await target.close();
+    }
+    expect((await own.restore(place)).stderr).match(/^The database is not empty/);
+  });
+
+  it('goes on with one that was killed amid the vectors, which the backup of an installation with Qdrant lacks', async function () {
+    this.timeout(240_000);
+    const [url, prefix] = [testQdrantUrl(), newCollectionPrefix()];
+    const other = await backUpInstallation({
+      ...{ VECTOR_STORE: 'qdrant', QDRANT_URL: url, QDRANT_COLLECTION_PREFIX: prefix },
+    });
+    try {
+      const place = await other.newPlace({ VECTOR_STORE: 'pgvector' });
+      await restoreUpToVectors(place, other.folder);
+      await killAmidVectors(place, other.folder);
+      const restored = await other.restore(place);
+      expect(restored).include({ code: 0 });
+      expect(restored.stdout).match(/^ {2}vectors +of [1-4] documents, /m);
+      const target = await startStack(place.settings);
+      try {
+        await signInAgain(target, other.ada);
+        await expectSound(target);
+      } finally {
+        await target.close();
+      }
+    } finally {
+      await other.close();
+      await dropCollections({ url, apiKey: null }, prefix);
+    }
+  });
+
+  async function killAmidVectors(place: EmptyPlace, from: string): Promise<void> {
+    const { db, close } = createContainer(loadConfig(place.settings), 'test');
+    const writing = await db.transaction();
+    try {
+      // Vectors are made document by document, and whoever makes those of the last one waits for this row.
+      const [lastChunk] = await db('chunks').orderBy('documentId', 'desc').limit(1);
+      await writing.raw('set local idle_in_transaction_session_timeout = 0');
+      await writing.raw(
+        `insert into chunk_vectors (chunk_id, org_id, document_id, generation, model, embedding)
+         values (?, ?, ?, ?, '', '[1]')`,
+        [lastChunk.id, lastChunk.orgId, lastChunk.documentId, lastChunk.generation],
+      );
+      const isAmid = async () => (await db('chunk_vectors').first('chunkId')) !== undefined;
+      await killAt('Vectors …', place.settings, ['restore', '--from', from], isAmid);
+      // Else the server would end the statement that the killed one has sent.
+      await db.raw(
+        "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'admin'",
+      );
+      await untilNoCommand(place);
+    } finally {
+      await writing.rollback();
+      await close();
+    }
+  }
+
+  /** A command that was killed has let go of the database a moment later, and its programs when they are done. */
+  async function untilNoCommand({ settings }: { settings: NodeJS.ProcessEnv }): Promise<void> {
+    const { db, close } = createContainer(loadConfig(settings), 'test');
+    const isAlone = async () => {
+      const user = await db('pg_stat_activity')
+        .whereRaw('datname = current_database()')
+        .whereIn('applicationName', ['admin', 'pg_dump', 'pg_restore'])
+        .first('pid');
+      return user === undefined;
+    };
+    await until('the killed one has let go', isAlone, 60_000);
+    await close();
+  }
+});

@@ -1,0 +1,67 @@
+import { randomUUID } from 'node:crypto';
+import { cp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { runAdmin } from './admin-command.ts';
+import { createEmptyPlace, type EmptyPlace, fillInstallation } from './backup-story.ts';
+import type { Member } from './client.ts';
+import { type Stack, startStack } from './stack.ts';
+
+/** An installation with documents, chats and settings, and a folder with one backup of it. */
+export type BackedUp = {
+  source: Stack;
+  /** Who owns what is in it. */
+  ada: Member;
+  folder: string;
+  /** The command, which has to go well. */
+  backUp(...args: string[]): Promise<void>;
+  /** The command; from the folder, unless another one is named. */
+  restore(place: Pick<EmptyPlace, 'settings'>, from?: string): ReturnType<typeof runAdmin>;
+  /** Gone with the installation. */
+  newPlace(storage?: Record<string, string>): Promise<EmptyPlace>;
+  /** Of the folder, and where its newest backup is, for a test that harms it. */
+  copyOfFolder(): Promise<{ copy: string; path: string }>;
+  close(): Promise<void>;
+};
+
+/** @param storage settings of where its files and vectors are */
+export async function backUpInstallation(storage: Record<string, string> = {}): Promise<BackedUp> {
+  const source = await startStack(storage);
+  const { ada } = await fillInstallation(source);
+  const folder = join(tmpdir(), `backups-${randomUUID()}`);
+  const places: EmptyPlace[] = [];
+  const backUp = async (...args: string[]) => {
+    const { code, stderr } = await runAdmin(source.settings, ['backup', ...args]);
+    expect(code, stderr).equal(0);
+  };
+  await backUp('--into', folder);
+  return {
+    source,
+    ada,
+    folder,
+    backUp,
+    restore: ({ settings }, from = folder) => runAdmin(settings, ['restore', '--from', from]),
+    newPlace: async (changes = {}) => {
+      const place = await createEmptyPlace(source, changes);
+      places.push(place);
+      return place;
+    },
+    copyOfFolder: async () => {
+      const copy = `${folder}-${randomUUID()}`;
+      await cp(folder, copy, { recursive: true });
+      return { copy, path: join(copy, await newestOf(copy)) };
+    },
+    close: async () => {
+      await source.close();
+      for (const place of places) await place.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Names of the backups of a folder, oldest first. */
+export const backupsOf = async (folder: string): Promise<string[]> =>
+  (await readdir(folder)).filter((name) => /^\d{4}-/.test(name)).sort();
+
+export const newestOf = async (folder: string): Promise<string> => (await backupsOf(folder)).at(-1) ?? '';
