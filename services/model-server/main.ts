@@ -40,7 +40,6 @@ const { HOST: host, PORT: port, LLM_THREADS: threads, PRELOAD_CHAT: preloadChat 
 const folders = { modelDir: settings.data.MODEL_DIR ?? null, toolsDir: settings.data.TOOLS_DIR };
 if (!isInstalled(miniLm, folders)) refuse(`TOOLS_DIR: the files of ${miniLm.id} are not in it`);
 const server = await startModelServer({ host, port, folders, threads, preloadChat, log, onFailure }).catch(onFailure);
-log.info({ url: server.url, threads }, 'listening');
 
 let isEnding = false;
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
@@ -52,6 +51,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.exit(0);
   });
 }
+log.info({ url: server.url, threads }, 'listening');
 
 function onFailure(error: Error): never {
   refuse(error.message);

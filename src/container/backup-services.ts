@@ -1,3 +1,4 @@
+import { createMaintenanceTurn } from '../adapters/postgres/maintenance-turn.ts';
 import { migrate } from '../adapters/postgres/migrate.ts';
 import { createBackupService } from '../modules/backup/backup.service.ts';
 import { createRestoreService } from '../modules/backup/restore.service.ts';
@@ -10,14 +11,16 @@ import type { ToolServices } from './tool-services.ts';
 export function createBackupServices(services: SharedServices & DocumentServices & ConnectorServices & ToolServices) {
   const { config, db, blobs, vectors, databaseDumps: dumps, embeddings } = services;
   const { storedConnections, storedToolConnections } = services;
+  const withoutOthers = createMaintenanceTurn(config.database.url);
   return {
-    backups: createBackupService({ db, blobs, dumps, vectorStore: config.vectors.store }),
+    backups: createBackupService({ db, blobs, dumps, withoutOthers, vectorStore: config.vectors.store }),
     restores: createRestoreService({
       db,
       blobs,
       dumps,
       vectors,
       embeddings,
+      withoutOthers,
       credentials: [storedConnections, storedToolConnections],
       migrate: async () => {
         await migrate(config.database.url, { isRestoring: true });

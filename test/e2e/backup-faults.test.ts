@@ -26,7 +26,7 @@ describe('backup and restore, when something is wrong', function () {
   before(async () => {
     own = await backUpInstallation();
   });
-  after(() => own.close());
+  after(() => own?.close());
 
   const upload = async (name: string, content: string): Promise<{ id: string; embedding_job_id: string }> =>
     Object((await own.ada.upload('/documents', { name, content }, 201)).body);
@@ -63,14 +63,17 @@ describe('backup and restore, when something is wrong', function () {
     const [first, second] = [start(), start()];
     const refusals: Promise<string>[] = [];
     const refused = (work: Promise<unknown>) => refusals.push(work.then(() => '', reasonOf));
-    await first.restores.restore(own.folder, (line) => {
-      if (line !== 'Originals …') return;
-      refused(second.restores.restore(own.folder, () => undefined));
-      refused(second.backups.backUp({ folder: own.folder, keep: null, note: () => undefined }));
-    });
-    const reason = 'Another command is backing up or restoring this database.';
-    expect(await Promise.all(refusals)).deep.equal([reason, reason]);
-    await Promise.all([first.close(), second.close()]);
+    try {
+      await first.restores.restore(own.folder, (line) => {
+        if (!['Originals …', 'The database …'].includes(line)) return;
+        refused(second.restores.restore(own.folder, () => undefined));
+        refused(second.backups.backUp({ folder: own.folder, keep: null, note: () => undefined }));
+      });
+      const reason = 'Another command is backing up or restoring this database.';
+      expect(await Promise.all(refusals)).deep.equal([reason, reason, reason, reason]);
+    } finally {
+      await Promise.all([first.close(), second.close()]);
+    }
   });
 
   it('refuses a damaged backup, and says which file it is', async () => {

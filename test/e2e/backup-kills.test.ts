@@ -1,6 +1,7 @@
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, rm } from 'node:fs/promises';
+import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { migrate } from '#src/adapters/postgres/migrate.ts';
 import { loadConfig } from '#src/config.ts';
@@ -21,7 +22,7 @@ describe('backup and restore, when they are killed', function () {
   before(async () => {
     own = await backUpInstallation();
   });
-  after(() => own.close());
+  after(() => own?.close());
 
   /** Kills the command as soon as it says this and, where there is a condition, as soon as that holds, too. */
   async function killAt(
@@ -106,10 +107,9 @@ describe('backup and restore, when they are killed', function () {
   it('goes on with one that was killed amid the vectors, which the backup of an installation with Qdrant lacks', async function () {
     this.timeout(240_000);
     const [url, prefix] = [testQdrantUrl(), newCollectionPrefix()];
-    const other = await backUpInstallation({
-      ...{ VECTOR_STORE: 'qdrant', QDRANT_URL: url, QDRANT_COLLECTION_PREFIX: prefix },
-    });
+    let other: BackedUp | undefined;
     try {
+      other = await backUpInstallation({ VECTOR_STORE: 'qdrant', QDRANT_URL: url, QDRANT_COLLECTION_PREFIX: prefix });
       const place = await other.newPlace({ VECTOR_STORE: 'pgvector' });
       await restoreUpToVectors(place, other.folder);
       await killAmidVectors(place, other.folder);
@@ -124,7 +124,7 @@ describe('backup and restore, when they are killed', function () {
         await target.close();
       }
     } finally {
-      await other.close();
+      await other?.close();
       await dropCollections({ url, apiKey: null }, prefix);
     }
   });
@@ -157,14 +157,21 @@ describe('backup and restore, when they are killed', function () {
   /** A command that was killed has let go of the database a moment later, and its programs when they are done. */
   async function untilNoCommand({ settings }: { settings: NodeJS.ProcessEnv }): Promise<void> {
     const { db, close } = createContainer(loadConfig(settings), 'test');
-    const isAlone = async () => {
-      const user = await db('pg_stat_activity')
-        .whereRaw('datname = current_database()')
-        .whereIn('applicationName', ['admin', 'pg_dump', 'pg_restore'])
-        .first('pid');
-      return user === undefined;
+    const database = new URL(settings.DATABASE_URL ?? '').pathname.slice(1);
+    // One that has just been started may not have connected yet.
+    const hasProgram = () =>
+      promisify(execFile)('pgrep', ['-f', `dbname=.*/${database}`]).then(
+        () => true,
+        () => false,
+      );
+    const hasSession = async () => {
+      const sessions = db('pg_stat_activity').whereRaw('datname = current_database()');
+      return (await sessions.whereIn('applicationName', ['admin', 'pg_dump', 'pg_restore']).first('pid')) !== undefined;
     };
-    await until('the killed one has let go', isAlone, 60_000);
-    await close();
+    try {
+      await until('the killed one has let go', async () => !(await hasProgram()) && !(await hasSession()), 60_000);
+    } finally {
+      await close();
+    }
   }
 });

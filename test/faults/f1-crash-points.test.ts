@@ -71,7 +71,7 @@ async function runCaseWithinStep(): Promise<Outcome & { inFlight: number }> {
       if (!isFirst) return;
       // One that breaks off is asked again, and that one is to be answered.
       response.once('close', () => {
-        if (!response.writableFinished) unanswered.push(...answered.splice(0));
+        if (!response.writableFinished || response.statusCode !== 200) unanswered.push(...answered.splice(0));
       });
       forwardEmbeddings(body, response).catch(() => response.destroy());
     });

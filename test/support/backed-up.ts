@@ -28,14 +28,26 @@ export type BackedUp = {
 /** @param storage settings of where its files and vectors are */
 export async function backUpInstallation(storage: Record<string, string> = {}): Promise<BackedUp> {
   const source = await startStack(storage);
-  const { ada } = await fillInstallation(source);
   const folder = join(tmpdir(), `backups-${randomUUID()}`);
   const places: EmptyPlace[] = [];
   const backUp = async (...args: string[]) => {
     const { code, stderr } = await runAdmin(source.settings, ['backup', ...args]);
     expect(code, stderr).equal(0);
   };
-  await backUp('--into', folder);
+  const close = async () => {
+    await source.close();
+    for (const place of places) await place.close();
+    await rm(folder, { recursive: true, force: true });
+  };
+  const fill = async () => {
+    const { ada } = await fillInstallation(source);
+    await backUp('--into', folder);
+    return ada;
+  };
+  const ada = await fill().catch(async (error: unknown) => {
+    await close();
+    throw error;
+  });
   return {
     source,
     ada,
@@ -52,11 +64,7 @@ export async function backUpInstallation(storage: Record<string, string> = {}): 
       await cp(folder, copy, { recursive: true });
       return { copy, path: join(copy, await newestOf(copy)) };
     },
-    close: async () => {
-      await source.close();
-      for (const place of places) await place.close();
-      await rm(folder, { recursive: true, force: true });
-    },
+    close,
   };
 }
 

@@ -33,7 +33,10 @@ export type EmbedderSettings = {
   folders: ModelFolders;
   threads: number;
   log: Logger;
-  /** Called once when a model file is missing or not the pinned one, or a worker died: every request fails from then on. */
+  /**
+   * Called once, when all workers have ended, where a model file is missing or not the pinned one, or a worker died:
+   * every request fails from then on.
+   */
   onFailure: (error: Error) => void;
 };
 

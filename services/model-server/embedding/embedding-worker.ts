@@ -26,6 +26,11 @@ export type WorkerReply =
 
 const SPECIAL_TOKENS = 2;
 
+// From the beginning, also while it loads: between two calls of the engine, which is never left amid one.
+parentPort?.on('message', (message: WorkerMessage) => {
+  if (message === 'end') process.exit();
+});
+
 const { model, graphPath, tokenizerPath }: WorkerSettings = workerData;
 const [session, tokenizer] = await Promise.all([loadSession(), loadTokenizer()]);
 const [start, end] = ['[CLS]', '[SEP]'].map((token) => tokenizer.token_to_id(token));
@@ -34,7 +39,7 @@ if (start === undefined || end === undefined) throw new Error('The tokenizer has
 let lastQuery: { text: string; vectors: Float32Array[] } | undefined;
 
 parentPort?.on('message', async (task: WorkerMessage) => {
-  if (task === 'end') process.exit();
+  if (task === 'end') return;
   try {
     reply(await work(task));
   } catch (error) {

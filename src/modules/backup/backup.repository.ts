@@ -1,23 +1,12 @@
 import { migrationNames } from '#src/adapters/postgres/migrate.ts';
 import type { Db } from '#src/ports/database.ts';
 
-/** Any number, the same for all: one backup or restore of a database at a time. */
-const BACKUP_LOCK = 7_352;
 const KEYS_AT_ONCE = 500;
 
 export type BackupRepository = ReturnType<typeof createBackupRepository>;
 
 export function createBackupRepository(db: Db) {
   return {
-    /** Until the end of the transaction, however long it waits. @returns false when somebody else has it */
-    async lock(): Promise<boolean> {
-      const { rows } = await db.raw<{ rows: [{ isLocked: boolean }] }>(
-        'select pg_try_advisory_xact_lock(?) as is_locked',
-        [BACKUP_LOCK],
-      );
-      return rows[0].isLocked;
-    },
-
     /** A copy takes as long as it takes: what ends sleepers elsewhere would end the moment that is copied. */
     async takeTime(): Promise<void> {
       await db.raw('set local statement_timeout = 0');

@@ -4,6 +4,7 @@ import { AppError } from '#src/errors.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { DatabaseDumps } from '#src/ports/database-dumps.ts';
+import type { MaintenanceTurn } from '#src/ports/maintenance-turn.ts';
 import { type BackupRepository, createBackupRepository, restoreMarker } from './backup.repository.ts';
 import { type BackupManifest, backupFormat, placeOf } from './backup-manifest.ts';
 import {
@@ -19,7 +20,6 @@ import {
 import { checkBackup } from './check-backup.ts';
 import { createOriginalCopies, measureFile, type OriginalCopies, type OriginalCopy } from './original-copies.ts';
 import { createProgress, inParts } from './progress.ts';
-import { withoutOthers } from './without-others.ts';
 
 /** Rows that mean nothing after a restore, or what must not come back: a session that was ended since, for one. */
 const passingTables: readonly string[] = [
@@ -47,9 +47,10 @@ export function createBackupService(deps: {
   db: Db;
   blobs: Pick<BlobStore, 'list' | 'read'>;
   dumps: Pick<DatabaseDumps, 'write'>;
+  withoutOthers: MaintenanceTurn;
   vectorStore: BackupManifest['vectorStore'];
 }) {
-  const { db, blobs, dumps, vectorStore } = deps;
+  const { db, blobs, dumps, withoutOthers, vectorStore } = deps;
   const repository = createBackupRepository(db);
 
   /** @returns null where the store does not have it, or another content in its place */
@@ -189,11 +190,11 @@ export function createBackupService(deps: {
      */
     async backUp(wish: { folder: string; keep: number | null; note: Note }): Promise<FoundBackup> {
       const { folder, keep, note } = wish;
-      return withoutOthers(db, async (guard) => {
-        if ((await guard.findRestore()) !== null) {
+      return withoutOthers(async () => {
+        if ((await repository.findRestore()) !== null) {
           throw new Error('A restore was begun here and has not come to its end: go on with that first.');
         }
-        const installation = await guard.installation();
+        const installation = await repository.installation();
         if (installation === null) throw new Error('The database has no migrations: there is nothing to back up.');
         await claimFolder(folder, installation);
         const backup = await write(folder, note);

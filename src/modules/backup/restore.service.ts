@@ -3,6 +3,7 @@ import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.servi
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { DatabaseDumps } from '#src/ports/database-dumps.ts';
+import type { MaintenanceTurn } from '#src/ports/maintenance-turn.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { createBackupRepository } from './backup.repository.ts';
 import { type BackupManifest, placeOf } from './backup-manifest.ts';
@@ -11,7 +12,6 @@ import { checkBackup } from './check-backup.ts';
 import { createOriginalCopies, type OriginalCopy, readCopies } from './original-copies.ts';
 import { createProgress, inParts } from './progress.ts';
 import { rebuildVectors } from './rebuild-vectors.ts';
-import { withoutOthers } from './without-others.ts';
 
 const COPIES_AT_ONCE = 8;
 const KEYS_AT_ONCE = 500;
@@ -33,10 +33,11 @@ export function createRestoreService(deps: {
   vectors: Pick<VectorStore, 'countGenerations' | 'upsert' | 'publish'>;
   embeddings: Pick<EmbeddingsService, 'findKnown'>;
   credentials: readonly Pick<StoredCredentialsService<unknown>, 'countUnreadable'>[];
+  withoutOthers: MaintenanceTurn;
   /** Brings the schema up to date. */
   migrate: () => Promise<void>;
 }) {
-  const { db, blobs, dumps, credentials, migrate } = deps;
+  const { db, blobs, dumps, credentials, withoutOthers, migrate } = deps;
   const repository = createBackupRepository(db);
 
   /** Throws for a database that somebody else uses, or has used. @returns whether this backup was begun here before */
@@ -125,7 +126,7 @@ export function createRestoreService(deps: {
      */
     async restore(from: string, note: Note): Promise<RestoreReport> {
       const backup = await findBackup(from);
-      return withoutOthers(db, async () => {
+      return withoutOthers(async () => {
         const isBegun = await requireEmpty(backup);
         await requireUnderstood(backup.manifest);
         await requireSound(backup, note);
