@@ -57,18 +57,22 @@ describe('importFromConnector and syncConnection', function () {
 
   it('has each file imported by a run of its own, eight at a time, and says what came of them', async () => {
     let [open, most] = [0, 0];
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
     const stub = stubConnectors(20, {
       fetchFile: async ({ n }) => {
         most = Math.max(most, ++open);
-        await new Promise((resolve) => setImmediate(resolve));
+        await released;
         open -= 1;
         if (n === 7) return { status: 'failed', code: 'payload_too_large' };
         return { status: n % 2 === 0 ? 'unchanged' : 'added', code: null };
       },
     });
     await run(stub.activities, async (handle) => {
+      await until('eight are under way', async () => open === 8, 45_000);
+      expect((await handle.describe()).raw.pendingChildren).length(8);
+      release();
       expect(await handle.result()).deep.equal({ ...counts, total: 20, added: 9, unchanged: 10, failed: 1 });
-      expect(most).within(2, 8);
+      expect(most).equal(8);
       expect(await detailsOf(handle)).contain(
         'Done 20 of 20 files: 9 added, 0 updated, 10 unchanged, 0 deleted; 1 failed.',
       );
