@@ -1,5 +1,9 @@
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
+import { tokenResponse } from '#src/modules/auth/auth.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import { addAgent, addChat, addRound } from '#test/support/logged-chats.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
@@ -112,27 +116,31 @@ describe('GET /logs/export', function () {
       }
     });
 
-    /** Begins to read, and no more until nothing is read from the database any more. */
+    /**
+     * Begins to read in a session of its own, and no more until nothing is read from the database any more. On a
+     * connection of its own as well: the buffers of one that has carried much have grown, and hold all there is.
+     */
     async function begin() {
       const { db } = api.container;
+      const credentials = { username: grace.email, password: grace.password };
+      const { body } = await api.anonymous.post('/auth/login', credentials, 200);
+      const { access_token: token, refresh_token: refreshToken } = tokenResponse.parse(body);
       let statements = 0;
       const listen = () => {
         statements += 1;
       };
       db.on('query', listen);
-      const response = await grace.raw('/logs/export?format=jsonl');
-      const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
-      let text = (await reader?.read())?.value ?? '';
+      const headers = { authorization: `Bearer ${token}` };
+      const sent = request(`${api.baseUrl}/logs/export?format=jsonl`, { agent: false, headers }).end();
+      const [answer] = await once(sent, 'response');
+      await once(answer, 'readable');
       for (let before = -1; before !== statements; ) {
         before = statements;
         await new Promise((resolve) => setTimeout(resolve, 100));
       }
       db.removeListener('query', listen);
-      async function readOn(): Promise<Record<string, unknown>[]> {
-        for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read()) text += piece.value;
-        return linesOf(text);
-      }
-      return { readOn, leave: () => reader?.cancel() };
+      const readOn = async () => linesOf(await text(answer));
+      return { readOn, leave: () => answer.destroy(), refreshToken, reader: api.anonymous.withToken(token) };
     }
 
     it('200: as slowly as they are taken', async () => {
@@ -161,7 +169,7 @@ describe('GET /logs/export', function () {
       const { headers } = await grace.get('/logs/export', 429);
       expect(headers.get('retry-after')).equal('30');
       await ada.get('/logs/export', 200);
-      await leave();
+      leave();
       await until('the other one is over', async () => {
         const response = await grace.raw(`/logs/export?agent_id=${uuidv7()}`);
         await response.text();
@@ -170,9 +178,9 @@ describe('GET /logs/export', function () {
     });
 
     it('200: and broken off once its reader has no session any more', async () => {
-      const { readOn } = await begin();
-      await grace.post('/auth/logout', { refresh_token: grace.refreshToken }, 204);
-      await until('the session is over', async () => (await grace.raw('/logs/agents')).status === 401);
+      const { readOn, reader, refreshToken } = await begin();
+      await reader.post('/auth/logout', { refresh_token: refreshToken }, 204);
+      await until('the session is over', async () => (await reader.raw('/logs/agents')).status === 401);
       const end = await readOn().then(
         () => 'whole',
         () => 'broken off',
