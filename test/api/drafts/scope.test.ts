@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Member } from '#test/support/client.ts';
 import { createTeam, signUpColleague } from '#test/support/colleague.ts';
-import { newDraft, publishDraft, readDraft } from '#test/support/drafts.ts';
+import { newDraft, publishSettled, readDraft } from '#test/support/drafts.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
 describe('PATCH /agent-drafts/{draft_id}/scope', () => {
@@ -36,7 +36,7 @@ describe('PATCH /agent-drafts/{draft_id}/scope', () => {
 
   it('200: leaves agents that were published before as they are', async () => {
     const draft = await newDraft(ada);
-    const agent = await publishDraft(ada, draft, { visibility: 'org_level' });
+    const agent = await publishSettled(ada, draft, { visibility: 'org_level' });
     await ada.patch(addressOf(draft.id), { visibility: 'team_level', team_ids: [team] }, 200);
     expect((await ada.get(`/agents/${agent.id}`, 200)).body).to.deep.equal(agent);
   });
