@@ -32,6 +32,10 @@ const unfinishedTarget = new RegExp(
   String.raw`^\]\(${space}{0,8}(?:<[^<> \t\r\n]*>?|(?:${sign}|\(${sign}*\))*(?:\(${sign}*)?)(?:${space}{1,8}(?:"[^"]{0,200}"?)?)?${space}{0,8}$`,
 );
 const longestTarget = longestAddress + 250;
+/** What may stand behind a link without a space: what closes a sentence, a bracket or an emphasis, and nothing else. */
+const closingBehindLink = /^[.,;:!?)\]}'"’”»…*_~`|\\]{0,16}(?=[ \t\r\n<]|$)/;
+/** With two signs more, which show that it is over. */
+const longestClosing = 18;
 
 /** The beginning of a line, to what may be a fence of code; what containers it is in comes first. */
 const lineStart = /^([ \t>*+\-\d.):]*)(`{3,}|~{3,}|\$\$)?/;
@@ -222,10 +226,15 @@ export function createAddressRewriter(known: ReadonlySet<string>) {
       if (link === null && !isEnd && ahead.length < longestTarget && unfinishedTarget.test(ahead)) return index;
       const address = link?.[1] ?? link?.[2];
       if (link === null || address === undefined || !/[:/]/.test(address)) return yield* broken(index, '](', '] (');
+      const end = index + link[0].length;
+      const isKnown = known.has(address);
+      const behind = closingBehindLink.exec(text.slice(end, end + longestClosing));
+      if (isKnown && behind !== null && end + behind[0].length === text.length && !isEnd) return index;
       hear(link[0]);
-      if (known.has(address)) yield say(link[0]);
-      else yield say(']') + remove();
-      return index + link[0].length;
+      if (!isKnown) yield say(']') + remove();
+      // Without a text before it readers make a link of the address alone, and of all that stands directly behind it.
+      else yield say(link[0]) + (behind === null ? say(' ') : '');
+      return end;
     }
     if (groups.image !== undefined) return yield* broken(index, '![', '! [');
     if (groups.definition !== undefined) {

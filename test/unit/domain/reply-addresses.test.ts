@@ -25,6 +25,11 @@ describe('addresses in a reply', () => {
     ['a known link', `[Rates](${known} "of 2026") apply`, `[Rates](${known} "of 2026") apply`],
     ['a known link with more behind a mark', `[a](${known}\ufeff"x.evil.example/key")`, '[a] (link removed)'],
     ['a known link with more behind it', `[Rates](${known}&d=key)`, '[Rates] (link removed)'],
+    ['a known link that closes a sentence', `([Rates](${known})). **[a](${known})**:`, null],
+    ['a known link before a word', `[Rates](${known})key`, `[Rates](${known}) key`],
+    ['a known link before a marker', `[Rates](${known})[1]`, `[Rates](${known}) [1]`],
+    ['a known link without a text', `](${known})1. `, `](${known}) 1. `],
+    ['a known link without a text, with more behind signs', `](${known}).*key`, `](${known}) .*key`],
     ['a reference', '![a][b]\n\n[b]: https://evil.example/key', '! [a][b]\n\n[b] : (link removed)'],
     ['an address alone', 'Go to https://evil.example/?d=key, now.', 'Go to (link removed), now.'],
     ['an address without its scheme', 'Go to www.evil.example/key or ww.', 'Go to (link removed) or ww.'],
@@ -45,7 +50,7 @@ describe('addresses in a reply', () => {
     ['entities', '&#104;ttps&colon;//evil.example', '& #104;ttps& colon;//evil.example'],
     ['a text that is split by a line', '[a\n](https://evil.example/k)', '[a\n] (link removed)'],
   ] as const) {
-    it(`are neutral: ${what}`, () => expect(rewrite(said)).equal(shown));
+    it(`are neutral: ${what}`, () => expect(rewrite(said)).equal(shown ?? said));
   }
 
   for (const text of [
