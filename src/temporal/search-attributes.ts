@@ -21,7 +21,7 @@ export function searchAttributes(
 /** Registers those that the namespace lacks, and waits until the server takes them. Safe to repeat and to race. */
 export async function registerSearchAttributes({ client, namespace, call }: TemporalConnection): Promise<void> {
   const operator = client.connection.operatorService;
-  const known = await call(() => operator.listSearchAttributes({ namespace }));
+  const known = await call(() => operator.listSearchAttributes({ namespace }), READY_TIMEOUT_MS);
   const missing = searchAttributeNames.filter((name) => !(name in (known.customAttributes ?? {})));
   if (missing.length > 0) {
     const types = Object.fromEntries(missing.map((name) => [name, KEYWORD]));

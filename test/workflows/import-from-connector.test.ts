@@ -56,19 +56,21 @@ describe('importFromConnector and syncConnection', function () {
     calls.flatMap(({ name, input: of }) => (name === 'fetchFile' ? [(of as { n: number }).n] : []));
 
   it('has each file imported by a run of its own, eight at a time, and says what came of them', async () => {
-    let [open, most] = [0, 0];
+    const open = new Set<number>();
+    let most = 0;
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     const stub = stubConnectors(20, {
       fetchFile: async ({ n }) => {
-        most = Math.max(most, ++open);
-        await released;
-        open -= 1;
+        open.add(n);
+        most = Math.max(most, open.size);
+        await heartbeating(() => released);
+        open.delete(n);
         if (n === 7) return { status: 'failed', code: 'payload_too_large' };
         return { status: n % 2 === 0 ? 'unchanged' : 'added', code: null };
       },
     });
     await run(stub.activities, async (handle) => {
-      await until('eight are under way', async () => open === 8, 45_000);
+      await until('eight are under way', async () => open.size === 8, 45_000);
       expect((await handle.describe()).raw.pendingChildren).length(8);
       release();
       expect(await handle.result()).deep.equal({ ...counts, total: 20, added: 9, unchanged: 10, failed: 1 });

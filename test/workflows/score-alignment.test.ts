@@ -93,7 +93,7 @@ describe('scoreAlignment', function () {
         if (!isFirst) return;
         isFirst = false;
         closing.resolve();
-        await nudged.promise;
+        await heartbeating(() => nudged.promise);
       },
     });
     await align(activities, async (run, nudge) => {
@@ -154,7 +154,7 @@ describe('scoreAlignment', function () {
     const { activities, calls, arrive } = stubAlignment(1, {
       nameChat: async () => {
         isAsked.resolve();
-        await isScored.promise;
+        await heartbeating(() => isScored.promise);
       },
     });
     await align(activities, async (run, nudge) => {

@@ -11,7 +11,7 @@ const script = join(import.meta.dirname, 'math-process.ts');
 const projectFolder = join(import.meta.dirname, '../../..');
 const readable = [script, join(projectFolder, 'node_modules'), join(projectFolder, 'package.json')];
 /** A sum takes a millisecond, the start of its process a third of a second where nothing else runs. */
-const timeoutMs = 5_000;
+const longestMs = 5_000;
 const heapMiB = 64;
 /** As with parsers: requests and leases come first. */
 const niceness = 10;
@@ -26,7 +26,7 @@ const answer = z.union([z.strictObject({ result: z.string() }), z.strictObject({
  * and is killed at its limits: no expression can hold up, fill or take over another process. That it asks no network is
  * a matter of math.js, whose expressions have nothing to do so with.
  */
-export function createMathTool(): ToolExecutor {
+export function createMathTool({ timeoutMs = longestMs }: { timeoutMs?: number } = {}): ToolExecutor {
   // Each may take a core for as long as it is let.
   const refusal = () => appError('tool_failed', { detail: 'Too many sums are being worked out at the moment.' });
   const inTurn = createGate(1, { maxWaiting, refusal });

@@ -38,8 +38,10 @@ export function createJobsService(deps: {
   orchestrator: Pick<Orchestrator, 'start' | 'retryParked' | 'inspect' | 'uiUrl'>;
   tracing?: Pick<Tracing, 'traceparent' | 'within'>;
   logger: Pick<Logger, 'warn' | 'error'>;
+  /** How long a step of the sweeper begins with more. */
+  turnMs?: number;
 }) {
-  const { db, orchestrator, tracing, logger } = deps;
+  const { db, orchestrator, tracing, logger, turnMs = TURN_MS } = deps;
   const jobs = createJobsRepository(db);
   const moves = createJobMovesRepository(db);
 
@@ -141,7 +143,7 @@ export function createJobsService(deps: {
 
     /** A step of the sweeper: starts what no request could start, and all that were asked for in bulk. */
     async dispatchPending(): Promise<void> {
-      const endMs = performance.now() + TURN_MS;
+      const endMs = performance.now() + turnMs;
       for (;;) {
         const pending = await jobs.claimUndispatched(DISPATCH_BATCH, DISPATCH_LEASE_SECONDS);
         const failed = await settle(pending, start, 'jobs could not be started');
@@ -151,7 +153,7 @@ export function createJobsService(deps: {
 
     /** A step of the sweeper: looks after open jobs whose run may have been closed behind our back. */
     async reconcileOpen(): Promise<void> {
-      const endMs = performance.now() + TURN_MS;
+      const endMs = performance.now() + turnMs;
       for (;;) {
         const open = await jobs.claimUnchecked(CHECK_BATCH, CHECK_AFTER_SECONDS);
         const failed = await settle(open, reconcile, 'runs could not be looked at');

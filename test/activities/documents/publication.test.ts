@@ -51,6 +51,20 @@ describe('what the vector store is told of a document', function () {
   const isOutdated = async ({ documentId }: IngestDocumentInput) =>
     (await db('documents').where({ id: documentId }).first('pointsOutdatedAt')).pointsOutdatedAt !== null;
 
+  /** A request waits for the store for a moment only; nobody but what it began tells it here. */
+  const untilTold = (of: IngestDocumentInput) => until('the store was told', async () => !(await isOutdated(of)));
+  const isLeased = async ({ documentId }: IngestDocumentInput) =>
+    (await db('documents').where({ id: documentId }).first('pointsLeasedUntil')).pointsLeasedUntil !== null;
+  /** @returns the documents that it was asked about */
+  function refuse(): Set<string> {
+    const asked = new Set<string>();
+    listen = async ({ documentId }) => {
+      asked.add(documentId);
+      throw appError('service_unavailable');
+    };
+    return asked;
+  }
+
   const endLeases = () =>
     db('documents')
       .whereNotNull('pointsLeasedUntil')
@@ -84,11 +98,11 @@ describe('what the vector store is told of a document', function () {
     const of = await ingest();
     told = [];
     await setRrfK(of, 10);
+    await untilTold(of);
     expect(told.map(({ documentId, generation }) => ({ documentId, generation }))).deep.equal([
       { documentId: of.documentId, generation: 1 },
     ]);
     expect(JSON.parse(told[0]?.retrievalSettings ?? '')).include({ rrfK: 10, mode: 'hybrid' });
-    expect(await isOutdated(of)).equal(false);
   });
 
   it('follows a move at once', async () => {
@@ -98,6 +112,7 @@ describe('what the vector store is told of a document', function () {
     const roots = folderTreeNodeSchema.array().parse(body);
     const target = roots.find((folder) => folder.system_role === 'org_root');
     await ada.patch(`/documents/${of.documentId}`, { target_folder_id: target?.id }, 200);
+    await untilTold(of);
     expect(told[0]?.acl).include(`org:${ada.orgId}`);
   });
 
@@ -110,8 +125,9 @@ describe('what the vector store is told of a document', function () {
 
   it('waits for a store that is down', async () => {
     const of = await ingest();
-    listen = () => Promise.reject(appError('service_unavailable'));
+    const asked = refuse();
     await setRrfK(of, 11);
+    await until('the store was asked', async () => asked.has(of.documentId));
     expect(await isOutdated(of)).equal(true);
     // What was sent may still arrive, so that nobody sends anything for a while.
     await own.container.documents.publishOutdated();
@@ -141,8 +157,9 @@ describe('what the vector store is told of a document', function () {
 
   it('does not wait for a document that the store refuses', async () => {
     const [refused, fine] = [await ingest(), await ingest()];
-    listen = () => Promise.reject(appError('service_unavailable'));
+    const asked = refuse();
     await Promise.all([setRrfK(refused, 14), setRrfK(fine, 14)]);
+    await until('the store was asked about both', async () => asked.size === 2);
     await endLeases();
     listen = async ({ documentId }) => {
       if (documentId === refused.documentId) throw appError('internal_error');
@@ -159,6 +176,7 @@ describe('what the vector store is told of a document', function () {
       if (told.length === 1) await setRrfK(of, 13);
     };
     await setRrfK(of, 12);
+    await until('the older one is told', async () => told.length === 1 && !(await isLeased(of)));
     expect(await isOutdated(of)).equal(true);
     await own.container.documents.publishOutdated();
     const settings = told.map(({ retrievalSettings }) => JSON.parse(retrievalSettings).rrfK);

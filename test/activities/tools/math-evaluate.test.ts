@@ -3,8 +3,9 @@ import { createMathTool } from '#src/adapters/tools/math-evaluate.ts';
 import { toolContext as context, refusal } from '#test/support/tool-context.ts';
 
 describe('math.evaluate', function () {
-  this.timeout(30_000);
-  const evaluate = createMathTool();
+  this.timeout(120_000);
+  // How soon a process begins while others take both cores is not what is asked here.
+  const evaluate = createMathTool({ timeoutMs: 60_000 });
   const worth = (expression: string) => evaluate({ expression }, context);
 
   it('works out what people ask for', async () => {
@@ -41,9 +42,10 @@ describe('math.evaluate', function () {
       '1:1e9',
       'inv(random([900, 900]))^99',
     ];
+    const limited = createMathTool();
     let ticks = 0;
     const ticking = setInterval(() => (ticks += 1), 20);
-    const outcomes = await Promise.all(greedy.map((expression) => refusal(evaluate, { expression }).catch(String)));
+    const outcomes = await Promise.all(greedy.map((expression) => refusal(limited, { expression }).catch(String)));
     clearInterval(ticking);
     expect(
       outcomes.filter((detail) => /time or memory|call stack|ndex|large/i.test(detail)).length,
