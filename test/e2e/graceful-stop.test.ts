@@ -7,7 +7,7 @@ import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
 describe('an API process behind a load balancer that is told to end', function () {
-  this.timeout(60_000);
+  this.timeout(120_000);
   let stack: Stack;
   let api: ServiceProcess & { baseUrl: string };
   /** As a balancer keeps its connections. */
@@ -15,7 +15,7 @@ describe('an API process behind a load balancer that is told to end', function (
 
   before(async () => {
     stack = await startStack();
-    api = await startApiProcess(stack, { SHUTDOWN_DELAY_SECONDS: '2' });
+    api = await startApiProcess(stack, { SHUTDOWN_DELAY_SECONDS: '10' });
   });
   after(async () => {
     agent.destroy();

@@ -6,6 +6,7 @@ import { logFieldNames, logLine } from '#test/support/log-line.ts';
 import { startMeasuredService } from '#test/support/metrics-story.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
+import { startedSteps } from '#test/support/workflow-run.ts';
 import { findFreePorts } from '../../scripts/supervisor/ports.ts';
 
 const statusOf = async (url: string, headers = {}): Promise<number> => (await fetch(url, { headers })).status;
@@ -77,7 +78,7 @@ describe('a worker that ends', function () {
     stack = await startStack({}, { workers: false });
     const [port] = await findFreePorts(1);
     workerUrl = `http://127.0.0.1:${port}`;
-    const faults = { NODE_ENV: 'test', FAULTS: 'ingestAtOnce:before:delay:8000' };
+    const faults = { NODE_ENV: 'test', FAULTS: 'ingestAtOnce:before:delay:15000' };
     processes.push(await startWorkerProcess(stack, { WORKER_PORT: String(port), ...faults }));
   });
   after(async () => {
@@ -95,10 +96,8 @@ describe('a worker that ends', function () {
     const { embedding_job_id: jobId } = body as { embedding_job_id: string };
     const [worker] = processes;
     if (worker === undefined) throw new Error('there is no worker');
-    await until('the step is under way', async () => {
-      const run = stack.container.temporal.client.workflow.getHandle(jobId.split('.')[0] ?? '');
-      return ((await run.describe()).raw.pendingActivities ?? []).length > 0;
-    });
+    const run = stack.container.temporal.client.workflow.getHandle(jobId.split('.')[0] ?? '');
+    await until('the step is under way', async () => (await startedSteps(run)).length > 0);
     expect(await statusOf(`${workerUrl}/readyz`)).equal(200);
     process.kill(worker.pid, 'SIGTERM');
     await until('it drains', async () => (await statusOf(`${workerUrl}/readyz`)) === 503);

@@ -9,7 +9,9 @@ import type { Member } from '#test/support/client.ts';
 import { remainsOf, tracesOf } from '#test/support/remains.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
+import { untilClosed } from '#test/support/until-closed.ts';
 import { untilJob } from '#test/support/until-job.ts';
+import { startedSteps } from '#test/support/workflow-run.ts';
 
 /** Those of a deployment without a model that situates chunks. */
 type Stage = Exclude<IngestionStage, 'situate'>;
@@ -91,8 +93,7 @@ describe('while an ingestion is under way', function () {
   async function untilHanging(documentId: string, { stage, position }: Case): Promise<void> {
     const run = own.container.temporal.client.workflow.getHandle(ingestWorkflowId(documentId, 1));
     await until(`${stage} hangs`, async () => {
-      const { raw } = await run.describe();
-      const isThere = raw.pendingActivities?.some(({ activityType }) => activityType?.name === activityOf[stage]);
+      const isThere = (await startedSteps(run)).includes(activityOf[stage]);
       return isThere && (position === 'before' || (await hasEffect(documentId, stage)));
     });
   }
@@ -116,7 +117,7 @@ describe('while an ingestion is under way', function () {
     expect(await remainsOf(own, traces), name).deep.equal([]);
     const run = ingestWorkflowId(id, 1);
     expect(await own.container.db('jobs').where({ id: run }).first(), name).include({ status: 'cancelled' });
-    expect(await own.container.orchestrator.describe(run), name).equal('cancelled');
+    expect(await untilClosed(own.container.orchestrator, run), name).equal('cancelled');
   }
 
   async function expectReplaced({ id, name }: { id: string; name: string }): Promise<void> {

@@ -6,6 +6,7 @@ import { CASE_TIMEOUT_MS, ingest, type Scenario, steps, uploadLongText } from '#
 import { embeddedTexts, forwardEmbeddings } from '#test/support/scripted-model.ts';
 import { sideBySide } from '#test/support/side-by-side.ts';
 import { until } from '#test/support/until.ts';
+import { untilClosed } from '#test/support/until-closed.ts';
 import { untilJob } from '#test/support/until-job.ts';
 import { workflowBundle } from '#workers/bundle.ts';
 
@@ -41,8 +42,7 @@ async function runCase(step: string, scenario: Scenario, deaths: readonly string
     dying.catch(() => undefined);
 
     const { jobId, documentId } = await scenario.drive(own);
-    const isClosed = async () => (await orchestrator.describe(jobId).catch(() => 'open')) !== 'open';
-    await until('its run is closed', isClosed, CASE_TIMEOUT_MS);
+    await untilClosed(orchestrator, jobId, CASE_TIMEOUT_MS);
     const endMs = performance.now();
     await until(`${step} is reached ${deaths.length} times`, async () => moments.length === deaths.length);
     await dying;

@@ -17,7 +17,9 @@ describe('F12: many who commit and publish at once, before two processes of the 
 
   before(async () => {
     const first = await startStack();
-    const second = await startStack({ DATABASE_URL: first.config.database.url }, { workers: false });
+    const { database, temporal } = first.config;
+    const shared = { DATABASE_URL: database.url, TEMPORAL_NAMESPACE: temporal.namespace };
+    const second = await startStack(shared, { workers: false });
     stacks = [first, second];
     ada = await first.signUp();
     turns = stacks.map(({ baseUrl }) => ({ ...ada, ...ada.at(baseUrl) }));

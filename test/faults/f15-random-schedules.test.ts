@@ -10,6 +10,7 @@ import { sideBySide } from '#test/support/side-by-side.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { expectStoresMatch } from '#test/support/stores.ts';
 import { until } from '#test/support/until.ts';
+import { untilClosed } from '#test/support/until-closed.ts';
 
 const SCHEDULES = isFullRun ? 100 : 15;
 const AT_A_TIME = 5;
@@ -118,7 +119,7 @@ describe('F15: documents that are replaced, changed, ingested again, cancelled a
       },
       TIMEOUT_MS,
     );
-    for (const { id } of jobs) await until(`${id} is closed`, async () => (await orchestrator.describe(id)) !== 'open');
+    for (const { id } of jobs) await untilClosed(orchestrator, id);
   }
 
   async function expectNewest(documentId: string, content: string): Promise<void> {

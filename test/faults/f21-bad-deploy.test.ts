@@ -5,10 +5,10 @@ import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
 import { retryUpdateName } from '#src/contracts/messages.ts';
 import { appError } from '#src/errors.ts';
-import { createTemporalConnection } from '#src/temporal/connection.ts';
 import { createOrchestrator } from '#src/temporal/gateway.ts';
 import { testServices } from '#test/support/services.ts';
 import { stubIngestion } from '#test/support/stub-ingestion.ts';
+import { connectToTemporal } from '#test/support/temporal-client.ts';
 import { type TestWorkers, testWorkers } from '#test/support/test-workers.ts';
 import { until } from '#test/support/until.ts';
 import { attributeOf } from '#test/support/workflow-run.ts';
@@ -43,7 +43,7 @@ describe('F21: a version that cannot replay what has begun, and the way back', f
       },
     });
     const taskQueue = `test-${uuidv7()}`;
-    const connection = createTemporalConnection({ address: testServices().temporalAddress, namespace: 'default' });
+    const connection = connectToTemporal({ address: testServices().temporalAddress, namespace: 'default' });
     const orchestrator = createOrchestrator(connection, { uiUrl: null });
     const begun: WorkflowHandle[] = [];
     try {

@@ -7,7 +7,7 @@ import { embeddedTexts, type ScriptedModel, startScriptedModel } from '#test/sup
 import { createTestDatabase, testServices } from '#test/support/services.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { startTcpProxy, type TcpProxy } from '#test/support/tcp-proxy.ts';
-import { until } from '#test/support/until.ts';
+import { untilClosed } from '#test/support/until-closed.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
 const content = Array.from({ length: 90 }, (_, index) => `Sentence ${index} of the text says something.`).join(' ');
@@ -57,7 +57,7 @@ describe('F8: an answer that is lost although the work was done', function () {
     const { id, documentId } = await db('jobs').where({ orgId: member.orgId }).first();
     await untilJob(member, id, 'succeeded', 60_000);
     await lost;
-    await until('its run is closed', async () => (await orchestrator.describe(id)) === 'completed');
+    expect(await untilClosed(orchestrator, id)).equal('completed');
     expect(await db('documents').where({ orgId: member.orgId })).length(1);
     await expectInvariants(own);
     return { digest: await contentDigest(db, documentId), texts: embeddedTexts(model).length };

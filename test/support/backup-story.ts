@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { loadConfig } from '#src/config.ts';
 import { type Container, createContainer } from '#src/container.ts';
+import { anchoringWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { runAdmin } from './admin-command.ts';
 import { readAvatar, uploadAvatar } from './avatars.ts';
 import { ask, publishAgent } from './chat-fixtures.ts';
@@ -17,6 +18,7 @@ import { storeConnection } from './stored-connection.ts';
 import { expectStoresMatch } from './stores.ts';
 import { createTestNamespace } from './temporal-namespace.ts';
 import { until } from './until.ts';
+import { untilClosed } from './until-closed.ts';
 import { untilJob, untilRun } from './until-job.ts';
 
 export const loansText = `# Loans
@@ -74,6 +76,9 @@ export async function fillInstallation(source: Stack): Promise<{ ada: Member; ag
   const message = 'What is the interest rate of a mortgage loan?';
   const { postprocess_job_id } = await ask(ada, { agent_id: agentId, message }, 201);
   await untilJob(ada, postprocess_job_id, 'succeeded');
+  // It proposes a title after its job is done; the agent's words are proposed meanwhile.
+  await untilClosed(source.container.orchestrator, postprocess_job_id, 60_000);
+  await untilJob(ada, anchoringWorkflowId(agentId), 'succeeded');
   await uploadAvatar(ada, await plainImage({ width: 64, height: 64 }).png().toBuffer(), 200);
   await storeConnection(source, ada, 'Reports');
   const outdated = () => source.container.db('connection_schedules').whereNotNull('outdatedAt').first('connectionId');

@@ -2,10 +2,10 @@ import type { Client } from '@temporalio/client';
 import { NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker';
 import { v7 as uuidv7 } from 'uuid';
 import { mapErrors } from '#activities/interceptors/error-mapping.ts';
-import { createTemporalConnection } from '#src/temporal/connection.ts';
 import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
 import { workflowBundle } from '#workers/bundle.ts';
 import { testServices } from './services.ts';
+import { connectToTemporal } from './temporal-client.ts';
 import { installRuntimeOnce } from './temporal-runtime.ts';
 
 const NAMESPACE = 'default';
@@ -25,7 +25,7 @@ export type TestWorkers = {
 export async function testWorkers(): Promise<TestWorkers> {
   installRuntimeOnce();
   const address = testServices().temporalAddress;
-  const temporal = createTemporalConnection({ address, namespace: NAMESPACE });
+  const temporal = connectToTemporal({ address, namespace: NAMESPACE });
   await registerSearchAttributes(temporal);
   const connection = await NativeConnection.connect({ address });
   const bundle = await workflowBundle();

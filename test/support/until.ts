@@ -12,9 +12,11 @@ export async function until<T>(
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs;
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 1.2, LONGEST_PAUSE_MS)) {
+    // A look that took long itself is not the last one.
+    const isLast = Date.now() > deadline;
     const answer = await ask();
     if (answer !== undefined && answer !== null && answer !== false) return answer;
-    if (Date.now() > deadline) throw new Error(`After ${timeoutMs / 1000} s still waiting until ${question}.`);
+    if (isLast) throw new Error(`After ${timeoutMs / 1000} s still waiting until ${question}.`);
     await delay(pauseMs);
   }
 }

@@ -1,5 +1,8 @@
 import { WorkflowFailedError, type WorkflowHandle } from '@temporalio/client';
+import proto from '@temporalio/proto';
 import { expect } from 'chai';
+
+const { PENDING_ACTIVITY_STATE_STARTED: STARTED } = proto.temporal.api.enums.v1.PendingActivityState;
 
 /** What the run failed with; fails itself when the run succeeds. */
 export async function failureOf(run: WorkflowHandle): Promise<unknown> {
@@ -15,6 +18,13 @@ export async function failureOf(run: WorkflowHandle): Promise<unknown> {
 export async function attributeOf(run: WorkflowHandle, name: string): Promise<unknown> {
   const { typedSearchAttributes } = await run.describe();
   return typedSearchAttributes.getAll().find((pair) => pair.key.name === name)?.value;
+}
+
+/** The steps that a worker has in hand. */
+export async function startedSteps(run: WorkflowHandle): Promise<string[]> {
+  const { pendingActivities } = (await run.describe()).raw;
+  const started = pendingActivities?.filter(({ state }) => state === STARTED) ?? [];
+  return started.map(({ activityType }) => activityType?.name ?? '');
 }
 
 /** What the run says in plain words that it does. */

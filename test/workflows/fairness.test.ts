@@ -4,11 +4,12 @@ import type { IngestionActivities } from '#activities/ingestion.ts';
 import { mapErrors } from '#activities/interceptors/error-mapping.ts';
 import { taskQueues } from '#src/contracts/task-queues.ts';
 import { appError } from '#src/errors.ts';
-import { createTemporalConnection, type TemporalConnection } from '#src/temporal/connection.ts';
+import type { TemporalConnection } from '#src/temporal/connection.ts';
 import { createOrchestrator } from '#src/temporal/gateway.ts';
 import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
 import { testServices } from '#test/support/services.ts';
 import { stubIngestion } from '#test/support/stub-ingestion.ts';
+import { connectToTemporal } from '#test/support/temporal-client.ts';
 import { createTestNamespace } from '#test/support/temporal-namespace.ts';
 import { installRuntimeOnce } from '#test/support/temporal-runtime.ts';
 import { until } from '#test/support/until.ts';
@@ -27,7 +28,7 @@ describe('a queue of ingestions', function () {
 
   beforeEach(async () => {
     const address = testServices().temporalAddress;
-    temporal = createTemporalConnection({ address, namespace: await createTestNamespace(address) });
+    temporal = connectToTemporal({ address, namespace: await createTestNamespace(address) });
     await registerSearchAttributes(temporal);
     connection = await NativeConnection.connect({ address });
   });

@@ -11,6 +11,7 @@ import { createOrchestrator } from '#src/temporal/gateway.ts';
 import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { testServices } from '#test/support/services.ts';
+import { connectToTemporal } from '#test/support/temporal-client.ts';
 import { createTestNamespace } from '#test/support/temporal-namespace.ts';
 
 const COMPLETE = proto.temporal.api.enums.v1.CommandType.COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION;
@@ -22,7 +23,7 @@ describe('the gateway to Temporal', function () {
 
   before(async () => {
     const address = testServices().temporalAddress;
-    temporal = createTemporalConnection({ address, namespace: await createTestNamespace(address) });
+    temporal = connectToTemporal({ address, namespace: await createTestNamespace(address) });
     orchestrator = createOrchestrator(temporal, { uiUrl: 'http://localhost:8233/' });
     await registerSearchAttributes(temporal);
   });
@@ -174,7 +175,7 @@ describe('the gateway to Temporal', function () {
   it('tells what Temporal refuses from its outage', async () => {
     // Nobody has told this one what we search by.
     const namespace = await createTestNamespace(testServices().temporalAddress);
-    const other = createTemporalConnection({ address: testServices().temporalAddress, namespace });
+    const other = connectToTemporal({ address: testServices().temporalAddress, namespace });
     const { start } = createOrchestrator(other, { uiUrl: null });
     const job = { workflowId: 'ingest-x-1', start: ingest, startId: uuidv7(), attempt: 1, requestId: null };
     expect(await appErrorCode(start({ ...job, attributes: { orgId: 'org' } }))).equal('internal_error');

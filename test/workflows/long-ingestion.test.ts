@@ -8,11 +8,12 @@ import type { IngestionProgress } from '#src/contracts/ingestion.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
 import { appError } from '#src/errors.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
-import { createTemporalConnection, type TemporalConnection } from '#src/temporal/connection.ts';
+import type { TemporalConnection } from '#src/temporal/connection.ts';
 import { createOrchestrator } from '#src/temporal/gateway.ts';
 import { searchAttributes } from '#src/temporal/search-attributes.ts';
 import { testServices } from '#test/support/services.ts';
 import { stubIngestion } from '#test/support/stub-ingestion.ts';
+import { connectToTemporal } from '#test/support/temporal-client.ts';
 import { type TestWorkers, testWorkers } from '#test/support/test-workers.ts';
 import { until } from '#test/support/until.ts';
 import { attributeOf, detailsOf, failureOf } from '#test/support/workflow-run.ts';
@@ -27,7 +28,7 @@ describe('an ingestion of many slices', function () {
 
   before(async () => {
     temporal = await testWorkers();
-    connection = createTemporalConnection({ address: testServices().temporalAddress, namespace: 'default' });
+    connection = connectToTemporal({ address: testServices().temporalAddress, namespace: 'default' });
     orchestrator = createOrchestrator(connection, { uiUrl: null });
   });
   after(async () => {

@@ -6,10 +6,10 @@ import type { IngestionActivities } from '#activities/ingestion.ts';
 import { retryUpdateName, skipUpdateName } from '#src/contracts/messages.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { RunReport } from '#src/ports/orchestrator.ts';
-import { createTemporalConnection } from '#src/temporal/connection.ts';
 import { createOrchestrator } from '#src/temporal/gateway.ts';
 import { testServices } from '#test/support/services.ts';
 import { stubIngestion } from '#test/support/stub-ingestion.ts';
+import { connectToTemporal } from '#test/support/temporal-client.ts';
 import { type TestWorkers, testWorkers } from '#test/support/test-workers.ts';
 import { until } from '#test/support/until.ts';
 import { attributeOf, failureOf } from '#test/support/workflow-run.ts';
@@ -24,7 +24,7 @@ describe('an ingestion that needs a person', function () {
   after(() => temporal.close());
 
   async function inspect(run: WorkflowHandle): Promise<RunReport> {
-    const connection = createTemporalConnection({ address: testServices().temporalAddress, namespace: 'default' });
+    const connection = connectToTemporal({ address: testServices().temporalAddress, namespace: 'default' });
     const report = await createOrchestrator(connection, { uiUrl: null }).inspect(run.workflowId);
     await connection.close();
     return report;

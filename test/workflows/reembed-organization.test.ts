@@ -7,11 +7,11 @@ import type { ReembeddingActivities } from '#activities/reembedding.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
 import { pauseUpdateName, type ReembeddingProgress, resumeUpdateName } from '#src/contracts/reembedding.ts';
 import { appError } from '#src/errors.ts';
-import { createTemporalConnection } from '#src/temporal/connection.ts';
 import { createOrchestrator } from '#src/temporal/gateway.ts';
 import { searchAttributes } from '#src/temporal/search-attributes.ts';
 import { testServices } from '#test/support/services.ts';
 import { stubReembedding } from '#test/support/stub-reembedding.ts';
+import { connectToTemporal } from '#test/support/temporal-client.ts';
 import { type TestWorkers, testWorkers } from '#test/support/test-workers.ts';
 import { until } from '#test/support/until.ts';
 import { attributeOf, failureOf } from '#test/support/workflow-run.ts';
@@ -98,7 +98,7 @@ describe('reembedOrganization', function () {
 
   it('is paused, resumed and cancelled in a new history as in its first', async () => {
     const address = testServices().temporalAddress;
-    const connection = createTemporalConnection({ address, namespace: 'default' });
+    const connection = connectToTemporal({ address, namespace: 'default' });
     const orchestrator = createOrchestrator(connection, { uiUrl: null });
     const { activities, calls } = stubReembedding(10_000);
     await reembed(activities, async (run) => {

@@ -4,7 +4,7 @@ import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
-import { until } from '#test/support/until.ts';
+import { untilClosed } from '#test/support/until-closed.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
 describe('an ingestion that an older database has restored', function () {
@@ -23,7 +23,7 @@ describe('an ingestion that an older database has restored', function () {
     const jobId = `ingest-${id}-1`;
     await untilJob(ada, jobId, 'succeeded');
     const { orchestrator } = shared.container;
-    await until('its run is closed', async () => (await orchestrator.describe(jobId)) === 'completed');
+    expect(await untilClosed(orchestrator, jobId)).equal('completed');
     return { id, jobId };
   }
 

@@ -9,7 +9,7 @@ import { retryUpdateName } from '#src/contracts/messages.ts';
 import { type TaskQueue, taskQueues } from '#src/contracts/task-queues.ts';
 import { appError } from '#src/errors.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
-import { createTemporalConnection, type TemporalConnection } from '#src/temporal/connection.ts';
+import type { TemporalConnection } from '#src/temporal/connection.ts';
 import { createWorkerVersions } from '#src/temporal/worker-versions.ts';
 import { runAdmin } from '#test/support/admin-command.ts';
 import { requiredSettings } from '#test/support/required-settings.ts';
@@ -17,6 +17,7 @@ import { testServices } from '#test/support/services.ts';
 import { startStack } from '#test/support/stack.ts';
 import { stubEvaluation } from '#test/support/stub-evaluation.ts';
 import { stubIngestion } from '#test/support/stub-ingestion.ts';
+import { connectToTemporal } from '#test/support/temporal-client.ts';
 import { type TestWorkers, testWorkers } from '#test/support/test-workers.ts';
 import { until } from '#test/support/until.ts';
 import { untilRun } from '#test/support/until-job.ts';
@@ -39,7 +40,7 @@ describe('versions of the workers', function () {
 
   before(async () => {
     temporal = await testWorkers();
-    connection = createTemporalConnection({ address: testServices().temporalAddress, namespace: 'default' });
+    connection = connectToTemporal({ address: testServices().temporalAddress, namespace: 'default' });
   });
   after(async () => {
     await connection.close();

@@ -15,6 +15,7 @@ import { membersAndRemains, remainsOfOrganization } from '#test/support/remains-
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { systemFolder } from '#test/support/stopped-jobs.ts';
 import { until } from '#test/support/until.ts';
+import { untilClosed } from '#test/support/until-closed.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
 /** Of runs with a dozen steps, on a machine that other tests keep busy. */
@@ -222,9 +223,7 @@ describe('what somebody leaves behind, once it is time', function () {
       'organization.erased',
     ]);
     const { orchestrator, temporal } = own.container;
-    await until('the run is over', async () => {
-      return (await orchestrator.describe(erasureWorkflowId(ada.orgId))) === 'completed';
-    });
+    expect(await untilClosed(orchestrator, erasureWorkflowId(ada.orgId))).equal('completed');
     const { byKind } = await temporal.client.workflow.getHandle(erasureWorkflowId(ada.orgId)).result();
     expect(byKind).include({ documents: 2, chats: 2, drafts: 2, agents: 2 });
     const [erased] = (await auditEntries(own, ada.orgId)).slice(-1);
