@@ -45,8 +45,8 @@ describe('supervisor', () => {
       command: ['sh', '-c', script],
       env: { PATH: process.env.PATH ?? '', READY: ready(name), DIARY: join(dataDir, 'diary') },
       stopSignal: 'SIGTERM',
-      stopTimeoutMs: 5_000,
-      readyTimeoutMs: 5_000,
+      stopTimeoutMs: 60_000,
+      readyTimeoutMs: 60_000,
       isReady: async () => existsSync(ready(name)),
       ...changes,
     };

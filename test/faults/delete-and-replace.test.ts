@@ -5,11 +5,11 @@ import { type IngestionStage, ingestionStages } from '#src/contracts/ingestion.t
 import { deletionWorkflowId, ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { untilClosed } from '#test/support/busy-engine.ts';
 import type { Member } from '#test/support/client.ts';
 import { remainsOf, tracesOf } from '#test/support/remains.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
-import { untilClosed } from '#test/support/until-closed.ts';
 import { untilJob } from '#test/support/until-job.ts';
 import { startedSteps } from '#test/support/workflow-run.ts';
 

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { untilClosed } from '#test/support/busy-engine.ts';
 import { contentDigest } from '#test/support/content-digest.ts';
 import { expectInvariants, startFaultCase } from '#test/support/fault-case.ts';
 import { isFullRun, measured } from '#test/support/fault-run.ts';
@@ -6,7 +7,6 @@ import { CASE_TIMEOUT_MS, ingest, type Scenario, steps, uploadLongText } from '#
 import { embeddedTexts, forwardEmbeddings } from '#test/support/scripted-model.ts';
 import { sideBySide } from '#test/support/side-by-side.ts';
 import { until } from '#test/support/until.ts';
-import { untilClosed } from '#test/support/until-closed.ts';
 import { untilJob } from '#test/support/until-job.ts';
 import { workflowBundle } from '#workers/bundle.ts';
 

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { deletionWorkflowId, ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { untilClosed } from '#test/support/busy-engine.ts';
 import type { Member } from '#test/support/client.ts';
 import { expectInvariants, uploadText } from '#test/support/fault-case.ts';
 import { isFullRun, note } from '#test/support/fault-run.ts';
@@ -10,7 +11,6 @@ import { sideBySide } from '#test/support/side-by-side.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { expectStoresMatch } from '#test/support/stores.ts';
 import { until } from '#test/support/until.ts';
-import { untilClosed } from '#test/support/until-closed.ts';
 
 const SCHEDULES = isFullRun ? 100 : 15;
 const AT_A_TIME = 5;

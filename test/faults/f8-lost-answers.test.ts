@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { untilClosed } from '#test/support/busy-engine.ts';
 import type { Member } from '#test/support/client.ts';
 import { contentDigest } from '#test/support/content-digest.ts';
 import { expectInvariants, uploadText } from '#test/support/fault-case.ts';
@@ -7,7 +8,6 @@ import { embeddedTexts, type ScriptedModel, startScriptedModel } from '#test/sup
 import { createTestDatabase, testServices } from '#test/support/services.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { startTcpProxy, type TcpProxy } from '#test/support/tcp-proxy.ts';
-import { untilClosed } from '#test/support/until-closed.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
 const content = Array.from({ length: 90 }, (_, index) => `Sentence ${index} of the text says something.`).join(' ');

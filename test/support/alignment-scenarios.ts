@@ -4,6 +4,7 @@ import { calibrationFor } from '#src/domain/alignment-calibration.ts';
 import { judgeDialogues } from '../../bench/alignment/dialogue-quality.ts';
 import { readDialogues } from '../../bench/alignment/dialogues.ts';
 import { createEmbedTexts } from '../../scripts/alignment/embed-texts.ts';
+import { cancelRun } from './busy-engine.ts';
 import { ask, publishAgent } from './chat-fixtures.ts';
 import type { FaultCase } from './fault-case.ts';
 import type { Scenario } from './fault-scenarios.ts';
@@ -93,7 +94,7 @@ export const cancelScoring: Scenario = {
     const cancel = async (jobId: string) => {
       const isScored = async () => (await own.stack.container.db('rounds').whereNotNull('scoredAt')).length > 0;
       await until('the round is scored', isScored, TIMEOUT_MS);
-      await own.stack.container.orchestrator.cancel(jobId);
+      await cancelRun(own.stack.container.orchestrator, jobId);
       await untilJob(own.member, jobId, 'cancelled', TIMEOUT_MS);
     };
     const chatId = await converse(own, cancel, 1);

@@ -8,6 +8,7 @@ import { type Container, createContainer } from '#src/container.ts';
 import { anchoringWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { runAdmin } from './admin-command.ts';
 import { readAvatar, uploadAvatar } from './avatars.ts';
+import { untilClosed } from './busy-engine.ts';
 import { ask, publishAgent } from './chat-fixtures.ts';
 import type { ApiClient, Member } from './client.ts';
 import { docxFile } from './document-fixtures.ts';
@@ -18,7 +19,6 @@ import { storeConnection } from './stored-connection.ts';
 import { expectStoresMatch } from './stores.ts';
 import { createTestNamespace } from './temporal-namespace.ts';
 import { until } from './until.ts';
-import { untilClosed } from './until-closed.ts';
 import { untilJob, untilRun } from './until-job.ts';
 
 export const loansText = `# Loans

@@ -1,6 +1,7 @@
 import { DeleteObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import { expect } from 'chai';
 import { jobPartId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { cancelRun } from './busy-engine.ts';
 import { s3Fields } from './connector-stack.ts';
 import type { FaultCase } from './fault-case.ts';
 import type { Scenario } from './fault-scenarios.ts';
@@ -118,7 +119,7 @@ export const cancelImport: Scenario = {
   drive: async (own) => {
     const jobId = await begin(own);
     await until('it imports', async () => (await jobOf(own, jobId)).stage === 'import', TIMEOUT_MS);
-    await own.stack.container.orchestrator.cancel(jobId);
+    await cancelRun(own.stack.container.orchestrator, jobId);
     await untilJob(own.member, jobId, 'cancelled', TIMEOUT_MS);
     return { documentId: null, jobId };
   },

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { cancelRun } from './busy-engine.ts';
 import { newEvaluable, startPath } from './evaluations.ts';
 import type { FaultCase } from './fault-case.ts';
 import type { Scenario } from './fault-scenarios.ts';
@@ -56,7 +57,7 @@ export const cancelEvaluation: Scenario = {
       return (body as JobView).stage === 'judge';
     };
     await until('it judges', isJudging, TIMEOUT_MS);
-    await own.stack.container.orchestrator.cancel(jobId);
+    await cancelRun(own.stack.container.orchestrator, jobId);
     await untilJob(own.member, jobId, 'cancelled', TIMEOUT_MS);
     return { documentId: null, jobId };
   },

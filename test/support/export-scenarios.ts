@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { exportWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { exportSchema } from '#src/modules/exports/exports.schema.ts';
+import { cancelRun } from './busy-engine.ts';
 import { downloaded, recordsOf, unpack } from './exported.ts';
 import { type FaultCase, uploadText } from './fault-case.ts';
 import type { Scenario } from './fault-scenarios.ts';
@@ -71,7 +72,7 @@ export const failExport = ended('writeVolume:before:throw:forbidden', async (own
 
 export const cancelExport = ended('writeVolume:after_effect:hang', async (own, jobId) => {
   await until('it writes', async () => (await jobOf(own, jobId)).stage === 'write', TIMEOUT_MS);
-  await own.stack.container.orchestrator.cancel(jobId);
+  await cancelRun(own.stack.container.orchestrator, jobId);
   await untilJob(own.member, jobId, 'cancelled', TIMEOUT_MS);
   expect(await own.stack.container.db('exportVolumes')).deep.equal([]);
 });

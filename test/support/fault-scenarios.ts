@@ -18,6 +18,7 @@ import {
 } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { cancelScoring, failScoring, scoreChat } from './alignment-scenarios.ts';
+import { cancelRun } from './busy-engine.ts';
 import { publishAgent } from './chat-fixtures.ts';
 import { signUpColleague } from './colleague.ts';
 import {
@@ -168,7 +169,7 @@ const cancel: Scenario = {
   drive: async (own) => {
     const { jobId } = await uploadLongText(own);
     await until('it embeds', async () => (await jobOf(own, jobId)).stage === 'embed', CASE_TIMEOUT_MS);
-    await own.stack.container.orchestrator.cancel(jobId);
+    await cancelRun(own.stack.container.orchestrator, jobId);
     await untilEnd(own, jobId, 'cancelled');
     return { documentId: null, jobId };
   },
@@ -294,7 +295,7 @@ const cancelAnchoring: Scenario = {
   drive: async (own) => {
     const jobId = anchoringWorkflowId(await publishAgent(own.member));
     await until('it proposes', async () => (await jobOf(own, jobId)).stage === 'propose', CASE_TIMEOUT_MS);
-    await own.stack.container.orchestrator.cancel(jobId);
+    await cancelRun(own.stack.container.orchestrator, jobId);
     await untilEnd(own, jobId, 'cancelled');
     return { documentId: null, jobId };
   },
@@ -351,7 +352,7 @@ const failPreview = stopPreview('renderPreview:before:throw:blob_missing', async
 
 const cancelPreview = stopPreview('renderPreview:after_effect:hang', async (own, jobId) => {
   await until('it renders', async () => (await jobOf(own, jobId)).stage === 'render', CASE_TIMEOUT_MS);
-  await own.stack.container.orchestrator.cancel(jobId);
+  await cancelRun(own.stack.container.orchestrator, jobId);
   await untilEnd(own, jobId, 'cancelled');
 });
 

@@ -3,6 +3,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
+import { heartbeating } from '#activities/heartbeating.ts';
 import type { ReembeddingActivities } from '#activities/reembedding.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
 import { pauseUpdateName, type ReembeddingProgress, resumeUpdateName } from '#src/contracts/reembedding.ts';
@@ -153,15 +154,16 @@ describe('reembedOrganization', function () {
   });
 
   it('begins with no more when it is cancelled, also while it is paused', async () => {
-    const isWaiting = gate();
+    const waiting = gate();
     const { activities, calls } = stubReembedding(50, {
       awaitReembeddings: async ({ jobIds }) => {
-        isWaiting.open();
+        await heartbeating(() => waiting.promise);
         return { done: jobIds, failed: [] };
       },
     });
     await reembed(activities, async (run) => {
       await run.executeUpdate(pauseUpdateName);
+      waiting.open();
       await run.cancel();
       expect(await failureOf(run)).instanceOf(CancelledFailure);
       expect(calls.at(-1)).deep.equal({ name: 'recordReembeddingCancellation', input: { orgId: 'org', attempt: 2 } });

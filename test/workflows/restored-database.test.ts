@@ -2,9 +2,9 @@ import { expect } from 'chai';
 import { deleteGenerationsWith } from '#src/adapters/postgres/word-index.ts';
 import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
+import { untilClosed } from '#test/support/busy-engine.ts';
 import type { Member } from '#test/support/client.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
-import { untilClosed } from '#test/support/until-closed.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
 describe('an ingestion that an older database has restored', function () {

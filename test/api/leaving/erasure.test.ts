@@ -4,6 +4,7 @@ import { erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { Db } from '#src/ports/database.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
 import { uploadAvatar } from '#test/support/avatars.ts';
+import { untilClosed } from '#test/support/busy-engine.ts';
 import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
 import { createTeam, signUpColleague } from '#test/support/colleague.ts';
@@ -15,7 +16,6 @@ import { membersAndRemains, remainsOfOrganization } from '#test/support/remains-
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { systemFolder } from '#test/support/stopped-jobs.ts';
 import { until } from '#test/support/until.ts';
-import { untilClosed } from '#test/support/until-closed.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
 /** Of runs with a dozen steps, on a machine that other tests keep busy. */
