@@ -14,10 +14,13 @@ const stemsOf = (word: string) =>
   analyze(word)
     .map(({ stem }) => stem)
     .join(' ');
-const answering = (...texts: string[]) => {
-  let asked = 0;
-  return () => ({ kind: 'answer', text: texts[Math.min(asked++, texts.length - 1)] ?? '' }) as const;
-};
+/** An answer for each time that one question is asked: who asks again shows what was answered before. */
+const answering =
+  (...texts: string[]) =>
+  ({ messages }: ChatRequest) => {
+    const before = messages.filter(({ role }) => role === 'assistant').length;
+    return { kind: 'answer', text: texts[Math.min(before, texts.length - 1)] ?? '' } as const;
+  };
 const proposing = (...words: string[]) => answering(JSON.stringify({ words }));
 
 describe('POST /anchor-words/expand', function () {

@@ -15,7 +15,7 @@ let ada: Member;
 let grace: Member;
 
 before(async function startUp() {
-  this.timeout(20_000);
+  this.timeout(120_000);
   api = await connectorStack();
   ada = await api.signUp();
   grace = await signUpColleague(api, ada, 'Grace', { is_admin: true });

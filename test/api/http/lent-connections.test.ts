@@ -1,13 +1,21 @@
 import { expect } from 'chai';
 import { onConnectionOf } from '#src/adapters/postgres/borrowed-connection.ts';
+import { createDatabase } from '#src/adapters/postgres/database.ts';
 import type { Db } from '#src/ports/database.ts';
-import { stack } from '#test/support/stack.ts';
+import { createTestDatabase } from '#test/support/services.ts';
 
 describe('a connection that a transaction lends', function () {
   this.timeout(60_000);
+  let database: Awaited<ReturnType<typeof createTestDatabase>>;
   let db: Db;
+  /** Nobody else uses its pool. */
   before(async () => {
-    db = (await stack()).container.db;
+    database = await createTestDatabase();
+    db = createDatabase({ url: database.url, maxConnections: 5, applicationName: 'test' });
+  });
+  after(async () => {
+    await db.destroy();
+    await database.drop();
   });
 
   async function connectionOf(by: Db): Promise<number> {

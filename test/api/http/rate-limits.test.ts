@@ -96,7 +96,9 @@ describe('rate limits', () => {
         headers: { 'content-type': 'application/json', 'x-forwarded-for': '203.0.113.6' },
         body: JSON.stringify({ refresh_token: 'unknown' }),
       });
-    await until('the limit is reached', async () => (await refresh()).status === 429);
+    await until('the limit is reached', async () =>
+      (await Promise.all([refresh(), refresh(), refresh()])).some(({ status }) => status === 429),
+    );
     await until('the next window begins', async () => (await refresh()).status === 401);
   });
 

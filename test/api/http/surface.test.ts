@@ -19,9 +19,12 @@ describe('the HTTP surface', () => {
   it('is alive, and ready with a database and workers', async () => {
     await api.anonymous.get('/healthz', 200);
     // A worker polls a moment before the engine says so.
-    await until('it is ready', async () => (await api.anonymous.raw('/readyz')).status === 200);
-    const { body } = await api.anonymous.get('/readyz', 200);
-    expect(readinessSchema.parse(body).checks).to.deep.equal({ database: true, workers: true, serving: true });
+    const readiness = await until('it is ready', async () => {
+      const answer = await api.anonymous.raw('/readyz');
+      const body: unknown = await answer.json();
+      return answer.status === 200 && body;
+    });
+    expect(readinessSchema.parse(readiness).checks).to.deep.equal({ database: true, workers: true, serving: true });
   });
 
   it('says at / where it is described, and at the type of a problem what that means', async () => {
