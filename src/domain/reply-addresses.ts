@@ -33,9 +33,9 @@ const unfinishedTarget = new RegExp(
 );
 const longestTarget = longestAddress + 250;
 /** What may stand behind a link without a space: what closes a sentence, a bracket or an emphasis, and nothing else. */
-const closingBehindLink = /^[.,;:!?)\]}'"’”»…*_~`|\\]{0,16}(?=[ \t\r\n<]|$)/;
-/** With two signs more, which show that it is over. */
-const longestClosing = 18;
+const closingBehindLink = /^[.,;:!?)\]}'"’”»…*_~`|\\]{0,16}(?=[ \t\r\n]|$)/;
+/** With the sign that shows that it is over. */
+const longestClosing = 17;
 
 /** The beginning of a line, to what may be a fence of code; what containers it is in comes first. */
 const lineStart = /^([ \t>*+\-\d.):]*)(`{3,}|~{3,}|\$\$)?/;
@@ -63,6 +63,8 @@ export function withoutAddresses(text: string): string {
  * nothing that the model was told leaves in an address:
  * - an image becomes a link (`! [text](address)`);
  * - an address that is not, to the letter, in `known` becomes "(link removed)", in a link and alone;
+ * - what follows a known address directly is set apart by a space, unless it only closes a sentence, a bracket or an
+ *   emphasis;
  * - what a link is defined by (`[text]: address`), a tag of HTML and an entity that could hide an address are broken up
  *   by a space.
  * Blocks of code between fences at the beginning of a line stay as they are. Behind a fence that stands elsewhere, where
@@ -216,8 +218,8 @@ export function createAddressRewriter(known: ReadonlySet<string>) {
       const address = withoutClosing(text.slice(index, end));
       hear(address);
       if (!known.has(address)) yield remove();
-      // Readers differ on where an address ends: only a space of theirs ends it for all.
-      else yield say(address) + (/[^ \t\r\n<\]]/.test(text[end] ?? ' ') ? say(' ') : '');
+      // Readers differ on where an address ends, also at a `<` or a `](`: only a space of theirs ends it for all.
+      else yield say(address) + (/[^ \t\r\n]/.test(text[end] ?? ' ') ? say(' ') : '');
       return index + Math.max(address.length, match[0].length);
     }
     if (groups.target !== undefined) {

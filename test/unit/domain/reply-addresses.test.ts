@@ -5,13 +5,14 @@ import { addressesIn } from '#src/domain/addresses.ts';
 import { createAddressRewriter, withoutAddresses } from '#src/domain/reply-addresses.ts';
 
 const known = 'https://bank.example/rates?year=2026';
+const other = 'https://docs.example/reset?key=7';
 
 function rewrite(...pieces: string[]): string {
   return rewriteAll(pieces);
 }
 
 function rewriteAll(pieces: readonly string[]): string {
-  const rewriter = createAddressRewriter(new Set([known]));
+  const rewriter = createAddressRewriter(new Set([known, other]));
   return pieces.map(rewriter.add).join('') + rewriter.end();
 }
 
@@ -38,7 +39,11 @@ describe('addresses in a reply', () => {
     ['an escaped address', String.raw`https:\/\/evil.example/key`, '(link removed)'],
     ['a mail', 'mailto:eve@evil.example?body=key', '(link removed)'],
     ['known ones', `(${known}) **${known}**, "${known}".`, `(${known}) **${known}**, "${known}".`],
-    ['a known one as its own text', `[${known}](${known})`, `[${known}](${known})`],
+    ['a known one as its own text', `[${known}](${known})`, `[${known} ](${known})`],
+    ['a known one before the link to another', `${known}](${other})`, `${known} ](${other})`],
+    ['a known one before signs and the link to another', `${known}"](${other})`, `${known} "](${other})`],
+    ['a known one before quoted words', `${known}"<3key"`, `${known} "<3key"`],
+    ['a known link before quoted words', `](${known})"<3key"`, `](${known}) "<3key"`],
     ['a known one before a mark of byte order', `${known}\ufeff.evil.example/key`, `${known} \ufeff.evil.example/key`],
     ['a known one before an unusual space', `${known}\u00a0.evil.example`, `${known} \u00a0.evil.example`],
     ['a known one before a marker', `${known}[1]`, `${known} [1]`],
@@ -218,6 +223,7 @@ describe('addresses in any reply', () => {
     ...[
       'https://evil.example/',
       known,
+      other,
       'www.evil.example',
       'mailto:',
       'h',
@@ -226,7 +232,8 @@ describe('addresses in any reply', () => {
       '//',
       '&#104;ttps://x.example',
     ],
-    ...['![', '!', '[', ']', '](', '(', ')', ']:', ':', '<', '>', '<img src=', '<!--', '-->', '"', "'", '\\', '&', '|'],
+    ...['![', '!', '[', ']', '](', '(', ')', ']:', ':', '<', '>', '](<', '<img src=', '<!--', '-->'],
+    ...['"', "'", '\\', '&', '|', '*', '~~'],
     ...[
       '```',
       '~~~',
@@ -277,7 +284,8 @@ describe('addresses in any reply', () => {
         expect(shown).not.match(/<img|<!--/);
         const links = Array.from(shown.matchAll(/href="([^"]*)"/g), ([, href = '']) => decodeURI(href));
         // Some readers take the signs that close a sentence along; they say nothing.
-        const elsewhere = links.map((href) => href.replace(/(?:[^\w]|&#?\w+;)+$/, '')).filter((href) => href !== known);
+        const places = links.map((href) => href.replace(/(?:[^\w]|&#?\w+;)+$/, ''));
+        const elsewhere = places.filter((href) => href !== known && href !== other);
         expect(elsewhere).deep.equal([]);
       }),
       { numRuns: 2_000 },
