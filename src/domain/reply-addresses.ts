@@ -25,8 +25,10 @@ const space = String.raw`[ \t\r\n]`;
 const sign = String.raw`[^ \t\r\n()<>]`;
 /** A link's address in brackets, with its title: `](<address> "title")`. */
 const target = new RegExp(
-  String.raw`^\]\(${space}{0,8}(?:<([^<> \t\r\n]*)>|((?:${sign}|\(${sign}*\))*))(?:${space}{1,8}"[^"]{0,200}")?${space}{0,8}\)`,
+  String.raw`^(?<opening>\]\(${space}{0,8}(?:<(?<inAngles>[^<> \t\r\n]*)>|(?<alone>(?:${sign}|\(${sign}*\))*)))(?:${space}{1,8}"(?<title>[^"]{0,200})")?${space}{0,8}\)`,
 );
+/** Says no more than words to readers who see no link, and so no title, here. */
+const plainTitle = /^(?!.*www\.)[\p{L}\p{N} .,;?%()'’–-]*$/iu;
 /** The same as far as it goes, to the end of the text. */
 const unfinishedTarget = new RegExp(
   String.raw`^\]\(${space}{0,8}(?:<[^<> \t\r\n]*>?|(?:${sign}|\(${sign}*\))*(?:\(${sign}*)?)(?:${space}{1,8}(?:"[^"]{0,200}"?)?)?${space}{0,8}$`,
@@ -36,6 +38,8 @@ const longestTarget = longestAddress + 250;
 const closingBehindLink = /^[.,;:!?)\]}'"’”»…*_~`|\\]{0,16}(?=[ \t\r\n]|$)/;
 /** With the sign that shows that it is over. */
 const longestClosing = 17;
+/** The end of an emphasis, which a space before it would undo. Of a character of two halves only one may be there yet. */
+const emphasisEnd = /^[*_~]{1,3}(?=[^\p{L}\p{N}\u{10000}-\u{10ffff}\ud800-\udfff*_~])/u;
 
 /** The beginning of a line, to what may be a fence of code; what containers it is in comes first. */
 const lineStart = /^([ \t>*+\-\d.):]*)(`{3,}|~{3,}|\$\$)?/;
@@ -63,6 +67,7 @@ export function withoutAddresses(text: string): string {
  * nothing that the model was told leaves in an address:
  * - an image becomes a link (`! [text](address)`);
  * - an address that is not, to the letter, in `known` becomes "(link removed)", in a link and alone;
+ * - a link's title that is more than plain words goes;
  * - what follows a known address directly is set apart by a space, unless it only closes a sentence, a bracket or an
  *   emphasis;
  * - what a link is defined by (`[text]: address`), a tag of HTML and an entity that could hide an address are broken up
@@ -226,17 +231,25 @@ export function createAddressRewriter(known: ReadonlySet<string>) {
       const ahead = text.slice(index, index + longestTarget);
       const link = target.exec(ahead);
       if (link === null && !isEnd && ahead.length < longestTarget && unfinishedTarget.test(ahead)) return index;
-      const address = link?.[1] ?? link?.[2];
+      const { opening = '', inAngles, alone, title = '' } = link?.groups ?? {};
+      const address = inAngles ?? alone;
       if (link === null || address === undefined || !/[:/]/.test(address)) return yield* broken(index, '](', '] (');
       const end = index + link[0].length;
-      const isKnown = known.has(address);
-      const behind = closingBehindLink.exec(text.slice(end, end + longestClosing));
-      if (isKnown && behind !== null && end + behind[0].length === text.length && !isEnd) return index;
+      if (!known.has(address)) {
+        hear(link[0]);
+        yield say(']') + remove();
+        return end;
+      }
+      const behind = text.slice(end, end + longestClosing);
+      const closing = closingBehindLink.exec(behind);
+      if (closing !== null && end + closing[0].length === text.length && !isEnd) return index;
       hear(link[0]);
-      if (!isKnown) yield say(']') + remove();
+      yield say(plainTitle.test(title) ? link[0] : `${opening})`);
+      if (closing !== null) return end;
       // Without a text before it readers make a link of the address alone, and of all that stands directly behind it.
-      else yield say(link[0]) + (behind === null ? say(' ') : '');
-      return end;
+      const [emphasis = ''] = emphasisEnd.exec(behind) ?? [];
+      yield say(`${hear(emphasis)} `);
+      return end + emphasis.length;
     }
     if (groups.image !== undefined) return yield* broken(index, '![', '! [');
     if (groups.definition !== undefined) {
