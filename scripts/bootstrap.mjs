@@ -22,7 +22,8 @@ const COMMANDS = {
   services: { run: ['scripts/services.ts'], needsTools: true },
   models: { run: ['scripts/models.ts'], needsTools: true },
   test: { run: ['scripts/test.ts'], needsTools: true },
-  'test:unit': { run: ['node_modules/mocha/bin/mocha.js'], defaults: ['test/unit/**/*.test.ts'] },
+  'test:unit': { run: ['scripts/test.ts', '--level', 'unit'] },
+  'test:system': { run: ['scripts/test.ts', '--level', 'system'], needsTools: true },
   'test:models': {
     run: ['node_modules/mocha/bin/mocha.js', '--timeout', '600000'],
     defaults: ['services/**/*.models-test.ts'],

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { s3Program } from './s3-program.ts';
 import { readTestServiceSettings } from './settings.ts';
 import { exitAfter, runUntilStopped } from './supervisor/run-until-stopped.ts';
-import { findTestPorts, startTestS3, startTestServices } from './test-services.ts';
+import { findTestPorts, startTestS3, startTestServices } from './test/services.ts';
 
 await exitAfter(main);
 
@@ -16,9 +16,18 @@ async function main(): Promise<number> {
     dataDir,
     log: (line) => console.error(line),
     work: async (supervisor, ending, serves) => {
-      const chosen = Object.fromEntries(Object.entries(ports).filter(([, port]) => port !== undefined));
+      const { temporal, temporalUi, ...others } = ports;
+      const chosen = Object.fromEntries(Object.entries(others).filter(([, port]) => port !== undefined));
+      const [freeTemporal] = free.temporals;
+      const [services] = await startTestServices({
+        ...{ supervisor, toolsDir, dataDir },
+        ports: {
+          ...{ ...free, ...chosen },
+          temporals: [{ port: temporal ?? freeTemporal.port, uiPort: temporalUi ?? freeTemporal.uiPort }],
+        },
+      });
       const env = {
-        ...(await startTestServices({ supervisor, toolsDir, dataDir, ports: { ...free, ...chosen } })),
+        ...services,
         ...(await startTestS3({ supervisor, program: await s3Program(toolsDir, ending), dataDir, port: free.s3 })),
       };
       const exports = Object.entries(env).map(([name, value]) => `export ${name}='${value}'\n`);

@@ -12,33 +12,33 @@ import { readTestServiceSettings } from './settings.ts';
 import { dieWithParent } from './supervisor/parent-death.ts';
 import { exitAfter, runUntilStopped } from './supervisor/run-until-stopped.ts';
 import { StartFailure } from './supervisor/start-failure.ts';
-import { findTestPorts, startTestS3, startTestServices } from './test-services.ts';
+import { findTestPorts, startTestS3, startTestServices } from './test/services.ts';
 
 const RESULTS_DIR = '.data-faults';
 
 /** The seeds of a row are run one after the other. */
 const ROWS: Record<string, { file: string; seeds: number[] }> = {
-  F1: { file: 'f1-crash-points.test.ts', seeds: [1, 2, 3] },
+  F1: { file: 'f1-crash-points.system-test.ts', seeds: [1, 2, 3] },
   F2: { file: 'f2-workers-killed-in-turn.faults-test.ts', seeds: [1] },
-  F3: { file: 'f3-api-killed.test.ts', seeds: [1] },
-  F4: { file: 'f4-chat-killed.test.ts', seeds: [1, 2, 3] },
+  F3: { file: 'f3-api-killed.system-test.ts', seeds: [1] },
+  F4: { file: 'f4-chat-killed.system-test.ts', seeds: [1, 2, 3] },
   F5: { file: 'f5-temporal-down.faults-test.ts', seeds: [1] },
-  F6: { file: 'f6-postgres-away.test.ts', seeds: [1] },
-  F7: { file: 'f7-qdrant-down.test.ts', seeds: [1] },
-  F8: { file: 'f8-lost-answers.test.ts', seeds: [1] },
+  F6: { file: 'f6-postgres-away.system-test.ts', seeds: [1] },
+  F7: { file: 'f7-qdrant-down.system-test.ts', seeds: [1] },
+  F8: { file: 'f8-lost-answers.system-test.ts', seeds: [1] },
   F10: { file: 'f10-broken-chat-model.test.ts', seeds: [1] },
   F11: { file: 'f11-duplicates.test.ts', seeds: [1] },
   F12: { file: 'f12-one-parent.test.ts', seeds: [1] },
   F13: { file: 'f13-refresh-tokens.test.ts', seeds: [1] },
-  F14: { file: 'f14-poison.test.ts', seeds: [1] },
-  F15: { file: 'f15-random-schedules.test.ts', seeds: [1, 2, 3] },
-  F16: { file: 'f16-ended-consent.test.ts', seeds: [1] },
+  F14: { file: 'f14-poison.system-test.ts', seeds: [1] },
+  F15: { file: 'f15-random-schedules.system-test.ts', seeds: [1, 2, 3] },
+  F16: { file: 'f16-ended-consent.system-test.ts', seeds: [1] },
   F18: { file: 'f18-slow-readers.faults-test.ts', seeds: [1] },
-  F19: { file: 'f19-rolling-restart-s3.test.ts', seeds: [1] },
-  F22: { file: 'f22-tenants.test.ts', seeds: [1, 2, 3] },
+  F19: { file: 'f19-rolling-restart-s3.system-test.ts', seeds: [1] },
+  F22: { file: 'f22-tenants.system-test.ts', seeds: [1, 2, 3] },
   F24: { file: 'f24-power-cut.faults-test.ts', seeds: [1] },
   F25: { file: 'f25-sleeping-workers.faults-test.ts', seeds: [1] },
-  streams: { file: 'chat-streams.test.ts', seeds: [1, 2, 3] },
+  streams: { file: 'chat-streams.system-test.ts', seeds: [1, 2, 3] },
   restart: { file: 'restart-of-streams.faults-test.ts', seeds: [1] },
   readers: { file: 'reingest-under-a-reader.faults-test.ts', seeds: [1] },
   models: { file: 'reembedding-under-a-reader.faults-test.ts', seeds: [1] },
@@ -78,7 +78,7 @@ await exitAfter(async () => {
     log: (line) => console.error(line),
     work: async (supervisor, ending) => {
       const ports = await findTestPorts();
-      const services = await startTestServices({ supervisor, toolsDir, dataDir, ports });
+      const [services] = await startTestServices({ supervisor, toolsDir, dataDir, ports });
       const program = await s3Program(toolsDir, ending);
       const env = { ...services, ...(await startTestS3({ supervisor, program, dataDir, port: ports.s3 })) };
       const done: Result[] = [];

@@ -12,7 +12,7 @@ import { ensureDatabase } from '../launchers/postgres.ts';
 import { type RunningChild, startChild } from '../supervisor/child-process.ts';
 import { findFreePorts } from '../supervisor/ports.ts';
 import type { Supervisor } from '../supervisor/supervisor.ts';
-import { findTestPorts, startTestServices } from '../test-services.ts';
+import { findTestPorts, startTestServices } from '../test/services.ts';
 import { type ImageFolder, makeImageFolder } from './image-folder.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
@@ -46,7 +46,7 @@ export async function rehearseImage(options: {
   const { supervisor, toolsDir, home } = options;
   await chmod(home, 0o755);
   const image = await makeImageFolder(home);
-  const services = await startTestServices({
+  const [services] = await startTestServices({
     supervisor,
     toolsDir,
     dataDir: join(home, 'services'),

@@ -18,8 +18,9 @@ const TUNING = [
 const FAIRNESS = [
   ...['--dynamic-config-value', 'matching.useNewMatcher=true'],
   ...['--dynamic-config-value', 'matching.enableFairness=true'],
-  // Turns are kept within a partition of a queue. Reads keep theirs: an older data folder may have tasks in them.
+  // Fairness holds within one partition of a task queue; an idle partition still costs its pollers and memory.
   ...['--dynamic-config-value', 'matching.numTaskqueueWritePartitions=1'],
+  ...['--dynamic-config-value', 'matching.numTaskqueueReadPartitions=1'],
 ];
 
 export type TemporalOptions = {

@@ -10,6 +10,7 @@ import {
 } from '#src/adapters/converter/conversion-limits.ts';
 import { createConverter } from '#src/adapters/converter/converter.ts';
 import type { ConvertedDocument, Converter, Recognition } from '#src/ports/converter.ts';
+import { skip } from './skip.ts';
 
 /** Parsers give way to all other processes: on a busy machine one takes as long as the product lets it, and says so then. */
 export const STARVED_PARSER_MS = defaultConversionLimits.wallMs * wallsAtMost + 30_000;
@@ -57,17 +58,12 @@ export async function createConverterEnvironment(): Promise<ConverterEnvironment
 /** PDF needs PDFium, which `npm test` installs; without it these tests say so and are counted as skipped. */
 export function needsPdfium(test: Context): void {
   if (existsSync(join(toolsDir, 'pypdfium2'))) return;
-  skip(test, 'PDFium is not in TOOLS_DIR: run it as `npm test -- <file>`');
+  skip(test, 'no PDFium');
 }
 
 /** The folder of real documents, which is not part of the project. */
 export function realDocuments(test: Context): string {
   const folder = resolve(process.env.DATASETS_DIR ?? '../shared/datasets', 'documents');
-  if (!existsSync(folder)) skip(test, `there are no real documents at ${folder}; DATASETS_DIR names another place`);
+  if (!existsSync(folder)) skip(test, 'no data sets');
   return folder;
-}
-
-function skip(test: Context, reason: string): never {
-  console.log(`      skipped: ${reason}`);
-  return test.skip();
 }

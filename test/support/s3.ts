@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { CreateBucketCommand, ListMultipartUploadsCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3';
 import { s3GatewayKey } from '../../scripts/launchers/s3-gateway.ts';
+import { skip } from './skip.ts';
 
 /** An empty bucket of its own on the S3 server that tests share. */
 export type TestBucket = {
@@ -19,7 +20,7 @@ export type TestBucket = {
 export function s3Endpoint(): string | null {
   const endpoint = process.env.TEST_S3_URL;
   if (endpoint === undefined) {
-    throw new Error('Nobody has asked for the S3 server: name the file among OF_BUILT and `needs` of scripts/test.ts.');
+    throw new Error('The S3 server was not started: add the file to NEEDS_GO of scripts/test.ts.');
   }
   return endpoint || null;
 }
@@ -27,10 +28,7 @@ export function s3Endpoint(): string | null {
 /** To be called by a hook of Mocha: where there is no server it says so and skips. */
 export async function openBucket(test: Mocha.Context): Promise<TestBucket> {
   const endpoint = s3Endpoint();
-  if (endpoint === null) {
-    console.log('      skipped: there is no S3 server, which is built where Go is installed');
-    return test.skip();
-  }
+  if (endpoint === null) return skip(test, 'no Go');
   return createBucket(endpoint);
 }
 

@@ -1,13 +1,12 @@
 import { expect } from 'chai';
 import { hasSmallDisks, onSmallDisk } from '#test/support/on-small-disk.ts';
+import { skip } from '#test/support/skip.ts';
 
 const MODULE = new URL('../../../src/adapters/blob/filesystem-blob-store.ts', import.meta.url).href;
 
 describe('F17: the filesystem blob store on a full disk', () => {
   before(function () {
-    if (hasSmallDisks()) return;
-    console.log('      skipped: this machine lets nobody mount a disk of his own (unshare)');
-    this.skip();
+    if (!hasSmallDisks()) skip(this, 'no user namespaces');
   });
 
   /** What storing so many bytes in one file after the other ends with, and what is there then. */

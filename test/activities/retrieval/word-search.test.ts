@@ -12,6 +12,7 @@ import { appErrorCode } from '#test/support/app-error-code.ts';
 import { addIndexedDocument, addOrganization, embeddingModel } from '#test/support/indexed-documents.ts';
 import { openQueryPlans, scansOf } from '#test/support/query-plans.ts';
 import { createTestDatabase } from '#test/support/services.ts';
+import { skip } from '#test/support/skip.ts';
 import { readCranfield } from '../../../bench/retrieval/cranfield.ts';
 import { seededRandom } from '../../../bench/search/random.ts';
 
@@ -269,10 +270,7 @@ describe('the search by words over many chunks', function () {
   });
 
   it('gives on Cranfield what scoring everything gives', async function () {
-    if (!existsSync(join(datasets, 'cranfield'))) {
-      console.log(`      ${join(datasets, 'cranfield')} is not there: skipped.`);
-      return this.skip();
-    }
+    if (!existsSync(join(datasets, 'cranfield'))) skip(this, 'no data sets');
     const { documents, queries } = readCranfield();
     const texts = await add(
       documents.map((document) => `${document.title}\n${document.text}`),

@@ -7,6 +7,7 @@ import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import { needsPdfium, realDocuments } from '#test/support/converter-environment.ts';
 import { sideBySide } from '#test/support/side-by-side.ts';
+import { skip } from '#test/support/skip.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
@@ -49,10 +50,7 @@ describe('a real document, from its upload to its chunks and its preview', funct
       needsPdfium(this);
       const id = (await uploads.get(file)) ?? expect.fail();
       const isOffice = !file.endsWith('.pdf');
-      if (isOffice && program === null) {
-        console.log('      skipped: LibreOffice is not on this machine');
-        this.skip();
-      }
+      if (isOffice && program === null) skip(this, 'no LibreOffice');
       await untilJob(ada, `ingest-${id}-1`, 'succeeded', TIMEOUT_MS);
       if (isOffice) await untilJob(ada, previewWorkflowId(id, 1), 'succeeded', TIMEOUT_MS);
 

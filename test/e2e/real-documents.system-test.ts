@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import type { Member } from '#test/support/client.ts';
+import { skip } from '#test/support/skip.ts';
 import { stack } from '#test/support/stack.ts';
 import { untilRun } from '#test/support/until-job.ts';
 
@@ -59,10 +60,7 @@ describe('real documents, from upload to the cited passage', () => {
   let agentId: string;
 
   before(async function () {
-    if (!existsSync(DOCUMENTS)) {
-      console.log(`      skipped: there are no documents at ${DOCUMENTS} (DATASETS_DIR)`);
-      this.skip();
-    }
+    if (!existsSync(DOCUMENTS)) skip(this, 'no data sets');
     this.timeout(60_000);
     member = await (await stack()).signUp('Reader');
     agentId = await publishReader(member);

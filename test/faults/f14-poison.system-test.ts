@@ -13,6 +13,7 @@ import { isFullRun, note } from '#test/support/fault-run.ts';
 import { type MemoryPeaks, watchMemory } from '#test/support/memory-peaks.ts';
 import { type PoisonFile, poisonFiles, slowPoisonFiles } from '#test/support/poison/poison-files.ts';
 import { sideBySide } from '#test/support/side-by-side.ts';
+import { skip } from '#test/support/skip.ts';
 import { until } from '#test/support/until.ts';
 
 const MiB = 1024 ** 2;
@@ -131,10 +132,7 @@ describe('F14: files that mean harm', function () {
   }
 
   it('grow no process beyond its limit', async function () {
-    if (process.platform !== 'linux') {
-      console.log('      skipped: only Linux tells how much memory a process had at most');
-      this.skip();
-    }
+    if (process.platform !== 'linux') skip(this, 'not Linux');
     await Promise.allSettled(ingested.values());
     const { grownBytes, childBytes } = await peaks();
     note(`the worker grew by ${mebibytes(grownBytes)}, its largest parser had ${mebibytes(childBytes)}`);

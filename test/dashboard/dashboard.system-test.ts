@@ -5,6 +5,7 @@ import { json } from 'node:stream/consumers';
 import { expect } from 'chai';
 import { metricCatalog } from '#src/contracts/metrics.ts';
 import { type Scrape, startMeasuredService } from '#test/support/metrics-story.ts';
+import { skip } from '#test/support/skip.ts';
 
 const deploy = join(import.meta.dirname, '..', '..', 'deploy');
 const read = (path: string): string => readFileSync(join(deploy, path), 'utf8');
@@ -35,10 +36,7 @@ describe('the dashboard and the alerts', function () {
 
   before(async function () {
     const program = process.env.TEST_PROMQL_PROGRAM;
-    if (program === undefined) {
-      console.log('      skipped: there is no query engine, which is built where Go is installed');
-      return this.skip();
-    }
+    if (program === undefined) return skip(this, 'no Go');
     const scrapes = await scrapesOfAStory();
     const { panels } = JSON.parse(read('grafana/agent-conversation-service.json')) as Dashboard;
     const asked = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));

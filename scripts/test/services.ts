@@ -1,46 +1,65 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { migrate } from '#src/adapters/postgres/migrate.ts';
-import { modelServer, modelServerUrl } from './launchers/model-server.ts';
-import { ensureDatabase, postgresUrl, preparePostgres } from './launchers/postgres.ts';
-import { qdrantFacade, qdrantUrl } from './launchers/qdrant.ts';
-import { s3Gateway, s3GatewayUrl } from './launchers/s3-gateway.ts';
-import { temporalServer } from './launchers/temporal.ts';
-import { findFreePorts } from './supervisor/ports.ts';
-import type { Supervisor } from './supervisor/supervisor.ts';
+import { modelServer, modelServerUrl } from '../launchers/model-server.ts';
+import { ensureDatabase, postgresUrl, preparePostgres } from '../launchers/postgres.ts';
+import { qdrantFacade, qdrantUrl } from '../launchers/qdrant.ts';
+import { s3Gateway, s3GatewayUrl } from '../launchers/s3-gateway.ts';
+import { temporalServer } from '../launchers/temporal.ts';
+import { findFreePorts } from '../supervisor/ports.ts';
+import type { Supervisor } from '../supervisor/supervisor.ts';
 
 // Data of a test is thrown away, so that its secrets protect nothing.
 const PASSWORD = 'test';
 const DATABASE = 'test';
 
+type Environment = Record<string, string>;
+
+type TemporalPorts = { port: number; uiPort: number };
+
 export type TestPorts = {
   postgres: number;
-  temporal: number;
-  temporalUi: number;
+  /** One Temporal server for each shard: what one shard keeps busy does not slow down the others. */
+  temporals: [TemporalPorts, ...TemporalPorts[]];
   modelServer: number;
   qdrant: number;
   s3: number;
 };
 
 /** One for each service, free at this moment. */
-export async function findTestPorts(): Promise<TestPorts> {
-  const [postgres = 0, temporal = 0, temporalUi = 0, modelServer = 0, qdrant = 0, s3 = 0] = await findFreePorts(6);
-  return { postgres, temporal, temporalUi, modelServer, qdrant, s3 };
+export async function findTestPorts(shards = 1): Promise<TestPorts> {
+  const free = await findFreePorts(4 + 2 * shards);
+  const next = () => free.pop() as number;
+  const temporal = () => ({ port: next(), uiPort: next() });
+  return {
+    postgres: next(),
+    modelServer: next(),
+    qdrant: next(),
+    s3: next(),
+    temporals: [temporal(), ...Array.from({ length: shards - 1 }, temporal)],
+  };
 }
 
 /**
  * Starts the real services that tests speak to, with a migrated database.
- * @returns the environment in which test/support/services.ts finds them
+ * @returns for each Temporal server the environment in which test/support/services.ts finds it and the other services
  */
 export async function startTestServices(options: {
   supervisor: Supervisor;
   toolsDir: string;
   dataDir: string;
   ports: TestPorts;
-}): Promise<Record<string, string>> {
+}): Promise<[Environment, ...Environment[]]> {
   const { supervisor, toolsDir, dataDir, ports } = options;
   const database = { port: ports.postgres, password: PASSWORD };
+  const temporalDirs = ports.temporals.map((_, index) => join(dataDir, `temporal-${index + 1}`));
+  await Promise.all(temporalDirs.map((folder) => mkdir(folder)));
   await supervisor.start([
     await preparePostgres({ toolsDir, dataDir, ...database, durable: false }),
-    temporalServer({ toolsDir, dataDir, port: ports.temporal, uiPort: ports.temporalUi }),
+    ...ports.temporals.map((temporal, index) => ({
+      ...temporalServer({ toolsDir, dataDir: temporalDirs[index] ?? dataDir, ...temporal }),
+      name: `temporal-${index + 1}`,
+    })),
     modelServer({ toolsDir, port: ports.modelServer }),
     qdrantFacade({ toolsDir, dataDir, port: ports.qdrant }),
   ]);
@@ -48,14 +67,16 @@ export async function startTestServices(options: {
   const databaseUrl = postgresUrl({ ...database, database: DATABASE });
   await ensureDatabase(adminUrl, DATABASE);
   await migrate(databaseUrl);
-  return {
+  const environment = ({ port }: TemporalPorts) => ({
     TOOLS_DIR: toolsDir,
     TEST_ADMIN_DATABASE_URL: adminUrl,
     TEST_DATABASE_URL: databaseUrl,
-    TEST_TEMPORAL_ADDRESS: `127.0.0.1:${ports.temporal}`,
+    TEST_TEMPORAL_ADDRESS: `127.0.0.1:${port}`,
     TEST_MODEL_BASE_URL: modelServerUrl(ports.modelServer),
     TEST_QDRANT_URL: qdrantUrl(ports.qdrant),
-  };
+  });
+  const [first, ...others] = ports.temporals;
+  return [environment(first), ...others.map(environment)];
 }
 
 /**

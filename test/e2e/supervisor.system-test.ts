@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'chai';
+import { skip } from '#test/support/skip.ts';
 import { processStart } from '../../scripts/bootstrap/process-lock.mjs';
 import type { ChildSpec } from '../../scripts/supervisor/child-spec.ts';
 import { checkPortsAreFree, findFreePorts } from '../../scripts/supervisor/ports.ts';
@@ -196,12 +197,7 @@ describe('supervisor', () => {
   });
 
   it('takes its children along when it is killed', async function () {
-    if (spawnSync('setpriv', ['--pdeathsig', 'KILL', 'true']).status !== 0) {
-      console.log(
-        '      skipped: this machine has no setpriv, so children outlive a killed supervisor until the next start',
-      );
-      this.skip();
-    }
+    if (spawnSync('setpriv', ['--pdeathsig', 'KILL', 'true']).status !== 0) skip(this, 'no setpriv');
     run(`
       import { existsSync } from 'node:fs';
       import { openSupervisor } from '${SUPERVISOR}supervisor.ts';

@@ -8,6 +8,7 @@ import {
 } from '#test/support/identity-provider.ts';
 import { type ProviderServer, startProviderServer } from '#test/support/provider-server.ts';
 import { signInAtProvider } from '#test/support/sign-in-at-provider.ts';
+import { skip } from '#test/support/skip.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
 const CHROMIUM_PLACES = [
@@ -51,10 +52,7 @@ describe('signing in with an identity provider, from the first click to the prof
 
   it('works in a browser', async function () {
     const executablePath = findChromium();
-    if (executablePath === null) {
-      console.log('      skipped: there is no Chromium on this machine, and CHROMIUM_PATH names none');
-      return this.skip();
-    }
+    if (executablePath === null) return skip(this, 'no Chromium');
     const browser = await chromium.launch({ executablePath, args: ['--headless=new', '--no-sandbox'] });
     try {
       const account = provider.addAccount({ givenName: 'Ada', familyName: 'Lovelace' });

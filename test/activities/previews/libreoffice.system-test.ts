@@ -6,7 +6,6 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import type { Context } from 'mocha';
 import { createConverter } from '#src/adapters/converter/converter.ts';
 import { createLibreOffice, findLibreOffice } from '#src/adapters/pdf-renderer/libreoffice.ts';
 import type { OfficeFormat } from '#src/domain/office-format.ts';
@@ -15,6 +14,7 @@ import { appErrorCode } from '#test/support/app-error-code.ts';
 import { docxFile, docxParagraph, zipFile } from '#test/support/document-fixtures.ts';
 import { pngFile } from '#test/support/picture-fixtures.ts';
 import { testServices } from '#test/support/services.ts';
+import { skip } from '#test/support/skip.ts';
 
 const { signal } = new AbortController();
 
@@ -24,7 +24,7 @@ describe('LibreOffice', function () {
   let program: string;
   before(async function () {
     const found = findLibreOffice();
-    if (found === null) return skip(this);
+    if (found === null) return skip(this, 'no LibreOffice');
     program = found;
     folder = await mkdtemp(join(tmpdir(), 'libreoffice-'));
   });
@@ -71,10 +71,8 @@ describe('LibreOffice', function () {
   });
 
   it('prints no picture that is among the originals of others, where the system can hide them', async function () {
-    if (spawnSync('unshare', ['--user', '--map-root-user', '--mount', 'true']).status !== 0) {
-      console.log('      skipped: this machine hides no folder from a process (unshare)');
-      this.skip();
-    }
+    if (spawnSync('unshare', ['--user', '--map-root-user', '--mount', 'true']).status !== 0)
+      skip(this, 'no user namespaces');
     const originals = join(folder, 'originals');
     await mkdir(originals);
     const grey = Buffer.from(Array.from({ length: 64 * 64 }, (_, index) => index % 251));
@@ -135,9 +133,4 @@ function linkingFile(sections: string[], picture: string, parts: Record<string, 
     'content.xml': `<office:document-content ${namespaces} office:version="1.2"><office:body><office:text><text:p>Its own words</text:p>${linked.join('')}<text:p>${image}</text:p></office:text></office:body></office:document-content>`,
     ...parts,
   });
-}
-
-function skip(test: Context): never {
-  console.log('      skipped: LibreOffice is not on this machine');
-  return test.skip();
 }

@@ -1,0 +1,114 @@
+import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { SKIP_REASONS, type SkipReason } from '../../test/support/skip.ts';
+import type { Tally } from '../checks.ts';
+import type { TestMessage } from './reporter.ts';
+import type { Usage } from './usage.ts';
+
+const SLOWEST = 10;
+
+type TestResult = Extract<TestMessage, { kind: 'test' }>;
+
+/** Collects the results of a run and prints them: a line for each file as it ends, the rest at the end of the run. */
+export class Report {
+  readonly #results: TestResult[] = [];
+  readonly #fileSeconds = new Map<string, number>();
+  readonly #otherFailures: string[] = [];
+  #otherPassed = 0;
+  readonly #options: { resultsPath: string; failOnUnlistedSkip: boolean };
+
+  /** @param options.resultsPath receives a JSON line for each test; an earlier run's are replaced */
+  constructor(options: { resultsPath: string; failOnUnlistedSkip: boolean }) {
+    this.#options = options;
+    mkdirSync(dirname(options.resultsPath), { recursive: true });
+    writeFileSync(options.resultsPath, '');
+  }
+
+  get fileSeconds(): ReadonlyMap<string, number> {
+    return this.#fileSeconds;
+  }
+
+  add(message: TestMessage): void {
+    if (message.kind === 'test') this.#addTest(message);
+    if (message.kind === 'file') this.#addFile(message.file, message.ms / 1_000);
+  }
+
+  addFailure(message: string): void {
+    this.#otherFailures.push(message);
+    console.log(`  ✖ ${message}`);
+  }
+
+  addChecks({ passed, failed }: Tally): void {
+    this.#otherPassed += passed;
+    this.#otherFailures.push(...failed.map((name) => `${name} (npm run check)`));
+  }
+
+  #addTest(result: TestResult): void {
+    this.#results.push(result);
+    appendFileSync(this.#options.resultsPath, `${JSON.stringify(result)}\n`);
+    if (result.state === 'failed') console.log(`  ✖ ${result.title}\n${indent(result.error)}`);
+  }
+
+  #addFile(file: string, seconds: number): void {
+    this.#fileSeconds.set(file, seconds);
+    const results = this.#results.filter((result) => result.file === file);
+    const count = (state: TestResult['state']) => results.filter((result) => result.state === state).length;
+    const others = (['failed', 'skipped'] as const).filter(count).map((state) => `, ${count(state)} ${state}`);
+    console.log(
+      `  ${count('failed') > 0 ? '✖' : '✔'} ${file}: ${count('passed')}${others.join('')} (${seconds.toFixed(1)} s)`,
+    );
+  }
+
+  /**
+   * Prints the summary, whose last line is `N passed, N failed, N skipped`.
+   * @param notRun what this level leaves to other commands
+   * @returns the exit code
+   */
+  end(options: { usage: readonly Usage[]; seconds: number; notRun: readonly string[] }): number {
+    const of = (state: TestResult['state']) => this.#results.filter((result) => result.state === state);
+    const skipped = this.#results.filter((result) => result.state === 'skipped');
+    this.#printSlowest();
+    printUsage(options.usage, options.seconds);
+    const unlisted = skipped.filter(({ reason }) => reason === null || !(reason in SKIP_REASONS));
+    const failures = [
+      ...of('failed').map(({ title, file }) => `${title}\n      npm test -- ${file} --grep ${quote(title)}`),
+      ...this.#otherFailures,
+      ...(this.#options.failOnUnlistedSkip
+        ? unlisted.map(({ title }) => `${title}: skipped without a reason of test/support/skip.ts`)
+        : []),
+    ];
+    if (failures.length > 0) console.log('\nFailed:');
+    for (const failure of failures) console.log(`  ✖ ${failure}`);
+    const notTested = [...Map.groupBy(skipped, ({ reason }) => reason)].map(
+      ([reason, tests]) => `${tests.length} tests: ${SKIP_REASONS[reason as SkipReason] ?? 'no reason given'}`,
+    );
+    if (notTested.length + options.notRun.length > 0) console.log('\nNot tested:');
+    for (const line of [...notTested, ...options.notRun]) console.log(`  - ${line}`);
+    const passed = of('passed').length + this.#otherPassed;
+    console.log(`\n${passed} passed, ${failures.length} failed, ${skipped.length} skipped`);
+    return failures.length === 0 && passed > 0 ? 0 : 1;
+  }
+
+  #printSlowest(): void {
+    const slowest = this.#results.toSorted((a, b) => b.ms - a.ms).slice(0, SLOWEST);
+    if (slowest.length < SLOWEST) return;
+    console.log('\nSlowest:');
+    for (const { title, ms } of slowest) console.log(`  ${(ms / 1_000).toFixed(1).padStart(6)} s  ${title}`);
+  }
+}
+
+function printUsage(usage: readonly Usage[], seconds: number): void {
+  console.log(`\n${'Time'.padEnd(16)} ${seconds.toFixed(0).padStart(6)} s`);
+  for (const { kind, cpuSeconds, peakBytes } of usage) {
+    const memory = `${Math.round(peakBytes / 1024 ** 2)} MB`.padStart(8);
+    console.log(`${kind.padEnd(16)} ${cpuSeconds.toFixed(0).padStart(6)} CPU-s ${memory}`);
+  }
+}
+
+function indent(text: string): string {
+  return text.replaceAll(/^/gm, '      ');
+}
+
+function quote(title: string): string {
+  return `'${title.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&').replaceAll("'", `'\\''`)}'`;
+}

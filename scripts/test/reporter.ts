@@ -1,0 +1,59 @@
+import { relative } from 'node:path';
+import mocha from 'mocha';
+import { skipReasonOf } from '../../test/support/skip.ts';
+
+/** One message of a test process to `scripts/test.ts`, in the order of the run. */
+export type TestMessage =
+  | { kind: 'test'; file: string; title: string; state: 'passed'; ms: number }
+  | { kind: 'test'; file: string; title: string; state: 'skipped'; ms: number; reason: string | null }
+  | { kind: 'test'; file: string; title: string; state: 'failed'; ms: number; error: string }
+  | { kind: 'file'; file: string; ms: number }
+  | { kind: 'end' };
+
+/** Sends each result to the process that started this one, and the time of each file once its last test has ended. */
+class MessageReporter extends mocha.reporters.Base {
+  constructor(runner: mocha.Runner, options: mocha.MochaOptions) {
+    super(runner, options);
+    let current: { file: string; startedMs: number } | null = null;
+    const send = (message: TestMessage) => process.send?.(message);
+    const endFile = () => {
+      if (current) send({ kind: 'file', file: current.file, ms: performance.now() - current.startedMs });
+      current = null;
+    };
+    const resultOf = (test: mocha.Runnable) => ({
+      kind: 'test' as const,
+      file: fileOf(test),
+      title: test.fullTitle(),
+      ms: test.duration ?? 0,
+    });
+    runner.on('suite', (suite) => {
+      if (!suite.parent?.root) return;
+      const file = relative(process.cwd(), suite.file ?? '');
+      if (file === current?.file) return;
+      endFile();
+      current = { file, startedMs: performance.now() };
+    });
+    runner.on('pass', (test) => send({ ...resultOf(test), state: 'passed' }));
+    runner.on('pending', (test) => send({ ...resultOf(test), state: 'skipped', reason: skipReasonOf(test) }));
+    runner.on('fail', (test, error) => send({ ...resultOf(test), state: 'failed', error: textOf(error) }));
+    runner.once('end', () => {
+      endFile();
+      send({ kind: 'end' });
+    });
+  }
+}
+
+function fileOf(test: mocha.Runnable): string {
+  return relative(process.cwd(), test.file ?? test.parent?.file ?? '');
+}
+
+function textOf(error: Error & { expected?: unknown; actual?: unknown; showDiff?: boolean }): string {
+  const { message, stack } = error;
+  const text = stack?.includes(message) ? stack : `${message}\n${stack ?? ''}`;
+  if (error.showDiff === false || error.expected === undefined) return text;
+  const inspect = mocha.utils.stringify;
+  return `${text}\n${mocha.reporters.Base.generateDiff(inspect(error.actual), inspect(error.expected))}`;
+}
+
+// Mocha loads a reporter as the default export of its file.
+export default MessageReporter;

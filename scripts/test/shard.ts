@@ -1,0 +1,47 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { dieWithParent } from '../supervisor/parent-death.ts';
+import type { TestMessage } from './reporter.ts';
+
+const REPORTER = join(import.meta.dirname, 'reporter.ts');
+/** How long a test process may stay open after its last test. */
+const EXIT_TIMEOUT_MS = 15_000;
+
+/**
+ * Runs these files one after the other in one mocha process.
+ * @returns what went wrong with the process itself, or null
+ */
+export async function runShard(options: {
+  files: readonly string[];
+  mochaArgs: readonly string[];
+  env: Record<string, string | undefined>;
+  signal: AbortSignal;
+  onMessage: (message: TestMessage) => void;
+}): Promise<string | null> {
+  const { files, mochaArgs, env, signal, onMessage } = options;
+  const mocha = [process.execPath, 'node_modules/mocha/bin/mocha.js', '--reporter', REPORTER] as const;
+  const [program, ...args] = dieWithParent([...mocha, ...mochaArgs, ...files], 'SIGTERM');
+  const child = spawn(program, args, {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    signal,
+  });
+  const ended = Promise.withResolvers<'ended'>();
+  child.on('message', (message: TestMessage) => {
+    onMessage(message);
+    if (message.kind === 'end') ended.resolve('ended');
+  });
+  const exit = once(child, 'exit');
+  if ((await Promise.race([ended.promise, exit])) !== 'ended') {
+    return `A test process ended before its last test: ${files.join(' ')}`;
+  }
+  const timeout = new AbortController();
+  const late = delay(EXIT_TIMEOUT_MS, 'late' as const, { signal: timeout.signal }).catch(() => null);
+  const isLate = (await Promise.race([exit, late])) === 'late';
+  timeout.abort();
+  if (!isLate) return null;
+  child.kill('SIGKILL');
+  return `A test does not clean up: ${EXIT_TIMEOUT_MS / 1000} s after the last test its process was still open (${files.join(' ')})`;
+}
