@@ -2,6 +2,7 @@ import { createWriteStream, openAsBlob } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { FormData, fetch, type Response } from 'undici';
 import { type AppError, appError } from '#src/errors.ts';
 import type { PdfRenderer } from '#src/ports/pdf-renderer.ts';
 import { defaultRenderLimits, type RenderLimits } from './render-limits.ts';
@@ -25,6 +26,8 @@ export function createGotenberg(deps: { url: string; limits?: Partial<RenderLimi
       // The name tells it the format, and is all that it gets to know of the document's.
       form.append('files', await openAsBlob(path), `document.${format}`);
       try {
+        // The package's own `fetch`: in the one that Node 24 brings, an abort while the body is read rejects a promise that
+        // belongs to no caller, which ends the process.
         const response = await fetch(address, { method: 'POST', body: form, signal: AbortSignal.any([signal, wall]) });
         if (!response.ok || response.body === null) throw await refusalOf(response);
         await pipeline(

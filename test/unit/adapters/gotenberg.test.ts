@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect } from 'chai';
 import { createGotenberg } from '#src/adapters/pdf-renderer/gotenberg.ts';
 import type { RenderLimits } from '#src/adapters/pdf-renderer/render-limits.ts';
@@ -75,5 +76,26 @@ describe('Gotenberg', () => {
     const rendering = render({ signal: stop.signal }).catch((error: unknown) => error);
     stop.abort(new Error('stopped'));
     expect(await rendering).property('message', 'stopped');
+  });
+
+  it('rejects nothing but its own promise when it is stopped while it sends the document', async () => {
+    server.answer('hang');
+    const unhandled: unknown[] = [];
+    const keep = (reason: unknown) => unhandled.push(reason);
+    const others = process.listeners('unhandledRejection');
+    process.removeAllListeners('unhandledRejection').on('unhandledRejection', keep);
+    try {
+      for (let turns = 0; turns < 60; turns += 1) {
+        const stop = new AbortController();
+        const rendering = render({ signal: stop.signal }).catch((error: unknown) => error);
+        for (let turn = 0; turn < turns % 30; turn += 1) await nextTurn();
+        stop.abort(new Error('stopped'));
+        expect(await rendering).property('message', 'stopped');
+      }
+    } finally {
+      process.off('unhandledRejection', keep);
+      for (const listener of others) process.on('unhandledRejection', listener);
+    }
+    expect(unhandled).deep.equal([]);
   });
 });
