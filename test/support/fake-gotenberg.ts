@@ -20,7 +20,9 @@ export async function startFakeGotenberg(first: GotenbergAnswer = { pages: ['One
   const files: FakeGotenberg['files'] = [];
   let answer = first;
   const server = createServer(async (request, response) => {
-    const body = await buffer(request);
+    // Null when the client leaves before it has sent all.
+    const body = await buffer(request).catch(() => null);
+    if (body === null) return;
     const headers = { 'content-type': request.headers['content-type'] ?? '' };
     if (request.method !== 'POST' || request.url !== '/forms/libreoffice/convert') return response.writeHead(404).end();
     const form = await new Response(new Uint8Array(body), { headers }).formData();
