@@ -18,8 +18,8 @@ import { runShard } from './test/shard.ts';
 import { measureUsage } from './test/usage.ts';
 
 const RESULTS = '.data-test/results.jsonl';
-/** Tests that need the S3 server or the query engine, both of which Go builds. */
-const NEEDS_GO = /s3|connectors|secrets|dashboard|f1-|system-test/;
+/** Only system tests may use the S3 server and the PromQL engine, which Go builds. */
+const NEEDS_GO = /system-test/;
 
 const { values: options, positionals: files } = parseArgs({
   allowPositionals: true,

@@ -1,8 +1,7 @@
 import { itBacksUpAndRestores } from '#test/support/backup-story.ts';
 import { createBucket, openBucket, s3Endpoint } from '#test/support/s3.ts';
 
-describe('backup and restore, with originals in S3', function () {
-  this.timeout(120_000);
+describe('backup and restore, with originals in S3', () => {
   before(async function () {
     await openBucket(this);
   });

@@ -7,8 +7,7 @@ import { startTcpProxy, type TcpProxy } from '#test/support/tcp-proxy.ts';
 import { until } from '#test/support/until.ts';
 import { type JobView, untilJob } from '#test/support/until-job.ts';
 
-describe('F17: a store of the files that is away', function () {
-  this.timeout(240_000);
+describe('F17: a store of the files that is away', () => {
   let bucket: TestBucket;
   let proxy: TcpProxy;
   let stack: Stack;
@@ -29,7 +28,7 @@ describe('F17: a store of the files that is away', function () {
       (await ada.upload('/documents', form, 201, { fields: { ingest: 'false' } })).body,
     );
     const doomed = await uploadText(ada, 'deleted while the store is away');
-    await untilJob(ada, doomed.jobId, 'succeeded', 90_000);
+    await untilJob(ada, doomed.jobId, 'succeeded');
     const countDocuments = async () => (await stack.container.db('documents').select('id')).length;
     const count = await countDocuments();
 
@@ -53,8 +52,8 @@ describe('F17: a store of the files that is away', function () {
     }
 
     proxy.heal();
-    await untilJob(ada, jobId, 'succeeded', 90_000);
-    await untilJob(ada, `delete-${doomed.documentId}`, 'succeeded', 90_000);
+    await untilJob(ada, jobId, 'succeeded');
+    await untilJob(ada, `delete-${doomed.documentId}`, 'succeeded');
     expect((await ada.get(`/documents/${before.id}/file`, 200)).body).equal('kept before');
     expect(await bucket.keys('incoming/')).deep.equal([]);
     await expectInvariants(stack);

@@ -3,19 +3,19 @@ import { expect } from 'chai';
 import type { Connector, ConnectorAccess, RemoteFile, RemoteFolder } from '#src/ports/connector.ts';
 import { appErrorCode } from './app-error-code.ts';
 
-/** A connector, and the hands of somebody who has files at its provider. */
+/** A connector, and a way to write files at its provider. */
 export type ConnectorCase = {
   connector: Connector;
   access(): ConnectorAccess;
   /** Writes a file, with the folders above it. */
   put(path: string, content: string | Buffer): Promise<void>;
-  /** The most that a page holds, from now on; not everywhere can that be set. */
+  /** Sets the maximum page size from now on. Absent if the provider cannot set it. */
   pageSize?(entries: number): void;
 };
 
 export const unheeded = { limitBytes: 1_000_000, signal: new AbortController().signal };
 
-/** Every page of a folder. */
+/** Lists every page of a folder. */
 export async function listAll({ connector, access }: ConnectorCase, folder: RemoteFolder): Promise<RemoteFile[]> {
   const files: RemoteFile[] = [];
   let page: string | null = null;
@@ -27,7 +27,7 @@ export async function listAll({ connector, access }: ConnectorCase, folder: Remo
   return files;
 }
 
-/** What every connector does in the same way, whatever is behind it. */
+/** Tests the behaviour that all connectors share. */
 export function itKeepsTheConnectorContract(open: () => ConnectorCase): void {
   const list = (path: string) => listAll(open(), { path });
   const find = (wanted: Parameters<Connector['find']>[1]) => open().connector.find(open().access(), wanted);

@@ -1,7 +1,7 @@
 import { DeleteObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import { expect } from 'chai';
 import { jobPartId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { cancelRun } from './busy-engine.ts';
+import { s3Hosts } from './connector-s3.ts';
 import { s3Fields } from './connector-stack.ts';
 import type { FaultCase } from './fault-case.ts';
 import type { Scenario } from './fault-scenarios.ts';
@@ -10,11 +10,9 @@ import { createBucket, type TestBucket } from './s3.ts';
 import { until } from './until.ts';
 import { type JobView, untilJob } from './until-job.ts';
 
-const TIMEOUT_MS = 240_000;
-
-/** Ways of imports through the service, whatever dies meanwhile; the provider is a bucket of the shared S3 server. */
+/** Import scenarios for the fault drills; the provider is a bucket on the S3 server of the tests. */
 const s3Url = process.env.TEST_S3_URL ?? '';
-const settings = { EGRESS_ALLOW: s3Url && new URL(s3Url).host };
+const settings = { EGRESS_ALLOW: s3Hosts().join() };
 const names = Array.from({ length: 6 }, (_, n) => `files/${n}.txt`);
 
 async function fill(): Promise<TestBucket> {
@@ -31,7 +29,7 @@ async function connectBucket({ member }: FaultCase, bucket: TestBucket): Promise
   return Object(body).id;
 }
 
-/** @returns the job of the import */
+/** Imports a new bucket. @returns the id of the import job */
 async function begin(own: FaultCase): Promise<string> {
   const connectionId = await connectBucket(own, await fill());
   const files = [{ path: 'files' }];
@@ -46,7 +44,7 @@ async function retryUntilDone(own: FaultCase, jobId: string): Promise<void> {
     if (['parked', 'failed'].includes(status)) await own.member.raw(`/jobs/${jobId}/retry`, { method: 'POST' });
     return status === 'succeeded';
   };
-  await until('it succeeds at last', retry, TIMEOUT_MS);
+  await until('it succeeds at last', retry);
 }
 
 const untilAllIsThere = async ({ member }: FaultCase) => expect(await shelf(member)).deep.equal(names);
@@ -55,7 +53,7 @@ export const importBucket: Scenario = {
   settings,
   drive: async (own) => {
     const jobId = await begin(own);
-    await untilJob(own.member, jobId, 'succeeded', TIMEOUT_MS);
+    await untilJob(own.member, jobId, 'succeeded');
     await untilAllIsThere(own);
     return { documentId: null, jobId };
   },
@@ -66,10 +64,10 @@ export const syncBucket: Scenario = {
   drive: async (own) => {
     const bucket = await fill();
     const connectionId = await connectBucket(own, bucket);
-    await sync(own.member, connectionId, 'succeeded', TIMEOUT_MS);
+    await sync(own.member, connectionId, 'succeeded');
     const [Key = ''] = names;
     await bucket.client.send(new DeleteObjectCommand({ Bucket: bucket.settings.bucket, Key }));
-    const run = await sync(own.member, connectionId, 'succeeded', TIMEOUT_MS);
+    const run = await sync(own.member, connectionId, 'succeeded');
     expect(run).include({ deleted: 1, failed: 0 });
     expect(await shelf(own.member)).deep.equal(names.slice(1));
     return { documentId: null, jobId: run.job_id };
@@ -85,8 +83,8 @@ export const queueByTime: Scenario = {
     await own.member.patch(`/connectors/connections/${connectionId}`, { config: { sync } }, 200);
     await own.stack.container.temporal.client.schedule.getHandle(jobId).trigger();
     const isThere = async () => (await own.member.raw(`/jobs/${jobId}`)).status === 200;
-    await until('it is queued', isThere, TIMEOUT_MS);
-    await untilJob(own.member, jobId, 'succeeded', TIMEOUT_MS);
+    await until('it is queued', isThere);
+    await untilJob(own.member, jobId, 'succeeded');
     return { documentId: null, jobId };
   },
 };
@@ -107,7 +105,7 @@ export const failImport: Scenario = {
   faults: 'listFiles:before:throw:blob_missing',
   drive: async (own) => {
     const jobId = await begin(own);
-    await untilJob(own.member, jobId, 'failed', TIMEOUT_MS);
+    await untilJob(own.member, jobId, 'failed');
     await retryUntilDone(own, jobId);
     return { documentId: null, jobId };
   },
@@ -118,9 +116,9 @@ export const cancelImport: Scenario = {
   faults: 'fetchFile:after_effect:hang',
   drive: async (own) => {
     const jobId = await begin(own);
-    await until('it imports', async () => (await jobOf(own, jobId)).stage === 'import', TIMEOUT_MS);
-    await cancelRun(own.stack.container.orchestrator, jobId);
-    await untilJob(own.member, jobId, 'cancelled', TIMEOUT_MS);
+    await until('it imports', async () => (await jobOf(own, jobId)).stage === 'import');
+    await own.stack.container.orchestrator.cancel(jobId);
+    await untilJob(own.member, jobId, 'cancelled');
     return { documentId: null, jobId };
   },
 };
@@ -138,9 +136,9 @@ export const terminateFile: Scenario = {
           () => true,
           () => false,
         );
-      await until('its run is ended', end, TIMEOUT_MS);
+      await until('its run is ended', end);
     }
-    await untilJob(own.member, jobId, 'succeeded', TIMEOUT_MS);
+    await untilJob(own.member, jobId, 'succeeded');
     return { documentId: null, jobId };
   },
 };

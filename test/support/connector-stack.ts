@@ -1,27 +1,27 @@
 import type { OAuthConnectorProvider } from '#src/domain/connector-providers.ts';
 import type { Member } from './client.ts';
+import { s3Hosts } from './connector-s3.ts';
 import { type FakeFiles, startFakeDrive } from './fake-drive.ts';
 import { startFakeDropbox } from './fake-dropbox.ts';
 import { fakeSiteId, startFakeGraph } from './fake-graph.ts';
 import type { Choice } from './fake-oauth.ts';
-import { s3Place, type TestBucket } from './s3.ts';
+import type { TestBucket } from './s3.ts';
 import { type Stack, startStack } from './stack.ts';
 
-/** An API whose providers of files are on this machine. */
+/** An API with a fake server on this machine for each file provider. */
 export type ConnectorStack = Stack & { fakes: Record<OAuthConnectorProvider, FakeFiles> };
 
 export const frontendUrl = 'https://app.example.com';
 
 let shared: Promise<ConnectorStack> | undefined;
 
-/** The one that all tests of a run share; it has no workers. */
+/** The stack that all tests of a process share; it has no workers. */
 export function connectorStack(): Promise<ConnectorStack> {
   shared ??= startConnectorStack();
   return shared;
 }
 
 after(async function closeConnectorStack() {
-  this.timeout(60_000);
   await (await shared)?.close();
 });
 
@@ -41,11 +41,11 @@ export async function startConnectorStack(
     [`${provider.toUpperCase()}_CLIENT_ID`, client.id],
     [`${provider.toUpperCase()}_CLIENT_SECRET`, client.secret],
   ]);
-  const places = [...Object.values(fakes).map(({ place }) => place), ...s3Place(), EGRESS_ALLOW].filter(Boolean);
+  const hosts = [...Object.values(fakes).map(({ place }) => place), ...s3Hosts(), EGRESS_ALLOW].filter(Boolean);
   const stack = await startStack(
     {
       ...Object.fromEntries(clients),
-      EGRESS_ALLOW: places.join(),
+      EGRESS_ALLOW: hosts.join(),
       FRONTEND_URL: frontendUrl,
       CORS_ORIGINS: 'https://other.example.com',
       ...settings,
@@ -62,7 +62,7 @@ export async function startConnectorStack(
   };
 }
 
-/** Where a consent begins. */
+/** @returns the provider's consent page to which the service sends the user */
 export async function beginConsent(
   member: Member,
   provider: OAuthConnectorProvider,
@@ -74,7 +74,7 @@ export async function beginConsent(
   return String(Object(body).authorize_url);
 }
 
-/** The address that the browser of a user comes back to, without the origin. */
+/** Consents at the provider. @returns path and query of the callback URL to which the provider redirects */
 export async function consentTo(
   { fakes }: Pick<ConnectorStack, 'fakes'>,
   member: Member,
@@ -85,7 +85,7 @@ export async function consentTo(
   return `${back.pathname}${back.search}`;
 }
 
-/** The connection that a consent has led to, as its owner sees it. */
+/** Consents and follows the callback. @returns the connection as its owner sees it */
 export async function connect(
   stack: Pick<ConnectorStack, 'fakes' | 'anonymous'>,
   member: Member,
@@ -96,8 +96,8 @@ export async function connect(
   return Object(body).connection;
 }
 
-/** What `POST /connectors/acme_s3/connections` takes for a bucket of the tests. */
-export function s3Fields({ settings }: TestBucket, config: object = {}) {
+/** Body of `POST /connectors/acme_s3/connections` for a test bucket. */
+export function s3Fields({ settings }: Pick<TestBucket, 'settings'>, config: object = {}) {
   const { endpoint, bucket, accessKeyId, secretAccessKey } = settings;
   return {
     display_name: 'Reports',

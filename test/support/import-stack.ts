@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import type { OAuthConnectorProvider } from '#src/domain/connector-providers.ts';
 import type { Member } from './client.ts';
 import { type ConnectorStack, connect, startConnectorStack } from './connector-stack.ts';
+import { until } from './until.ts';
 import { untilJob } from './until-job.ts';
 
 export type ImportResultView = {
@@ -27,18 +28,17 @@ export type SyncRunView = {
 
 let shared: Promise<ConnectorStack> | undefined;
 
-/** The API and the workers, with providers of files on this machine; the tests of a run share it. */
+/** The API and the workers with a fake server for each file provider; all tests of a process share it. */
 export function importStack(): Promise<ConnectorStack> {
   shared ??= startConnectorStack({}, { workers: true });
   return shared;
 }
 
 after(async function closeImportStack() {
-  this.timeout(60_000);
   await (await shared)?.close();
 });
 
-/** Asks for an import. @param wait in seconds */
+/** Requests an import. @param options.wait in seconds */
 export async function importFiles(
   member: Member,
   body: Record<string, unknown>,
@@ -49,7 +49,7 @@ export async function importFiles(
   return Object(answer.body).results;
 }
 
-/** Somebody with a connection whose folder is synced, into the personal root, when somebody says so. */
+/** Signs up a user whose connection syncs a folder into the personal root, on request only unless `config` says otherwise. */
 export async function connectSynced(
   api: ConnectorStack,
   provider: OAuthConnectorProvider,
@@ -64,15 +64,10 @@ export async function connectSynced(
   return { member, id: String(id), path };
 }
 
-/** Runs a sync to its end. */
-export async function sync(
-  member: Member,
-  connectionId: string,
-  status = 'succeeded',
-  timeoutMs = 60_000,
-): Promise<SyncRunView> {
+/** Runs a sync until its job has this status. */
+export async function sync(member: Member, connectionId: string, status = 'succeeded'): Promise<SyncRunView> {
   const { body } = await member.post(`/connectors/connections/${connectionId}/sync`, {}, 202);
-  await untilJob(member, Object(body).job_id, status, timeoutMs);
+  await untilJob(member, Object(body).job_id, status);
   const [newest] = await syncsOf(member, connectionId);
   expect(newest?.id).equal(Object(body).id);
   return newest as SyncRunView;
@@ -82,7 +77,20 @@ export async function syncsOf(member: Member, connectionId: string): Promise<Syn
   return Object((await member.get(`/connectors/connections/${connectionId}/syncs`, 200)).body).items;
 }
 
-/** Names of documents by the folders that they are in, from the personal root. */
+export const noChanges = { added: 0, updated: 0, unchanged: 0, deleted: 0, failed: 0 };
+
+export function countsOf({ added, updated, unchanged, deleted, failed }: SyncRunView): typeof noChanges {
+  return { added, updated, unchanged, deleted, failed };
+}
+
+export async function untilIngested(member: Member): Promise<void> {
+  await until('every ingestion has succeeded', async () => {
+    const { body } = await member.get('/jobs/summary?kind=ingest', 200);
+    return Object(body).succeeded === Object(body).total;
+  });
+}
+
+/** Paths of all documents below the personal root, sorted. */
 export async function shelf(member: Member): Promise<string[]> {
   type Node = { name: string; system_role: string | null; folders: Node[]; documents: { name: string }[] };
   const roots = (await member.get('/folders', 200)).body as Node[];

@@ -10,11 +10,11 @@ import { type FakeFiles, startFakeDrive } from './fake-drive.ts';
 import { startFakeDropbox } from './fake-dropbox.ts';
 import { fakeSiteId, startFakeGraph } from './fake-graph.ts';
 
-/** A connector and the provider that it speaks to. */
+/** A connector and the fake provider that it calls. */
 export type OpenedConnector = {
   fake: FakeFiles;
   connector: Connector;
-  /** With a token that holds. */
+  /** Returns access with a valid token. */
   newAccess(): OAuthAccess;
   close(): Promise<void>;
 };

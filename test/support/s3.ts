@@ -3,29 +3,29 @@ import { CreateBucketCommand, ListMultipartUploadsCommand, ListObjectsV2Command,
 import { s3GatewayKey } from '../../scripts/launchers/s3-gateway.ts';
 import { skip } from './skip.ts';
 
-/** An empty bucket of its own on the S3 server that tests share. */
+/** An empty bucket of one test, on the S3 server that all tests of a run share. */
 export type TestBucket = {
   settings: { endpoint: string; region: string; bucket: string; prefix: string } & typeof s3GatewayKey;
-  /** The same as the settings of a stack. */
+  /** The settings as environment variables of a stack. */
   environment: Record<string, string>;
   client: S3Client;
-  /** Keys of objects, and of uploads that are under way. */
+  /** Keys of objects and of unfinished multipart uploads. */
   keys(prefix?: string): Promise<string[]>;
 };
 
 /**
- * Where the S3 server is; null where there is none.
- * @throws Error in a run that has not asked for one: its tests would be skipped wherever they run
+ * @returns the URL of the S3 server, or null if Go is not installed
+ * @throws Error in a run that did not start the server
  */
 export function s3Endpoint(): string | null {
   const endpoint = process.env.TEST_S3_URL;
   if (endpoint === undefined) {
-    throw new Error('The S3 server was not started: add the file to NEEDS_GO of scripts/test.ts.');
+    throw new Error('Only *.system-test.ts files can use the S3 server: rename this test file to x.system-test.ts.');
   }
   return endpoint || null;
 }
 
-/** To be called by a hook of Mocha: where there is no server it says so and skips. */
+/** Call it in a Mocha hook or test: skips it if there is no S3 server. */
 export async function openBucket(test: Mocha.Context): Promise<TestBucket> {
   const endpoint = s3Endpoint();
   if (endpoint === null) return skip(test, 'no Go');
@@ -57,10 +57,4 @@ export async function createBucket(endpoint: string): Promise<TestBucket> {
       return [...Contents, ...Uploads].map(({ Key = '' }) => Key);
     },
   };
-}
-
-/** What `EGRESS_ALLOW` has to name for connections to the server, where there is one. */
-export function s3Place(): string[] {
-  const url = process.env.TEST_S3_URL;
-  return url ? [new URL(url).host] : [];
 }

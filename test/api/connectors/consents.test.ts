@@ -1,7 +1,11 @@
 import { expect } from 'chai';
 import { connectorLabels, oauthConnectorProviders } from '#src/domain/connector-providers.ts';
-import { auditEntries } from '#test/support/audit-entries.ts';
 import type { Member } from '#test/support/client.ts';
+import {
+  createsConnectionOnConsent,
+  encryptsVerifierAndHashesState,
+  reactivatesConnectionOnRepeatedConsent,
+} from '#test/support/connector-provider-cases.ts';
 import {
   beginConsent,
   type ConnectorStack,
@@ -15,7 +19,7 @@ import { stack } from '#test/support/stack.ts';
 const drive = '/connectors/oauth/acme_drive';
 
 describe('GET /connectors/oauth/providers', () => {
-  it('200: names those that the deployment is known at, to every user', async () => {
+  it('200: lists the providers that have an OAuth client, to every user', async () => {
     const api = await connectorStack();
     const ada = await api.signUp();
     const { body } = await ada.get('/connectors/oauth/providers', 200);
@@ -23,7 +27,7 @@ describe('GET /connectors/oauth/providers', () => {
     expect(body).deep.equal({ providers });
   });
 
-  it('200: names none where there are no clients', async () => {
+  it('200: lists no provider without OAuth clients', async () => {
     const eve = await (await stack()).signUp();
     expect((await eve.get('/connectors/oauth/providers', 200)).body).deep.equal({ providers: [] });
   });
@@ -41,23 +45,10 @@ describe('GET /connectors/oauth/{provider}/authorize', () => {
     ada = await api.signUp();
   });
 
-  for (const provider of oauthConnectorProviders) {
-    it(`200: leads to ${provider} with a challenge and a state, and keeps neither in clear`, async () => {
-      const bob = await api.signUp();
-      const url = new URL(await beginConsent(bob, provider));
-      const of = (name: string) => url.searchParams.get(name) ?? '';
-      expect(url.origin).equal(api.fakes[provider].baseUrl);
-      expect(of('redirect_uri')).equal(`${api.baseUrl}/connectors/oauth/${provider}/callback`);
-      expect([of('response_type'), of('code_challenge_method')]).deep.equal(['code', 'S256']);
-      expect(of('state')).match(/^[\w-]{43}$/);
-      expect(url.href).not.contain(api.fakes[provider].client.secret);
-      const rows = await api.container.db('oauth_states').where({ orgId: bob.orgId });
-      expect(JSON.stringify(rows)).not.contain(of('state'));
-      expect(rows[0].codeVerifier).match(/^1:/);
-    });
-  }
+  it('200: returns the consent page with a PKCE challenge and a state, and stores neither in plain text', async () =>
+    encryptsVerifierAndHashesState({ api, member: await api.signUp(), provider: 'acme_drive' }));
 
-  it('200: hints at an account where the provider takes hints', async () => {
+  it('200: passes login_hint on where the provider supports it', async () => {
     const hintAt = async (provider: 'acme_drive' | 'acme_dropbox') => {
       const url = new URL(await beginConsent(ada, provider, { login_hint: 'ada@example.com' }));
       return url.searchParams.get('login_hint');
@@ -65,7 +56,7 @@ describe('GET /connectors/oauth/{provider}/authorize', () => {
     expect([await hintAt('acme_drive'), await hintAt('acme_dropbox')]).deep.equal(['ada@example.com', null]);
   });
 
-  it('200: takes a path of the frontend, and an address of an origin that may call us', async () => {
+  it('200: accepts a path of the frontend and a URL of an allowed origin as return_to', async () => {
     for (const return_to of ['/files', `${frontendUrl}/x`, 'https://other.example.com/y']) {
       await beginConsent(ada, 'acme_drive', { return_to });
     }
@@ -75,14 +66,14 @@ describe('GET /connectors/oauth/{provider}/authorize', () => {
     await api.anonymous.get(`${drive}/authorize`, 401);
   });
 
-  it('404: for a provider that there is none of', async () => {
+  it('404: for an unknown provider', async () => {
     for (const provider of ['nobody', 'ACME_DRIVE', '__proto__', '%00', 'google_calendar']) {
       const { body } = await ada.get(`/connectors/oauth/${provider}/authorize`, 404);
       expect(body).include({ code: 'provider_not_found' });
     }
   });
 
-  it('409: for the provider that is connected by keys', async () => {
+  it('409: for the provider that uses access keys', async () => {
     expect((await ada.get('/connectors/oauth/acme_s3/authorize', 409)).body).include({ code: 'wrong_auth_kind' });
   });
 
@@ -101,7 +92,7 @@ describe('GET /connectors/oauth/{provider}/authorize', () => {
     }
   });
 
-  it('501: where the deployment has no client at the provider', async () => {
+  it('501: when the deployment has no client at the provider', async () => {
     const eve = await (await stack()).signUp();
     expect((await eve.get(`${drive}/authorize`, 501)).body).include({ code: 'provider_not_configured' });
   });
@@ -113,51 +104,26 @@ describe('GET /connectors/oauth/{provider}/callback', () => {
   before(async () => {
     api = await connectorStack();
     ada = await api.signUp();
-    // Of the fakes, each consent is of another account.
+    // Each consent at a fake provider comes from a new account, so that it counts against the tier's limit.
     await api.container.db('organizations').where({ id: ada.orgId }).update({ tier: 'max' });
   });
 
   const refused = async (path: string) => Object((await api.anonymous.get(path, 400)).body).code;
   const location = async (path: string) =>
     (await api.anonymous.raw(path, { redirect: 'manual' })).headers.get('location');
-  /** Lets the consents that are under way become too old. */
-  const outlive = async ({ orgId }: Member) => {
+  /** Expires the user's pending consents. */
+  const expireConsents = async ({ orgId }: Member) => {
     const expiresAt = api.container.db.raw("now() - interval '1 second'");
     await api.container.db('oauth_states').where({ orgId }).update({ expiresAt });
   };
   const connectionsOf = (member: Member) => api.container.db('connections').where({ userId: member.userId });
 
-  for (const provider of oauthConnectorProviders) {
-    it(`200: connects the user to ${provider}, and says how`, async () => {
-      const path = await consentTo(api, ada, provider, { account: 'ada@example.com' });
-      const { body, headers } = await api.anonymous.get(path, 200);
-      expect(headers.get('cache-control')).equal('no-store');
-      const { connection } = Object(body);
-      expect(connection).include({ provider, status: 'active', last_error: null, user_id: ada.userId });
-      expect(connection.display_name).contain(connectorLabels[provider]);
-      expect(Object.keys(connection.config)).deep.equal(provider === 'acme_sharepoint' ? ['site_id'] : []);
-      for (const secret of api.fakes[provider].secrets) expect(JSON.stringify(body)).not.contain(secret);
-      expect((await ada.get(`/connectors/connections/${connection.id}`, 200)).body).deep.equal(connection);
-      const [entry] = await auditEntries(api, connection.id);
-      expect(entry).deep.include({ actorId: ada.userId, action: 'connection.created' });
-      expect(entry?.detail).deep.equal({ provider });
-    });
+  it('200: creates the connection', () => createsConnectionOnConsent({ api, member: ada, provider: 'acme_drive' }));
 
-    it(`200: makes the connection work again when the same account of ${provider} consents`, async () => {
-      const bob = await api.signUp();
-      const account = { account: 'bob@example.com' };
-      const first = await connect(api, bob, provider, account);
-      const mine = await bob.patch(`/connectors/connections/${first.id}`, { display_name: 'Mine' }, 200);
-      expect(mine.body).include({ display_name: 'Mine' });
-      await connectionsOf(bob).update({ status: 'needs_reauth', lastError: 'needs_reauth: gone' });
-      const again = await connect(api, bob, provider, account);
-      expect(again).include({ id: first.id, display_name: 'Mine', status: 'active', last_error: null });
-      expect(await connectionsOf(bob)).length(1);
-      expect((await auditEntries(api, first.id)).at(-1)).include({ action: 'connection.reconnected' });
-    });
-  }
+  it('200: reactivates the connection when the same account consents again', async () =>
+    reactivatesConnectionOnRepeatedConsent({ api, member: await api.signUp(), provider: 'acme_drive' }));
 
-  it('200: keeps connections of different accounts, and of different users, apart', async () => {
+  it('200: creates separate connections for different accounts and different users', async () => {
     const bob = await api.signUp();
     const ids = [
       await connect(api, bob, 'acme_drive', { account: 'one@example.com' }),
@@ -167,7 +133,7 @@ describe('GET /connectors/oauth/{provider}/callback', () => {
     expect(new Set(ids).size).equal(3);
   });
 
-  it('200: leaves one connection when two consents for an account come back at once', async () => {
+  it('200: creates one connection for two concurrent callbacks of one account', async () => {
     const bob = await api.signUp();
     const account = { account: 'twice@example.com' };
     const [one, two] = [
@@ -178,7 +144,7 @@ describe('GET /connectors/oauth/{provider}/callback', () => {
     expect(await connectionsOf(bob)).length(1);
   });
 
-  it('303: goes on to where the user came from, with the id of the connection', async () => {
+  it('303: redirects to return_to with the id of the connection', async () => {
     const query = { return_to: '/files?tab=1' };
     const response = await api.anonymous.raw(await consentTo(api, ada, 'acme_dropbox', { query, account: 'd' }), {
       redirect: 'manual',
@@ -197,25 +163,25 @@ describe('GET /connectors/oauth/{provider}/callback', () => {
     api.fakes.acme_onedrive.failNext(1, { status: 503 });
     expect(await location(path)).equal(`${frontendUrl}/files?error=provider_unavailable`);
     const old = await consentTo(api, ada, 'acme_onedrive', { query });
-    await outlive(ada);
+    await expireConsents(ada);
     expect(await location(old)).equal(`${frontendUrl}/files?error=consent_invalid`);
   });
 
-  it('400: for a consent that was not given', async () => {
+  it('400: when the user denies consent', async () => {
     expect(await refused(await consentTo(api, ada, 'acme_drive', { isDenied: true }))).equal('consent_denied');
   });
 
-  it('400: for a callback that comes again, and for all but one of those that come at once', async () => {
+  it('400: for a repeated callback, and for all but one of several concurrent ones', async () => {
     const path = await consentTo(api, ada, 'acme_drive');
     const statuses = await Promise.all([0, 1, 2].map(async () => (await api.anonymous.raw(path)).status));
     expect(statuses.toSorted()).deep.equal([200, 400, 400]);
     expect(await refused(path)).equal('consent_invalid');
   });
 
-  it('400: for a state that nobody has made, is too old, of another provider, or made for a tool', async () => {
+  it('400: for a state that is unknown, expired, of another provider, or made for a tool', async () => {
     expect(await refused(`${drive}/callback?state=unknown&code=x`)).equal('consent_invalid');
     const old = await consentTo(api, ada, 'acme_drive');
-    await outlive(ada);
+    await expireConsents(ada);
     expect(await refused(old)).equal('consent_invalid');
     const foreign = (await consentTo(api, ada, 'acme_onedrive')).replace('acme_onedrive', 'acme_drive');
     expect(await refused(foreign)).equal('consent_invalid');
@@ -224,14 +190,14 @@ describe('GET /connectors/oauth/{provider}/callback', () => {
     expect(await refused(path)).equal('consent_invalid');
   });
 
-  it('400: for a code that the provider does not take, and without one', async () => {
+  it('400: for a code that the provider rejects, and without a code', async () => {
     const path = await consentTo(api, ada, 'acme_drive');
     expect(await refused(path.replace(/code=[^&]+/, 'code=guessed'))).equal('consent_invalid');
     const without = (await consentTo(api, ada, 'acme_drive')).replace(/code=[^&]+&?/, '');
     expect(await refused(without)).equal('consent_invalid');
   });
 
-  it('400: for one whose organization is gone, and takes the grant back', async () => {
+  it('400: when the organization was deleted, and revokes the grant', async () => {
     const bob = await api.signUp();
     const path = await consentTo(api, bob, 'acme_drive');
     await bob.delete('/entity/org', 204);
@@ -240,12 +206,12 @@ describe('GET /connectors/oauth/{provider}/callback', () => {
     expect(api.fakes.acme_drive.liveGrants()).equal(before);
   });
 
-  it('404: for a provider that there is none of', async () => {
+  it('404: for an unknown provider', async () => {
     const { body } = await api.anonymous.get('/connectors/oauth/nobody/callback?state=s&code=c', 404);
     expect(body).include({ code: 'provider_not_found' });
   });
 
-  it('409: over the limit of the tier, and takes the grant back', async () => {
+  it('409: over the limit of the tier, and revokes the grant', async () => {
     const bob = await api.signUp();
     const rows = Array.from({ length: 5 }, () => connect(api, bob, 'acme_drive'));
     await Promise.all(rows);
@@ -259,26 +225,26 @@ describe('GET /connectors/oauth/{provider}/callback', () => {
     await api.anonymous.get(`${drive}/callback?code=c`, 422);
   });
 
-  it('422: for a site that the account cannot read, and for rights that were left out', async () => {
+  it('422: for a site that the account cannot read, and for missing scopes', async () => {
     const site = await consentTo(api, ada, 'acme_sharepoint', { query: { site_id: 'no,such,site' } });
     expect((await api.anonymous.get(site, 422)).body).include({ code: 'connection_check_failed' });
     const bare = await consentTo(api, ada, 'acme_drive', { scopes: [] });
     expect((await api.anonymous.get(bare, 422)).body).include({ code: 'connection_check_failed' });
   });
 
-  it('501: when the provider refuses our client', async () => {
+  it('501: when the provider rejects the OAuth client', async () => {
     const path = await consentTo(api, ada, 'acme_drive');
     api.fakes.acme_drive.failNext(1, { status: 401, json: { error: 'invalid_client' } });
     expect((await api.anonymous.get(path, 501)).body).include({ code: 'provider_not_configured' });
   });
 
-  it('502: when the provider refuses in another way', async () => {
+  it('502: when the provider rejects the code exchange for another reason', async () => {
     const path = await consentTo(api, ada, 'acme_drive');
     api.fakes.acme_drive.failNext(1, { status: 400, json: { error: 'odd' } });
     expect((await api.anonymous.get(path, 502)).body).include({ code: 'provider_rejected' });
   });
 
-  it('503: while the provider is away', async () => {
+  it('503: during a provider outage', async () => {
     const path = await consentTo(api, ada, 'acme_drive');
     api.fakes.acme_drive.failNext(1, { status: 500, text: 'down' });
     expect((await api.anonymous.get(path, 503)).body).include({ code: 'provider_unavailable' });

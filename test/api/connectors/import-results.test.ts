@@ -2,14 +2,13 @@ import { expect } from 'chai';
 import { type ConnectorStack, connect } from '#test/support/connector-stack.ts';
 import { importFiles, importStack } from '#test/support/import-stack.ts';
 
-describe('what an import says of each item', function () {
-  this.timeout(120_000);
+describe('results of an import', () => {
   let api: ConnectorStack;
   before(async () => {
     api = await importStack();
   });
 
-  it('tells of a file by every item that names it', async () => {
+  it('contain a result for every item that names the same file', async () => {
     const { tree } = api.fakes.acme_drive;
     for (const name of ['a.txt', 'b.txt']) tree.add(`twice/${name}`);
     const member = await api.signUp();
@@ -21,7 +20,7 @@ describe('what an import says of each item', function () {
     expect(first).a('string').equal(second).not.equal(third);
   });
 
-  it('says of what a cancelled one had not done that it was cancelled', async () => {
+  it('report files that were not imported as cancelled after a cancellation', async () => {
     const fake = api.fakes.acme_drive;
     fake.tree.add('never/a.txt');
     const member = await api.signUp();

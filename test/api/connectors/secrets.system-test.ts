@@ -5,9 +5,7 @@ import { beginConsent, connectorStack, consentTo, s3Fields } from '#test/support
 import { openBucket } from '#test/support/s3.ts';
 import { until } from '#test/support/until.ts';
 
-describe('secrets of providers of files', function () {
-  this.timeout(60_000);
-
+describe('secrets of providers of files', () => {
   it('are in no answer, no line of the log and no row of the database, whatever goes wrong', async function () {
     const bucket = await openBucket(this);
     const { fakes, ...api } = await connectorStack();

@@ -3,14 +3,13 @@ import { appErrorCode } from '#test/support/app-error-code.ts';
 import { type ConnectorStack, connectorStack } from '#test/support/connector-stack.ts';
 import { connectSynced, importStack, shelf, sync } from '#test/support/import-stack.ts';
 
-describe('a file that a sync cannot import', function () {
-  this.timeout(120_000);
+describe('a file that a sync cannot import', () => {
   let api: ConnectorStack;
   before(async () => {
     api = await importStack();
   });
 
-  it('is tried again by the next one, though nobody tells of it', async () => {
+  it('is retried by the next sync, although the provider reports no change', async () => {
     const fake = api.fakes.acme_drive;
     fake.tree.add('refused/a.txt');
     const { member, id } = await connectSynced(api, 'acme_drive', 'refused');
@@ -32,7 +31,7 @@ describe('a file that a sync cannot import', function () {
     expect(await shelf(member)).deep.equal(['a.txt', 'late.txt']);
   });
 
-  it('ends alone when the provider, which is there, never hands it out', async () => {
+  it('fails alone when the provider is available but never returns it', async () => {
     const { fakes, container } = await connectorStack();
     const fake = fakes.acme_drive;
     fake.tree.add('poisonous/a.txt');

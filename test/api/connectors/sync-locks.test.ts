@@ -5,8 +5,7 @@ import { connectSynced, importStack, shelf, sync, syncsOf } from '#test/support/
 import { until } from '#test/support/until.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
-describe('a sync beside others who write what it writes', function () {
-  this.timeout(120_000);
+describe('a sync with concurrent writes to the same rows', () => {
   let api: ConnectorStack;
   before(async () => {
     api = await importStack();
@@ -20,7 +19,7 @@ describe('a sync beside others who write what it writes', function () {
       return rows.length >= sessions;
     });
 
-  /** A sync to which a known file is being sent anew, under another name if so. */
+  /** Starts a sync that waits for the new content of a known file, which has a new name if `name` is given. */
   async function receiving(folder: string, name = 'a.txt') {
     const fake = api.fakes.acme_drive;
     fake.tree.add(`${folder}/a.txt`);
@@ -39,7 +38,7 @@ describe('a sync beside others who write what it writes', function () {
     }
   }
 
-  it('writes a file down, and fetches it once, while it is noted why another is tried again', async () => {
+  it('records a file and downloads it once while another transaction records a job fault', async () => {
     const { db, jobs } = api.container;
     const { member, id, send } = await receiving('noted');
     const jobId = syncWorkflowId(id);
@@ -56,7 +55,7 @@ describe('a sync beside others who write what it writes', function () {
     expect(api.fakes.acme_drive.downloads.length - before).equal(1);
   });
 
-  it('leaves a document called and put as its user has done while the file was sent', async () => {
+  it('keeps the name that the user gives the document during the download', async () => {
     const { member, id, send } = await receiving('named meanwhile', 'theirs.txt');
     const { items } = Object((await member.get('/documents', 200)).body);
     await member.patch(`/documents/${items[0].id}`, { name: 'mine' }, 200);
@@ -66,7 +65,7 @@ describe('a sync beside others who write what it writes', function () {
     expect(await shelf(member)).deep.equal(['mine']);
   });
 
-  it('lets its connection be deleted', async () => {
+  it('does not block the deletion of its connection', async () => {
     const { member, id, path, send } = await receiving('deleted');
     const trx = await api.container.db.transaction();
     await trx('importRuns').where({ connectionId: id }).forUpdate();
@@ -79,7 +78,7 @@ describe('a sync beside others who write what it writes', function () {
     expect(await shelf(member)).deep.equal(['a.txt']);
   });
 
-  it('goes on by itself when it parks after the consent that it waits for', async () => {
+  it('resumes when it parks after the new consent was given', async () => {
     const { importSteps } = api.container;
     api.fakes.acme_drive.tree.add('consented/a.txt');
     const { member, id } = await connectSynced(api, 'acme_drive', 'consented');

@@ -3,8 +3,7 @@ import { downloaded, exportOf, recordsOf, unpack } from '#test/support/exported.
 import { openBucket, type TestBucket } from '#test/support/s3.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
-describe('exports of an organization in a store of S3', function () {
-  this.timeout(120_000);
+describe('exports of an organization in a store of S3', () => {
   let bucket: TestBucket;
   let own: Stack | undefined;
 
