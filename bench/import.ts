@@ -2,8 +2,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import { importWorkflowId } from '#src/contracts/workflow-ids.ts';
-import { createTemporalConnection } from '#src/temporal/connection.ts';
 import { stubConnectors } from '#test/support/stub-connectors.ts';
+import { connectToTemporal } from '#test/support/temporal-client.ts';
 import { workflowBundle } from '#workers/bundle.ts';
 import { startProduct } from './measured-product.ts';
 
@@ -17,7 +17,7 @@ const product = await startProduct();
 try {
   const address = product.environment.TEMPORAL_ADDRESS ?? '';
   const connection = await NativeConnection.connect({ address });
-  const temporal = createTemporalConnection({ address, namespace: 'default' });
+  const temporal = connectToTemporal({ address, namespace: 'default' });
   const bundle = await workflowBundle();
 
   /** What the engine and this process, which has the worker, take meanwhile. */

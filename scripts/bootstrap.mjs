@@ -30,6 +30,8 @@ const COMMANDS = {
     needsTools: true,
   },
   'test:faults': { run: ['scripts/test-faults.ts'], needsTools: true },
+  'test:all': { run: ['scripts/test-all.ts'], needsTools: true },
+  'test:stress': { run: ['scripts/test-stress.ts'], needsTools: true },
   'test:schema': { run: ['scripts/test-schema.ts'], needsTools: true },
   'test:canaries': { run: ['scripts/canaries.ts'] },
   coverage: { run: ['node_modules/c8/bin/c8.js', '--include', PRODUCT, 'node', 'scripts/test.ts'], needsTools: true },

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { once } from './bootstrap/once.mjs';
 import { dieWithParent } from './supervisor/parent-death.ts';
+import { StartFailure } from './supervisor/start-failure.ts';
 
 const run = promisify(execFile);
 
@@ -21,7 +22,8 @@ type GoProgram = {
 /**
  * A program of the tests that is built from its source, once for all checkouts and at the lowest priority, so that
  * whatever else is to do comes first.
- * @returns null where there is no Go, or where it could not be built: tests that need it are skipped
+ * @returns null where there is no Go: tests that need the program are skipped
+ * @throws StartFailure with the compiler's error when it cannot be built, tried twice
  */
 export async function goProgram(program: GoProgram, toolsDir: string, signal: AbortSignal): Promise<string | null> {
   const { what, name, version, size, install, cwd } = program;
@@ -33,8 +35,8 @@ export async function goProgram(program: GoProgram, toolsDir: string, signal: Ab
     () => false,
   );
   if (!hasGo) return null;
-  try {
-    await once({
+  const build = () =>
+    once({
       what,
       size,
       lockPath: `${folder}.lock`,
@@ -47,9 +49,13 @@ export async function goProgram(program: GoProgram, toolsDir: string, signal: Ab
         await rename(draft, folder);
       },
     });
+  try {
+    // A download may fail once.
+    await build().catch(build);
     return path;
-  } catch {
-    if (!signal.aborted) console.error(`${what} could not be built: tests that need it are skipped.`);
-    return null;
+  } catch (error) {
+    if (signal.aborted) return null;
+    const { stderr = '' } = error as { stderr?: string };
+    throw new StartFailure(`${what} could not be built: ${stderr.trim() || error}`);
   }
 }

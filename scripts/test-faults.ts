@@ -56,7 +56,7 @@ await exitAfter(async () => {
   }
   if (process.env.FAULT_STEPS !== undefined) {
     throw new StartFailure(
-      'A row is kept as passed only when it is whole: FAULT_STEPS is for npm test -- test/faults/f1-crash-points.test.ts.',
+      'A row is kept as passed only when it is whole: FAULT_STEPS is for npm test -- test/faults/f1-crash-points.system-test.ts.',
     );
   }
   const runs = Object.entries(ROWS).flatMap(([row, { file, seeds }]) => {

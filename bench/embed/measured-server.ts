@@ -31,11 +31,7 @@ export async function startMeasuredServer(options: { toolsDir: string; threads: 
     },
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
-  await until(
-    'the model server answers',
-    () => answersOk(`http://127.0.0.1:${port}/health`).catch(() => false),
-    60_000,
-  );
+  await until('the model server answers', () => answersOk(`http://127.0.0.1:${port}/health`).catch(() => false));
 
   return {
     baseUrl: `http://127.0.0.1:${port}/v1`,

@@ -16,7 +16,7 @@ export async function startPackagedModels(): Promise<{ baseUrl: string; stop(): 
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   const url = `http://127.0.0.1:${port}`;
-  await until('the model server answers', () => answersOk(`${url}/health`).catch(() => false), 60_000);
+  await until('the model server answers', () => answersOk(`${url}/health`).catch(() => false));
   return {
     baseUrl: `${url}/v1`,
     stop: async () => {

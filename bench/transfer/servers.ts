@@ -70,7 +70,7 @@ export async function startServers(): Promise<{ apis: Api[]; bare: Server; stop(
 
   async function startApi(name: string, settings: Record<string, string>): Promise<Api> {
     const server = start('../../src/server.ts', apiPorts.pop() ?? 0, { ...ofEveryApi, ...settings });
-    await until('the API answers', () => answersOk(`${server.url}/healthz`).catch(() => false), 60_000);
+    await until('the API answers', () => answersOk(`${server.url}/healthz`).catch(() => false));
     const answer = await fetch(`${server.url}/auth/register`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },

@@ -34,8 +34,11 @@ export function measureUsage(): { stop: () => Usage[] } {
     stop: () => {
       clearInterval(timer);
       sample();
+      const alive = descendants();
+      // A process that has ended counts for its parent, unless that is this one.
+      const counted = [...latest].filter(([pid, { parent }]) => alive.has(pid) || parent === process.pid);
       const ticks = new Map<string, number>();
-      for (const { kind, ticks: own } of latest.values()) {
+      for (const [, { kind, ticks: own }] of counted) {
         ticks.set(kind, (ticks.get(kind) ?? 0) + own);
         ticks.set('all', (ticks.get('all') ?? 0) + own);
       }

@@ -12,21 +12,17 @@ export type JobView = {
 const FINAL = ['succeeded', 'failed', 'cancelled'];
 
 /** Follows a job, or a part of one, to its end, and fails when it ends otherwise than expected. */
-export async function untilJob(client: ApiClient, jobId: string, status: string, timeoutMs = 30_000): Promise<JobView> {
-  return until(
-    `job ${jobId} has ${status}`,
-    async () => {
-      const job = (await client.get(`/jobs/${jobId}`, 200)).body as JobView;
-      if (job.status === status) return job;
-      if (FINAL.includes(job.status))
-        throw new Error(`job ${jobId} has ${job.status}: ${JSON.stringify(job.last_error)}`);
-      return null;
-    },
-    timeoutMs,
-  );
+export async function untilJob(client: ApiClient, jobId: string, status: string): Promise<JobView> {
+  return until(`job ${jobId} has ${status}`, async () => {
+    const job = (await client.get(`/jobs/${jobId}`, 200)).body as JobView;
+    if (job.status === status) return job;
+    if (FINAL.includes(job.status))
+      throw new Error(`job ${jobId} has ${job.status}: ${JSON.stringify(job.last_error)}`);
+    return null;
+  });
 }
 
 /** Follows the whole run that a job id, or the id of one of its parts, belongs to: its parts succeed one by one before. */
-export function untilRun(client: ApiClient, jobId: string, status: string, timeoutMs?: number): Promise<JobView> {
-  return untilJob(client, parseJobId(jobId).workflowId, status, timeoutMs);
+export function untilRun(client: ApiClient, jobId: string, status: string): Promise<JobView> {
+  return untilJob(client, parseJobId(jobId).workflowId, status);
 }

@@ -1,0 +1,56 @@
+// `npm run test:stress`: looks for tests that fail by chance. Runs the everyday suite five times beside two processes
+// that keep the processor busy, and once on one core; says which tests failed in which run.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { dieWithParent } from './supervisor/parent-death.ts';
+import type { TestMessage } from './test/reporter.ts';
+
+const RESULTS_DIR = '.data-test';
+const SPINNING = 2;
+
+type Run = { name: string; spinning: number; cores: 'all' | 'one' };
+
+const { values } = parseArgs({ options: { times: { type: 'string', default: '5' } } });
+const runs: Run[] = [
+  ...Array.from({ length: Number(values.times) }, (_, index) => ({
+    name: `busy-${index + 1}`,
+    spinning: SPINNING,
+    cores: 'all' as const,
+  })),
+  { name: 'one-core', spinning: 0, cores: 'one' },
+];
+
+const failures: string[] = [];
+for (const { name, spinning, cores } of runs) {
+  const results = join(RESULTS_DIR, `stress-${name}.jsonl`);
+  const spinners = Array.from({ length: spinning }, () => start(['-e', 'for (;;);'], 'ignore'));
+  const suite = [join(import.meta.dirname, 'test.ts'), '--results', results];
+  const begin = performance.now();
+  const [code] = await once(start(suite, 'inherit', cores), 'exit');
+  for (const spinner of spinners) spinner.kill('SIGKILL');
+  const failed = failedTests(results);
+  const outcome = code === 0 ? 'green' : `RED (${failed.join('; ') || 'no test, see above'})`;
+  console.log(`\n${name}: ${outcome}, ${((performance.now() - begin) / 1_000).toFixed(0)} s, ${results}\n`);
+  if (code !== 0) failures.push(`${name}: ${outcome}`);
+}
+for (const failure of failures) console.log(`  ✖ ${failure}`);
+console.log(`${runs.length - failures.length} passed, ${failures.length} failed`);
+process.exitCode = failures.length === 0 ? 0 : 1;
+
+function start(args: readonly string[], stdio: 'ignore' | 'inherit', cores: Run['cores'] = 'all') {
+  const pinned = cores === 'one' ? (['taskset', '-c', '0'] as const) : ([] as const);
+  const [program, ...rest] = dieWithParent(['env', ...pinned, process.execPath, ...args], 'SIGTERM');
+  return spawn(program, rest, { stdio });
+}
+
+function failedTests(path: string): string[] {
+  return readFileSync(path, 'utf8')
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as Extract<TestMessage, { kind: 'test' }>)
+    .filter(({ state }) => state === 'failed')
+    .map(({ title }) => title);
+}

@@ -1,0 +1,23 @@
+import { expect } from 'chai';
+import { createEmbeddedService, type EmbeddedService } from '#test/support/embedded-service.ts';
+import { processStart } from '../../scripts/bootstrap/process-lock.mjs';
+
+describe('npm start', () => {
+  let service: EmbeddedService;
+
+  before(async () => {
+    service = await createEmbeddedService();
+  });
+  after(() => service.close());
+
+  it('serves on a fresh data folder and ends its whole process tree on SIGTERM with exit code 0', async () => {
+    const { child, ended, ready } = service.start();
+    await ready;
+    expect((await fetch(`http://127.0.0.1:${service.ports.PORT}/readyz`)).status).equal(200);
+    const tree = service.children();
+    child.kill('SIGTERM');
+    const { code } = await ended;
+    expect(code).equal(0);
+    expect(tree.map(({ pid }) => processStart(pid)).filter((start) => start !== null)).deep.equal([]);
+  });
+});
