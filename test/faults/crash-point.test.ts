@@ -1,19 +1,16 @@
 import { expect } from 'chai';
 import { contentDigest } from '#test/support/content-digest.ts';
-import { expectInvariants, startFaultCase, uploadText } from '#test/support/fault-case.ts';
+import { expectInvariants, startFaultCase } from '#test/support/fault-case.ts';
+import { uploadLongText } from '#test/support/fault-scenarios.ts';
 import { embeddedTexts } from '#test/support/scripted-model.ts';
 import { untilJob } from '#test/support/until-job.ts';
-
-const TEXT = Array.from({ length: 40 }, (_, index) => `Section ${index}. Goods come back within ${index} days.`).join(
-  '\n\n',
-);
 
 /** Ingests the text, while the first worker process dies by the fault where one is given. */
 async function ingest(fault: string | null) {
   const own = await startFaultCase();
   try {
     const victim = await own.startWorker(fault === null ? {} : { NODE_ENV: 'test', FAULTS: fault });
-    const { documentId, jobId } = await uploadText(own.member, TEXT);
+    const { documentId, jobId } = await uploadLongText(own);
     if (fault !== null) {
       expect(await victim.ended).equal('SIGKILL');
       await own.startWorker();
