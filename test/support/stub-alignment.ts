@@ -1,48 +1,29 @@
 import type { AlignmentActivities } from '#activities/alignment.ts';
-
-type Name = keyof AlignmentActivities;
+import type { ScoreRoundResult } from '#src/contracts/alignment.ts';
+import { recordCalls } from './stub-calls.ts';
 
 /**
- * Activities over a count of rounds that wait, and the names of those that were called, in order.
+ * Activities over a number of rounds that wait for their scores, and the names of the activities called, in order.
  * @param waiting rounds at the start; `arrive` adds one
  */
-export function stubAlignment(
-  waiting: number,
-  replaced: Partial<AlignmentActivities> = {},
-): { activities: AlignmentActivities; calls: Name[]; arrive: () => void } {
-  const calls: Name[] = [];
+export function stubAlignment(waiting: number, replaced: Partial<AlignmentActivities> = {}) {
   let left = waiting;
   let round = 0;
-  const recorded =
-    <Input, Result>(name: Name, work: (input: Input) => Promise<Result>) =>
-    (input: Input): Promise<Result> => {
-      calls.push(name);
-      return work(input);
-    };
-  const all: AlignmentActivities = {
-    scoreNextRound: async () => {
+  const { activities, names, untilCalled } = recordCalls<AlignmentActivities>({
+    scoreNextRound: async (): Promise<ScoreRoundResult> => {
       if (left === 0) return { scored: false };
       left -= 1;
       round += 1;
-      return { scored: true, round, state: 'stable', ewma: 100, isUntitled: !calls.includes('nameChat') };
+      return { scored: true, round, state: 'stable', ewma: 100, isUntitled: !names.includes('nameChat') };
     },
     nameChat: async () => undefined,
     recordAlignmentSuccess: async () => undefined,
     recordAlignmentFailure: async () => undefined,
     recordAlignmentCancellation: async () => undefined,
     ...replaced,
+  });
+  const arrive = () => {
+    left += 1;
   };
-  return {
-    calls,
-    arrive: () => {
-      left += 1;
-    },
-    activities: {
-      scoreNextRound: recorded('scoreNextRound', all.scoreNextRound),
-      nameChat: recorded('nameChat', all.nameChat),
-      recordAlignmentSuccess: recorded('recordAlignmentSuccess', all.recordAlignmentSuccess),
-      recordAlignmentFailure: recorded('recordAlignmentFailure', all.recordAlignmentFailure),
-      recordAlignmentCancellation: recorded('recordAlignmentCancellation', all.recordAlignmentCancellation),
-    },
-  };
+  return { activities, calls: names, untilCalled, arrive };
 }

@@ -1,14 +1,9 @@
 import type { ConnectorActivities } from '#activities/connectors.ts';
 import type { ImportCounts, ImportFileResult } from '#src/contracts/connectors.ts';
+import { recordCalls } from './stub-calls.ts';
 
-type Name = keyof ConnectorActivities;
-
-/** A connection with so many files, all of which are new and can be had; what was fetched once is not pending. */
-export function stubConnectors(
-  total: number,
-  replaced: Partial<ConnectorActivities> = {},
-): { activities: ConnectorActivities; calls: { name: Name; input: unknown }[] } {
-  const calls: { name: Name; input: unknown }[] = [];
+/** A connection with so many new files, of which each is pending until it was fetched or has failed. */
+export function stubConnectors(total: number, replaced: Partial<ConnectorActivities> = {}) {
   const ended = new Map<number, ImportFileResult>();
   const counts = (): ImportCounts => {
     const results = [...ended.values()];
@@ -36,29 +31,12 @@ export function stubConnectors(
     recordImportCancellation: async () => undefined,
     ...replaced,
   };
-  const recorded = <Input, Result>(name: Name, work: (input: Input) => Promise<Result>) => {
-    return (input: Input): Promise<Result> => {
-      calls.push({ name, input });
-      return work(input);
-    };
-  };
-  const activities: ConnectorActivities = {
-    queueSyncOfConnection: recorded('queueSyncOfConnection', all.queueSyncOfConnection),
-    beginImport: recorded('beginImport', all.beginImport),
-    listFiles: recorded('listFiles', all.listFiles),
-    pendingFiles: recorded('pendingFiles', all.pendingFiles),
-    fetchFile: recorded('fetchFile', async (input) => {
+  return recordCalls<ConnectorActivities>({
+    ...all,
+    fetchFile: async (input) => {
       const result = await all.fetchFile(input);
       ended.set(input.n, result);
       return result;
-    }),
-    deleteMissing: recorded('deleteMissing', all.deleteMissing),
-    finishImport: recorded('finishImport', all.finishImport),
-    recordFileFailure: recorded('recordFileFailure', all.recordFileFailure),
-    recordImportParked: recorded('recordImportParked', all.recordImportParked),
-    recordImportResumed: recorded('recordImportResumed', all.recordImportResumed),
-    recordImportFailure: recorded('recordImportFailure', all.recordImportFailure),
-    recordImportCancellation: recorded('recordImportCancellation', all.recordImportCancellation),
-  };
-  return { activities, calls };
+    },
+  });
 }

@@ -1,23 +1,18 @@
 import type { ErasureActivities } from '#activities/erasure.ts';
+import type { EraseRowsInput } from '#src/contracts/erasure.ts';
+import { recordCalls } from './stub-calls.ts';
 
-type Name = keyof ErasureActivities;
+const SLICE = 20;
 
 /**
- * Activities for somebody who has left so many slices of documents, and nothing else; and what was called in order, with
- * the kind of rows that a step erases.
+ * Activities that erase so many slices of documents and one row of each other kind; and the names of those that were
+ * called, in order, with the kind of rows where the activity has one.
  */
-export function stubErasure(
-  documentSlices: number,
-  replaced: Partial<ErasureActivities> = {},
-): { activities: ErasureActivities; calls: string[] } {
+export function stubErasure(documentSlices: number, replaced: Partial<ErasureActivities> = {}) {
   const calls: string[] = [];
-  let slicesLeft = documentSlices;
-  const all: ErasureActivities = {
+  const stubs: ErasureActivities = {
     stopWork: async () => undefined,
-    eraseDocuments: async () => {
-      slicesLeft = Math.max(0, slicesLeft - 1);
-      return { erased: 20, isMore: slicesLeft > 0 };
-    },
+    eraseDocuments: async ({ erased }) => ({ erased: SLICE, isMore: erased + SLICE < documentSlices * SLICE }),
     eraseRows: async () => ({ erased: 1, isMore: false }),
     forgetLeaver: async () => ({ isMore: false }),
     recordErasure: async () => undefined,
@@ -26,23 +21,9 @@ export function stubErasure(
     recordErasureFailure: async () => undefined,
     ...replaced,
   };
-  const recorded =
-    <Input extends object, Result>(name: Name, work: (input: Input) => Promise<Result>) =>
-    (input: Input): Promise<Result> => {
-      calls.push('what' in input ? `${name} ${input.what}` : name);
-      return work(input);
-    };
-  return {
-    calls,
-    activities: {
-      stopWork: recorded('stopWork', all.stopWork),
-      eraseDocuments: recorded('eraseDocuments', all.eraseDocuments),
-      eraseRows: recorded('eraseRows', all.eraseRows),
-      forgetLeaver: recorded('forgetLeaver', all.forgetLeaver),
-      recordErasure: recorded('recordErasure', all.recordErasure),
-      recordParkedErasure: recorded('recordParkedErasure', all.recordParkedErasure),
-      recordResumedErasure: recorded('recordResumedErasure', all.recordResumedErasure),
-      recordErasureFailure: recorded('recordErasureFailure', all.recordErasureFailure),
-    },
-  };
+  const { activities, untilCalled } = recordCalls(stubs, ({ name, input }) => {
+    const { what } = input as Partial<EraseRowsInput>;
+    calls.push(what === undefined ? name : `${name} ${what}`);
+  });
+  return { activities, calls, untilCalled };
 }

@@ -1,20 +1,9 @@
 import type { IngestionActivities } from '#activities/ingestion.ts';
-
-type Name = keyof IngestionActivities;
+import { recordCalls } from './stub-calls.ts';
 
 /** Activities that succeed at once unless replaced, and the names of those that were called, in order. */
-export function stubIngestion(replaced: Partial<IngestionActivities> = {}): {
-  activities: IngestionActivities;
-  calls: Name[];
-} {
-  const calls: Name[] = [];
-  const recorded =
-    <Input, Result>(name: Name, work: (input: Input) => Promise<Result>) =>
-    (input: Input): Promise<Result> => {
-      calls.push(name);
-      return work(input);
-    };
-  const all: IngestionActivities = {
+export function stubIngestion(replaced: Partial<IngestionActivities> = {}) {
+  const { activities, names, untilCalled } = recordCalls<IngestionActivities>({
     ingestAtOnce: async () => ({
       converted: { charCount: 12, pageCount: null, reused: false },
       chunksTotal: 3,
@@ -32,22 +21,6 @@ export function stubIngestion(replaced: Partial<IngestionActivities> = {}): {
     recordFailure: async () => undefined,
     recordCancellation: async () => undefined,
     ...replaced,
-  };
-  return {
-    calls,
-    activities: {
-      ingestAtOnce: recorded('ingestAtOnce', all.ingestAtOnce),
-      parseDocument: recorded('parseDocument', all.parseDocument),
-      convertDocument: recorded('convertDocument', all.convertDocument),
-      embedWindows: recorded('embedWindows', all.embedWindows),
-      situateChunks: recorded('situateChunks', all.situateChunks),
-      chunkDocument: recorded('chunkDocument', all.chunkDocument),
-      embedChunks: recorded('embedChunks', all.embedChunks),
-      activateGeneration: recorded('activateGeneration', all.activateGeneration),
-      recordParked: recorded('recordParked', all.recordParked),
-      recordResumed: recorded('recordResumed', all.recordResumed),
-      recordFailure: recorded('recordFailure', all.recordFailure),
-      recordCancellation: recorded('recordCancellation', all.recordCancellation),
-    },
-  };
+  });
+  return { activities, calls: names, untilCalled };
 }

@@ -1,13 +1,10 @@
 import type { ReembeddingActivities } from '#activities/reembedding.ts';
+import { recordCalls } from './stub-calls.ts';
 
-/** An organization with so many documents, whose ingestions end well as soon as somebody waits for them. */
-export function stubReembedding(
-  documents: number,
-  replaced: Partial<ReembeddingActivities> = {},
-): { activities: ReembeddingActivities; calls: { name: keyof ReembeddingActivities; input: unknown }[] } {
-  const calls: { name: keyof ReembeddingActivities; input: unknown }[] = [];
+/** An organization with so many documents, whose ingestions have succeeded when the workflow waits for them. */
+export function stubReembedding(documents: number, replaced: Partial<ReembeddingActivities> = {}) {
   const ids = Array.from({ length: documents }, (_, index) => `document-${String(index).padStart(4, '0')}`);
-  const all: ReembeddingActivities = {
+  return recordCalls<ReembeddingActivities>({
     countReembeddings: async () => ({ total: documents }),
     openReembeddings: async ({ after, limit }) => {
       const page = ids.filter((id) => id > (after ?? '')).slice(0, limit);
@@ -21,23 +18,5 @@ export function stubReembedding(
     recordReembeddingFailure: async () => undefined,
     recordReembeddingCancellation: async () => undefined,
     ...replaced,
-  };
-  const recorded = <Input, Result>(name: keyof ReembeddingActivities, work: (input: Input) => Promise<Result>) => {
-    return (input: Input): Promise<Result> => {
-      calls.push({ name, input });
-      return work(input);
-    };
-  };
-  const activities: ReembeddingActivities = {
-    countReembeddings: recorded('countReembeddings', all.countReembeddings),
-    openReembeddings: recorded('openReembeddings', all.openReembeddings),
-    awaitReembeddings: recorded('awaitReembeddings', all.awaitReembeddings),
-    recordReembeddingPause: recorded('recordReembeddingPause', all.recordReembeddingPause),
-    recordReembedding: recorded('recordReembedding', all.recordReembedding),
-    recordParkedReembedding: recorded('recordParkedReembedding', all.recordParkedReembedding),
-    recordResumedReembedding: recorded('recordResumedReembedding', all.recordResumedReembedding),
-    recordReembeddingFailure: recorded('recordReembeddingFailure', all.recordReembeddingFailure),
-    recordReembeddingCancellation: recorded('recordReembeddingCancellation', all.recordReembeddingCancellation),
-  };
-  return { activities, calls };
+  });
 }

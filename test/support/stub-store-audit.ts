@@ -1,13 +1,11 @@
 import type { StoreAuditActivities } from '#activities/store-audit.ts';
 import type { AuditPageInput } from '#src/contracts/store-audit.ts';
+import { recordCalls } from './stub-calls.ts';
 
 /** An audit whose pass over documents has so many pages, and finds a document of which vectors are missing. */
-export function stubStoreAudit(
-  documentPages: number,
-  replacements: Partial<StoreAuditActivities> = {},
-): { activities: StoreAuditActivities; pages: AuditPageInput[] } {
+export function stubStoreAudit(documentPages: number, replacements: Partial<StoreAuditActivities> = {}) {
   const pages: AuditPageInput[] = [];
-  const activities: StoreAuditActivities = {
+  const { activities, names, untilCalled } = recordCalls<StoreAuditActivities>({
     auditPage: async (input) => {
       pages.push(input);
       const page = Number(input.after ?? 1);
@@ -17,6 +15,6 @@ export function stubStoreAudit(
       return { checked: 10, findings, next: page < documentPages ? String(page + 1) : null };
     },
     ...replacements,
-  };
-  return { activities, pages };
+  });
+  return { activities, calls: names, pages, untilCalled };
 }

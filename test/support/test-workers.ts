@@ -2,6 +2,7 @@ import type { Client } from '@temporalio/client';
 import { NativeConnection, Worker, type WorkerOptions } from '@temporalio/worker';
 import { v7 as uuidv7 } from 'uuid';
 import { mapErrors } from '#activities/interceptors/error-mapping.ts';
+import type { TemporalConnection } from '#src/temporal/connection.ts';
 import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
 import { workflowBundle } from '#workers/bundle.ts';
 import { testServices } from './services.ts';
@@ -11,8 +12,9 @@ import { installRuntimeOnce } from './temporal-runtime.ts';
 const NAMESPACE = 'default';
 
 export type TestWorkers = {
+  temporal: TemporalConnection;
   client: Client;
-  /** Runs a worker with our workflows and these activities while `use` lasts, on a task queue of its own unless told which. */
+  /** Runs a worker with our workflows and these activities while `use` lasts, by default on a new task queue. */
   withWorker(
     activities: object,
     use: (taskQueue: string) => Promise<void>,
@@ -21,7 +23,10 @@ export type TestWorkers = {
   close(): Promise<void>;
 };
 
-/** Workers on the shared Temporal server, as production makes them. */
+/**
+ * Creates workers on the Temporal server of the tests, for tests that start and stop workers or change their options.
+ * All others use `standingWorker`.
+ */
 export async function testWorkers(): Promise<TestWorkers> {
   installRuntimeOnce();
   const address = testServices().temporalAddress;
@@ -31,6 +36,7 @@ export async function testWorkers(): Promise<TestWorkers> {
   const bundle = await workflowBundle();
 
   return {
+    temporal,
     client: temporal.client,
     async withWorker(activities, use, options = {}) {
       const { taskQueue = `test-${uuidv7()}` } = options;

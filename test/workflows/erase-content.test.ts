@@ -1,187 +1,147 @@
-import type { WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import { expect } from 'chai';
-import { v7 as uuidv7 } from 'uuid';
 import type { ErasureActivities } from '#activities/erasure.ts';
 import { retryUpdateName, skipUpdateName, stageQueryName } from '#src/contracts/messages.ts';
 import { appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/search-attributes.ts';
+import { type HistoryEvent, untilHistory } from '#test/support/history-events.ts';
+import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
+import { failFirstAttempt } from '#test/support/stub-calls.ts';
 import { stubErasure } from '#test/support/stub-erasure.ts';
-import { type TestWorkers, testWorkers } from '#test/support/test-workers.ts';
-import { until } from '#test/support/until.ts';
 import { attributeOf, detailsOf, failureOf } from '#test/support/workflow-run.ts';
 
 const rows = ['chats', 'drafts', 'agents', 'folders', 'traces'].map((what) => `eraseRows ${what}`);
 const steps = ['stopWork', 'eraseDocuments', ...rows, 'forgetLeaver', 'recordErasure'];
 const dueNow = '2026-01-01T00:00:00.000Z';
 
-describe('eraseContent', function () {
-  this.timeout(60_000);
-  let temporal: TestWorkers;
+describe('eraseContent', () => {
+  let worker: StandingWorker;
 
   before(async () => {
-    temporal = await testWorkers();
+    worker = await standingWorker();
   });
-  after(() => temporal.close());
 
-  async function erase(
-    activities: ErasureActivities,
-    use: (run: WorkflowHandleWithFirstExecutionRunId, id: string) => Promise<void>,
-    dueAt = dueNow,
-  ): Promise<void> {
-    await temporal.withWorker(activities, async (taskQueue) => {
-      const workflowId = `test-${uuidv7()}`;
-      const run = await temporal.client.workflow.start('eraseContent', {
-        workflowId,
-        taskQueue,
-        args: [{ orgId: 'org', userId: 'user', dueAt }],
-        staticSummary: 'Erase what a user has left behind',
-        memo: { attempt: 1, startId: 'start', summary: 'Erase what a user has left behind' },
-        typedSearchAttributes: searchAttributes({ OrgId: 'org', JobKind: 'erase' }),
-      });
-      await use(run, workflowId);
+  const erase = (activities: ErasureActivities, dueAt = dueNow) =>
+    worker.start('eraseContent', activities, {
+      args: [{ orgId: 'org', userId: 'user', dueAt }],
+      staticSummary: 'Erase what a user has left behind',
+      memo: { attempt: 1, startId: 'start', summary: 'Erase what a user has left behind' },
+      typedSearchAttributes: searchAttributes({ OrgId: 'org', JobKind: 'erase' }),
     });
-  }
 
-  /** Whose `eraseDocuments` needs a person the first time. */
-  function failingOnce() {
-    let calls = 0;
-    return stubErasure(1, {
+  /** Fails to erase documents until the run is resumed. */
+  function parkedErasure() {
+    const stub = stubErasure(1, {
       eraseDocuments: async () => {
-        calls += 1;
-        if (calls === 1) throw appError('erasure_incomplete', { detail: 'One of them.' });
+        if (!stub.calls.includes('recordResumedErasure'))
+          throw appError('erasure_incomplete', { detail: 'One of them.' });
         return { erased: 1, isMore: false };
       },
     });
+    return stub;
   }
 
-  it('stops the work first, erases by kind, and forgets who it was at last', async () => {
+  it('stops the work first, erases each kind of content, then the user', async () => {
     const { activities, calls } = stubErasure(1);
-    await erase(activities, async (run) => {
-      const byKind = { documents: 20, chats: 1, drafts: 1, agents: 1, folders: 1, traces: 1 };
-      expect(await run.result()).deep.equal({ erased: 25, byKind });
-      expect(calls).deep.equal(steps);
-      expect(await run.query(stageQueryName)).deep.equal({ stage: 'done', erased: 25, byKind });
-    });
+    const run = await erase(activities);
+    const byKind = { documents: 20, chats: 1, drafts: 1, agents: 1, folders: 1, traces: 1 };
+    expect(await run.result()).deep.equal({ erased: 25, byKind });
+    expect(calls).deep.equal(steps);
+    expect(await run.query(stageQueryName)).deep.equal({ stage: 'done', erased: 25, byKind });
   });
 
-  it('waits until it is time, says until when, and is not cancelled meanwhile', async () => {
+  it('waits until its due date, shows the date, and ignores a cancellation', async () => {
     const dueAt = new Date(Date.now() + 30 * 86_400_000).toISOString();
     const { activities, calls } = stubErasure(1);
-    await erase(
-      activities,
-      async (run) => {
-        await until('it waits', async () => (await attributeOf(run, 'Stage')) === 'wait');
-        expect(await detailsOf(run)).include(`Waits until ${dueAt}`);
-        await run.cancel();
-        const history = async () => (await run.fetchHistory()).events ?? [];
-        const events = await until('the cancellation is known', async () => {
-          const all = await history();
-          const asked = all.findIndex((event) => event.workflowExecutionCancelRequestedEventAttributes);
-          return asked > 0 && all.slice(asked).some((event) => event.workflowTaskCompletedEventAttributes) && all;
-        });
-        const timers = events.flatMap(({ timerStartedEventAttributes: timer }) => timer?.startToFireTimeout ?? []);
-        expect(timers).length(1);
-        expect(Number(timers[0]?.seconds)).within(29 * 86_400, 30 * 86_400);
-        expect(await attributeOf(run, 'Stage')).equal('wait');
-        expect((await run.describe()).status.name).equal('RUNNING');
-        expect(calls).deep.equal(['stopWork']);
-        await run.terminate();
-      },
-      dueAt,
+    const run = await erase(activities, dueAt);
+    const isTimer = (event: HistoryEvent) => event.timerStartedEventAttributes;
+    await untilHistory(run, (events) => events.some(isTimer));
+    expect(await attributeOf(run, 'Stage')).equal('wait');
+    expect(await detailsOf(run)).include(`Waits until ${dueAt}`);
+    await run.cancel();
+    const events = await untilHistory(run, (all) => {
+      const cancellation = all.findIndex((event) => event.workflowExecutionCancelRequestedEventAttributes);
+      const later = cancellation < 0 ? [] : all.slice(cancellation);
+      return later.some((event) => event.workflowTaskCompletedEventAttributes) && all;
+    });
+    const timers = events.flatMap(({ timerStartedEventAttributes: timer }) => timer?.startToFireTimeout ?? []);
+    expect(timers).length(1);
+    expect(Number(timers[0]?.seconds)).within(29 * 86_400, 30 * 86_400);
+    expect(await attributeOf(run, 'Stage')).equal('wait');
+    expect((await run.describe()).status.name).equal('RUNNING');
+    expect(calls).deep.equal(['stopWork']);
+    await run.terminate();
+  });
+
+  it('continues in a new history without stopping the work or waiting again', async () => {
+    const { activities, calls } = stubErasure(60);
+    const run = await erase(activities);
+    const byKind = { documents: 60 * 20, chats: 1, drafts: 1, agents: 1, folders: 1, traces: 1 };
+    expect(await run.result()).deep.equal({ erased: 60 * 20 + 5, byKind });
+    expect(calls.filter((name) => name === 'stopWork')).length(1);
+    const latest = await worker.client.workflow.getHandle(run.workflowId).describe();
+    expect(latest.runId).not.equal(run.firstExecutionRunId);
+    expect(await detailsOf(worker.client.workflow.getHandle(run.workflowId))).match(
+      /^Erase what a user has left behind\n\nDone/,
     );
   });
 
-  it('goes on in a new history, and neither stops nor waits again there', async () => {
-    const { activities, calls } = stubErasure(60);
-    await erase(activities, async (run, id) => {
-      const byKind = { documents: 60 * 20, chats: 1, drafts: 1, agents: 1, folders: 1, traces: 1 };
-      expect(await run.result()).deep.equal({ erased: 60 * 20 + 5, byKind });
-      expect(calls.filter((name) => name === 'stopWork')).length(1);
-      const latest = await temporal.client.workflow.getHandle(id).describe();
-      expect(latest.runId).not.equal(run.firstExecutionRunId);
-      expect(await detailsOf(temporal.client.workflow.getHandle(id))).match(
-        /^Erase what a user has left behind\n\nDone/,
-      );
-    });
-  });
-
-  it('begins once more when something has come meanwhile', async () => {
-    let looks = 0;
+  it('erases again when new content has appeared in the meantime', async () => {
     const { activities, calls } = stubErasure(1, {
-      forgetLeaver: async () => {
-        looks += 1;
-        return { isMore: looks === 1 };
-      },
+      // Each round erases one chat.
+      forgetLeaver: async ({ byKind }) => ({ isMore: byKind?.chats === 1 }),
     });
-    await erase(activities, async (run) => {
-      await run.result();
-      const round = steps.slice(1, -1);
-      expect(calls).deep.equal(['stopWork', ...round, ...round, 'recordErasure']);
-    });
+    const run = await erase(activities);
+    await run.result();
+    const round = steps.slice(1, -1);
+    expect(calls).deep.equal(['stopWork', ...round, ...round, 'recordErasure']);
   });
 
-  it('repeats a step whose store was away', async () => {
-    let calls = 0;
+  it('retries a step whose store was unavailable', async () => {
     const stub = stubErasure(1, {
-      eraseRows: async () => {
-        calls += 1;
-        if (calls === 1) throw appError('service_unavailable', { retryAfterSeconds: 1 });
+      eraseRows: async ({ what }) => {
+        if (what === 'chats') failFirstAttempt(appError('service_unavailable', { retryAfterSeconds: 0.01 }));
         return { erased: 0, isMore: false };
       },
     });
-    await erase(stub.activities, async (run) => {
-      await run.result();
-      expect(stub.calls).deep.equal(steps.toSpliced(2, 0, 'eraseRows chats'));
-    });
+    const run = await erase(stub.activities);
+    await run.result();
+    expect(stub.calls).deep.equal(steps.toSpliced(2, 0, 'eraseRows chats'));
   });
 
-  it('waits for a person where only a person helps, and goes on', async () => {
-    const { activities, calls } = failingOnce();
-    await erase(activities, async (run) => {
-      await until('it is parked', async () => calls.includes('recordParkedErasure'));
-      expect(await attributeOf(run, 'ErrorCode')).equal('erasure_incomplete');
-      expect(await detailsOf(run)).include('One of them.');
-      await until('it goes on', () =>
-        run.executeUpdate(retryUpdateName).then(
-          () => true,
-          () => false,
-        ),
-      );
-      await run.result();
-      const parked = ['eraseDocuments', 'recordParkedErasure', 'recordResumedErasure'];
-      expect(calls).deep.equal(steps.toSpliced(1, 0, ...parked));
-    });
+  it('is parked when only an operator can help, and continues on retry', async () => {
+    const { activities, calls, untilCalled } = parkedErasure();
+    const run = await erase(activities);
+    await untilCalled('recordParkedErasure');
+    expect(await attributeOf(run, 'ErrorCode')).equal('erasure_incomplete');
+    expect(await detailsOf(run)).include('One of them.');
+    await run.executeUpdate(retryUpdateName);
+    await run.result();
+    const parked = ['eraseDocuments', 'recordParkedErasure', 'recordResumedErasure'];
+    expect(calls).deep.equal(steps.toSpliced(1, 0, ...parked));
   });
 
-  it('ends as failed when a person skips it', async () => {
-    const { activities, calls } = failingOnce();
-    await erase(activities, async (run) => {
-      await until('it is parked', async () => calls.includes('recordParkedErasure'));
-      await until('it is skipped', () =>
-        run.executeUpdate(skipUpdateName).then(
-          () => true,
-          () => false,
-        ),
-      );
-      expect(await failureOf(run))
-        .instanceOf(ApplicationFailure)
-        .property('type', 'skipped');
-      expect(calls.at(-1)).equal('recordErasureFailure');
-    });
+  it('fails when an operator skips it', async () => {
+    const { activities, calls, untilCalled } = parkedErasure();
+    const run = await erase(activities);
+    await untilCalled('recordParkedErasure');
+    await run.executeUpdate(skipUpdateName);
+    expect(await failureOf(run))
+      .instanceOf(ApplicationFailure)
+      .property('type', 'skipped');
+    expect(calls.at(-1)).equal('recordErasureFailure');
   });
 
-  it('fails with its code where nobody helps', async () => {
+  it('fails with the code of a permanent fault', async () => {
     const { activities, calls } = stubErasure(1, {
       forgetLeaver: async () => {
         throw appError('blob_missing');
       },
     });
-    await erase(activities, async (run) => {
-      expect(await failureOf(run))
-        .instanceOf(ApplicationFailure)
-        .property('type', 'blob_missing');
-      expect(calls.at(-1)).equal('recordErasureFailure');
-    });
+    const run = await erase(activities);
+    expect(await failureOf(run))
+      .instanceOf(ApplicationFailure)
+      .property('type', 'blob_missing');
+    expect(calls.at(-1)).equal('recordErasureFailure');
   });
 });

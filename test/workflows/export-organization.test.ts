@@ -1,126 +1,115 @@
-import type { WorkflowHandle } from '@temporalio/client';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { expect } from 'chai';
-import { v7 as uuidv7 } from 'uuid';
 import type { ExportActivities } from '#activities/exports.ts';
 import { retryUpdateName, skipUpdateName, stageQueryName } from '#src/contracts/messages.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import { searchAttributes } from '#src/temporal/search-attributes.ts';
+import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
+import { failFirstAttempt } from '#test/support/stub-calls.ts';
 import { stubExports } from '#test/support/stub-exports.ts';
-import { type TestWorkers, testWorkers } from '#test/support/test-workers.ts';
-import { until } from '#test/support/until.ts';
 import { attributeOf, failureOf } from '#test/support/workflow-run.ts';
 
-describe('exportOrganization', function () {
-  this.timeout(60_000);
-  let temporal: TestWorkers;
+describe('exportOrganization', () => {
+  let worker: StandingWorker;
   before(async () => {
-    temporal = await testWorkers();
+    worker = await standingWorker();
   });
-  after(() => temporal.close());
 
   const of = { orgId: 'org', exportId: 'export' };
-  async function run(activities: ExportActivities, use: (run: WorkflowHandle) => Promise<void>): Promise<void> {
-    await temporal.withWorker(activities, async (taskQueue) => {
-      const typedSearchAttributes = searchAttributes({ OrgId: 'org', JobKind: 'export' });
-      const options = { workflowId: `test-${uuidv7()}`, taskQueue, args: [of], typedSearchAttributes };
-      await use(await temporal.client.workflow.start('exportOrganization', { ...options, memo: { attempt: 2 } }));
+  const start = (activities: ExportActivities) =>
+    worker.start('exportOrganization', activities, {
+      args: [of],
+      memo: { attempt: 2 },
+      typedSearchAttributes: searchAttributes({ OrgId: 'org', JobKind: 'export' }),
     });
-  }
 
-  /** Whose second volume throws these, one after the other. */
-  const failing = (...faults: AppError[]) =>
-    stubExports(3, {
+  /** Fails to write the second volume until the run is resumed. */
+  function failing(fault: AppError) {
+    const stub = stubExports(3, {
       writeVolume: async ({ number }) => {
-        const fault = number === 2 ? faults.shift() : undefined;
-        if (fault !== undefined) throw fault;
+        if (number === 2 && !namesOf(stub.calls).includes('recordResumedExport')) throw fault;
         return { records: 100, isMore: number < 3 };
       },
     });
+    return stub;
+  }
   const namesOf = (calls: { name: string }[]) => calls.map(({ name }) => name);
-  const eventually = (what: string, started: WorkflowHandle, update: string) =>
-    until(what, () =>
-      started.executeUpdate(update).then(
-        () => true,
-        () => false,
-      ),
-    );
 
-  it('writes volume after volume, publishes them, and shows how far it is', async () => {
+  it('writes one volume after the other, publishes them, and shows its progress', async () => {
     const { activities, calls } = stubExports(3);
-    await run(activities, async (started) => {
-      expect(await started.result()).deep.equal({ volumes: 3, records: 300 });
-      expect(calls).deep.equal([
-        { name: 'countExport', input: of },
-        { name: 'writeVolume', input: { ...of, number: 1, done: 0, total: 300 } },
-        { name: 'writeVolume', input: { ...of, number: 2, done: 100, total: 300 } },
-        { name: 'writeVolume', input: { ...of, number: 3, done: 200, total: 300 } },
-        { name: 'publishExport', input: { ...of, records: 300 } },
-        { name: 'recordExport', input: { ...of, attempt: 2 } },
-      ]);
-      expect(await started.query(stageQueryName)).include({ stage: 'done', volumes: 3 });
-      expect(await attributeOf(started, 'Stage')).equal('done');
-    });
+    const run = await start(activities);
+    expect(await run.result()).deep.equal({ volumes: 3, records: 300 });
+    expect(calls).deep.equal([
+      { name: 'countExport', input: of },
+      { name: 'writeVolume', input: { ...of, number: 1, done: 0, total: 300 } },
+      { name: 'writeVolume', input: { ...of, number: 2, done: 100, total: 300 } },
+      { name: 'writeVolume', input: { ...of, number: 3, done: 200, total: 300 } },
+      { name: 'publishExport', input: { ...of, records: 300 } },
+      { name: 'recordExport', input: { ...of, attempt: 2 } },
+    ]);
+    expect(await run.query(stageQueryName)).include({ stage: 'done', volumes: 3 });
+    expect(await attributeOf(run, 'Stage')).equal('done');
   });
 
-  it('goes on in a new history, where it counts and writes nothing twice', async () => {
+  it('continues in a new history without counting or writing anything twice', async () => {
     const { activities, calls } = stubExports(120);
-    await run(activities, async (started) => {
-      const first = (await started.describe()).runId;
-      expect(await started.result()).deep.equal({ volumes: 120, records: 12_000 });
-      expect((await started.describe()).runId).not.equal(first);
-      expect(namesOf(calls).filter((name) => name === 'countExport')).length(1);
-      expect(namesOf(calls).filter((name) => name === 'writeVolume')).length(120);
-    });
+    const run = await start(activities);
+    const first = (await run.describe()).runId;
+    expect(await run.result()).deep.equal({ volumes: 120, records: 12_000 });
+    expect((await run.describe()).runId).not.equal(first);
+    expect(namesOf(calls).filter((name) => name === 'countExport')).length(1);
+    expect(namesOf(calls).filter((name) => name === 'writeVolume')).length(120);
   });
 
-  it('writes one volume again where the store was away', async () => {
-    const { activities, calls } = failing(appError('service_unavailable', { retryAfterSeconds: 1 }));
-    await run(activities, async (started) => {
-      expect(await started.result()).deep.equal({ volumes: 3, records: 300 });
-      expect(namesOf(calls).filter((name) => name === 'writeVolume')).length(4);
+  it('retries only the volume whose store was unavailable', async () => {
+    const { activities, calls } = stubExports(3, {
+      writeVolume: async ({ number }) => {
+        if (number === 2) failFirstAttempt(appError('service_unavailable', { retryAfterSeconds: 0.01 }));
+        return { records: 100, isMore: number < 3 };
+      },
     });
+    const run = await start(activities);
+    expect(await run.result()).deep.equal({ volumes: 3, records: 300 });
+    expect(namesOf(calls).filter((name) => name === 'writeVolume')).length(4);
   });
 
-  it('waits for a person where the store refuses us', async () => {
-    const { activities, calls } = failing(appError('blob_store_refused'));
-    await run(activities, async (started) => {
-      await until('it is parked', async () => (await attributeOf(started, 'ErrorCode')) === 'blob_store_refused');
-      await eventually('it goes on', started, retryUpdateName);
-      expect(await started.result()).deep.equal({ volumes: 3, records: 300 });
-      expect(namesOf(calls)).include.members(['recordParkedExport', 'recordResumedExport', 'recordExport']);
-    });
+  it('is parked when the store refuses access, and continues on retry', async () => {
+    const { activities, calls, untilCalled } = failing(appError('blob_store_refused'));
+    const run = await start(activities);
+    await untilCalled('recordParkedExport');
+    expect(await attributeOf(run, 'ErrorCode')).equal('blob_store_refused');
+    await run.executeUpdate(retryUpdateName);
+    expect(await run.result()).deep.equal({ volumes: 3, records: 300 });
+    expect(namesOf(calls)).include.members(['recordParkedExport', 'recordResumedExport', 'recordExport']);
   });
 
-  it('fails when it is skipped', async () => {
-    const { activities, calls } = failing(appError('blob_store_refused'));
-    await run(activities, async (started) => {
-      await eventually('it is skipped', started, skipUpdateName);
-      expect(await failureOf(started))
-        .instanceOf(ApplicationFailure)
-        .property('type', 'skipped');
-      expect(namesOf(calls).at(-1)).equal('recordExportFailure');
-    });
+  it('fails when an operator skips it', async () => {
+    const { activities, calls, untilCalled } = failing(appError('blob_store_refused'));
+    const run = await start(activities);
+    await untilCalled('recordParkedExport');
+    await run.executeUpdate(skipUpdateName);
+    expect(await failureOf(run))
+      .instanceOf(ApplicationFailure)
+      .property('type', 'skipped');
+    expect(namesOf(calls).at(-1)).equal('recordExportFailure');
   });
 
-  it('fails once its admin is none any more', async () => {
+  it('fails when the user who requested it is no longer an admin', async () => {
     const { activities, calls } = failing(appError('forbidden'));
-    await run(activities, async (started) => {
-      expect(await failureOf(started))
-        .instanceOf(ApplicationFailure)
-        .property('type', 'forbidden');
-      expect(namesOf(calls).at(-1)).equal('recordExportFailure');
-      expect(await attributeOf(started, 'ErrorCode')).equal('forbidden');
-    });
+    const run = await start(activities);
+    expect(await failureOf(run))
+      .instanceOf(ApplicationFailure)
+      .property('type', 'forbidden');
+    expect(namesOf(calls).at(-1)).equal('recordExportFailure');
+    expect(await attributeOf(run, 'ErrorCode')).equal('forbidden');
   });
 
   it('records that it was cancelled', async () => {
-    const { activities, calls } = failing(appError('blob_store_refused'));
-    await run(activities, async (started) => {
-      await until('it is parked', async () => namesOf(calls).includes('recordParkedExport'));
-      await started.cancel();
-      expect(await failureOf(started)).instanceOf(CancelledFailure);
-      expect(namesOf(calls).at(-1)).equal('recordExportCancellation');
-    });
+    const { activities, calls, untilCalled } = failing(appError('blob_store_refused'));
+    const run = await start(activities);
+    await untilCalled('recordParkedExport');
+    await run.cancel();
+    expect(await failureOf(run)).instanceOf(CancelledFailure);
+    expect(namesOf(calls).at(-1)).equal('recordExportCancellation');
   });
 });
