@@ -60,6 +60,7 @@ export const settings = z.object({
   TEMPORAL_ADDRESS: z.string().regex(/^[\w.[\]:-]+:\d+$/, 'must be host:port'),
   TEMPORAL_NAMESPACE: z.string().min(1).default('default'),
   TEMPORAL_UI_URL: url.optional(),
+  TEMPORAL_CALL_TIMEOUT_MS: z.coerce.number().int().positive().default(2_000),
   WORKER_QUEUES: queues,
   // Named as the Temporal CLI names them, so that one environment does for both.
   TEMPORAL_TLS: onOff.optional(),

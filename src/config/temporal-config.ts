@@ -19,6 +19,8 @@ export type TemporalConfig = {
   address: string;
   namespace: string;
   uiUrl: string | null;
+  /** The deadline of an RPC to Temporal; requests wait for it, and the sweeper repeats calls that time out. */
+  callTimeoutMs: number;
   /** Null: the line is not encrypted. */
   tls: TemporalTls | null;
   apiKey: string | null;
@@ -39,6 +41,7 @@ export function temporalConfig(s: TemporalSettings): TemporalConfig {
     address: s.TEMPORAL_ADDRESS,
     namespace: s.TEMPORAL_NAMESPACE,
     uiUrl: s.TEMPORAL_UI_URL ?? null,
+    callTimeoutMs: s.TEMPORAL_CALL_TIMEOUT_MS,
     tls: tls(s),
     apiKey: s.TEMPORAL_API_KEY ?? null,
     payloadKeys: s.TEMPORAL_CODEC_KEY ?? null,

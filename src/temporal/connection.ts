@@ -12,27 +12,24 @@ import { appError } from '#src/errors.ts';
 import { connectionOptions, type ServerAccess } from './connection-options.ts';
 import { dataConverter } from './data-converter.ts';
 
-/** How long a call may take: a request waits for it, and the sweeper repeats whatever it did not achieve. */
-const CALL_TIMEOUT_MS = 2_000;
-
 /** Half a second of patience with a server that refuses connections: requests should not hang while it is down. */
 const CALL_ATTEMPTS = 3;
 
 /**
- * A client of Temporal. `call` bounds what is done inside it; `close` refuses further calls, waits for those under way
- * and gives the connection back.
+ * A client of Temporal. `call` sets a deadline for the RPCs inside it: the configured timeout, or `minTimeoutMs` where
+ * that is longer. `close` rejects new calls, waits for pending ones and closes the connection.
  */
 export type TemporalConnection = {
   client: Client;
   namespace: string;
-  call<T>(work: () => Promise<T>, timeoutMs?: number): Promise<T>;
+  call<T>(work: () => Promise<T>, minTimeoutMs?: number): Promise<T>;
   close(): Promise<void>;
 };
 
 /** Connects at the first call and again after every loss, so that a process starts and serves while Temporal is down. */
 export function createTemporalConnection(
   options: ServerAccess &
-    Pick<TemporalConfig, 'namespace'> &
+    Pick<TemporalConfig, 'namespace' | 'callTimeoutMs'> &
     Partial<Pick<TemporalConfig, 'payloadKeys'>> & {
       /** The trace that runs which are started now belong to. */
       traceparent?: () => string | undefined;
@@ -45,8 +42,9 @@ export function createTemporalConnection(
   const underWay = new Set<Promise<unknown>>();
   let isClosing = false;
 
-  async function call<T>(work: () => Promise<T>, timeoutMs = CALL_TIMEOUT_MS): Promise<T> {
+  async function call<T>(work: () => Promise<T>, minTimeoutMs = 0): Promise<T> {
     if (isClosing) throw appError('service_unavailable', { detail: 'The connection to Temporal is closed.' });
+    const timeoutMs = Math.max(options.callTimeoutMs, minTimeoutMs);
     const outcome = connection.withDeadline(Date.now() + timeoutMs, work);
     underWay.add(outcome);
     try {

@@ -63,8 +63,8 @@ const PRIORITIES = { interactive: 2, bulk: 4 };
 export function createOrchestrator(connection: TemporalConnection, options: { uiUrl: string | null }): Orchestrator {
   const { client, namespace } = connection;
   const { workflow } = client;
-  const call = <T>(work: () => Promise<T>, timeoutMs?: number): Promise<T> =>
-    connection.call(work, timeoutMs).catch(throwFault);
+  const call = <T>(work: () => Promise<T>, minTimeoutMs?: number): Promise<T> =>
+    connection.call(work, minTimeoutMs).catch(throwFault);
 
   async function hasPoller(taskQueue: TaskQueue): Promise<boolean> {
     const { pollers, versioningInfo } = await call(() =>
@@ -102,7 +102,7 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
     return 'closing';
   }
 
-  async function move(workflowId: string, update: string, timeoutMs?: number): Promise<MoveResult> {
+  async function move(workflowId: string, update: string, minTimeoutMs?: number): Promise<MoveResult> {
     const run = workflow.getHandle(workflowId);
     return call(async () => {
       try {
@@ -113,7 +113,7 @@ export function createOrchestrator(connection: TemporalConnection, options: { ui
         if (error instanceof WorkflowNotFoundError) return 'gone';
         throw error;
       }
-    }, timeoutMs);
+    }, minTimeoutMs);
   }
 
   return {

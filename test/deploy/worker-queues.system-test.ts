@@ -51,7 +51,7 @@ describe('worker processes for some queues each', function () {
 
     await ada.delete(`/documents/${id}`, 204);
     await start(...Object.values(taskQueues).filter((queue) => queue !== taskQueues.ingestion));
-    await until('the API is ready', async () => (await isReady()).status === 200, 30_000);
+    await until('the API is ready', async () => (await isReady()).status === 200);
     await until('the document is deleted', async () => {
       const rows = await own.container.db('documents').where({ id });
       return rows.length === 0;
@@ -64,7 +64,7 @@ describe('worker processes for some queues each', function () {
     for (let index = 0; index < NOTES; index += 1) jobs.push((await upload(`note-${index}.md`)).jobId);
     // As if no request had been able to start them: all of them are the sweepers'.
     await own.container.db('jobs').whereIn('id', jobs).update({ dispatchedAt: null });
-    for (const jobId of jobs) await untilRun(ada, jobId, 'succeeded', 90_000);
+    for (const jobId of jobs) await untilRun(ada, jobId, 'succeeded');
     const attempts = await own.container.db('jobs').whereIn('id', jobs).distinct('attempt');
     expect(attempts).deep.equal([{ attempt: 1 }]);
     expect(workers.map((worker) => worker.log()).join('')).not.include('a sweep failed');

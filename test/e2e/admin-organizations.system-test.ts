@@ -110,13 +110,13 @@ describe('npm run admin, for whole organizations', function () {
     expect(deleted, deleted.stderr).include({ code: 0 });
     expect(deleted.stdout).match(/is deleted, and is erased from \d{4}-/);
     const isSignedOut = async () => (await ada.raw('/entity/me/membership')).status === 401;
-    await until('she is signed out of a process that did not delete it', isSignedOut, 5_000);
+    await until('she is signed out of a process that did not delete it', isSignedOut);
     const job = own.container.db('jobs').where({ id: `erase-${ada.orgId}` });
-    await until('it waits for its day', async () => (await job.clone().first()).stage === 'wait', LONG_MS);
+    await until('it waits for its day', async () => (await job.clone().first()).stage === 'wait');
     expect((await admin(['erase-organization', ada.orgId, '--status'])).stdout).contain('running, wait');
     expect((await admin(['erase-organization', ada.orgId, '--now', '--yes'])).code).equal(0);
     const left = () => remainsOfOrganization(own, ada.orgId, before.userIds);
-    await until('nothing is left', async () => (await left()).length === 0, LONG_MS);
+    await until('nothing is left', async () => (await left()).length === 0);
     const status = await admin(['erase-organization', ada.orgId, '--status']);
     expect(status).include({ code: 0 });
     expect(status.stdout)

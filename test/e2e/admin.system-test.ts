@@ -116,6 +116,7 @@ describe('npm run admin', function () {
       ...own.settings,
       DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none',
       TEMPORAL_ADDRESS: '127.0.0.1:1',
+      TEMPORAL_CALL_TIMEOUT_MS: '2000',
     };
     expect((await admin(cut, 'audit-stores')).stderr).match(/^No worker .+\nThe stores could not be compared: .+\n$/);
     const away = await admin(cut, 'verify');
@@ -161,7 +162,7 @@ describe('npm run admin', function () {
       await db('jobs').where({ chatId }).whereNotNull('finishedAt').update({ finishedAt: longAgo });
       return (await scoreOf()).scorerVersion !== '1/before';
     };
-    await until('the chat is scored again', isScoredAgain, 60_000);
+    await until('the chat is scored again', isScoredAgain);
     expect(await scoreOf()).deep.equal(scored);
     expect((await rescore('--status')).stdout).equal('Chats that wait to be scored again: 0.\n');
   });

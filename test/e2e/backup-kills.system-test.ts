@@ -42,7 +42,7 @@ describe('backup and restore, when they are killed', function () {
     });
     const closed = once(child, 'close');
     try {
-      await Promise.race([isSaid.then(() => until(`it is amid "${said}"`, isTime, 60_000)), closed]);
+      await Promise.race([isSaid.then(() => until(`it is amid "${said}"`, isTime)), closed]);
     } finally {
       child.kill('SIGKILL');
       await closed;
@@ -169,7 +169,7 @@ describe('backup and restore, when they are killed', function () {
       return (await sessions.whereIn('applicationName', ['admin', 'pg_dump', 'pg_restore']).first('pid')) !== undefined;
     };
     try {
-      await until('the killed one has let go', async () => !(await hasProgram()) && !(await hasSession()), 60_000);
+      await until('the killed one has let go', async () => !(await hasProgram()) && !(await hasSession()));
     } finally {
       await close();
     }

@@ -19,14 +19,12 @@ for (const [place, open] of Object.entries(stores)) {
   describe(`the first story, ${place}: from a pasted text to a scored, cited answer`, () => {
     let s: Stack;
     let close: (() => Promise<void>) | undefined;
-    before(async function () {
-      this.timeout(60_000);
+    before(async () => {
       ({ stack: s, close } = await open());
     });
     after(() => close?.());
 
-    it('ingests, publishes, answers with a citation that opens the passage, and scores the round', async function () {
-      this.timeout(60_000);
+    it('ingests, publishes, answers with a citation that opens the passage, and scores the round', async () => {
       const ada = await s.signUp();
       const pasted = await ada.post(
         '/documents/paste',

@@ -79,7 +79,7 @@ describe('a process that cannot write its log, because the disk is full', functi
       const running = spawn(program, args, { env: spec.env, stdio: ['ignore', full, full] });
       child = running;
       const ended = once(running, 'exit');
-      await until(`${name} answers`, () => spec.isReady().catch(() => false), 30_000);
+      await until(`${name} answers`, () => spec.isReady().catch(() => false));
       for (let request = 0; request < REQUESTS; request += 1) {
         const { isOk } = await until(`${name} goes on`, () => answerOf(spec));
         expect(isOk).equal(true);

@@ -92,10 +92,10 @@ describe('two processes of the API and three of workers, which share no disk', f
     await grace.post('/entity/teams', { name: 'Tides' }, 403);
     await first.patch(`/entity/members/${user_id}/org-admin`, { is_org_admin: true }, 200);
     const isAllowed = async () => (await grace.raw('/entity/teams', asPost({ name: 'Tides' }))).status === 201;
-    await until('she may', isAllowed, 5_000);
+    await until('she may', isAllowed);
 
     await first.post('/auth/logout', { refresh_token: session.refresh_token }, 204);
-    await until('she is signed out', async () => (await grace.raw('/folders')).status === 401, 5_000);
+    await until('she is signed out', async () => (await grace.raw('/folders')).status === 401);
   });
 
   it('spreads work over all workers, and does what a killed one had taken', async () => {
@@ -106,19 +106,19 @@ describe('two processes of the API and three of workers, which share no disk', f
     const killed = cluster.workers.shift();
     if (killed === undefined) throw new Error('there are three');
     await killed.kill();
-    for (const { jobId } of uploads) await untilRun(ada, jobId, 'succeeded', 90_000);
+    for (const { jobId } of uploads) await untilRun(ada, jobId, 'succeeded');
 
     const left = cluster.workers.map(({ pid }) => String(pid));
     const workers = new Set<string>();
     const isSpread = async () => {
       const more = Array.from({ length: 12 }, () => uploadText(ada, `Another note says ${crypto.randomUUID()}`));
       for (const { jobId } of await Promise.all(more)) {
-        await untilRun(ada, jobId, 'succeeded', 60_000);
+        await untilRun(ada, jobId, 'succeeded');
         for (const worker of await workersOf(jobId)) workers.add(worker);
       }
       return left.every((pid) => workers.has(pid));
     };
-    await until('each of those that are left has taken a step', isSpread, 60_000);
+    await until('each of those that are left has taken a step', isSpread);
     await expectInvariants(cluster);
   });
 

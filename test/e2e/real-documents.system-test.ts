@@ -75,7 +75,7 @@ describe('real documents, from upload to the cited passage', () => {
         parse_job_id: string;
       };
       // The whole run, not its first part: the body is readable once the generation is active.
-      await untilRun(member, uploaded.parse_job_id, 'succeeded', 60_000);
+      await untilRun(member, uploaded.parse_job_id, 'succeeded');
       const { content: body } = (await member.get(`/documents/${uploaded.id}`, 200)).body as { content: string };
 
       for (const question of questions) {

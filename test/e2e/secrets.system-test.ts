@@ -234,7 +234,7 @@ describe('secrets', function () {
     model.behaveEmbedding(answerError(500, message));
     await heard(ada.post(`/jobs/${jobId}/retry`, {}, 202));
     // Known to the engine: a failed attempt stands in the history once the step has gone well.
-    await until('it tries again', async () => (await job()).last_error?.code === 'model_unavailable', 30_000);
+    await until('it tries again', async () => (await job()).last_error?.code === 'model_unavailable');
     await worker.kill();
     model.behaveEmbedding(null);
     worker = await startWorkerProcess(stack, trace);
@@ -254,8 +254,8 @@ describe('secrets', function () {
       { wait: 0 },
     );
     const importJob = async () => Object(await heard(ada.get(`/jobs/${parked?.job_id}`, 200)));
-    await until('it waits for a consent', async () => (await importJob()).status === 'parked', 30_000);
-    await untilRun(ada, jobId ?? '', 'succeeded', 60_000);
+    await until('it waits for a consent', async () => (await importJob()).status === 'parked');
+    await untilRun(ada, jobId ?? '', 'succeeded');
 
     const { url } = Object((await ada.get(`/documents/${id}/download-url`, 200)).body);
     secrets.push({ name: 'address of a file', value: url.split('/').at(-1) });

@@ -49,7 +49,7 @@ describe('a trace', function () {
     await until('the run that scores has sent its span', async () =>
       collector.spans.some(({ name, traceId: of }) => of === chatTraceId && name === 'RunWorkflow scoreAlignment'),
     );
-    const late = await startApiProcess(stack, { TEMPORAL_ADDRESS: '127.0.0.1:1' });
+    const late = await startApiProcess(stack, { TEMPORAL_ADDRESS: '127.0.0.1:1', TEMPORAL_CALL_TIMEOUT_MS: '2000' });
     processes.push(late);
     const outside = await ada.at(late.baseUrl).upload('/documents', { name: 'Late.md', content: 'Later.' }, 201, {
       headers: { traceparent: `00-${lateTraceId}-${callerSpan}-01` },

@@ -100,7 +100,7 @@ describe(`${streams} answers that are read at the same time, by readers who leav
     });
     await Promise.all(readers.map(run));
     const open = () => own.stack.container.db('rounds').where({ status: 'open' }).first();
-    await until('every answer is written', async () => !(await open()), 60_000);
+    await until('every answer is written', async () => !(await open()));
     return readers;
   }
 

@@ -5,13 +5,12 @@ import { type IngestionStage, ingestionStages } from '#src/contracts/ingestion.t
 import { deletionWorkflowId, ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
-import { untilClosed } from '#test/support/busy-engine.ts';
 import type { Member } from '#test/support/client.ts';
 import { remainsOf, tracesOf } from '#test/support/remains.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 import { untilJob } from '#test/support/until-job.ts';
-import { startedSteps } from '#test/support/workflow-run.ts';
+import { startedSteps, untilClosed } from '#test/support/workflow-run.ts';
 
 /** Those of a deployment without a model that situates chunks. */
 type Stage = Exclude<IngestionStage, 'situate'>;
@@ -117,7 +116,7 @@ describe('while an ingestion is under way', function () {
     expect(await remainsOf(own, traces), name).deep.equal([]);
     const run = ingestWorkflowId(id, 1);
     expect(await own.container.db('jobs').where({ id: run }).first(), name).include({ status: 'cancelled' });
-    expect(await untilClosed(own.container.orchestrator, run), name).equal('cancelled');
+    expect(await untilClosed(own.container, run), name).equal('cancelled');
   }
 
   async function expectReplaced({ id, name }: { id: string; name: string }): Promise<void> {

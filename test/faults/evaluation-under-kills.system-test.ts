@@ -52,7 +52,7 @@ describe(`a comparison of ${CASES} cases whose worker is killed while it runs`, 
     comparing.catch(() => undefined);
     let lost = 0;
     for (const moment of moments.toSorted((a, b) => a - b)) {
-      await until(`${moment} questions are asked`, async () => new Set(asked()).size >= moment, TIMEOUT_MS);
+      await until(`${moment} questions are asked`, async () => new Set(asked()).size >= moment);
       await worker.kill();
       lost += asked().length - (await countKept());
       worker = await own.startWorker();

@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import { untilClosed } from '#test/support/busy-engine.ts';
 import { contentDigest } from '#test/support/content-digest.ts';
 import { expectInvariants, startFaultCase } from '#test/support/fault-case.ts';
 import { isFullRun, measured } from '#test/support/fault-run.ts';
@@ -8,6 +7,7 @@ import { embeddedTexts, forwardEmbeddings } from '#test/support/scripted-model.t
 import { sideBySide } from '#test/support/side-by-side.ts';
 import { until } from '#test/support/until.ts';
 import { untilJob } from '#test/support/until-job.ts';
+import { untilClosed } from '#test/support/workflow-run.ts';
 import { workflowBundle } from '#workers/bundle.ts';
 
 /** The everyday run has the one that is hardest to come back from: it is done, and nobody knows. */
@@ -25,7 +25,7 @@ type Outcome = { digest: string | null; texts: string[]; slowestResumeMs: number
 async function runCase(step: string, scenario: Scenario, deaths: readonly string[]): Promise<Outcome> {
   const own = await startFaultCase(scenario.settings);
   try {
-    const { orchestrator, db } = own.stack.container;
+    const { db } = own.stack.container;
     const startWorker = (death?: string) => {
       const faults = death === undefined ? [] : [`${step}:${death}:kill`, scenario.faults ?? []].flat();
       return own.startWorker({ NODE_ENV: 'test', FAULTS: faults.join(',') });
@@ -42,7 +42,7 @@ async function runCase(step: string, scenario: Scenario, deaths: readonly string
     dying.catch(() => undefined);
 
     const { jobId, documentId } = await scenario.drive(own);
-    await untilClosed(orchestrator, jobId, CASE_TIMEOUT_MS);
+    await untilClosed(own.stack.container, jobId);
     const endMs = performance.now();
     await until(`${step} is reached ${deaths.length} times`, async () => moments.length === deaths.length);
     await dying;
@@ -80,12 +80,12 @@ async function runCaseWithinStep(): Promise<Outcome & { inFlight: number }> {
     const countKept = async () => Number((await db('embeddings').count({ count: '*' }).first())?.count);
     const isWithin = async () =>
       answered.length > 0 && unanswered.length > 0 && (await countKept()) === answered.length;
-    await until('a call is stored and another under way', isWithin, CASE_TIMEOUT_MS);
+    await until('a call is stored and another under way', isWithin);
     await victim.kill();
     const killedMs = performance.now();
     own.model.behaveEmbedding(null);
     await own.startWorker();
-    await untilJob(own.member, jobId, 'succeeded', CASE_TIMEOUT_MS);
+    await untilJob(own.member, jobId, 'succeeded');
     const slowestResumeMs = performance.now() - killedMs;
     await expectInvariants(own.stack);
     const digest = await contentDigest(db, documentId);

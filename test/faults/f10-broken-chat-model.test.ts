@@ -7,8 +7,7 @@ import { isFullRun, measured } from '#test/support/fault-run.ts';
 import { type Behaviour, type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
-describe('F10: a chat model that breaks', function () {
-  this.timeout(180_000);
+describe('F10: a chat model that breaks', () => {
   let model: ScriptedModel;
   let stack: Stack;
   let ada: Member;

@@ -11,8 +11,7 @@ import { untilJob, untilRun } from '#test/support/until-job.ts';
 
 const TIMES = 50;
 
-describe('F11: what is asked for fifty times at once', function () {
-  this.timeout(60_000);
+describe('F11: what is asked for fifty times at once', () => {
   let own: Stack;
   let ada: Member;
 

@@ -8,8 +8,7 @@ import { type Stack, startStack } from '#test/support/stack.ts';
 
 const TIMES = 32;
 
-describe('F12: many who commit and publish at once, before two processes of the API', function () {
-  this.timeout(60_000);
+describe('F12: many who commit and publish at once, before two processes of the API', () => {
   let stacks: [Stack, Stack];
   let ada: Member;
   /** The same caller before the one and the other process. */

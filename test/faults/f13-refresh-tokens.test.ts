@@ -5,8 +5,7 @@ import { until } from '#test/support/until.ts';
 
 const TIMES = 20;
 
-describe('F13: a refresh token that is used many times, before two processes of the API', function () {
-  this.timeout(60_000);
+describe('F13: a refresh token that is used many times, before two processes of the API', () => {
   let stacks: Stack[];
 
   before(async () => {

@@ -82,10 +82,8 @@ describe('F14: files that mean harm', function () {
   }
 
   const ended = (id: string): Promise<Job> =>
-    until(
-      `${id} has ended`,
-      async () => own.stack.container.db<Job>('jobs').where({ id }).whereNotNull('finishedAt').first(),
-      TIMEOUT_MS,
+    until(`${id} has ended`, async () =>
+      own.stack.container.db<Job>('jobs').where({ id }).whereNotNull('finishedAt').first(),
     );
 
   /** How long a neighbour's notes take, one after the other. */

@@ -2,7 +2,6 @@ import { expect } from 'chai';
 import { deletionWorkflowId, ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
-import { untilClosed } from '#test/support/busy-engine.ts';
 import type { Member } from '#test/support/client.ts';
 import { expectInvariants, uploadText } from '#test/support/fault-case.ts';
 import { isFullRun, note } from '#test/support/fault-run.ts';
@@ -11,6 +10,7 @@ import { sideBySide } from '#test/support/side-by-side.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { expectStoresMatch } from '#test/support/stores.ts';
 import { until } from '#test/support/until.ts';
+import { untilClosed } from '#test/support/workflow-run.ts';
 
 const SCHEDULES = isFullRun ? 100 : 15;
 const AT_A_TIME = 5;
@@ -110,16 +110,12 @@ describe('F15: documents that are replaced, changed, ingested again, cancelled a
   }
 
   async function untilRest(documentId: string): Promise<void> {
-    const { db, orchestrator } = own.container;
-    const jobs: { id: string; status: string }[] = await until(
-      `the jobs of ${documentId} are over`,
-      async () => {
-        const all = await db('jobs').where({ documentId });
-        return all.every(({ status }) => finalStates.includes(status)) && all;
-      },
-      TIMEOUT_MS,
-    );
-    for (const { id } of jobs) await untilClosed(orchestrator, id);
+    const { db } = own.container;
+    const jobs: { id: string; status: string }[] = await until(`the jobs of ${documentId} are over`, async () => {
+      const all = await db('jobs').where({ documentId });
+      return all.every(({ status }) => finalStates.includes(status)) && all;
+    });
+    for (const { id } of jobs) await untilClosed(own.container, id);
   }
 
   async function expectNewest(documentId: string, content: string): Promise<void> {

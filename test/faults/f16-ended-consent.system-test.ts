@@ -29,7 +29,7 @@ describe('F16: a consent that ends in the middle of an import', function () {
     const [result] = await importFiles(member, request, { wait: 0 });
     const jobId = result?.job_id ?? '';
     const jobOf = async () => Object((await member.get(`/jobs/${jobId}`, 200)).body);
-    await until('it is parked', async () => (await jobOf()).status === 'parked', TIMEOUT_MS);
+    await until('it is parked', async () => (await jobOf()).status === 'parked');
     fake.onDownload(null);
     expect(await jobOf()).deep.nested.include({ 'last_error.code': 'needs_reauth' });
     await member.post('/documents/import-from-connector', request, 409);
@@ -40,7 +40,7 @@ describe('F16: a consent that ends in the middle of an import', function () {
     const parked = fake.downloads.length;
     const renewed = await connect(api, member, 'acme_drive', { account });
     expect(renewed.id).equal(id);
-    await untilRun(member, jobId, 'succeeded', TIMEOUT_MS);
+    await untilRun(member, jobId, 'succeeded');
 
     const afterwards = fake.downloads.slice(parked);
     expect(afterwards.filter((file) => kept.includes(file))).deep.equal([]);

@@ -37,15 +37,11 @@ describe('F2: workers that are killed every three seconds, in turn', function ()
     const beganMs = performance.now();
     const documentIds: string[] = [];
     for (const content of contents) documentIds.push((await uploadText(own.member, content, chunking)).documentId);
-    await until(
-      'every document is ingested',
-      async () => {
-        const [row] = await db('jobs').where({ status: 'succeeded' }).count({ count: '*' });
-        await delay(100);
-        return Number(row?.count) === DOCUMENTS;
-      },
-      TIMEOUT_MS,
-    );
+    await until('every document is ingested', async () => {
+      const [row] = await db('jobs').where({ status: 'succeeded' }).count({ count: '*' });
+      await delay(100);
+      return Number(row?.count) === DOCUMENTS;
+    });
     const timeMs = performance.now() - beganMs;
     await expectInvariants(own.stack);
     await expectStoresMatch(own.stack);

@@ -49,7 +49,7 @@ async function lock({ stack }: FaultCase, table: 'jobs' | 'documents', id: strin
   return async () => void (await trx.rollback());
 }
 
-const untilThere = (what: string, isThere: () => Promise<boolean | undefined>) => until(what, isThere, TIMEOUT_MS);
+const untilThere = (what: string, isThere: () => Promise<boolean | undefined>) => until(what, isThere);
 
 const untilSessions = ({ stack }: FaultCase, what: string, condition: string) =>
   untilThere(what, async () => {
@@ -122,12 +122,12 @@ async function runCase({ settings, isReplaced, hold }: Sleep): Promise<void> {
     const stoppedMs = performance.now();
     await letGo();
     await own.startWorker();
-    await untilJob(own.member, jobId, 'succeeded', TIMEOUT_MS);
+    await untilJob(own.member, jobId, 'succeeded');
     measured('done by another within', performance.now() - stoppedMs, 90_000);
     if (isReplaced) {
       const file = { name: 'newer.txt', content: text('the second') };
       await own.member.upload(`/documents/${documentId}`, file, 200, { method: 'PATCH' });
-      await untilJob(own.member, `ingest-${documentId}-2`, 'succeeded', TIMEOUT_MS);
+      await untilJob(own.member, `ingest-${documentId}-2`, 'succeeded');
     }
     const readers = () => contentDigest(db, documentId);
     const seen = await readers();

@@ -91,7 +91,7 @@ describe('F4: an API that dies while it answers', function () {
     const readings = taken.filter(({ got }) => got.at(-1)?.event === 'token').map(readOn);
     const messages = all.map(({ message }) => message);
     const before = await rounds().whereIn('userContent', messages);
-    await until('no round is open', async () => !(await rounds().where({ status: 'open' }).first()), 40_000);
+    await until('no round is open', async () => !(await rounds().where({ status: 'open' }).first()));
     measured('ended after', Date.now() - diedAt, 20_000);
     await Promise.all(readings);
     const ended = await rounds().whereIn('userContent', messages);
@@ -111,16 +111,12 @@ describe('F4: an API that dies while it answers', function () {
   }
 
   async function sendAgain(asked: Asked, before: readonly Round[]): Promise<void> {
-    const response = await until(
-      'the key is free',
-      async () => {
-        const again = await send(own.member, asked);
-        if (again.status !== 409) return again;
-        await again.body?.cancel();
-        return null;
-      },
-      40_000,
-    );
+    const response = await until('the key is free', async () => {
+      const again = await send(own.member, asked);
+      if (again.status !== 409) return again;
+      await again.body?.cancel();
+      return null;
+    });
     expect(response.status).equal(asked.path === '/chat' ? 201 : 200);
     const done = asked.path === '/chat' ? await response.json() : (await collect(readEvents(response))).at(-1)?.data;
     const { chat_id, reply } = chatMessageSchema.parse(done);
@@ -135,7 +131,7 @@ describe('F4: an API that dies while it answers', function () {
       await dies(await startApiProcess(own.stack), moment);
     }
     expect(failed, 'answers that were cut').above(0);
-    await until('everything is scored', async () => !(await rounds().whereNull('scoredAt').first()), 60_000);
+    await until('everything is scored', async () => !(await rounds().whereNull('scoredAt').first()));
     await expectInvariants(own.stack);
   });
 
@@ -157,13 +153,9 @@ describe('F4: an API that dies while it answers', function () {
     lost.catch(() => undefined);
     await until('the tool is called', async () => own.model.requests.length > 0 && own.model.openStreams() === 0);
     await api.kill();
-    const round = await until(
-      'the round is closed',
-      async () => {
-        return rounds().where({ userContent: message, status: 'error' }).first();
-      },
-      40_000,
-    );
+    const round = await until('the round is closed', async () => {
+      return rounds().where({ userContent: message, status: 'error' }).first();
+    });
     expect(round).include({ errorCode: 'interrupted', assistantReply: null }).and.deep.include({ toolCalls: [] });
     calculates('1 + 1');
     const again = await own.member.post('/chat', { chat_id: round.chatId, message }, 200);

@@ -29,10 +29,14 @@ describe('F5: Temporal that is away for half a minute', function () {
     const spec = temporalServer({ toolsDir: testServices().toolsDir, dataDir, port, uiPort });
     startServer = async () => {
       server = startChild(spec, join(dataDir, 'temporal.log'));
-      await until('Temporal serves', () => spec.isReady().catch(() => false), spec.readyTimeoutMs);
+      await until('Temporal serves', () => spec.isReady().catch(() => false));
     };
     await startServer();
-    own = await startFaultCase({ TEMPORAL_ADDRESS: `127.0.0.1:${port}`, TEMPORAL_NAMESPACE: 'default' });
+    own = await startFaultCase({
+      TEMPORAL_ADDRESS: `127.0.0.1:${port}`,
+      TEMPORAL_NAMESPACE: 'default',
+      TEMPORAL_CALL_TIMEOUT_MS: '2000',
+    });
     await keepWorking();
   });
   after(async () => {
@@ -76,10 +80,10 @@ describe('F5: Temporal that is away for half a minute', function () {
 
     await startServer();
     const healedMs = performance.now();
-    for (const { jobId } of [...inFlight, ...uploaded]) await untilJob(member, jobId, 'succeeded', 120_000);
+    for (const { jobId } of [...inFlight, ...uploaded]) await untilJob(member, jobId, 'succeeded');
     measured('backlog done after', performance.now() - healedMs, 60_000);
-    await until('the round is scored', async () => !(await pending()), 60_000);
-    await until('every run is closed', async () => (await db('jobs').whereNull('finishedAt')).length === 0, 60_000);
+    await until('the round is scored', async () => !(await pending()));
+    await until('every run is closed', async () => (await db('jobs').whereNull('finishedAt')).length === 0);
     await expectInvariants(stack);
   });
 
@@ -92,10 +96,10 @@ describe('F5: Temporal that is away for half a minute', function () {
     for (const end of ['', '-wal', '-shm']) rmSync(join(dataDir, `temporal.db${end}`), { force: true });
     await startServer();
     const emptyMs = performance.now();
-    await untilJob(member, uploaded.jobId, 'succeeded', 120_000);
+    await untilJob(member, uploaded.jobId, 'succeeded');
     measured('work goes on after', performance.now() - emptyMs, 90_000);
     await temporal.client.schedule.getHandle(auditScheduleId).describe();
-    await until('every run is closed', async () => (await db('jobs').whereNull('finishedAt')).length === 0, 60_000);
+    await until('every run is closed', async () => (await db('jobs').whereNull('finishedAt')).length === 0);
     await expectInvariants(stack);
   });
 });

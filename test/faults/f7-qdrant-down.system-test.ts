@@ -32,7 +32,7 @@ describe('F7: a vector store that is away', function () {
     const spec = qdrantFacade({ toolsDir: testServices().toolsDir, dataDir, port });
     startServer = async () => {
       server = startChild(spec, join(dataDir, 'qdrant.log'));
-      await until('the vector store answers', () => spec.isReady().catch(() => false), spec.readyTimeoutMs);
+      await until('the vector store answers', () => spec.isReady().catch(() => false));
     };
     await startServer();
     stack = await startStack({ QDRANT_URL: qdrantUrl(port) });
@@ -88,16 +88,12 @@ describe('F7: a vector store that is away', function () {
 
     await startServer();
     const upAtMs = performance.now();
-    await untilJob(ada, uploaded.jobId, 'succeeded', 90_000);
-    await until(
-      'every change is published and the deletion done',
-      async () => {
-        const { db } = stack.container;
-        const open = await db('documents').whereNotNull('pointsOutdatedAt').orWhere({ id: doomed });
-        return open.length === 0;
-      },
-      90_000,
-    );
+    await untilJob(ada, uploaded.jobId, 'succeeded');
+    await until('every change is published and the deletion done', async () => {
+      const { db } = stack.container;
+      const open = await db('documents').whereNotNull('pointsOutdatedAt').orWhere({ id: doomed });
+      return open.length === 0;
+    });
     measured('all done after it was back', performance.now() - upAtMs, 90_000);
 
     const last = await ask(ada, alone, 201);

@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import { untilClosed } from '#test/support/busy-engine.ts';
 import type { Member } from '#test/support/client.ts';
 import { contentDigest } from '#test/support/content-digest.ts';
 import { expectInvariants, uploadText } from '#test/support/fault-case.ts';
@@ -9,6 +8,7 @@ import { createTestDatabase, testServices } from '#test/support/services.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { startTcpProxy, type TcpProxy } from '#test/support/tcp-proxy.ts';
 import { untilJob } from '#test/support/until-job.ts';
+import { untilClosed } from '#test/support/workflow-run.ts';
 
 const content = Array.from({ length: 90 }, (_, index) => `Sentence ${index} of the text says something.`).join(' ');
 const chunking = { target_tokens: '14', overlap_tokens: '0' };
@@ -53,11 +53,11 @@ describe('F8: an answer that is lost although the work was done', function () {
     const lost = lose(member);
     // A user whose upload is not answered looks for it; the service does not lose what it has taken.
     await uploadText(member, content, chunking).catch(() => undefined);
-    const { db, orchestrator } = own.container;
+    const { db } = own.container;
     const { id, documentId } = await db('jobs').where({ orgId: member.orgId }).first();
-    await untilJob(member, id, 'succeeded', 60_000);
+    await untilJob(member, id, 'succeeded');
     await lost;
-    expect(await untilClosed(orchestrator, id)).equal('completed');
+    expect(await untilClosed(own.container, id)).equal('completed');
     expect(await db('documents').where({ orgId: member.orgId })).length(1);
     await expectInvariants(own);
     return { digest: await contentDigest(db, documentId), texts: embeddedTexts(model).length };

@@ -136,7 +136,7 @@ describe('an organization that changes its embedding model under a reader', func
     expected.add(await ingested('late.txt', 'Lately the loan counter opens at eight.'));
 
     expect(await reembedding.setPaused({ orgId: ada.orgId }, false)).equal('done');
-    const failed = await untilJob(ada, jobId, 'failed', 60_000);
+    const failed = await untilJob(ada, jobId, 'failed');
     expect(failed.last_error).include({ code: 'reembedding_incomplete' });
     const models = await modelsOf();
     expect(models.get('new old')?.map(({ id }) => id)).deep.equal([poison]);
@@ -147,7 +147,7 @@ describe('an organization that changes its embedding model under a reader', func
 
     isPoisoned = false;
     await ada.post(`/jobs/${jobId}/retry`, {}, 202);
-    await untilJob(ada, jobId, 'succeeded', 60_000);
+    await untilJob(ada, jobId, 'succeeded');
     expect([...(await modelsOf()).keys()]).have.members(['new new', 'new null']);
     isOver = true;
     await reader;

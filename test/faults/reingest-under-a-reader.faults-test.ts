@@ -67,7 +67,7 @@ describe('a document that is ingested again and again while steps fail and worke
     await keepWorking();
     const fields = { target_tokens: '14', overlap_tokens: '0' };
     const { documentId, jobId } = await uploadText(member, text(1), fields);
-    await untilJob(member, jobId, 'succeeded', TIMEOUT_MS);
+    await untilJob(member, jobId, 'succeeded');
 
     /** Which generation a chunk is of, and its place there: its id follows from both. */
     const placeOf = new Map<string, { generation: number; index: number }>();
@@ -141,7 +141,7 @@ describe('a document that is ingested again and again while steps fail and worke
       else await member.patch(`/documents/${documentId}`, settings, 200);
       const { generation: newest } = await container.db('documents').where({ id: documentId }).first('generation');
       const isOvertaken = generation <= INGESTIONS && random.next() < 0.3;
-      if (!isOvertaken) await untilJob(member, ingestWorkflowId(documentId, newest), 'succeeded', TIMEOUT_MS);
+      if (!isOvertaken) await untilJob(member, ingestWorkflowId(documentId, newest), 'succeeded');
     }
     isOver = true;
     await reader;

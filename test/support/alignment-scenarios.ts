@@ -4,7 +4,6 @@ import { calibrationFor } from '#src/domain/alignment-calibration.ts';
 import { judgeDialogues } from '../../bench/alignment/dialogue-quality.ts';
 import { readDialogues } from '../../bench/alignment/dialogues.ts';
 import { createEmbedTexts } from '../../scripts/alignment/embed-texts.ts';
-import { cancelRun } from './busy-engine.ts';
 import { ask, publishAgent } from './chat-fixtures.ts';
 import type { FaultCase } from './fault-case.ts';
 import type { Scenario } from './fault-scenarios.ts';
@@ -12,7 +11,6 @@ import { testServices } from './services.ts';
 import { until } from './until.ts';
 import { type JobView, untilJob } from './until-job.ts';
 
-const TIMEOUT_MS = 240_000;
 const embeddingModel = 'all-minilm-l6-v2-int8-r2';
 
 /** A conversation that loses its topic and comes back to it. */
@@ -45,7 +43,7 @@ async function converse(
   if (said === undefined) throw new Error('There is no such dialogue.');
   const { persona, anchors } = said.agent;
   const agentId = await publishAgent(own.member, { agent_prompt: persona, anchor_words: anchors });
-  await untilJob(own.member, anchoringWorkflowId(agentId), 'succeeded', TIMEOUT_MS);
+  await untilJob(own.member, anchoringWorkflowId(agentId), 'succeeded');
   let chatId = '';
   const wanted = said.rounds.slice(0, rounds);
   for (const [place, { user, agent }] of wanted.entries()) {
@@ -62,7 +60,7 @@ async function converse(
 /** Whatever dies, the series is that of the texts, and the chat has its title. */
 export const scoreChat: Scenario = {
   drive: async (own) => {
-    const chatId = await converse(own, (jobId) => untilJob(own.member, jobId, 'succeeded', TIMEOUT_MS));
+    const chatId = await converse(own, (jobId) => untilJob(own.member, jobId, 'succeeded'));
     expect(await storedSeries(own, chatId)).deep.equal(await expectedSeries());
     const isNamed = async () =>
       (await own.stack.container.db('chats').where({ id: chatId }).first()).titleSource === 'generated';
@@ -80,7 +78,7 @@ export const failScoring: Scenario = {
         if (status === 'failed') await own.member.raw(`/jobs/${jobId}/retry`, { method: 'POST' });
         return status === 'succeeded';
       };
-      await until('it succeeds at last', retry, TIMEOUT_MS);
+      await until('it succeeds at last', retry);
     });
     expect(await storedSeries(own, chatId)).deep.equal(await expectedSeries());
     return { documentId: null, jobId: alignmentWorkflowId(chatId) };
@@ -93,9 +91,9 @@ export const cancelScoring: Scenario = {
   drive: async (own) => {
     const cancel = async (jobId: string) => {
       const isScored = async () => (await own.stack.container.db('rounds').whereNotNull('scoredAt')).length > 0;
-      await until('the round is scored', isScored, TIMEOUT_MS);
-      await cancelRun(own.stack.container.orchestrator, jobId);
-      await untilJob(own.member, jobId, 'cancelled', TIMEOUT_MS);
+      await until('the round is scored', isScored);
+      await own.stack.container.orchestrator.cancel(jobId);
+      await untilJob(own.member, jobId, 'cancelled');
     };
     const chatId = await converse(own, cancel, 1);
     expect(await storedSeries(own, chatId)).deep.equal((await expectedSeries()).slice(0, 1));

@@ -8,7 +8,6 @@ import { type Container, createContainer } from '#src/container.ts';
 import { anchoringWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { runAdmin } from './admin-command.ts';
 import { readAvatar, uploadAvatar } from './avatars.ts';
-import { untilClosed } from './busy-engine.ts';
 import { ask, publishAgent } from './chat-fixtures.ts';
 import type { ApiClient, Member } from './client.ts';
 import { docxFile } from './document-fixtures.ts';
@@ -20,6 +19,7 @@ import { expectStoresMatch } from './stores.ts';
 import { createTestNamespace } from './temporal-namespace.ts';
 import { until } from './until.ts';
 import { untilJob, untilRun } from './until-job.ts';
+import { untilClosed } from './workflow-run.ts';
 
 export const loansText = `# Loans
 
@@ -77,12 +77,12 @@ export async function fillInstallation(source: Stack): Promise<{ ada: Member; ag
   const { postprocess_job_id } = await ask(ada, { agent_id: agentId, message }, 201);
   await untilJob(ada, postprocess_job_id, 'succeeded');
   // It proposes a title after its job is done; the agent's words are proposed meanwhile.
-  await untilClosed(source.container.orchestrator, postprocess_job_id, 60_000);
+  await untilClosed(source.container, postprocess_job_id);
   await untilJob(ada, anchoringWorkflowId(agentId), 'succeeded');
   await uploadAvatar(ada, await plainImage({ width: 64, height: 64 }).png().toBuffer(), 200);
   await storeConnection(source, ada, 'Reports');
   const outdated = () => source.container.db('connection_schedules').whereNotNull('outdatedAt').first('connectionId');
-  await until('its schedule is in line', async () => (await outdated()) === undefined, 60_000);
+  await until('its schedule is in line', async () => (await outdated()) === undefined);
   return { ada, agentId };
 }
 
@@ -144,7 +144,6 @@ export async function expectSound(stack: Stack): Promise<void> {
   await until(
     'all jobs are done',
     async () => (await container.db('jobs').whereNull('finishedAt').first('id')) === undefined,
-    60_000,
   );
   expect(await container.invariants.check()).deep.equal([]);
   await expectStoresMatch(stack);

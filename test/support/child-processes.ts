@@ -7,7 +7,6 @@ import { findFreePorts } from '../../scripts/supervisor/ports.ts';
 import type { Stack } from './stack.ts';
 import { until } from './until.ts';
 
-const START_TIMEOUT_MS = 60_000;
 
 /** A process of the service that a test may kill, and nothing with it. */
 export type ServiceProcess = Pick<RunningChild, 'pid' | 'ended' | 'stop'> & {
@@ -55,7 +54,7 @@ async function startProcess(
   // Once it is ready its end is the business of the test.
   early.catch(() => undefined);
   try {
-    await Promise.race([until(`${name} is ready`, async () => log().includes(readyLine), START_TIMEOUT_MS), early]);
+    await Promise.race([until(`${name} is ready`, async () => log().includes(readyLine)), early]);
   } catch (error) {
     await child.stop();
     throw error;

@@ -1,13 +1,10 @@
 import { expect } from 'chai';
-import { cancelRun } from './busy-engine.ts';
 import { newEvaluable, startPath } from './evaluations.ts';
 import type { FaultCase } from './fault-case.ts';
 import type { Scenario } from './fault-scenarios.ts';
 import { judgeWell } from './scripted-judge.ts';
 import { until } from './until.ts';
 import { type JobView, untilJob } from './until-job.ts';
-
-const TIMEOUT_MS = 240_000;
 
 const goldenCases = [
   { id: 'fee', prompt: 'What is the fee?', reference_answer: 'One percent.' },
@@ -28,7 +25,7 @@ export const evaluateGolden: Scenario = {
   drive: async (own) => {
     own.model.behave(judgeWell());
     const jobId = await start(own, { golden_cases: goldenCases });
-    await untilJob(own.member, jobId, 'succeeded', TIMEOUT_MS);
+    await untilJob(own.member, jobId, 'succeeded');
     const questions = own.model.requests.map(({ messages }) => JSON.stringify(messages));
     expect(new Set(questions).size).equal(1 + 2 * goldenCases.length);
     own.model.calls.length = 0;
@@ -41,7 +38,7 @@ export const failEvaluation: Scenario = {
   drive: async (own) => {
     own.model.behave(() => ({ kind: 'answer', text: 'No verdict.' }));
     const jobId = await start(own, {});
-    await untilJob(own.member, jobId, 'failed', TIMEOUT_MS);
+    await untilJob(own.member, jobId, 'failed');
     own.model.calls.length = 0;
     return { documentId: null, jobId };
   },
@@ -56,9 +53,9 @@ export const cancelEvaluation: Scenario = {
       const { body } = await own.member.get(`/jobs/${jobId}`, 200);
       return (body as JobView).stage === 'judge';
     };
-    await until('it judges', isJudging, TIMEOUT_MS);
-    await cancelRun(own.stack.container.orchestrator, jobId);
-    await untilJob(own.member, jobId, 'cancelled', TIMEOUT_MS);
+    await until('it judges', isJudging);
+    await own.stack.container.orchestrator.cancel(jobId);
+    await untilJob(own.member, jobId, 'cancelled');
     return { documentId: null, jobId };
   },
 };

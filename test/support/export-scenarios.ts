@@ -1,14 +1,12 @@
 import { expect } from 'chai';
 import { exportWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { exportSchema } from '#src/modules/exports/exports.schema.ts';
-import { cancelRun } from './busy-engine.ts';
 import { downloaded, recordsOf, unpack } from './exported.ts';
 import { type FaultCase, uploadText } from './fault-case.ts';
 import type { Scenario } from './fault-scenarios.ts';
 import { until } from './until.ts';
 import { type JobView, untilJob } from './until-job.ts';
 
-const TIMEOUT_MS = 240_000;
 const names = Array.from({ length: 5 }, (_, n) => `Text number ${n}.`);
 
 const jobOf = async ({ member }: FaultCase, jobId: string) => (await member.get(`/jobs/${jobId}`, 200)).body as JobView;
@@ -25,7 +23,7 @@ async function retryUntilDone(own: FaultCase, jobId: string): Promise<void> {
     if (['parked', 'failed'].includes(status)) await own.member.raw(`/jobs/${jobId}/retry`, { method: 'POST' });
     return status === 'succeeded';
   };
-  await until('it succeeds at last', retry, TIMEOUT_MS);
+  await until('it succeeds at last', retry);
 }
 
 /** Whatever died, each document is there once, with its file. */
@@ -55,7 +53,7 @@ const ended = (faults: string | undefined, drive: (own: FaultCase, jobId: string
 
 /** Ways of exports through the service, whatever dies meanwhile. */
 export const exportOnce = ended(undefined, async (own, jobId) => {
-  await untilJob(own.member, jobId, 'succeeded', TIMEOUT_MS);
+  await untilJob(own.member, jobId, 'succeeded');
   await expectAllIsThere(own, jobId);
 });
 
@@ -65,14 +63,14 @@ export const parkExport = ended('writeVolume:before:throw:blob_store_refused:1',
 });
 
 export const failExport = ended('writeVolume:before:throw:forbidden', async (own, jobId) => {
-  await untilJob(own.member, jobId, 'failed', TIMEOUT_MS);
+  await untilJob(own.member, jobId, 'failed');
   await retryUntilDone(own, jobId);
   await expectAllIsThere(own, jobId);
 });
 
 export const cancelExport = ended('writeVolume:after_effect:hang', async (own, jobId) => {
-  await until('it writes', async () => (await jobOf(own, jobId)).stage === 'write', TIMEOUT_MS);
-  await cancelRun(own.stack.container.orchestrator, jobId);
-  await untilJob(own.member, jobId, 'cancelled', TIMEOUT_MS);
+  await until('it writes', async () => (await jobOf(own, jobId)).stage === 'write');
+  await own.stack.container.orchestrator.cancel(jobId);
+  await untilJob(own.member, jobId, 'cancelled');
   expect(await own.stack.container.db('exportVolumes')).deep.equal([]);
 });

@@ -11,7 +11,7 @@ export type Exported = Map<string, Buffer>;
 /** Asks for an export and waits for its end. @returns it, and where it is described */
 export async function exportOf(admin: Member) {
   const { export_id, job_id } = Object((await admin.post('/entity/org/exports', undefined, 202)).body);
-  await untilJob(admin, job_id, 'succeeded', 60_000);
+  await untilJob(admin, job_id, 'succeeded');
   return exportSchema.parse((await admin.get(`/entity/org/exports/${export_id}`, 200)).body);
 }
 

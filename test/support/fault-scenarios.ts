@@ -18,7 +18,6 @@ import {
 } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { cancelScoring, failScoring, scoreChat } from './alignment-scenarios.ts';
-import { cancelRun } from './busy-engine.ts';
 import { publishAgent } from './chat-fixtures.ts';
 import { signUpColleague } from './colleague.ts';
 import {
@@ -67,8 +66,7 @@ export const uploadLongText = ({ member }: FaultCase) => uploadText(member, cont
 
 const jobOf = async ({ member }: FaultCase, jobId: string) => (await member.get(`/jobs/${jobId}`, 200)).body as JobView;
 
-const untilEnd = ({ member }: FaultCase, jobId: string, status: string) =>
-  untilJob(member, jobId, status, CASE_TIMEOUT_MS);
+const untilEnd = ({ member }: FaultCase, jobId: string, status: string) => untilJob(member, jobId, status);
 
 /** Presses "retry" whenever the job waits for it; a worker may die of this very call. */
 async function retryUntilDone(own: FaultCase, jobId: string): Promise<void> {
@@ -77,7 +75,7 @@ async function retryUntilDone(own: FaultCase, jobId: string): Promise<void> {
     if (['parked', 'failed'].includes(status)) await own.member.raw(`/jobs/${jobId}/retry`, { method: 'POST' });
     return status === 'succeeded';
   };
-  await until('it succeeds at last', retry, CASE_TIMEOUT_MS);
+  await until('it succeeds at last', retry);
 }
 
 async function uploadAndDelete(own: FaultCase): Promise<string> {
@@ -168,8 +166,8 @@ const cancel: Scenario = {
   faults: 'embedChunks:after_effect:hang',
   drive: async (own) => {
     const { jobId } = await uploadLongText(own);
-    await until('it embeds', async () => (await jobOf(own, jobId)).stage === 'embed', CASE_TIMEOUT_MS);
-    await cancelRun(own.stack.container.orchestrator, jobId);
+    await until('it embeds', async () => (await jobOf(own, jobId)).stage === 'embed');
+    await own.stack.container.orchestrator.cancel(jobId);
     await untilEnd(own, jobId, 'cancelled');
     return { documentId: null, jobId };
   },
@@ -218,7 +216,7 @@ const failDeletion: Scenario = {
 async function removeAuthor(own: FaultCase): Promise<string> {
   const grace = await signUpColleague(own.stack, own.member);
   const { jobId } = await uploadLongText({ ...own, member: grace });
-  await untilJob(grace, jobId, 'succeeded', CASE_TIMEOUT_MS);
+  await untilJob(grace, jobId, 'succeeded');
   await own.member.delete(`/entity/members/${grace.userId}`, 204);
   return erasureWorkflowId(grace.userId);
 }
@@ -294,8 +292,8 @@ const cancelAnchoring: Scenario = {
   faults: 'proposeWords:after_effect:hang',
   drive: async (own) => {
     const jobId = anchoringWorkflowId(await publishAgent(own.member));
-    await until('it proposes', async () => (await jobOf(own, jobId)).stage === 'propose', CASE_TIMEOUT_MS);
-    await cancelRun(own.stack.container.orchestrator, jobId);
+    await until('it proposes', async () => (await jobOf(own, jobId)).stage === 'propose');
+    await own.stack.container.orchestrator.cancel(jobId);
     await untilEnd(own, jobId, 'cancelled');
     return { documentId: null, jobId };
   },
@@ -315,7 +313,7 @@ async function uploadWordFile({ member }: FaultCase): Promise<{ documentId: stri
 }
 
 const untilStarted = ({ member }: FaultCase, jobId: string) =>
-  until('it is asked for', async () => (await member.raw(`/jobs/${jobId}`)).status === 200, CASE_TIMEOUT_MS);
+  until('it is asked for', async () => (await member.raw(`/jobs/${jobId}`)).status === 200);
 
 /** An office document is shown on paper; its one conversion is told its pages. */
 const preview: Scenario = {
@@ -351,8 +349,8 @@ const failPreview = stopPreview('renderPreview:before:throw:blob_missing', async
 });
 
 const cancelPreview = stopPreview('renderPreview:after_effect:hang', async (own, jobId) => {
-  await until('it renders', async () => (await jobOf(own, jobId)).stage === 'render', CASE_TIMEOUT_MS);
-  await cancelRun(own.stack.container.orchestrator, jobId);
+  await until('it renders', async () => (await jobOf(own, jobId)).stage === 'render');
+  await own.stack.container.orchestrator.cancel(jobId);
   await untilEnd(own, jobId, 'cancelled');
 });
 

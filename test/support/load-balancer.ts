@@ -64,7 +64,7 @@ export async function startLoadBalancer(): Promise<LoadBalancer> {
       const instance: Instance = { url, isReady: false, agent, stop: new AbortController() };
       instances.set(instanceUrl, instance);
       void watch(instance);
-      await until(`${instanceUrl} is ready`, async () => instance.isReady, 60_000);
+      await until(`${instanceUrl} is ready`, async () => instance.isReady);
     },
     remove(instanceUrl) {
       const instance = instances.get(instanceUrl);

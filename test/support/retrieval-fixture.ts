@@ -62,7 +62,7 @@ export const question = (query: string): RetrieveInput => ({
   query,
   reranking: { isEnabled: null, type: null },
   contextTokens: null,
-  signal: AbortSignal.timeout(30_000),
+  signal: new AbortController().signal,
 });
 
 export async function createRetrievalFixture(): Promise<RetrievalFixture> {

@@ -45,7 +45,7 @@ async function startScriptedStack(): Promise<ScriptedStack> {
     EGRESS_ALLOW: `${site.place},${brave.place},${google.place}`,
     HTTP_REQUEST_ALLOW: site.place,
     // Long enough for every fold, so that an answer tells of its own round.
-    ECHO_WAIT_MS: '5000',
+    ECHO_WAIT_MS: '10000',
   });
   return {
     ...stack,

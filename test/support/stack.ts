@@ -13,6 +13,7 @@ import type { Route } from '#src/http/route.ts';
 import { startWorkers } from '#workers/run.ts';
 import { type ApiClient, createClient, type Member } from './client.ts';
 import { createTestDatabase, testServices } from './services.ts';
+import { testCallTimeoutMs } from './temporal-client.ts';
 import { createTestNamespace } from './temporal-namespace.ts';
 import { installRuntimeOnce } from './temporal-runtime.ts';
 
@@ -68,6 +69,7 @@ export async function startStack(
     TEMPORAL_ADDRESS: services.temporalAddress,
     TEMPORAL_NAMESPACE: namespace,
     TEMPORAL_UI_URL: 'http://127.0.0.1:8233',
+    TEMPORAL_CALL_TIMEOUT_MS: String(testCallTimeoutMs),
     OPENAI_BASE_URL: services.modelBaseUrl,
     ALIGNMENT_EMBEDDING_BASE_URL: services.modelBaseUrl,
     JWT_PRIVATE_KEY: signingKey,

@@ -33,7 +33,7 @@ export async function untilStatus(client: ApiClient, jobId: string, status: stri
     return job.status === status && (status !== 'running' || job.stage === 'embed') && job;
   };
   // On a machine that other tests keep busy.
-  return until(`job ${jobId} has ${status}`, ask, 60_000);
+  return until(`job ${jobId} has ${status}`, ask);
 }
 
 export async function systemFolder(member: Member, role: 'org_root' | 'personal_root'): Promise<string> {

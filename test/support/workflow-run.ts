@@ -1,8 +1,12 @@
-import { WorkflowFailedError, type WorkflowHandle } from '@temporalio/client';
+import { WorkflowFailedError, type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import { expect } from 'chai';
+import type { Container } from '#src/container.ts';
 
 const { PENDING_ACTIVITY_STATE_STARTED: STARTED } = proto.temporal.api.enums.v1.PendingActivityState;
+
+type RunClient = Pick<Container, 'temporal' | 'orchestrator'>;
+type RunState = Awaited<ReturnType<RunClient['orchestrator']['describe']>>;
 
 /** What the run failed with; fails itself when the run succeeds. */
 export async function failureOf(run: WorkflowHandle): Promise<unknown> {
@@ -12,6 +16,16 @@ export async function failureOf(run: WorkflowHandle): Promise<unknown> {
   );
   expect(error).instanceOf(WorkflowFailedError);
   return error instanceof WorkflowFailedError ? error.cause : undefined;
+}
+
+/** Waits until a run has closed. @returns how it ended; `unknown` when Temporal has no run of this id */
+export async function untilClosed({ temporal, orchestrator }: RunClient, workflowId: string): Promise<RunState> {
+  try {
+    await temporal.client.workflow.getHandle(workflowId).result();
+  } catch (error) {
+    if (!(error instanceof WorkflowFailedError || error instanceof WorkflowNotFoundError)) throw error;
+  }
+  return orchestrator.describe(workflowId);
 }
 
 /** The value of a search attribute; undefined when it has none. */

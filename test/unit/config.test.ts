@@ -63,6 +63,7 @@ const wrong: Record<string, string[]> = {
   CODEC_UI_ORIGINS: ['temporal.example', 'https://temporal.example/ui'],
   CODEC_TOKEN: ['short', `two words ${'x'.repeat(32)}`],
   TEMPORAL_UI_URL: ['localhost:8233', 'ftp://localhost'],
+  TEMPORAL_CALL_TIMEOUT_MS: ['0', '-1', '1.5', 'long'],
   WORKER_QUEUES: ['ingest', 'ingestion,none', 'ingestion;alignment'],
   VECTOR_STORE: ['faiss'],
   QDRANT_URL: ['localhost:6333', 'grpc://localhost:6334', ...addressesWithSecrets],

@@ -8,13 +8,13 @@ import { type Authority, createAuthority, writePems } from '#test/support/certif
 import { type GrpcProxy, startGrpcProxy } from '#test/support/grpc-proxy.ts';
 import { requiredSettings } from '#test/support/required-settings.ts';
 import { testServices } from '#test/support/services.ts';
+import { testCallTimeoutMs } from '#test/support/temporal-client.ts';
 import { installRuntimeOnce } from '#test/support/temporal-runtime.ts';
 
 const apiKey = 'key-of-the-deployment';
 const serverName = 'temporal.internal';
 
-describe('the line to Temporal', function () {
-  this.timeout(60_000);
+describe('the line to Temporal', () => {
   let proxy: GrpcProxy;
   let ours: Authority;
   let files: Awaited<ReturnType<typeof writePems>>;
@@ -55,6 +55,7 @@ describe('the line to Temporal', function () {
       TEMPORAL_TLS_CLIENT_KEY_PATH: files.path('key'),
       TEMPORAL_TLS_SERVER_NAME: serverName,
       TEMPORAL_API_KEY: apiKey,
+      TEMPORAL_CALL_TIMEOUT_MS: String(testCallTimeoutMs),
       ...overrides,
     }).temporal;
 

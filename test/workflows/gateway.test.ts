@@ -16,8 +16,7 @@ import { createTestNamespace } from '#test/support/temporal-namespace.ts';
 
 const COMPLETE = proto.temporal.api.enums.v1.CommandType.COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION;
 
-describe('the gateway to Temporal', function () {
-  this.timeout(60_000);
+describe('the gateway to Temporal', () => {
   let temporal: TemporalConnection;
   let orchestrator: Orchestrator;
 
@@ -63,7 +62,7 @@ describe('the gateway to Temporal', function () {
     const identity = 'test';
     const poll = { namespace, identity, taskQueue: { name: taskQueue } };
     for (let last = ''; last !== workflowId; ) {
-      const task = await call(() => client.workflowService.pollWorkflowTaskQueue(poll), 20_000);
+      const task = await call(() => client.workflowService.pollWorkflowTaskQueue(poll));
       await client.workflowService.respondWorkflowTaskCompleted({
         namespace,
         identity,
@@ -183,7 +182,11 @@ describe('the gateway to Temporal', function () {
   });
 
   it('throws while Temporal is down', async () => {
-    const unreachable = createTemporalConnection({ address: '127.0.0.1:1', namespace: 'default' });
+    const unreachable = createTemporalConnection({
+      address: '127.0.0.1:1',
+      namespace: 'default',
+      callTimeoutMs: 2_000,
+    });
     const { describe, retryParked, cancel } = createOrchestrator(unreachable, { uiUrl: null });
     for (const call of [describe, retryParked, cancel]) {
       expect(await appErrorCode(call('ingest-x-1'))).equal('service_unavailable');
@@ -199,7 +202,8 @@ describe('the gateway to Temporal', function () {
     refusing.listen(0, '127.0.0.1');
     await once(refusing, 'listening');
     const { port } = refusing.address() as AddressInfo;
-    const dying = createTemporalConnection({ address: `127.0.0.1:${port}`, namespace: 'default' });
+    const address = `127.0.0.1:${port}`;
+    const dying = createTemporalConnection({ address, namespace: 'default', callTimeoutMs: 2_000 });
     const outcome = appErrorCode(createOrchestrator(dying, { uiUrl: null }).describe('ingest-x-1'));
     await asked.promise;
     await dying.close();

@@ -13,14 +13,15 @@ import { createContainer } from '#src/container.ts';
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
 import { createCodecApp } from '#src/http/codec-app.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
-import { createTemporalConnection, type TemporalConnection } from '#src/temporal/connection.ts';
+import type { TemporalConnection } from '#src/temporal/connection.ts';
 import { dataConverter } from '#src/temporal/data-converter.ts';
 import { createPayloadCodec } from '#src/temporal/payload-codec.ts';
 import type { Member } from '#test/support/client.ts';
+import { untilHistory } from '#test/support/history-events.ts';
 import { readable } from '#test/support/sealed-history.ts';
 import { testServices } from '#test/support/services.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
-import { until } from '#test/support/until.ts';
+import { connectToTemporal } from '#test/support/temporal-client.ts';
 import { untilRun } from '#test/support/until-job.ts';
 import { workflowBundle } from '#workers/bundle.ts';
 import { startWorkers } from '#workers/run.ts';
@@ -30,8 +31,7 @@ const keyOf = (id: string) => `${id}:${randomBytes(32).toString('base64')}`;
 const codecToken = 'a-token-of-thirty-two-characters-or-more';
 const [first, second] = [keyOf('first'), keyOf('second')];
 
-describe('encrypted payloads', function () {
-  this.timeout(120_000);
+describe('encrypted payloads', () => {
   let own: Stack;
   let ada: Member;
   /** Of somebody without a key. */
@@ -39,7 +39,7 @@ describe('encrypted payloads', function () {
 
   before(async () => {
     own = await startStack({ TEMPORAL_CODEC_KEY: first }, { workers: false });
-    outsider = createTemporalConnection({
+    outsider = connectToTemporal({
       address: own.config.temporal.address,
       namespace: own.config.temporal.namespace,
     });
@@ -151,15 +151,15 @@ describe('encrypted payloads', function () {
   it('wait, and name the key, where a worker lacks it, and go on with one that has it beside a newer one', async () => {
     const waiting = await upload('Waiting.txt', 'It was sealed with the first key.');
     await withWorkers('', async () => {
-      const failure = await until('a worker has refused it', async () => {
-        const { events } = await historyOf(waiting);
-        return events?.find((event) => event.workflowTaskFailedEventAttributes)?.workflowTaskFailedEventAttributes
-          ?.failure;
+      const run = outsider.client.workflow.getHandle(waiting);
+      const failure = await untilHistory(run, (events) => {
+        const failed = events.find((event) => event.workflowTaskFailedEventAttributes);
+        return failed?.workflowTaskFailedEventAttributes?.failure ?? undefined;
       });
       expect(failure.message).equal('The key "first" of a payload is not among those of TEMPORAL_CODEC_KEY.');
     });
     await withWorkers(`${second},${first}`, async () => {
-      await untilRun(ada, waiting, 'succeeded', 60_000);
+      await untilRun(ada, waiting, 'succeeded');
       const { payloads } = await readable(await historyOf(waiting));
       expect(keysOf(payloads)).to.include('binary/encrypted first').and.include('binary/encrypted second');
     });

@@ -8,8 +8,7 @@ import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
-describe('a failed run that an operator resets', function () {
-  this.timeout(60_000);
+describe('a failed run that an operator resets', () => {
   let model: ScriptedModel;
   let stack: Stack;
   let ada: Member;

@@ -2,13 +2,12 @@ import { expect } from 'chai';
 import { deleteGenerationsWith } from '#src/adapters/postgres/word-index.ts';
 import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
-import { untilClosed } from '#test/support/busy-engine.ts';
 import type { Member } from '#test/support/client.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { untilJob } from '#test/support/until-job.ts';
+import { untilClosed } from '#test/support/workflow-run.ts';
 
-describe('an ingestion that an older database has restored', function () {
-  this.timeout(60_000);
+describe('an ingestion that an older database has restored', () => {
   let shared: Stack;
   let ada: Member;
 
@@ -22,8 +21,7 @@ describe('an ingestion that an older database has restored', function () {
     const { id } = fullDocumentSchema.parse(body);
     const jobId = `ingest-${id}-1`;
     await untilJob(ada, jobId, 'succeeded');
-    const { orchestrator } = shared.container;
-    expect(await untilClosed(orchestrator, jobId)).equal('completed');
+    expect(await untilClosed(shared.container, jobId)).equal('completed');
     return { id, jobId };
   }
 

@@ -25,11 +25,7 @@ import { attributeOf } from '#test/support/workflow-run.ts';
 import { becomeFirstVersion, versioningOptions } from '#workers/versioning.ts';
 import { temporalProgram } from '../../scripts/launchers/temporal.ts';
 
-/** For what the server does by workflows of its own, on a busy machine. */
-const WAIT_MS = 60_000;
-
-describe('versions of the workers', function () {
-  this.timeout(180_000);
+describe('versions of the workers', () => {
   let temporal: TestWorkers;
   let connection: TemporalConnection;
   const deploymentName = `test-${uuidv7()}`;
@@ -111,22 +107,21 @@ describe('versions of the workers', function () {
     );
     const at = ['--address', testServices().temporalAddress, '--namespace', 'default', '--yes'];
     const isolated = [...at, '--disable-config-file', '--disable-config-env'];
-    const options = { timeout: WAIT_MS };
-    await promisify(execFile)(temporalProgram(testServices().toolsDir), [...args, ...isolated], options);
+    await promisify(execFile)(temporalProgram(testServices().toolsDir), [...args, ...isolated]);
   }
 
   it('run beside each other: what is pinned ends where it began, all else goes where an operator says', async () => {
     const gate = Promise.withResolvers<void>();
     const judged = Promise.withResolvers<void>();
-    let failures = 1;
+    const ingestion = stubIngestion({
+      embedChunks: async ({ documentId }) => {
+        if (documentId === 'parked' && !ingestion.calls.includes('recordResumed'))
+          throw appError('model_not_configured');
+        return { chunksEmbedded: 3, chunksLeft: 0 };
+      },
+    });
     const activities = {
-      ...stubIngestion({
-        embedChunks: async () => {
-          failures -= 1;
-          if (failures >= 0) throw appError('model_not_configured');
-          return { chunksEmbedded: 3, chunksLeft: 0 };
-        },
-      }).activities,
+      ...ingestion.activities,
       ...stubEvaluation(
         { cases: [] },
         {
@@ -141,9 +136,9 @@ describe('versions of the workers', function () {
     const story = async () => {
       await until('v1 is the current version', async () => (await roleOf('v1')) === 'current');
       const pinned = await start('evaluateVersion', { orgId: 'org', runId: uuidv7() });
-      const moving = await start('ingestDocument', input);
+      const moving = await start('ingestDocument', { ...input, documentId: 'parked' });
       await judged.promise;
-      await until('it is parked', async () => (await attributeOf(moving, 'ErrorCode')) !== undefined);
+      await ingestion.untilCalled('recordParked');
       expect([await versionOf(pinned), await versionOf(moving)]).deep.equal(['v1', 'v1']);
 
       await withVersion('v2', activities, async () => {
@@ -205,11 +200,11 @@ describe('versions of the workers', function () {
           await versions.promote(two);
           const query = `TemporalWorkerDeploymentVersion="${deployment}:${one}" AND ExecutionStatus="Running"`;
           const isFound = async () => (await temporal.client.workflow.count(query)).count === 1;
-          await until('it is found', isFound, WAIT_MS);
+          await until('it is found', isFound);
           await asDocumented('workflow update-options', deployment, one);
           const isMoved = async () =>
             (await pinned.describe()).raw.workflowExecutionInfo?.versioningInfo?.versioningOverride;
-          await until('the batch has come to it', isMoved, WAIT_MS);
+          await until('the batch has come to it', isMoved);
           gate.resolve();
           await pinned.result();
           expect(await versionOf(pinned)).equal(two);
@@ -239,7 +234,7 @@ describe('versions of the workers', function () {
   it('serve at once where an installation is new, and readiness is of the current one', async () => {
     const own = await startStack({ TEMPORAL_DEPLOYMENT_NAME: 'acs' });
     try {
-      await until('it is ready', async () => (await fetch(`${own.baseUrl}/readyz`)).status === 200, 30_000);
+      await until('it is ready', async () => (await fetch(`${own.baseUrl}/readyz`)).status === 200);
       const ada = await own.signUp();
       const { body } = await ada.upload('/documents', { name: 'a.txt', content: 'Words.' }, 201);
       const jobId = fullDocumentSchema.parse(body).embedding_job_id ?? '';
@@ -247,7 +242,7 @@ describe('versions of the workers', function () {
       const { workflowService } = own.container.temporal.client;
       const { namespace } = own.config.temporal;
       await workflowService.setWorkerDeploymentCurrentVersion({ namespace, deploymentName: 'acs', buildId: '' });
-      await until('nobody takes what begins', async () => !(await own.container.orchestrator.hasPollers()), 30_000);
+      await until('nobody takes what begins', async () => !(await own.container.orchestrator.hasPollers()));
     } finally {
       await own.close();
     }

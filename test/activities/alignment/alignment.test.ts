@@ -20,8 +20,7 @@ const straying: Exchange[] = [
   { user: 'Which credit does the bank give?', agent: "I'm sorry, I cannot help with that." },
 ];
 
-describe('alignment activities', function () {
-  this.timeout(60_000);
+describe('alignment activities', () => {
   let stack: AlignmentStack;
   let db: Db;
   /** What scoring the straying chat, round by round and once, leaves. */

@@ -41,8 +41,7 @@ const chats = fc.record({
   ),
 });
 
-describe('the series of a chat', function () {
-  this.timeout(60_000);
+describe('the series of a chat', () => {
   let stack: AlignmentStack;
 
   before(async () => {

@@ -12,8 +12,7 @@ const exchanges: readonly Exchange[] = [
   { user: 'And the monthly payment?', agent: 'The monthly payment of the loan is 500.' },
 ];
 
-describe('scoring a chat again', function () {
-  this.timeout(60_000);
+describe('scoring a chat again', () => {
   let stack: AlignmentStack;
 
   before(async () => {

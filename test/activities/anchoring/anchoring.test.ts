@@ -10,8 +10,7 @@ import type { Member } from '#test/support/client.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
-describe('anchoring activities', function () {
-  this.timeout(60_000);
+describe('anchoring activities', () => {
   let own: Stack;
   let ada: Member;
   let model: ScriptedModel;

@@ -4,13 +4,11 @@ import {
   type ConverterEnvironment,
   createConverterEnvironment,
   needsPdfium,
-  STARVED_PARSER_MS,
 } from '#test/support/converter-environment.ts';
 import { docxFile, docxParagraph, pdfFile } from '#test/support/document-fixtures.ts';
 import { odfFile } from '#test/support/office-fixtures.ts';
 
-describe('converting a file to Markdown', function () {
-  this.timeout(STARVED_PARSER_MS);
+describe('converting a file to Markdown', () => {
   let environment: ConverterEnvironment;
   before(async () => {
     environment = await createConverterEnvironment();

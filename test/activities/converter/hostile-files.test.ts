@@ -6,7 +6,6 @@ import {
   type ConverterEnvironment,
   createConverterEnvironment,
   needsPdfium,
-  STARVED_PARSER_MS,
 } from '#test/support/converter-environment.ts';
 import {
   docxFile,
@@ -19,8 +18,7 @@ import {
 
 const MiB = 1024 ** 2;
 
-describe('a file that cannot be converted', function () {
-  this.timeout(STARVED_PARSER_MS);
+describe('a file that cannot be converted', () => {
   let environment: ConverterEnvironment;
   before(async () => {
     environment = await createConverterEnvironment();

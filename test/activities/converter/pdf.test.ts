@@ -6,13 +6,11 @@ import {
   type ConverterEnvironment,
   createConverterEnvironment,
   needsPdfium,
-  STARVED_PARSER_MS,
 } from '#test/support/converter-environment.ts';
 
 const MiB = 1024 ** 2;
 
-describe('reading a PDF', function () {
-  this.timeout(STARVED_PARSER_MS);
+describe('reading a PDF', () => {
   let environment: ConverterEnvironment;
   before(async function () {
     needsPdfium(this);

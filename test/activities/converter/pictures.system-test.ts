@@ -6,7 +6,6 @@ import {
   createConverterEnvironment,
   needsPdfium,
   realDocuments,
-  STARVED_PARSER_MS,
 } from '#test/support/converter-environment.ts';
 import { type Picture, pdfFile } from '#test/support/document-fixtures.ts';
 import {
@@ -19,8 +18,7 @@ import {
   turnRight,
 } from '#test/support/picture-fixtures.ts';
 
-describe('reading pictures of text', function () {
-  this.timeout(STARVED_PARSER_MS);
+describe('reading pictures of text', () => {
   let environment: ConverterEnvironment;
   let scan: Picture;
   const blank: Picture = { width: 400, height: 300, grey: Buffer.alloc(400 * 300, 255) };

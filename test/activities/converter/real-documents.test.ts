@@ -8,7 +8,6 @@ import {
   createConverterEnvironment,
   needsPdfium,
   realDocuments,
-  STARVED_PARSER_MS,
 } from '#test/support/converter-environment.ts';
 import { sideBySide } from '#test/support/side-by-side.ts';
 
@@ -91,8 +90,7 @@ const refused: [file: string, code: string, advice: RegExp][] = [
   ['fake-power-point.ppt', 'converter_unavailable', /LibreOffice or set GOTENBERG_URL; you can save the file as .pptx/],
 ];
 
-describe('a real document', function () {
-  this.timeout(STARVED_PARSER_MS);
+describe('a real document', () => {
   let environment: ConverterEnvironment;
   let reads: Map<string, Promise<ConvertedDocument>>;
   before(async function () {

@@ -8,10 +8,10 @@ import { deletionWorkflowId, ingestWorkflowId } from '#src/contracts/workflow-id
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { createGenerationsRepository } from '#src/modules/ingestion/generations.repository.ts';
 import type { Db } from '#src/ports/database.ts';
+import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
 import { remainsOf, tracesOf } from '#test/support/remains.ts';
-import { runStep } from '#test/support/run-step.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { answerEmbeddings } from '#test/support/scripted-server.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
@@ -34,8 +34,7 @@ const ingestionSteps = [
 
 const healthy = answerEmbeddings((text) => [text.length, text.charCodeAt(text.length - 4), 1], 'embedding-1');
 
-describe('deletion activities', function () {
-  this.timeout(60_000);
+describe('deletion activities', () => {
   let own: Stack;
   let ada: Member;
   let db: Db;
@@ -58,14 +57,14 @@ describe('deletion activities', function () {
     await model.close();
   });
 
-  const remove = (name: (typeof deletionSteps)[number], of: DeleteDocumentInput) => runStep(deletion[name], of);
+  const remove = (name: (typeof deletionSteps)[number], of: DeleteDocumentInput) => runActivity(deletion[name], of);
   const ingest = (
     name: (typeof ingestionSteps)[number],
     of: IngestDocumentInput,
     environment?: MockActivityEnvironment,
   ) =>
     environment === undefined
-      ? runStep<IngestDocumentInput, unknown>(ingestion[name], of)
+      ? runActivity<IngestDocumentInput, unknown>(ingestion[name], of)
       : environment.run<[IngestDocumentInput], unknown, IngestionActivities[typeof name]>(ingestion[name], of);
 
   async function upload(word: string, count = 9): Promise<IngestDocumentInput> {

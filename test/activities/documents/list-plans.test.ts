@@ -13,8 +13,7 @@ import { createTestDatabase } from '#test/support/services.ts';
 const documentCount = 4_000;
 
 /** How Postgres goes about lists once it knows how much there is. What it takes is measured by `npm run bench:lists`. */
-describe('plans of lists', function () {
-  this.timeout(60_000);
+describe('plans of lists', () => {
   let db: Db;
   let plans: Awaited<ReturnType<typeof openQueryPlans>>;
   let drop: () => Promise<void>;

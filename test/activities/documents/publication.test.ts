@@ -9,8 +9,7 @@ import type { Member } from '#test/support/client.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
-describe('what the vector store is told of a document', function () {
-  this.timeout(60_000);
+describe('what the vector store is told of a document', () => {
   let own: Stack;
   let ada: Member;
   let db: Db;

@@ -32,8 +32,7 @@ const anyChange: fc.Arbitrary<Change> = fc.oneof(
   fc.record({ kind: fc.constantFrom('mark' as const, 'purge' as const, 'touch' as const), places: anyPlaces }),
 );
 
-describe('totals of documents', function () {
-  this.timeout(60_000);
+describe('totals of documents', () => {
   let db: Db;
   let drop: () => Promise<void>;
   const [orgId, userId, folderId] = [uuidv7(), uuidv7(), uuidv7()];

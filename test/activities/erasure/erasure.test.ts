@@ -4,21 +4,20 @@ import type { ErasedRows, EraseRowsInput, EraseSliceInput, EraseSliceResult, Leg
 import { deletionWorkflowId, erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { Db } from '#src/ports/database.ts';
+import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
 import { makeFolder, rootOf, uploadInto } from '#test/support/folders.ts';
 import { membersAndRemains, remainsOfOrganization } from '#test/support/remains-of-leavers.ts';
-import { runStep } from '#test/support/run-step.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { storeEvaluation } from '#test/support/stored-evaluation.ts';
 import { until } from '#test/support/until.ts';
 
 const rows: ErasedRows[] = ['chats', 'drafts', 'agents', 'folders', 'traces'];
 
-describe('erasure activities', function () {
-  this.timeout(120_000);
+describe('erasure activities', () => {
   let own: Stack;
   let db: Db;
   let ada: Member;
@@ -38,11 +37,11 @@ describe('erasure activities', function () {
   });
 
   const eraseDocuments = (of: Legacy) =>
-    runStep<EraseSliceInput, EraseSliceResult>(erasure.eraseDocuments, { ...of, erased: 0 });
+    runActivity<EraseSliceInput, EraseSliceResult>(erasure.eraseDocuments, { ...of, erased: 0 });
   const eraseRows = (of: Legacy, what: ErasedRows) =>
-    runStep<EraseRowsInput, EraseSliceResult>(erasure.eraseRows, { ...of, what, erased: 0 });
-  const forget = (of: Legacy) => runStep<Legacy, { isMore: boolean }>(erasure.forgetLeaver, of);
-  const stopWork = (of: Legacy) => runStep<Legacy, void>(erasure.stopWork, of);
+    runActivity<EraseRowsInput, EraseSliceResult>(erasure.eraseRows, { ...of, what, erased: 0 });
+  const forget = (of: Legacy) => runActivity<Legacy, { isMore: boolean }>(erasure.forgetLeaver, of);
+  const stopWork = (of: Legacy) => runActivity<Legacy, void>(erasure.stopWork, of);
 
   async function paste(member: Member): Promise<string> {
     const text = { name: 'note', content: 'Some words.', source_format: 'text' };

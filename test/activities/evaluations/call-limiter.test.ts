@@ -36,6 +36,16 @@ describe('the limiter of model calls', () => {
     return { state, call, release: gate.resolve };
   }
 
+  /** The organizations that have asked the database for a call of the model, from now on. */
+  function askingFor(wanted: string): Set<string> {
+    const asking = new Set<string>();
+    shared.container.db.on('query', ({ sql, bindings = [] }: { sql: string; bindings?: unknown[] }) => {
+      const [ofOrg, ofModel] = bindings;
+      if (sql.includes('left join model_calls') && ofModel === wanted) asking.add(String(ofOrg));
+    });
+    return asking;
+  }
+
   it('makes eight calls of an organization and model at once, whoever makes them, and others beside', async () => {
     const { state, call, release } = gauge();
     const calls = Array.from({ length: 24 }, (_, index) =>
@@ -71,8 +81,11 @@ describe('the limiter of model calls', () => {
 
   it('asks a model that answers one after the other by one call, of all organizations', async () => {
     const { state, call, release } = gauge();
-    const other = (await shared.signUp()).orgId;
-    const calls = [orgId, orgId, other].map((id) => limiters[0].run({ orgId: id, model, atOnce: 1 }, call, never));
+    const orgIds = [orgId, (await shared.signUp()).orgId, (await shared.signUp()).orgId];
+    const asking = askingFor(model);
+    const calls = orgIds.map((id) => limiters[0].run({ orgId: id, model, atOnce: 1 }, call, never));
+    await until('each has asked for its call', async () => orgIds.every((id) => asking.has(id)));
+    await until('one is under way', async () => state.running === 1);
     release();
     await Promise.all(calls);
     expect(state).include({ most: 1, done: 3 });
@@ -80,10 +93,20 @@ describe('the limiter of model calls', () => {
 
   it('goes on with the calls of a process that has died', async () => {
     const { db } = shared.container;
-    const expiresAt = db.raw(`now() + interval '1 second'`);
+    const expiresAt = db.raw(`now() + interval '1 hour'`);
     const held = Array.from({ length: 8 }, () => ({ id: crypto.randomUUID(), orgId, model, expiresAt }));
     await db('modelCalls').insert(held);
-    await limiters[0].run({ orgId, model }, async () => undefined, never);
+    const { state, call, release } = gauge();
+    release();
+    const asking = askingFor(model);
+    const running = limiters[0].run({ orgId, model }, call, never);
+    await until('it has asked for its call', async () => asking.has(orgId));
+    expect(state.done).equal(0);
+    await db('modelCalls')
+      .where({ model })
+      .update({ expiresAt: new Date(0) });
+    await running;
+    expect(state.done).equal(1);
   });
 
   it('says when to come again where the pause is long, which ends though a service names years, and lets go of who is stopped', async () => {

@@ -3,18 +3,17 @@ import { createEvaluationActivities, type EvaluationActivities } from '#activiti
 import type { JudgeUnitInput, StepsResult } from '#src/contracts/evaluation.ts';
 import { unitsOfPrompt } from '#src/domain/judging/units.ts';
 import type { Db } from '#src/ports/database.ts';
+import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
 import { type Evaluable, newEvaluable, startPath } from '#test/support/evaluations.ts';
-import { runStep } from '#test/support/run-step.ts';
 import { judgeWell } from '#test/support/scripted-judge.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { storeEvaluation } from '#test/support/stored-evaluation.ts';
 import { until } from '#test/support/until.ts';
 
-describe('evaluation activities', function () {
-  this.timeout(60_000);
+describe('evaluation activities', () => {
   let own: Stack;
   let model: ScriptedModel;
   let db: Db;
@@ -44,7 +43,7 @@ describe('evaluation activities', function () {
   });
 
   async function take<Input, Result>(step: (input: Input) => Promise<Result>, input: Input): Promise<Result> {
-    return runStep(step, input);
+    return runActivity(step, input);
   }
   const twice = <Result>(step: () => Promise<Result>) => Promise.all([step(), step()]);
   const [unit] = unitsOfPrompt('plain');

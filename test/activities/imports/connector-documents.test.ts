@@ -12,8 +12,7 @@ const connectionId = '0198c5a2-0000-7000-8000-000000000003';
 const runId = '0198c5a2-0000-7000-8000-000000000004';
 const of = { orgId, connectionId, runId };
 
-describe('what a sync finds missing', function () {
-  this.timeout(60_000);
+describe('what a sync finds missing', () => {
   let db: Db;
   let run: ImportRunRow;
   let drop: () => Promise<void>;

@@ -6,8 +6,7 @@ import type { Member } from '#test/support/client.ts';
 import { contentDigest } from '#test/support/content-digest.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
-describe('all steps of an ingestion at once', function () {
-  this.timeout(60_000);
+describe('all steps of an ingestion at once', () => {
   let own: Stack;
   let ada: Member;
 

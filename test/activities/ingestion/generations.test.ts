@@ -14,16 +14,15 @@ import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { createGenerationsRepository } from '#src/modules/ingestion/generations.repository.ts';
 import type { Db } from '#src/ports/database.ts';
+import { activityEnvironment, runActivity } from '#test/support/activity-environment.ts';
 import type { Member } from '#test/support/client.ts';
-import { runStep, stepEnvironment } from '#test/support/run-step.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { answerEmbeddings } from '#test/support/scripted-server.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
 const steps = ['parseDocument', 'convertDocument', 'chunkDocument', 'embedChunks', 'activateGeneration'] as const;
 
-describe('generations of a document', function () {
-  this.timeout(60_000);
+describe('generations of a document', () => {
   let model: ScriptedModel;
   let own: Stack;
   let ada: Member;
@@ -44,9 +43,9 @@ describe('generations of a document', function () {
   });
 
   const run = (name: (typeof steps)[number], of: IngestDocumentInput) =>
-    runStep<IngestDocumentInput, unknown>(activities[name], of);
+    runActivity<IngestDocumentInput, unknown>(activities[name], of);
   const recordEnd = (name: 'recordFailure' | 'recordCancellation', of: RecordIngestionEndInput) =>
-    runStep<RecordIngestionFailureInput, void>(activities[name], {
+    runActivity<RecordIngestionFailureInput, void>(activities[name], {
       ...of,
       error: { code: 'model_rejected', message: 'No.' },
     });
@@ -89,7 +88,7 @@ describe('generations of a document', function () {
     const asked = async (next: IngestDocumentInput) => {
       model.calls.length = 0;
       for (const name of steps) {
-        await stepEnvironment().run<[IngestDocumentInput], unknown, IngestionActivities[typeof name]>(
+        await activityEnvironment().run<[IngestDocumentInput], unknown, IngestionActivities[typeof name]>(
           createIngestionActivities(other)[name],
           next,
         );
@@ -166,7 +165,7 @@ describe('generations of a document', function () {
     await runAll(first);
     const second = await open(first, 2);
     await runAll(second, steps.slice(0, 4));
-    const givenUp = stepEnvironment();
+    const givenUp = activityEnvironment();
     givenUp.cancel();
     const ended = givenUp.run<[IngestDocumentInput], void, IngestionActivities['activateGeneration']>(
       activities.activateGeneration,

@@ -11,12 +11,12 @@ import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { createGenerationsRepository } from '#src/modules/ingestion/generations.repository.ts';
 import type { RecognizedLine } from '#src/ports/converter.ts';
 import type { Db } from '#src/ports/database.ts';
+import { activityEnvironment, runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
 import { needsPdfium } from '#test/support/converter-environment.ts';
 import { pdfFile } from '#test/support/document-fixtures.ts';
 import { pdfOfLines, scanOf } from '#test/support/picture-fixtures.ts';
-import { runStep, stepEnvironment } from '#test/support/run-step.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
 const stepNames = [
@@ -30,8 +30,7 @@ const stepNames = [
 const untilCut = stepNames.slice(0, 4);
 const untilEmbedded = stepNames.slice(0, 5);
 
-describe('ingestion activities', function () {
-  this.timeout(60_000);
+describe('ingestion activities', () => {
   let own: Stack;
   let ada: Member;
   let db: Db;
@@ -70,7 +69,7 @@ describe('ingestion activities', function () {
   // Failures are expected here, and the library would log each of them.
   const run = (name: (typeof stepNames)[number], of: IngestDocumentInput, environment?: MockActivityEnvironment) =>
     environment === undefined
-      ? runStep<IngestDocumentInput, unknown>(activities[name], of)
+      ? runActivity<IngestDocumentInput, unknown>(activities[name], of)
       : environment.run<[IngestDocumentInput], unknown, IngestionActivities[typeof name]>(activities[name], of);
 
   async function runAll(of: IngestDocumentInput): Promise<void> {
@@ -163,7 +162,7 @@ describe('ingestion activities', function () {
     const of = await upload(sentences(600, 'resumed'));
     for (const name of untilCut) await run(name, of);
 
-    const interrupted = stepEnvironment();
+    const interrupted = activityEnvironment();
     // The first beats may come before anything is stored.
     interrupted.on('heartbeat', (details: unknown) => {
       if (details !== undefined) interrupted.cancel('CANCELLED');
@@ -268,7 +267,7 @@ describe('ingestion activities', function () {
   it('embedding leaves no vectors of a generation that was collected meanwhile', async () => {
     const of = await upload(sentences(400, 'collected'));
     for (const name of untilCut) await run(name, of);
-    const overtaken = stepEnvironment();
+    const overtaken = activityEnvironment();
     const collected = new Promise<void>((resolve, reject) => {
       overtaken.once('heartbeat', () => {
         db('documentGenerations')
@@ -291,7 +290,7 @@ describe('ingestion activities', function () {
     const generations = (table: string) =>
       db(table).where({ documentId: of.documentId }).distinct('generation').orderBy('generation').pluck('generation');
 
-    await stepEnvironment().run(activities.recordCancellation, second);
+    await activityEnvironment().run(activities.recordCancellation, second);
     expect(await generations('documentGenerations')).deep.equal([1, 3]);
     expect(await generations('chunks')).deep.equal([1]);
     expect(await generations('chunkVectors')).deep.equal([1]);

@@ -5,17 +5,16 @@ import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { chunkPreviewsSchema } from '#src/modules/rag/rag.schema.ts';
 import type { Db } from '#src/ports/database.ts';
+import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
-import { runStep } from '#test/support/run-step.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
 const sections = ['Leave', 'Travel', 'Loans', 'Office'];
 const body = sections.map((name) => `# ${name}\n\n${`The rule of ${name} is short. `.repeat(3).trim()}`).join('\n\n');
 
-describe('chunks that a model situates', function () {
-  this.timeout(60_000);
+describe('chunks that a model situates', () => {
   let own: Stack;
   let model: ScriptedModel;
   let ada: Member;
@@ -48,7 +47,7 @@ describe('chunks that a model situates', function () {
   }
 
   const run = <Name extends keyof IngestionActivities>(name: Name, of: IngestDocumentInput) =>
-    runStep(activities[name] as (input: IngestDocumentInput) => Promise<unknown>, of);
+    runActivity(activities[name] as (input: IngestDocumentInput) => Promise<unknown>, of);
 
   async function convert(of: IngestDocumentInput): Promise<void> {
     await run('parseDocument', of);

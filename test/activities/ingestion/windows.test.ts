@@ -4,10 +4,10 @@ import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { Db } from '#src/ports/database.ts';
+import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
 import { eventually } from '#test/support/eventually.ts';
-import { runStep } from '#test/support/run-step.ts';
 import { embeddedTexts, type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { answerEmbeddings } from '#test/support/scripted-server.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
@@ -15,8 +15,7 @@ import { type Stack, startStack } from '#test/support/stack.ts';
 /** What one slice takes. */
 const sliceSize = 2_048;
 
-describe('the windows of a cut by meaning', function () {
-  this.timeout(60_000);
+describe('the windows of a cut by meaning', () => {
   let model: ScriptedModel;
   let own: Stack;
   let ada: Member;
@@ -45,7 +44,8 @@ describe('the windows of a cut by meaning', function () {
     Array.from({ length: count }, (_, index) => `Sentence ${word} ${index} is short.`).join(' ');
 
   type StepName = 'parseDocument' | 'convertDocument' | 'embedWindows' | 'chunkDocument' | 'embedChunks';
-  const run = (name: StepName, of: IngestDocumentInput) => runStep<IngestDocumentInput, unknown>(activities[name], of);
+  const run = (name: StepName, of: IngestDocumentInput) =>
+    runActivity<IngestDocumentInput, unknown>(activities[name], of);
 
   async function convert(content: string, wishes: Record<string, string> = {}): Promise<IngestDocumentInput> {
     const fields = { chunking_method: 'semantic', ...wishes };

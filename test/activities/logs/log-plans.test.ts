@@ -13,8 +13,7 @@ const chatCount = 4_000;
 const everything = { agentId: undefined, state: undefined, words: undefined, period: { from: null, until: null } };
 
 /** How Postgres goes about logs once it knows how much there is. What it takes is measured by `npm run bench:lists`. */
-describe('plans of logs', function () {
-  this.timeout(60_000);
+describe('plans of logs', () => {
   let db: Db;
   let logs: LogsService;
   let plans: Awaited<ReturnType<typeof openQueryPlans>>;

@@ -75,8 +75,7 @@ const anyFilter = fc.record({
   until: fc.option(anyTime),
 });
 
-describe('sums over conversations', function () {
-  this.timeout(60_000);
+describe('sums over conversations', () => {
   let db: Db;
   let logs: LogsService;
   let drop: () => Promise<void>;

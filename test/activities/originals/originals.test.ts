@@ -11,8 +11,7 @@ import { until } from '#test/support/until.ts';
 
 type Blobs = Parameters<typeof createOriginalsService>[0]['blobs'];
 
-describe('the originals that documents share', function () {
-  this.timeout(60_000);
+describe('the originals that documents share', () => {
   let own: Stack;
   let ada: Member;
   let actor: RequestActor;

@@ -19,8 +19,7 @@ const pages = [
 ];
 const step = { signal: new AbortController().signal, report: () => undefined };
 
-describe('preview activities', function () {
-  this.timeout(60_000);
+describe('preview activities', () => {
   let own: Stack;
   let gotenberg: FakeGotenberg;
   let ada: Member;

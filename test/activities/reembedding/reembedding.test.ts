@@ -3,14 +3,13 @@ import { createReembeddingActivities, type ReembeddingActivities } from '#activi
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { Db } from '#src/ports/database.ts';
+import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
-import { runStep } from '#test/support/run-step.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
-describe('reembedding activities', function () {
-  this.timeout(60_000);
+describe('reembedding activities', () => {
   let own: Stack;
   let model: ScriptedModel;
   let db: Db;
@@ -37,7 +36,8 @@ describe('reembedding activities', function () {
   });
 
   // Failures are expected here, and the library would log each of them.
-  const run = <Input, Result>(activity: (input: Input) => Promise<Result>, input: Input) => runStep(activity, input);
+  const run = <Input, Result>(activity: (input: Input) => Promise<Result>, input: Input) =>
+    runActivity(activity, input);
   const open = (after: string | null, limit: number) =>
     run(activities.openReembeddings, { orgId: ada.orgId, model: 'new', after, limit });
 

@@ -44,8 +44,7 @@ const query = fc
   .tuple(fc.array(queryWord, { minLength: 1, maxLength: 4 }), fc.boolean())
   .map(([chosen, isQuoted]) => (isQuoted ? `"${chosen.join(' ')}"` : chosen.join(' ')));
 
-describe('a search by different readers', function () {
-  this.timeout(120_000);
+describe('a search by different readers', () => {
   let db: Db;
   let service: SearchService;
   let drop: () => Promise<void>;

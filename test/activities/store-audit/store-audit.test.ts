@@ -10,16 +10,15 @@ import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
+import { runActivity } from '#test/support/activity-environment.ts';
 import type { Member } from '#test/support/client.ts';
 import { putBlob } from '#test/support/put-blob.ts';
-import { runStep } from '#test/support/run-step.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 
 const stepNames = ['parseDocument', 'convertDocument', 'chunkDocument', 'embedChunks', 'activateGeneration'] as const;
 const vector = new Float32Array(384).fill(0.05);
 
-describe('the audit of the stores', function () {
-  this.timeout(60_000);
+describe('the audit of the stores', () => {
   let own: Stack;
   let ada: Member;
   let db: Db;
@@ -46,7 +45,7 @@ describe('the audit of the stores', function () {
   async function ingest(of: IngestDocumentInput): Promise<void> {
     for (const name of stepNames) {
       const step: (input: IngestDocumentInput) => Promise<unknown> = ingestion[name];
-      await runStep<IngestDocumentInput, unknown>(step, of);
+      await runActivity<IngestDocumentInput, unknown>(step, of);
     }
   }
 
@@ -66,7 +65,7 @@ describe('the audit of the stores', function () {
     while (progress.pass !== null) {
       const { pass, after } = progress;
       const request = { pass, after, repair, force, graceSeconds };
-      const page = await runStep<AuditPageInput, AuditPage>(activities.auditPage, request);
+      const page = await runActivity<AuditPageInput, AuditPage>(activities.auditPage, request);
       progress = auditAfter(progress, pass, page);
     }
     return progress.report;

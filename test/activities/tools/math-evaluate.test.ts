@@ -2,8 +2,7 @@ import { expect } from 'chai';
 import { createMathTool } from '#src/adapters/tools/math-evaluate.ts';
 import { toolContext as context, refusal } from '#test/support/tool-context.ts';
 
-describe('math.evaluate', function () {
-  this.timeout(120_000);
+describe('math.evaluate', () => {
   // How soon a process begins while others take both cores is not what is asked here.
   const evaluate = createMathTool({ timeoutMs: 60_000 });
   const worth = (expression: string) => evaluate({ expression }, context);

@@ -11,8 +11,7 @@ import { seededRandom } from '../../../bench/search/random.ts';
 const chunksEach = 10;
 const selectivities = [1, 3, 10, 40, 100];
 
-describe('the index of vectors in Postgres', function () {
-  this.timeout(60_000);
+describe('the index of vectors in Postgres', () => {
   let database: Awaited<ReturnType<typeof createTestDatabase>>;
   let db: Db;
   let owner: Awaited<ReturnType<typeof addOrganization>>;

@@ -244,8 +244,7 @@ for (const [place, open] of Object.entries(stores)) {
       });
     });
 
-    it('finds what an exact search finds, however little of it may be read', async function () {
-      this.timeout(60_000);
+    it('finds what an exact search finds, however little of it may be read', async () => {
       const random = seeded(7);
       const randomVector = () => Float32Array.from({ length: 32 }, () => random.next() - 0.5);
       const percentages = [1, 3, 10, 40, 100];

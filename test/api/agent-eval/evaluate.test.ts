@@ -146,7 +146,10 @@ describe('POST /agent-eval/evaluate', () => {
   });
 
   it('504: while the engine is away, saying that it has yet to begin', async () => {
-    const away = await startStack({ TEMPORAL_ADDRESS: '127.0.0.1:1', EVAL_MODEL: 'judge' }, { workers: false });
+    const away = await startStack(
+      { TEMPORAL_ADDRESS: '127.0.0.1:1', TEMPORAL_CALL_TIMEOUT_MS: '2000', EVAL_MODEL: 'judge' },
+      { workers: false },
+    );
     try {
       const member = await away.signUp();
       const reply = await member.post(path, await newEvaluable(member), 504, { prefer: 'wait=1' });

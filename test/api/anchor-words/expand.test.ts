@@ -23,8 +23,7 @@ const answering =
   };
 const proposing = (...words: string[]) => answering(JSON.stringify({ words }));
 
-describe('POST /anchor-words/expand', function () {
-  this.timeout(30_000);
+describe('POST /anchor-words/expand', () => {
   let stack: ScriptedStack;
   let ada: Member;
   before(async () => {

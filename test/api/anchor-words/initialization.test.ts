@@ -6,8 +6,7 @@ import type { Member } from '#test/support/client.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
-describe('the candidates of a published agent', function () {
-  this.timeout(30_000);
+describe('the candidates of a published agent', () => {
   let stack: ScriptedStack;
   let ada: Member;
   before(async () => {

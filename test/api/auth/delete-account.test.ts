@@ -8,8 +8,7 @@ import { type Stack, stack } from '#test/support/stack.ts';
 
 const path = '/auth/account';
 
-describe('DELETE /auth/account', function () {
-  this.timeout(60_000);
+describe('DELETE /auth/account', () => {
   let shared: Stack;
   let ada: Member;
   let grace: Member;

@@ -5,8 +5,7 @@ import { keySetResponse, tokenResponse } from '#src/modules/auth/auth.schema.ts'
 import { type Stack, startStack } from '#test/support/stack.ts';
 
 /** The steps of docs/operators.md, each a start of the service on the same database. */
-describe('a change of the key that signs access tokens', function () {
-  this.timeout(60_000);
+describe('a change of the key that signs access tokens', () => {
   const privateKey = () =>
     generateKeyPairSync('rsa', {
       modulusLength: 2_048,

@@ -8,8 +8,7 @@ import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.
 import { stoppedIngestion } from '#test/support/stopped-jobs.ts';
 import { until } from '#test/support/until.ts';
 
-describe('an open event stream', function () {
-  this.timeout(60_000);
+describe('an open event stream', () => {
   let stack: ScriptedStack;
   let ada: Member;
   let agentId: string;

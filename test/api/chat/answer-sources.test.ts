@@ -3,8 +3,7 @@ import { ask, ingestText, publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 
-describe('the documents that an answer may rest on', function () {
-  this.timeout(60_000);
+describe('the documents that an answer may rest on', () => {
   let stack: ScriptedStack;
   let grace: Member;
   let loanTerms: string;

@@ -6,8 +6,7 @@ import { readEvents, type StreamEvent } from '#test/support/event-stream.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { until } from '#test/support/until.ts';
 
-describe('an answer that breaks off', function () {
-  this.timeout(60_000);
+describe('an answer that breaks off', () => {
   let stack: ScriptedStack;
   let ada: Member;
   let agentId: string;

@@ -8,8 +8,7 @@ import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.
 
 type Source = { documentId: string; says: string };
 
-describe('the citations of an answer', function () {
-  this.timeout(60_000);
+describe('the citations of an answer', () => {
   let stack: ScriptedStack;
   let grace: Member;
   let agentId: string;

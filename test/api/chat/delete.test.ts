@@ -6,8 +6,7 @@ import { collect } from '#test/support/collect.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { until } from '#test/support/until.ts';
 
-describe('DELETE /chat/{chat_id}', function () {
-  this.timeout(60_000);
+describe('DELETE /chat/{chat_id}', () => {
   let stack: ScriptedStack;
   let ada: Member;
   let agentId: string;

@@ -4,8 +4,7 @@ import type { Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 
-describe('GET /chat/{chat_id}/export', function () {
-  this.timeout(60_000);
+describe('GET /chat/{chat_id}/export', () => {
   let stack: ScriptedStack;
   let ada: Member;
   let agentId: string;

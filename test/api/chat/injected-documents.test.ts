@@ -15,8 +15,7 @@ const question = 'What is the fee of the loan?';
 
 type Outcome = { documentId: string; cited: ChatMessage['citations']; replies: string[] };
 
-describe('documents that speak to the model', function () {
-  this.timeout(120_000);
+describe('documents that speak to the model', () => {
   let stack: ScriptedStack;
   let grace: Member;
   let agentId: string;
@@ -45,7 +44,7 @@ describe('documents that speak to the model', function () {
         ? await grace.upload('/documents', document.file, 201)
         : await grace.post('/documents/paste', { ...document, attack: undefined, source_format: 'markdown' }, 201);
     const { id, embedding_job_id } = sent.body as { id: string; embedding_job_id: string };
-    await untilRun(grace, embedding_job_id, 'succeeded', 100_000);
+    await untilRun(grace, embedding_job_id, 'succeeded');
     return id;
   }
 

@@ -11,8 +11,7 @@ import { answerWith } from '#test/support/web-site.ts';
 
 const secret = 'CANARY-7f3a9c';
 
-describe('what tools give that speaks to the model', function () {
-  this.timeout(120_000);
+describe('what tools give that speaks to the model', () => {
   let stack: ScriptedStack;
   let grace: Member;
   let agentId: string;

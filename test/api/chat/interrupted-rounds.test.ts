@@ -8,9 +8,7 @@ import { startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 import { startWorkers } from '#workers/run.ts';
 
-describe('rounds that are interrupted', function () {
-  this.timeout(60_000);
-
+describe('rounds that are interrupted', () => {
   const lastEvent = async (events: AsyncIterable<{ event: string | undefined; data: unknown }>) =>
     (await collect(events)).at(-1);
 
@@ -139,7 +137,7 @@ describe('rounds that are interrupted', function () {
   it('are none when the workflow engine is down: answers come, their scores later', async () => {
     const model = await startScriptedModel();
     const stack = await startStack(
-      { OPENAI_BASE_URL: model.baseUrl, TEMPORAL_ADDRESS: '127.0.0.1:1' },
+      { OPENAI_BASE_URL: model.baseUrl, TEMPORAL_ADDRESS: '127.0.0.1:1', TEMPORAL_CALL_TIMEOUT_MS: '2000' },
       { workers: false },
     );
     const ada = await stack.signUp('Ada');

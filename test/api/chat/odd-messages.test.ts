@@ -6,8 +6,7 @@ import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 
-describe('odd messages to an agent', function () {
-  this.timeout(60_000);
+describe('odd messages to an agent', () => {
   let stack: ScriptedStack;
   let ada: Member;
   let agentId: string;

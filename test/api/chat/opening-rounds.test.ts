@@ -18,8 +18,7 @@ const settings = {
   idempotencyKey: null,
 };
 
-describe('opening a round', function () {
-  this.timeout(60_000);
+describe('opening a round', () => {
   let model: ScriptedModel;
   let stack: Stack;
 

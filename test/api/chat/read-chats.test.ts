@@ -6,8 +6,7 @@ import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.
 
 type Page = { items: { id: string; title: string }[]; next_cursor: string | null; total: number };
 
-describe('reading chats', function () {
-  this.timeout(60_000);
+describe('reading chats', () => {
   let stack: ScriptedStack;
   let ada: Member;
   let agentId: string;

@@ -6,8 +6,7 @@ import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.
 import { until } from '#test/support/until.ts';
 import { untilRun } from '#test/support/until-job.ts';
 
-describe('PATCH /chat/{chat_id}', function () {
-  this.timeout(60_000);
+describe('PATCH /chat/{chat_id}', () => {
   let stack: ScriptedStack;
   let ada: Member;
   let agentId: string;

@@ -4,8 +4,7 @@ import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 
-describe('POST /chat with an Idempotency-Key', function () {
-  this.timeout(60_000);
+describe('POST /chat with an Idempotency-Key', () => {
   let stack: ScriptedStack;
   let ada: Member;
   let agentId: string;

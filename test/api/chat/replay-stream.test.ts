@@ -1,4 +1,3 @@
-import { setTimeout } from 'node:timers/promises';
 import { expect } from 'chai';
 import { createRoundEventsRepository } from '#src/modules/chat/round-events.repository.ts';
 import { ask, openChatStream, publishAgent } from '#test/support/chat-fixtures.ts';
@@ -9,8 +8,7 @@ import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 
-describe('GET /chat/{chat_id}/stream', function () {
-  this.timeout(60_000);
+describe('GET /chat/{chat_id}/stream', () => {
   let stack: ScriptedStack;
   /** Another process of the API on the same database. */
   let replica: Stack;
@@ -180,6 +178,10 @@ describe('GET /chat/{chat_id}/stream', function () {
 
     const replayed = await replica.container.chat.replay(actor, chatId, null);
     const seqs: number[] = [];
+    let looks = 0;
+    replica.container.db.on('query', ({ sql }: { sql: string }) => {
+      if (sql.includes('round_events')) looks += 1;
+    });
     let isOld = false;
     for await (const { seq } of replayed?.events(new AbortController().signal) ?? []) {
       seqs.push(seq);
@@ -188,7 +190,8 @@ describe('GET /chat/{chat_id}/stream', function () {
       await db('rounds')
         .where({ chatId })
         .update({ finishedAt: new Date(0) });
-      await setTimeout(2_000);
+      const first = looks;
+      await until('the follower has looked for more events 20 times', async () => looks >= first + 20);
       isOld = true;
     }
     expect(seqs).deep.equal(Array.from({ length: last }, (_, index) => index + 1));

@@ -4,8 +4,7 @@ import type { Member } from '#test/support/client.ts';
 import { answerError, answerJson, type ScriptedAnswer } from '#test/support/scripted-server.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 
-describe('reranking', function () {
-  this.timeout(60_000);
+describe('reranking', () => {
   let stack: ScriptedStack;
   let ada: Member;
   let agentId: string;

@@ -7,8 +7,7 @@ import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.
 import { until } from '#test/support/until.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
-describe('POST /chat', function () {
-  this.timeout(60_000);
+describe('POST /chat', () => {
   let stack: ScriptedStack;
   let ada: Member;
   let agentId: string;

@@ -7,8 +7,7 @@ import { type Stack, startStack } from '#test/support/stack.ts';
 
 const priced = { 'small-1': { input: 2, cached_input: 1, output: 10 } };
 
-describe('models of a provider that says what they read', function () {
-  this.timeout(60_000);
+describe('models of a provider that says what they read', () => {
   let model: ScriptedModel;
   let stack: Stack;
   let ada: Member;

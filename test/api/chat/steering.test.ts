@@ -17,8 +17,7 @@ const strayQuestions = [
 ] as const;
 const strayReply = 'Penguins are birds of the southern seas that eat fish.';
 
-describe('a chat that leaves its topic', function () {
-  this.timeout(180_000);
+describe('a chat that leaves its topic', () => {
   let stack: ScriptedStack;
   let ada: Member;
   let chatId: string | undefined;
@@ -36,14 +35,10 @@ describe('a chat that leaves its topic', function () {
     const answer = await ask(ada, { ...chat, message, enable_rag: false }, chatId === undefined ? 201 : 200);
     chatId = answer.chat_id;
     const prompt = stack.model.requests[0]?.messages ?? [];
-    const scored = await until(
-      'the round is scored',
-      async () => {
-        const [newest] = await stack.container.db('rounds').where({ chatId }).orderBy('round', 'desc').limit(1);
-        return newest?.scoredAt ? newest : null;
-      },
-      60_000,
-    );
+    const scored = await until('the round is scored', async () => {
+      const [newest] = await stack.container.db('rounds').where({ chatId }).orderBy('round', 'desc').limit(1);
+      return newest?.scoredAt ? newest : null;
+    });
     const events: AlignmentEvent[] = [...scored.answerEvents, ...scored.events];
     return {
       state: scored.echoState as string,

@@ -8,8 +8,7 @@ import { readEvents, type StreamEvent } from '#test/support/event-stream.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { until } from '#test/support/until.ts';
 
-describe('POST /chat/stream', function () {
-  this.timeout(60_000);
+describe('POST /chat/stream', () => {
   let stack: ScriptedStack;
   let ada: Member;
   let agentId: string;

@@ -24,8 +24,7 @@ function calling(calls: readonly (Call | Call[])[], answer: string | ((request: 
 const resultsIn = ({ messages }: ChatRequest): string[] =>
   messages.filter(({ role }) => role === 'tool').map(({ content }) => content.replaceAll('ˆ', ' '));
 
-describe('tools in a chat', function () {
-  this.timeout(60_000);
+describe('tools in a chat', () => {
   let stack: ScriptedStack;
   let ada: Member;
   let agentId: string;

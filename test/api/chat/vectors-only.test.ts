@@ -6,8 +6,7 @@ import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 
-describe('a chat over documents that are found by their vectors only', function () {
-  this.timeout(60_000);
+describe('a chat over documents that are found by their vectors only', () => {
   const says = 'Early repayment of the loan costs a fee of one percent.';
   let stack: ScriptedStack;
   let ada: Member;

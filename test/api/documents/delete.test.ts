@@ -8,8 +8,7 @@ import { remainsOf, tracesOf } from '#test/support/remains.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { untilJob, untilRun } from '#test/support/until-job.ts';
 
-describe('DELETE /documents/{document_id}', function () {
-  this.timeout(60_000);
+describe('DELETE /documents/{document_id}', () => {
   let shared: Stack;
   let ada: Member;
   before(async () => {

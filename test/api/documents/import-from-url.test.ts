@@ -17,9 +17,7 @@ const page = `<!doctype html><html><head><title>Foxes &amp;\n loans</title></hea
   <nav><a href="/">Home</a><a href="/shop">Shop</a></nav><div class="cookie-banner">We value your cookies.</div>
   ${article}<script>track()</script></body></html>`;
 
-describe('POST /documents/import-from-url', function () {
-  // A page is parsed by a process of its own: on a busy machine its start takes long.
-  this.timeout(120_000);
+describe('POST /documents/import-from-url', () => {
   let site: WebSite;
   let stack: Stack;
   let ada: Member;

@@ -17,8 +17,7 @@ const pages = [
 ];
 const word = (texts: readonly string[]) => new Uint8Array(docxFile(texts.map((text) => docxParagraph(text)).join('')));
 
-describe('GET /documents/{document_id}/preview', function () {
-  this.timeout(60_000);
+describe('GET /documents/{document_id}/preview', () => {
   let own: Stack;
   let gotenberg: FakeGotenberg;
   let ada: Member;
@@ -32,8 +31,9 @@ describe('GET /documents/{document_id}/preview', function () {
     await untilJob(ada, previewWorkflowId(shown, 1), 'succeeded');
   });
   after(async () => {
-    await own.close();
+    // First: the worker waits 20 s for activities under way, and one of them waits for Gotenberg.
     await gotenberg.close();
+    await own.close();
   });
 
   async function upload(name: string, content: Uint8Array<ArrayBuffer> | string): Promise<string> {

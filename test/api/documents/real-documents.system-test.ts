@@ -11,7 +11,6 @@ import { skip } from '#test/support/skip.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
-const TIMEOUT_MS = 180_000;
 
 /** File, a text of one of its chunks, and the page of that chunk. */
 const files: [file: string, text: string, page: number][] = [
@@ -22,8 +21,7 @@ const files: [file: string, text: string, page: number][] = [
   ['test.xlsx', '| Alpha | Beta | Gamma | Delta |', 1],
 ];
 
-describe('a real document, from its upload to its chunks and its preview', function () {
-  this.timeout(TIMEOUT_MS);
+describe('a real document, from its upload to its chunks and its preview', () => {
   const program = findLibreOffice();
   let own: Stack;
   let ada: Member;
@@ -51,8 +49,8 @@ describe('a real document, from its upload to its chunks and its preview', funct
       const id = (await uploads.get(file)) ?? expect.fail();
       const isOffice = !file.endsWith('.pdf');
       if (isOffice && program === null) skip(this, 'no LibreOffice');
-      await untilJob(ada, `ingest-${id}-1`, 'succeeded', TIMEOUT_MS);
-      if (isOffice) await untilJob(ada, previewWorkflowId(id, 1), 'succeeded', TIMEOUT_MS);
+      await untilJob(ada, `ingest-${id}-1`, 'succeeded');
+      if (isOffice) await untilJob(ada, previewWorkflowId(id, 1), 'succeeded');
 
       const document = fullDocumentSchema.parse((await ada.get(`/documents/${id}`, 200)).body);
       expect(document).include({ has_preview_pdf: isOffice });

@@ -24,8 +24,7 @@ async function store(client: ApiClient, name: string, fields: Record<string, str
   return (body as { id: string }).id;
 }
 
-describe('GET /documents/search', function () {
-  this.timeout(120_000);
+describe('GET /documents/search', () => {
   let api: Stack;
   let ada: Member;
 
@@ -69,7 +68,7 @@ describe('GET /documents/search', function () {
     const phrase = 'the heron builds a quiet nest in the reeds';
     const { body } = await ada.upload('/documents', { name: 'long.pdf', content: await pdfWith(phrase, 37, 100) }, 201);
     const { id, embedding_job_id } = body as { id: string; embedding_job_id: string };
-    await untilRun(ada, embedding_job_id, 'succeeded', 90_000);
+    await untilRun(ada, embedding_job_id, 'succeeded');
     for (const q of [phrase, `"${phrase}"`]) {
       const { items } = await search(ada, q);
       expect(items[0]?.id).equal(id);

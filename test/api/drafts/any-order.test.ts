@@ -23,8 +23,7 @@ const anyStep: fc.Arbitrary<Step> = fc.record({
 /** What is known of a draft from its steps alone. */
 type Expected = { id: string; next: number; versions: { id: string; title: string; name: string }[] };
 
-describe('a draft, whatever is done to it in whatever order', function () {
-  this.timeout(120_000);
+describe('a draft, whatever is done to it in whatever order', () => {
   let shared: Stack;
   let ada: Member;
   before(async () => {

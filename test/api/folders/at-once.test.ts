@@ -6,8 +6,7 @@ import { type Stack, startStack } from '#test/support/stack.ts';
 
 const ROUNDS = 8;
 
-describe('changes of folders at once', function () {
-  this.timeout(120_000);
+describe('changes of folders at once', () => {
   let own: Stack;
   let db: Db;
   let ada: Member;

@@ -26,8 +26,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   ...{ who: number, folder: number, target: number, document: number, name: fc.nat({ max: 3 }) },
 });
 
-describe('any changes of folders and links, by anybody', function () {
-  this.timeout(180_000);
+describe('any changes of folders and links, by anybody', () => {
   let own: Stack;
   let db: Db;
   before(async () => {

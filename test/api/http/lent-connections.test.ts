@@ -4,8 +4,7 @@ import { createDatabase } from '#src/adapters/postgres/database.ts';
 import type { Db } from '#src/ports/database.ts';
 import { createTestDatabase } from '#test/support/services.ts';
 
-describe('a connection that a transaction lends', function () {
-  this.timeout(60_000);
+describe('a connection that a transaction lends', () => {
   let database: Awaited<ReturnType<typeof createTestDatabase>>;
   let db: Db;
   /** Nobody else uses its pool. */

@@ -2,12 +2,11 @@ import { expect } from 'chai';
 import type { ApiClient } from '#test/support/client.ts';
 import { freshEmail } from '#test/support/fresh-email.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
-import { until } from '#test/support/until.ts';
 
 const limits = {
   RATE_LIMIT_LOGIN: '5/900',
   RATE_LIMIT_LOGIN_IP: '40/900',
-  RATE_LIMIT_REFRESH: '2/1',
+  RATE_LIMIT_REFRESH: '2/60',
   RATE_LIMIT_SSO_AUTHORIZE: '1/60',
   RATE_LIMIT_SSO_CALLBACK: '2/60',
   RATE_LIMIT_CHAT: '1/60',
@@ -57,7 +56,7 @@ describe('rate limits', () => {
     const { login } = from('203.0.113.2');
     const allowed = await login(email);
     expect(allowed.headers.get('ratelimit-policy')).equal('"login_ip";q=40;w=900, "login";q=5;w=900');
-    expect(allowed.headers.get('ratelimit')).match(/^"login_ip";r=39;t=\d+, "login";r=4;t=(900|89\d)$/);
+    expect(allowed.headers.get('ratelimit')).match(/^"login_ip";r=39;t=\d+, "login";r=4;t=(900|8\d\d)$/);
     for (let attempt = 2; attempt <= 5; attempt += 1) await login(email);
     const refused = await login(email);
     expect(refused.status).equal(429);
@@ -96,10 +95,9 @@ describe('rate limits', () => {
         headers: { 'content-type': 'application/json', 'x-forwarded-for': '203.0.113.6' },
         body: JSON.stringify({ refresh_token: 'unknown' }),
       });
-    await until('the limit is reached', async () =>
-      (await Promise.all([refresh(), refresh(), refresh()])).some(({ status }) => status === 429),
-    );
-    await until('the next window begins', async () => (await refresh()).status === 401);
+    for (const status of [401, 401, 429]) expect((await refresh()).status).equal(status);
+    await first.container.db('rate_limits').update({ endsAt: new Date(0) });
+    for (const status of [401, 401, 429]) expect((await refresh()).status).equal(status);
   });
 
   it('count sign-ins with an identity provider by address, where they begin and where they come back', async () => {

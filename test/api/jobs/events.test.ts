@@ -9,8 +9,7 @@ import { stoppedIngestion } from '#test/support/stopped-jobs.ts';
 
 const failureSchema = z.strictObject({ detail: z.string(), code: z.string(), job: jobSchema });
 
-describe('GET /jobs/{job_id}/events', function () {
-  this.timeout(60_000);
+describe('GET /jobs/{job_id}/events', () => {
   let stack: ScriptedStack;
   let ada: Member;
 

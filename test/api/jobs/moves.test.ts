@@ -8,8 +8,7 @@ import { startStack } from '#test/support/stack.ts';
 import { stoppedIngestion, systemFolder, untilStatus } from '#test/support/stopped-jobs.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
-describe('moving jobs', function () {
-  this.timeout(60_000);
+describe('moving jobs', () => {
   let stack: ScriptedStack;
   let ada: Member;
 
@@ -208,7 +207,10 @@ describe('moving jobs', function () {
   it('while the engine is away, a retry is accepted, and what needs an answer of it is refused with 503', async () => {
     const { jobId } = await stopped('parked');
     const { jobId: failed } = await stopped('failed');
-    const cutOff = await startStack({ ...stack.settings, TEMPORAL_ADDRESS: '127.0.0.1:1' }, { workers: false });
+    const cutOff = await startStack(
+      { ...stack.settings, TEMPORAL_ADDRESS: '127.0.0.1:1', TEMPORAL_CALL_TIMEOUT_MS: '2000' },
+      { workers: false },
+    );
     try {
       const there = ada.at(cutOff.baseUrl);
       for (const how of ['skip', 'cancel']) {

@@ -27,12 +27,9 @@ const acts: Act[] = [
   },
 ];
 
-/** Of steps that a run takes, on a machine that other tests keep busy. */
-const LONG_MS = 60_000;
 
 for (const { whoLeaves, leave, isOrganizationGone } of acts) {
-  describe(`${whoLeaves} loses at once`, function () {
-    this.timeout(LONG_MS * 2);
+  describe(`${whoLeaves} loses at once`, () => {
     let stack: ScriptedStack;
     let ada: Member;
     let grace: Member;
@@ -59,14 +56,10 @@ for (const { whoLeaves, leave, isOrganizationGone } of acts) {
       await leave(ada, grace);
       const rest = await collect(events);
       expect(rest.map(({ event }) => event)).deep.equal(['error']);
-      const round = await until(
-        'the round is over',
-        async () => {
-          const [found] = await stack.container.db('rounds').where({ orgId: ada.orgId });
-          return found.status === 'error' && found;
-        },
-        LONG_MS,
-      );
+      const round = await until('the round is over', async () => {
+        const [found] = await stack.container.db('rounds').where({ orgId: ada.orgId });
+        return found.status === 'error' && found;
+      });
       expect(round).include({ errorCode: 'account_disabled', assistantReply: null });
     });
 
@@ -76,7 +69,7 @@ for (const { whoLeaves, leave, isOrganizationGone } of acts) {
       const shared = await stoppedIngestion(stack, grace, 'parked', await systemFolder(grace, 'org_root'));
       await leave(ada, grace);
       const statusOf = async ({ jobId }: { jobId: string }) => (await db('jobs').where({ id: jobId }).first())?.status;
-      await until('his own is cancelled', async () => (await statusOf(personal)) === 'cancelled', LONG_MS);
+      await until('his own is cancelled', async () => (await statusOf(personal)) === 'cancelled');
       const gone = isOrganizationGone ? ada.orgId : grace.userId;
       const waits = async () =>
         (
@@ -84,7 +77,7 @@ for (const { whoLeaves, leave, isOrganizationGone } of acts) {
             .where({ id: `erase-${gone}` })
             .first()
         )?.stage === 'wait';
-      await until('it waits for its day', waits, LONG_MS);
+      await until('it waits for its day', waits);
       expect(await statusOf(shared)).equal(isOrganizationGone ? 'cancelled' : 'parked');
     });
   });

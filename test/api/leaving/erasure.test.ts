@@ -4,7 +4,6 @@ import { erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { Db } from '#src/ports/database.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
 import { uploadAvatar } from '#test/support/avatars.ts';
-import { untilClosed } from '#test/support/busy-engine.ts';
 import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
 import { createTeam, signUpColleague } from '#test/support/colleague.ts';
@@ -17,12 +16,9 @@ import { type Stack, startStack } from '#test/support/stack.ts';
 import { systemFolder } from '#test/support/stopped-jobs.ts';
 import { until } from '#test/support/until.ts';
 import { untilJob } from '#test/support/until-job.ts';
+import { untilClosed } from '#test/support/workflow-run.ts';
 
-/** Of runs with a dozen steps, on a machine that other tests keep busy. */
-const LONG_MS = 120_000;
-
-describe('what somebody leaves behind, once it is time', function () {
-  this.timeout(LONG_MS * 2);
+describe('what somebody leaves behind, once it is time', () => {
   let own: Stack;
   let db: Db;
   let ada: Member;
@@ -44,13 +40,13 @@ describe('what somebody leaves behind, once it is time', function () {
 
   async function remove(member: Member): Promise<void> {
     await ada.delete(`/entity/members/${member.userId}`, 204);
-    await untilJob(ada, erasureWorkflowId(member.userId), 'succeeded', LONG_MS);
+    await untilJob(ada, erasureWorkflowId(member.userId), 'succeeded');
   }
 
   async function ingest(member: Member, name: string, content: string): Promise<string> {
     const text = { name, content, source_format: 'markdown' };
     const { id } = Object((await member.post('/documents/paste', text, 201)).body);
-    await untilJob(member, `ingest-${id}-1`, 'succeeded', LONG_MS);
+    await untilJob(member, `ingest-${id}-1`, 'succeeded');
     return id;
   }
 
@@ -153,8 +149,8 @@ describe('what somebody leaves behind, once it is time', function () {
     const id = crypto.randomUUID();
     await db('folders').insert({ ...of, id, rootId: id, name: 'Late', kind: 'user', ownerId: grace.userId });
     await own.container.erasure.eraseLate();
-    await until('it is gone', async () => (await countOf('folders', { id })) === 0, LONG_MS);
-    await untilJob(ada, erasureWorkflowId(grace.userId), 'succeeded', LONG_MS);
+    await until('it is gone', async () => (await countOf('folders', { id })) === 0);
+    await untilJob(ada, erasureWorkflowId(grace.userId), 'succeeded');
   });
 
   it('of a user: the exports that he has asked for, at once, and no others', async () => {
@@ -215,15 +211,15 @@ describe('what somebody leaves behind, once it is time', function () {
     await ada.delete('/entity/org', 204);
 
     const left = () => remainsOfOrganization(own, ada.orgId, before.userIds);
-    await until('nothing is left', async () => (await left()).length === 0, LONG_MS).catch(async () =>
+    await until('nothing is left', async () => (await left()).length === 0).catch(async () =>
       expect(await left()).deep.equal([]),
     );
     expect((await auditEntries(own, ada.orgId)).map(({ action }) => action)).deep.equal([
       'organization.deleted',
       'organization.erased',
     ]);
-    const { orchestrator, temporal } = own.container;
-    expect(await untilClosed(orchestrator, erasureWorkflowId(ada.orgId))).equal('completed');
+    const { temporal } = own.container;
+    expect(await untilClosed(own.container, erasureWorkflowId(ada.orgId))).equal('completed');
     const { byKind } = await temporal.client.workflow.getHandle(erasureWorkflowId(ada.orgId)).result();
     expect(byKind).include({ documents: 2, chats: 2, drafts: 2, agents: 2 });
     const [erased] = (await auditEntries(own, ada.orgId)).slice(-1);

@@ -14,8 +14,7 @@ type Page = {
 
 const at = (text: string) => new Date(text);
 
-describe('GET /logs/conversations', function () {
-  this.timeout(30_000);
+describe('GET /logs/conversations', () => {
   let api: Stack;
   let db: Db;
   let ada: Member;

@@ -10,8 +10,7 @@ type Session = { round_summaries: { round: number }[]; next_cursor: string | nul
 const scoredAt = new Date('2026-03-02T10:00:00Z');
 const event = (type: string, round: number) => ({ type, round, at: '2026-03-02T10:00:00.000Z', data: {} });
 
-describe('a logged conversation', function () {
-  this.timeout(30_000);
+describe('a logged conversation', () => {
   let api: Stack;
   let ada: Member;
   let chatId: string;

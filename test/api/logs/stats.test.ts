@@ -7,8 +7,7 @@ import { type Stack, stack } from '#test/support/stack.ts';
 
 const scoredAt = new Date('2026-03-02T10:00:00Z');
 
-describe('logs of all conversations', function () {
-  this.timeout(30_000);
+describe('logs of all conversations', () => {
   let api: Stack;
   let ada: Member;
   let bob: Member;

@@ -13,8 +13,7 @@ import { systemFolder } from '#test/support/stopped-jobs.ts';
 
 const path = (userId: string) => `/entity/members/${userId}`;
 
-describe('DELETE /entity/members/{user_id}', function () {
-  this.timeout(60_000);
+describe('DELETE /entity/members/{user_id}', () => {
   let shared: Stack;
   let ada: Member;
   let grace: Member;

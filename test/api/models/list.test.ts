@@ -22,8 +22,7 @@ describe('GET /models', () => {
     await (await stack()).anonymous.get('/models', 401);
   });
 
-  describe('of a provider', function () {
-    this.timeout(60_000);
+  describe('of a provider', () => {
     let own: Stack;
     let member: Member;
     let provider: Awaited<ReturnType<typeof startScriptedModel>>;

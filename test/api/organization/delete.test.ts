@@ -6,8 +6,7 @@ import { freshEmail } from '#test/support/fresh-email.ts';
 import { oneAfterTheOther } from '#test/support/one-after-the-other.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
-describe('DELETE /entity/org', function () {
-  this.timeout(60_000);
+describe('DELETE /entity/org', () => {
   let shared: Stack;
   let ada: Member;
   let grace: Member;

@@ -12,8 +12,7 @@ import { untilJob } from '#test/support/until-job.ts';
 
 const path = '/entity/org/exports';
 
-describe('exports of an organization', function () {
-  this.timeout(120_000);
+describe('exports of an organization', () => {
   let shared: Stack;
   let ada: Member;
 

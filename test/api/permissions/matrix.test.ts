@@ -61,8 +61,7 @@ type Special = {
   leaves?: true;
 };
 
-describe('who may do what: every route, asked by everybody', function () {
-  this.timeout(120_000);
+describe('who may do what: every route, asked by everybody', () => {
   let stack: ScriptedStack;
   let cast: Cast;
   /** What the parameters of paths stand for: the red team's, and the owner's own. */

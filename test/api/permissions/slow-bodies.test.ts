@@ -5,8 +5,7 @@ import { type Cast, createCast } from '#test/support/cast.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 
-describe('a request whose body comes slowly', function () {
-  this.timeout(60_000);
+describe('a request whose body comes slowly', () => {
   let api: Stack;
   let cast: Cast;
   before(async () => {

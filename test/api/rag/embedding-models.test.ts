@@ -9,8 +9,7 @@ import { answerEmbeddings } from '#test/support/scripted-server.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { untilRun } from '#test/support/until-job.ts';
 
-describe('documents of two embedding models', function () {
-  this.timeout(60_000);
+describe('documents of two embedding models', () => {
   let model: ScriptedModel;
   let stack: Stack;
   let ada: Member;

@@ -16,9 +16,7 @@ type IngestAnswer = z.infer<typeof ingestAnswerSchema>;
 
 const paragraphs = Array.from({ length: 60 }, (_, n) => `The fox of paragraph ${n} jumps over ${n + 1} lazy dogs.`);
 
-describe('POST /rag/ingest/{document_id}', function () {
-  this.timeout(60_000);
-
+describe('POST /rag/ingest/{document_id}', () => {
   async function upload(as: Member, fields: Record<string, string> = {}): Promise<string> {
     const sent = { name: 'foxes.txt', content: paragraphs.join('\n\n') };
     const form = { fields: { target_tokens: '40', overlap_tokens: '0', ...fields } };
@@ -158,7 +156,10 @@ describe('POST /rag/ingest/{document_id}', function () {
     });
 
     it('200: what is parked goes on once the engine is back', async () => {
-      const cutOff = await startStack({ ...own.settings, TEMPORAL_ADDRESS: '127.0.0.1:1' }, { workers: false });
+      const cutOff = await startStack(
+        { ...own.settings, TEMPORAL_ADDRESS: '127.0.0.1:1', TEMPORAL_CALL_TIMEOUT_MS: '2000' },
+        { workers: false },
+      );
       try {
         const there = ada.at(cutOff.baseUrl);
         const id = await upload(ada);

@@ -13,8 +13,7 @@ const content = sections
   .map((name) => `# ${name}\n\n${Array.from({ length: 12 }, (_, n) => `Rule ${n} of ${name} says so.`).join(' ')}`)
   .join('\n\n');
 
-describe('POST /rag/documents/{document_id}/chunks/preview', function () {
-  this.timeout(60_000);
+describe('POST /rag/documents/{document_id}/chunks/preview', () => {
   let shared: ScriptedStack;
   let ada: Member;
   let id: string;

@@ -12,8 +12,7 @@ const content = subjects
   .map((subject) => Array.from({ length: 12 }, (_, n) => `${subject} on day ${n}.`).join(' '))
   .join('\n\n');
 
-describe('POST /rag/chunks/preview', function () {
-  this.timeout(60_000);
+describe('POST /rag/chunks/preview', () => {
   let shared: ScriptedStack;
   let ada: Member;
   before(async () => {

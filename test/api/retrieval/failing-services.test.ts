@@ -1,3 +1,4 @@
+import { mock } from 'node:test';
 import { expect } from 'chai';
 import { appError } from '#src/errors.ts';
 import type { Embedders } from '#src/ports/embedder.ts';
@@ -81,15 +82,20 @@ describe('a question while a service is down', () => {
 
   it('waits for a slow one as long as a person would, and no longer', async () => {
     await add({ texts: ['Loan.'] });
+    let timeout = new AbortController();
+    const timeouts = mock.method(AbortSignal, 'timeout', () => timeout.signal);
+    /** The time is over as soon as the slow one has been asked. */
     const untilStopped = (signal: AbortSignal | undefined) =>
       new Promise<never>((_resolve, reject) => {
         signal?.addEventListener('abort', () => reject(signal.reason), { once: true });
+        timeout.abort();
+        timeout = new AbortController();
       });
     const slowStore: Pick<VectorStore, 'search'> = { search: ({ signal }) => untilStopped(signal) };
     const slowEmbedders: Embedders = {
       of: (model) => ({ model, embed: (_texts, options) => untilStopped(options?.signal) }),
     };
-    const patienceMs = 50;
+    const patienceMs = 60_000;
     expect(await found({ vectors: slowStore, patienceMs })).deep.equal({
       texts: ['Loan.'],
       reasons: ['vector_store_unavailable'],
@@ -98,13 +104,23 @@ describe('a question while a service is down', () => {
       texts: ['Loan.'],
       reasons: ['embedder_unavailable'],
     });
+    expect(timeouts.mock.calls.map(({ arguments: given }) => given)).deep.equal([
+      [patienceMs],
+      [patienceMs],
+      [patienceMs],
+    ]);
+    timeouts.mock.restore();
   });
 
   it('goes on by vectors when the words take longer, and is refused when there are only words', async () => {
     await add({ texts: ['Loan.'] });
     await fixture().db.transaction(async (trx) => {
       await trx.raw('lock table document_terms in access exclusive mode');
-      const parts = { patienceMs: 1_000 };
+      // Only the words have no more time.
+      const vectors: Pick<VectorStore, 'search'> = {
+        search: ({ signal: _, ...query }) => fixture().vectors.search(query),
+      };
+      const parts = { vectors, patienceMs: 200 };
       expect(await found(parts)).deep.equal({ texts: ['Loan.'], reasons: ['word_search_unavailable'] });
       await trx('documents').where({ orgId: organization().orgId }).delete();
     });

@@ -26,8 +26,7 @@ const document: fc.Arbitrary<NewDocument> = fc.record({
 const library = fc.array(document, { minLength: 1, maxLength: 5 });
 const runs = { numRuns: 20 };
 
-describe('documents that a caller may not read', function () {
-  this.timeout(60_000);
+describe('documents that a caller may not read', () => {
   let fixture: RetrievalFixture;
   before(async () => {
     fixture = await createRetrievalFixture();

@@ -11,8 +11,7 @@ import type { Member } from '#test/support/client.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { untilRun } from '#test/support/until-job.ts';
 
-describe('a question that is asked while a document comes to another generation', function () {
-  this.timeout(60_000);
+describe('a question that is asked while a document comes to another generation', () => {
   let shared: Stack;
   let ada: Member;
   before(async () => {
@@ -59,7 +58,7 @@ describe('a question that is asked while a document comes to another generation'
       query: 'What does a loan cost?',
       reranking: { isEnabled: null, type: null },
       contextTokens: null,
-      signal: AbortSignal.timeout(30_000),
+      signal: new AbortController().signal,
     });
     expect(chunks.map((chunk) => chunk.content)).deep.equal([text]);
     expect(searches).equal(2);

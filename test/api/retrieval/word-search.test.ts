@@ -16,8 +16,7 @@ const texts = [
   'Interest is paid monthly. Interest rates change.',
 ];
 
-describe('the search by words', function () {
-  this.timeout(60_000);
+describe('the search by words', () => {
   let own: Stack;
   let db: Db;
   let ada: Member;

@@ -6,8 +6,7 @@ import type { Member } from '#test/support/client.ts';
 import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 
-describe('the documents of a team', function () {
-  this.timeout(60_000);
+describe('the documents of a team', () => {
   let stack: ScriptedStack;
   let ada: Member;
   let grace: Member;

@@ -3,9 +3,7 @@ import { startApiProcess } from '#test/support/child-processes.ts';
 import { beginConsent, consentTo, toolStack } from '#test/support/tool-stack.ts';
 import { until } from '#test/support/until.ts';
 
-describe('secrets of providers', function () {
-  this.timeout(60_000);
-
+describe('secrets of providers', () => {
   it('are in no answer, no line of the log and no row of the database, whatever goes wrong', async () => {
     const { brave, google, ...api } = await toolStack();
     const child = await startApiProcess(api);

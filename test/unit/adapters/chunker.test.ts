@@ -9,8 +9,7 @@ import { appErrorCode } from '#test/support/app-error-code.ts';
 const tools = { tokens: createTokenCounter(), analyze: createTextAnalyzer() };
 const signal = new AbortController().signal;
 
-describe('chunker', function () {
-  this.timeout(20_000);
+describe('chunker', () => {
   const chunker = createChunker(tools);
   const large = Array.from({ length: 4_500 }, (_, n) => `Sentence ${n} tells of the loan. `).join('');
 

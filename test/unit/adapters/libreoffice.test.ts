@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { mock } from 'node:test';
 import { expect } from 'chai';
 import { createLibreOffice } from '#src/adapters/pdf-renderer/libreoffice.ts';
 import type { RenderLimits } from '#src/adapters/pdf-renderer/render-limits.ts';
@@ -15,7 +16,10 @@ describe('the process of LibreOffice', () => {
     folder = await mkdtemp(join(tmpdir(), 'office-'));
     await writeFile(join(folder, 'original'), 'the file');
   });
-  afterEach(() => rm(folder, { recursive: true }));
+  afterEach(async () => {
+    mock.timers.reset();
+    await rm(folder, { recursive: true });
+  });
 
   const read = (name: string) => readFile(join(folder, name), 'utf8');
 
@@ -70,9 +74,15 @@ describe('the process of LibreOffice', () => {
   });
 
   it('conversion_timeout: ends with all that it has started', async () => {
-    const code = appErrorCode(render(`sleep 60 & echo $! > ${folder}/pid; wait`, { limits: { wallMs: 300 } }));
+    mock.timers.enable({ apis: ['setTimeout'] });
+    const wallMs = 60_000;
+    const code = appErrorCode(render(`sleep 600 & echo $! > ${folder}/pid; wait`, { limits: { wallMs } }));
+    const pid = await until(
+      'the program has started its child',
+      async () => Number(await read('pid').catch(() => '')) || null,
+    );
+    mock.timers.tick(wallMs);
     expect(await code).equal('conversion_timeout');
-    const pid = Number(await read('pid'));
     await until('its child is gone', async () => !isAlive(pid));
   });
 

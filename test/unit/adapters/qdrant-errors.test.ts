@@ -37,7 +37,6 @@ const faults: Record<string, { answer: ScriptedAnswer; code: string }> = {
   },
   'gives no JSON': { answer: (response) => response.writeHead(200).end('<html>'), code: 'service_unavailable' },
   'gives no result': { answer: answerJson(200, { status: 'ok' }), code: 'service_unavailable' },
-  'is silent': { answer: () => undefined, code: 'service_unavailable' },
 };
 
 describe('a Qdrant server that breaks', () => {
@@ -45,13 +44,16 @@ describe('a Qdrant server that breaks', () => {
   let vectors: VectorStore;
   before(async () => {
     server = await startScriptedServer();
-    const url = new URL(server.baseUrl).origin;
-    vectors = createQdrantVectorStore({ url: `${url}/store/`, apiKey, collectionPrefix: 'test', searchTimeoutMs: 200 });
+    vectors = storeThatWaits(60_000);
   });
   after(() => server.close());
 
-  const search = (signal?: AbortSignal) =>
-    vectors.search({
+  function storeThatWaits(searchTimeoutMs: number): VectorStore {
+    const url = `${new URL(server.baseUrl).origin}/store/`;
+    return createQdrantVectorStore({ url, apiKey, collectionPrefix: 'test', searchTimeoutMs });
+  }
+  const search = (signal?: AbortSignal, store = vectors) =>
+    store.search({
       readable: { orgId: uuidv7(), acl: ['user:ada'] },
       ...{ model: 'm', vector: Float32Array.of(1, 0, 0), limit: 1, minSimilarity: 0 },
       ...(signal && { signal }),
@@ -70,6 +72,13 @@ describe('a Qdrant server that breaks', () => {
       expect(inspect(error, { depth: null })).not.include(apiKey);
     });
   }
+
+  it('is silent: service_unavailable, without the key', async () => {
+    server.answer(() => undefined);
+    const error = await errorOf(search(undefined, storeThatWaits(200)));
+    expect(error).instanceOf(AppError).include({ code: 'service_unavailable' });
+    expect(inspect(error, { depth: null })).not.include(apiKey);
+  });
 
   it('cannot be reached: service_unavailable', async () => {
     const gone = createQdrantVectorStore({ url: 'http://127.0.0.1:1', apiKey, collectionPrefix: 'test' });

@@ -1,3 +1,4 @@
+import { mock } from 'node:test';
 import { expect } from 'chai';
 import type { Actor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
@@ -14,6 +15,8 @@ describe('authenticate', () => {
   let authenticate: Authenticate;
 
   beforeEach(() => {
+    // Stops the clock: cached sessions expire after two seconds.
+    mock.timers.enable({ apis: ['Date'] });
     verified = [];
     lookedUp = [];
     lifeMs = 60_000;
@@ -33,6 +36,8 @@ describe('authenticate', () => {
       },
     });
   });
+
+  afterEach(() => mock.timers.reset());
 
   it('tells the user and the session of a token, which it checks once', async () => {
     expect(await authenticate('Bearer s1')).to.deep.include({ actor: ada, sessionId: 's' });

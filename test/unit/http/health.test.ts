@@ -1,20 +1,31 @@
+import { mock } from 'node:test';
 import { expect } from 'chai';
 import { healthRoutes, readinessSchema } from '#src/http/health.routes.ts';
 import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
+import { until } from '#test/support/until.ts';
 
 describe('readiness', () => {
   let served: ServedRoutes;
   let asked = 0;
+  /** The database answers then. */
+  let released = Promise.resolve();
+  let requests = 0;
   let isLeaving = false;
   before(async () => {
     const database = async () => {
       asked += 1;
+      await released;
       return true;
     };
     const broken = () => Promise.reject(new Error('not there'));
-    served = await serveRoutes(healthRoutes({ checks: { database, broken }, isLeaving: () => isLeaving }));
+    const asksIfLeaving = () => {
+      requests += 1;
+      return isLeaving;
+    };
+    served = await serveRoutes(healthRoutes({ checks: { database, broken }, isLeaving: asksIfLeaving }));
   });
   after(() => served.close());
+  afterEach(() => mock.timers.reset());
 
   const ask = async () => {
     const response = await fetch(`${served.baseUrl}/readyz`);
@@ -23,9 +34,15 @@ describe('readiness', () => {
   };
 
   it('asks once for many who ask at once, and tells at once when the server stops', async () => {
-    const answers = await Promise.all(Array.from({ length: 20 }, ask));
-    expect(answers[0]).to.deep.equal({ database: true, broken: false, serving: true });
-    expect(asked).to.be.below(20);
+    // Stops the clock and the timeout of a check, which is three seconds.
+    mock.timers.enable({ apis: ['Date', 'setTimeout'] });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    released = promise;
+    const asking = Promise.all(Array.from({ length: 20 }, ask));
+    await until('all 20 requests have come', async () => requests === 20);
+    resolve();
+    for (const answer of await asking) expect(answer).deep.equal({ database: true, broken: false, serving: true });
+    expect(asked).equal(1);
     isLeaving = true;
     expect(await ask()).deep.equal({ serving: false });
     isLeaving = false;

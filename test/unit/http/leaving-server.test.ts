@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { Agent, createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
+import { syncBuiltinESMExports } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { setTimeout as delay } from 'node:timers/promises';
+import { mock } from 'node:test';
 import { expect } from 'chai';
 import { createLeavingServer, type LeavingServer } from '#src/http/leaving-server.ts';
 
@@ -28,6 +29,8 @@ describe('a server that leaves', () => {
     port = (server.address() as AddressInfo).port;
   });
   afterEach(() => {
+    mock.timers.reset();
+    syncBuiltinESMExports();
     agent.destroy();
     server.closeAllConnections();
     server.close();
@@ -50,6 +53,8 @@ describe('a server that leaves', () => {
   });
 
   it('answers what is asked on a kept connection while it waits, however long that takes', async () => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    syncBuiltinESMExports();
     const lingerMs = 30;
     const first = await get('/stream');
     leaving.announce();
@@ -58,7 +63,8 @@ describe('a server that leaves', () => {
     expect(await text(first.answer)).equal('begun and ended');
     const second = await get('/stream');
     expect(second.isReused).equal(true);
-    await delay(5 * lingerMs);
+    mock.timers.tick(5 * lingerMs);
+    await new Promise(setImmediate);
     begun[1]?.end('and ended');
     expect(await text(second.answer)).equal('begun and ended');
     await closed;

@@ -3,6 +3,7 @@ import { appendFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { mock } from 'node:test';
 import { expect } from 'chai';
 import { application, untilServing } from '../../../scripts/launchers/application.ts';
 import { StartFailure } from '../../../scripts/supervisor/start-failure.ts';
@@ -15,6 +16,8 @@ describe('API and worker under the supervisor', () => {
   const logPath = (name: string) => join(folder, `${name}.log`);
 
   beforeEach(async () => {
+    // Each probe has its own timeout of about a second.
+    mock.method(AbortSignal, 'timeout', () => new AbortController().signal);
     folder = await mkdtemp(join(tmpdir(), 'application-'));
     hasWorkers = false;
     server = createServer(({ url }, response) => {
@@ -27,6 +30,7 @@ describe('API and worker under the supervisor', () => {
     apiUrl = `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`;
   });
   afterEach(async () => {
+    mock.restoreAll();
     server.close();
     server.closeAllConnections();
     await rm(folder, { recursive: true });
@@ -37,7 +41,9 @@ describe('API and worker under the supervisor', () => {
   });
 
   it('serve once both work', async () => {
+    const probed = once(server, 'request');
     const serving = untilServing(apiUrl, { say: () => undefined, logPath });
+    await probed;
     hasWorkers = true;
     await serving;
   });

@@ -1,0 +1,12 @@
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { DefaultLogger } from '@temporalio/worker';
+
+/** Runs an activity once, in an environment of its own. */
+export function runActivity<Input, Result>(activity: (input: Input) => Promise<Result>, input: Input): Promise<Result> {
+  return activityEnvironment().run<[Input], Result, typeof activity>(activity, input);
+}
+
+/** For tests that cancel an activity or listen to its heartbeats. */
+export function activityEnvironment(): MockActivityEnvironment {
+  return new MockActivityEnvironment({}, { logger: new DefaultLogger('ERROR') });
+}

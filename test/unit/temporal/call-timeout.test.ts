@@ -1,0 +1,56 @@
+import { once } from 'node:events';
+import { createServer, type Http2Server, type ServerHttp2Session } from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import { expect } from 'chai';
+import { createTemporalConnection, type TemporalConnection } from '#src/temporal/connection.ts';
+
+const UNIMPLEMENTED = '12';
+const callTimeoutMs = 30_000;
+
+describe('the deadline of a call to Temporal', () => {
+  let server: Http2Server;
+  let session: ServerHttp2Session | undefined;
+  let connection: TemporalConnection;
+  /** The `grpc-timeout` header of the last call, in milliseconds. */
+  let sentTimeoutMs: number;
+
+  before(async () => {
+    server = createServer();
+    server.on('session', (opened) => {
+      session = opened;
+    });
+    server.on('stream', (stream, headers) => {
+      sentTimeoutMs = Number(/^(\d+)m$/.exec(String(headers['grpc-timeout']))?.[1]);
+      const refusal = { ':status': 200, 'content-type': 'application/grpc', 'grpc-status': UNIMPLEMENTED };
+      stream.respond(refusal, { endStream: true });
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    connection = createTemporalConnection({ address: `127.0.0.1:${port}`, namespace: 'default', callTimeoutMs });
+  });
+  after(async () => {
+    await connection.close();
+    session?.destroy();
+    server.close();
+  });
+
+  async function timeoutOf(minTimeoutMs?: number): Promise<number> {
+    sentTimeoutMs = Number.NaN;
+    const { workflowService } = connection.client;
+    await connection.call(() => workflowService.getSystemInfo({}), minTimeoutMs).catch(() => undefined);
+    return sentTimeoutMs;
+  }
+
+  it('is the configured timeout', async () => {
+    expect(await timeoutOf()).within(callTimeoutMs / 2, callTimeoutMs);
+  });
+
+  it('is the minimum of the call where that is longer', async () => {
+    expect(await timeoutOf(callTimeoutMs * 2)).within(callTimeoutMs * 1.5, callTimeoutMs * 2);
+  });
+
+  it('is never shorter than the configured timeout', async () => {
+    expect(await timeoutOf(1)).within(callTimeoutMs / 2, callTimeoutMs);
+  });
+});
