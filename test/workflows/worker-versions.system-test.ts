@@ -21,7 +21,6 @@ import { connectToTemporal } from '#test/support/temporal-client.ts';
 import { type TestWorkers, testWorkers } from '#test/support/test-workers.ts';
 import { until } from '#test/support/until.ts';
 import { untilRun } from '#test/support/until-job.ts';
-import { attributeOf } from '#test/support/workflow-run.ts';
 import { becomeFirstVersion, versioningOptions } from '#workers/versioning.ts';
 import { temporalProgram } from '../../scripts/launchers/temporal.ts';
 
