@@ -11,7 +11,6 @@ import { skip } from '#test/support/skip.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { untilJob } from '#test/support/until-job.ts';
 
-
 /** File, a text of one of its chunks, and the page of that chunk. */
 const files: [file: string, text: string, page: number][] = [
   ['test.pdf', 'There are at least three reasons confirming its general feasibility', 1],

@@ -27,7 +27,6 @@ const acts: Act[] = [
   },
 ];
 
-
 for (const { whoLeaves, leave, isOrganizationGone } of acts) {
   describe(`${whoLeaves} loses at once`, () => {
     let stack: ScriptedStack;
