@@ -1,12 +1,13 @@
 import { WorkflowFailedError } from '@temporalio/client';
 import { CancelledFailure } from '@temporalio/common';
 import { expect } from 'chai';
+import { heartbeating } from '#activities/heartbeating.ts';
 import type { StoreAuditActivities } from '#activities/store-audit.ts';
 import { stageQueryName } from '#src/contracts/messages.ts';
 import type { AuditProgress, AuditReport } from '#src/domain/audit-report.ts';
 import { searchAttributes } from '#src/temporal/search-attributes.ts';
 import { type StandingWorker, standingWorker } from '#test/support/standing-worker.ts';
-import { failFirstAttempt, untilCancelled } from '#test/support/stub-calls.ts';
+import { failFirstAttempt } from '#test/support/stub-calls.ts';
 import { stubStoreAudit } from '#test/support/stub-store-audit.ts';
 import { attributeOf, detailsOf } from '#test/support/workflow-run.ts';
 
@@ -62,7 +63,13 @@ describe('auditStores', () => {
   });
 
   it('cancels the page in progress and checks no more pages', async () => {
-    const { activities, calls, untilCalled } = stubStoreAudit(1, { auditPage: untilCancelled });
+    const { activities, calls, untilCalled } = stubStoreAudit(1, {
+      // The real heartbeat timer, which is what brings a cancellation to an activity in production.
+      auditPage: () =>
+        heartbeating(
+          ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+        ),
+    });
     const run = await audit(activities);
     await untilCalled('auditPage');
     await run.cancel();
