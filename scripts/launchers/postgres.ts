@@ -24,6 +24,8 @@ export type PostgresOptions = {
   password: string;
   /** False only where the data is thrown away: a crash of the machine may then corrupt it. */
   durable: boolean;
+  /** On by default. It renews the statistics that plans depend on, at moments of its own. */
+  autovacuum?: boolean;
   say?: (line: string) => void;
 };
 
@@ -53,6 +55,7 @@ export async function preparePostgres(options: PostgresOptions): Promise<ChildSp
     log_error_verbosity: 'terse',
     log_min_error_statement: 'panic',
     ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
+    ...(options.autovacuum === false && { autovacuum: 'off' }),
   };
   const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   return {

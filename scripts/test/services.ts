@@ -55,7 +55,7 @@ export async function startTestServices(options: {
   const temporalDirs = ports.temporals.map((_, index) => join(dataDir, `temporal-${index + 1}`));
   await Promise.all(temporalDirs.map((folder) => mkdir(folder)));
   await supervisor.start([
-    await preparePostgres({ toolsDir, dataDir, ...database, durable: false }),
+    await preparePostgres({ toolsDir, dataDir, ...database, durable: false, autovacuum: false }),
     ...ports.temporals.map((temporal, index) => ({
       ...temporalServer({ toolsDir, dataDir: temporalDirs[index] ?? dataDir, ...temporal }),
       name: `temporal-${index + 1}`,

@@ -7,7 +7,6 @@ import { findFreePorts } from '../../scripts/supervisor/ports.ts';
 import type { Stack } from './stack.ts';
 import { until } from './until.ts';
 
-
 /** A process of the service that a test may kill, and nothing with it. */
 export type ServiceProcess = Pick<RunningChild, 'pid' | 'ended' | 'stop'> & {
   /** As a power cut ends it. Settles when it is gone. */

@@ -3,17 +3,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { Context } from 'mocha';
-import {
-  type ConversionLimits,
-  defaultConversionLimits,
-  wallsAtMost,
-} from '#src/adapters/converter/conversion-limits.ts';
+import type { ConversionLimits } from '#src/adapters/converter/conversion-limits.ts';
 import { createConverter } from '#src/adapters/converter/converter.ts';
 import type { ConvertedDocument, Converter, Recognition } from '#src/ports/converter.ts';
 import { skip } from './skip.ts';
-
-/** Parsers give way to all other processes: on a busy machine one takes as long as the product lets it, and says so then. */
-export const STARVED_PARSER_MS = defaultConversionLimits.wallMs * wallsAtMost + 30_000;
 
 /** A real converter over files that a test writes. */
 export type ConverterEnvironment = {
