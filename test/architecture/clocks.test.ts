@@ -6,6 +6,8 @@ const CLOCKS = [
   /\bthis\.timeout\(/,
   /\b(delay|sleep)\(/,
   /\bsetTimeout\(/,
+  // Timers of a stack in the same process stop for good.
+  /\bmock\.timers\b/,
   /expect\([^)]*(Date|performance)\.now\(\)/,
   /\buntil(Job|Run)?\([^\n]*, [\d_]{4,}\)/,
 ];
