@@ -53,7 +53,7 @@ export async function startTestServices(options: {
   const { supervisor, toolsDir, dataDir, ports } = options;
   const database = { port: ports.postgres, password: PASSWORD };
   const temporalDirs = ports.temporals.map((_, index) => join(dataDir, `temporal-${index + 1}`));
-  await Promise.all(temporalDirs.map((folder) => mkdir(folder)));
+  await Promise.all(temporalDirs.map((folder) => mkdir(folder, { recursive: true })));
   await supervisor.start([
     await preparePostgres({ toolsDir, dataDir, ...database, durable: false, autovacuum: false }),
     ...ports.temporals.map((temporal, index) => ({

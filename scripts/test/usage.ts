@@ -19,7 +19,8 @@ export function measureUsage(): { stop: () => Usage[] } {
   const peakBytes = new Map<string, number>();
   const sample = () => {
     const bytes = new Map<string, number>();
-    for (const [pid, process] of descendants()) {
+    const alive = descendants();
+    for (const [pid, process] of alive) {
       latest.set(pid, process);
       bytes.set(process.kind, (bytes.get(process.kind) ?? 0) + process.privateBytes);
     }
@@ -28,13 +29,13 @@ export function measureUsage(): { stop: () => Usage[] } {
       [...bytes.values()].reduce((sum, each) => sum + each, 0),
     );
     for (const [kind, now] of bytes) peakBytes.set(kind, Math.max(now, peakBytes.get(kind) ?? 0));
+    return alive;
   };
   const timer = setInterval(sample, SAMPLE_MS);
   return {
     stop: () => {
       clearInterval(timer);
-      sample();
-      const alive = descendants();
+      const alive = sample();
       // A process that has ended counts for its parent, unless that is this one.
       const counted = [...latest].filter(([pid, { parent }]) => alive.has(pid) || parent === process.pid);
       const ticks = new Map<string, number>();
