@@ -16,7 +16,7 @@ import { healthRoutes } from './http/health.routes.ts';
 import { createMetricsPage } from './http/metrics-page.ts';
 import { createOpenStreams } from './http/open-streams.ts';
 import { openApiRoutes } from './http/openapi.routes.ts';
-import { createOpenApi, type OpenApiDocument } from './http/openapi.ts';
+import { createOpenApi } from './http/openapi.ts';
 import { createCursors } from './http/pagination.ts';
 import { createRateLimiting } from './http/rate-limiting.ts';
 import { referenceRoutes } from './http/reference.routes.ts';
@@ -65,7 +65,6 @@ export type App = {
   express: Express;
   /** Every endpoint, as data. */
   routes: readonly Route[];
-  openApi: OpenApiDocument;
   /** Turns readiness off, and serves as before. */
   leave(): void;
   /** Resolves when no event stream is open any more. */
@@ -123,15 +122,11 @@ export function createApp(container: Container): App {
       },
       isLeaving: () => isLeaving,
     }),
-    ...openApiRoutes(() => openApi),
+    ...openApiRoutes(() =>
+      createOpenApi(routes, { basePath, title, version: manifest.version, description: manifest.description }),
+    ),
     ...referenceRoutes({ title, basePath }),
   ];
-  const openApi = createOpenApi(routes, {
-    basePath,
-    title,
-    version: manifest.version,
-    description: manifest.description,
-  });
 
   const dispatch = createDispatcher({
     authenticate: createAuthenticate({
@@ -167,7 +162,6 @@ export function createApp(container: Container): App {
   return {
     express: app,
     routes,
-    openApi,
     leave: () => {
       isLeaving = true;
     },
