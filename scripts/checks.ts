@@ -8,7 +8,8 @@ export type Tally = { passed: number; failed: string[] };
 const CODE = ['src', 'workflows', 'activities', 'workers', 'migrations', 'services', 'scripts', 'test', 'bench'];
 
 const CHECKS = [
-  { name: 'types', command: ['node_modules/typescript/bin/tsc', '--noEmit', '--project', '.'] },
+  // Version 7, which takes a third of the time; dependency-cruiser still needs the API of version 6.
+  { name: 'types', command: ['node_modules/typescript-native/bin/tsc', '--noEmit', '--project', '.'] },
   { name: 'format and lint', command: ['node_modules/@biomejs/biome/bin/biome', 'check', '--error-on-warnings', '.'] },
   {
     name: 'who imports whom',
