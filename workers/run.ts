@@ -5,6 +5,7 @@ import { noteFaults } from '#activities/interceptors/fault-notes.ts';
 import { injectFaults } from '#activities/interceptors/faults.ts';
 import { observeSteps } from '#activities/interceptors/telemetry.ts';
 import type { Container } from '#src/container.ts';
+import type { TaskQueue } from '#src/contracts/task-queues.ts';
 import type { TemporalConnection } from '#src/temporal/connection.ts';
 import { connectionOptions } from '#src/temporal/connection-options.ts';
 import { dataConverter } from '#src/temporal/data-converter.ts';
@@ -46,34 +47,26 @@ export type RunningWorkers = {
  * sweeper does not, and is the same in every process: each sweep bears others beside it.
  */
 export function startWorkers(container: Container): RunningWorkers {
-  const stopping = new AbortController();
-  const polling = Promise.withResolvers<void>();
-  let isPolling = false;
-  const finished = run(container, stopping.signal, () => {
-    isPolling = true;
-    polling.resolve();
-  }).finally(() => {
-    isPolling = false;
-  });
-  finished.then(polling.resolve, polling.reject);
-  // Whoever awaits `polling` sees the failure; nobody has to.
-  polling.promise.catch(() => undefined);
+  const stopSweeper = startSweeps(container);
+  const workers = startQueueWorkers(container, container.config.workerQueues);
+  const finished = workers.finished.finally(stopSweeper);
+  // Callers that await `finished` see the failure; others need not.
+  finished.catch(() => undefined);
   return {
-    polling: polling.promise,
+    ...workers,
     finished,
-    isReady: () => isPolling && !stopping.signal.aborted,
-    shutdown: () => {
-      stopping.abort();
-      return finished;
+    shutdown: async () => {
+      await Promise.all([workers.shutdown(), finished]);
     },
   };
 }
 
-async function run(container: Container, stop: AbortSignal, onPolling: () => void): Promise<void> {
+/** Starts the sweeper alone. @returns stops it, once the sweep that is under way has ended */
+export function startSweeps(container: Container): () => Promise<void> {
   const { jobs, chat, alignment, sessions, documents, embeddings, situations, ingestion, erasure, vectors } = container;
   const { evaluations, blobs, originals, idempotency, rateLimiter, consents, temporal, logger } = container;
   const { connectionSyncs, importSteps, sso, exports } = container;
-  const stopSweeper = startSweeper(
+  return startSweeper(
     [
       { name: 'close expired rounds', run: chat.closeExpiredRounds },
       { name: 'forget events of answers', run: everyMinute(chat.forgetEvents) },
@@ -104,23 +97,53 @@ async function run(container: Container, stop: AbortSignal, onPolling: () => voi
     logger,
     (sweep) => container.telemetry.metrics.count('acs_sweep_failures_total', { sweep }),
   );
+}
+
+/** Starts a worker for each of these queues, without the sweeper. */
+export function startQueueWorkers(container: Container, queues: readonly TaskQueue[]): RunningWorkers {
+  const stopping = new AbortController();
+  const polling = Promise.withResolvers<void>();
+  let isPolling = false;
+  const finished = run(container, queues, stopping.signal, () => {
+    isPolling = true;
+    polling.resolve();
+  }).finally(() => {
+    isPolling = false;
+  });
+  finished.then(polling.resolve, polling.reject);
+  // Callers that await `polling` see the failure; others need not.
+  polling.promise.catch(() => undefined);
+  return {
+    polling: polling.promise,
+    finished,
+    isReady: () => isPolling && !stopping.signal.aborted,
+    shutdown: () => {
+      stopping.abort();
+      return finished;
+    },
+  };
+}
+
+async function run(
+  container: Container,
+  queues: readonly TaskQueue[],
+  stop: AbortSignal,
+  onPolling: () => void,
+): Promise<void> {
+  const { temporal, logger } = container;
+  const connection = await connect(container, stop);
+  if (connection === null) return;
   try {
-    const connection = await connect(container, stop);
-    if (connection === null) return;
-    try {
-      const version = await workerVersion(container.config.temporal);
-      const workers = await createWorkers(container, connection, version);
-      const ended = runAll(workers, stop);
-      const first = becomeFirstVersion(temporal, version, { stop, logger });
-      logger.info({ queues: container.config.workerQueues }, 'workers are polling');
-      if (container.renderer === null) logger.info('there is no office program: no previews, and no .ppt is read');
-      onPolling();
-      await Promise.all([ended, first]);
-    } finally {
-      await connection.close();
-    }
+    const version = await workerVersion(container.config.temporal);
+    const workers = await createWorkers({ container, queues, connection, version });
+    const ended = runAll(workers, stop);
+    const first = becomeFirstVersion(temporal, version, { stop, logger });
+    logger.info({ queues }, 'workers are polling');
+    if (container.renderer === null) logger.info('there is no office program: no previews, and no .ppt is read');
+    onPolling();
+    await Promise.all([ended, first]);
   } finally {
-    await stopSweeper();
+    await connection.close();
   }
 }
 
@@ -134,13 +157,15 @@ function engineSetUp(temporal: TemporalConnection): () => Promise<void> {
   };
 }
 
-async function createWorkers(
-  container: Container,
-  connection: NativeConnection,
-  version: Awaited<ReturnType<typeof workerVersion>>,
-): Promise<Worker[]> {
+async function createWorkers(options: {
+  container: Container;
+  queues: readonly TaskQueue[];
+  connection: NativeConnection;
+  version: Awaited<ReturnType<typeof workerVersion>>;
+}): Promise<Worker[]> {
+  const { container, queues, connection, version } = options;
   const { config, telemetry } = container;
-  const { faults, temporal, workerQueues } = config;
+  const { faults, temporal } = config;
   const converter = dataConverter(temporal.payloadKeys);
   const bundle = await workflowBundle(converter);
   const interceptors = [
@@ -180,7 +205,7 @@ async function createWorkers(
       connectorsWorker(container),
       storeAuditWorker(container),
     ]
-      .filter(({ taskQueue }) => workerQueues.includes(taskQueue))
+      .filter(({ taskQueue }) => queues.includes(taskQueue))
       .map(createWorker),
   );
 }

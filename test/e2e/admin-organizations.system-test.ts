@@ -27,7 +27,7 @@ describe('npm run admin, for whole organizations', function () {
   let folder: string;
 
   before(async () => {
-    own = await startStack();
+    own = await startStack({}, { workers: 'all' });
     folder = await mkdtemp(join(tmpdir(), 'export-'));
   });
   after(async () => {

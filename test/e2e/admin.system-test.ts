@@ -21,7 +21,7 @@ describe('npm run admin', function () {
   let ada: Member;
 
   before(async () => {
-    own = await startStack();
+    own = await startStack({}, { workers: 'all' });
     ada = await own.signUp();
   });
   after(() => own.close());

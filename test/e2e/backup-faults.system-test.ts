@@ -166,7 +166,7 @@ describe('backup and restore, when something is wrong', function () {
     }
     expect(await backupsOf(copy)).lengthOf(2);
     expect(await own.restore(place, copy)).include({ code: 0 });
-    const target = await startStack(place.settings);
+    const target = await startStack(place.settings, { workers: 'all' });
     try {
       await expectSound(target);
       const again = await signInAgain(target, own.ada);

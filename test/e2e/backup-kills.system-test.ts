@@ -91,7 +91,7 @@ describe('backup and restore, when they are killed', function () {
     const backedUp = await runAdmin(place.settings, ['backup', '--into', own.folder, '--keep', '1']);
     expect(backedUp.stderr).match(/^A restore was begun here and has not come to its end: /m);
     expect(await own.restore(place)).include({ code: 0 });
-    const target = await startStack(place.settings);
+    const target = await startStack(place.settings, { workers: 'all' });
     try {
       expect(await target.container.db.raw("select to_regclass('backup_restore') as marker")).deep.include({
         rows: [{ marker: null }],
@@ -116,7 +116,7 @@ describe('backup and restore, when they are killed', function () {
       const restored = await other.restore(place);
       expect(restored).include({ code: 0 });
       expect(restored.stdout).match(/^ {2}vectors +of [1-4] documents, /m);
-      const target = await startStack(place.settings);
+      const target = await startStack(place.settings, { workers: 'all' });
       try {
         await signInAgain(target, other.ada);
         await expectSound(target);

@@ -14,7 +14,7 @@ describe('an API process behind a load balancer that is told to end', function (
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
   before(async () => {
-    stack = await startStack();
+    stack = await startStack({}, { workers: 'all' });
     api = await startApiProcess(stack, { SHUTDOWN_DELAY_SECONDS: '10' });
   });
   after(async () => {

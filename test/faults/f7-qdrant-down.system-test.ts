@@ -35,7 +35,7 @@ describe('F7: a vector store that is away', function () {
       await until('the vector store answers', () => spec.isReady().catch(() => false));
     };
     await startServer();
-    stack = await startStack({ QDRANT_URL: qdrantUrl(port) });
+    stack = await startStack({ QDRANT_URL: qdrantUrl(port) }, { workers: 'all' });
   });
   after(async () => {
     await stack.close();

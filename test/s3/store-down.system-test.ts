@@ -14,7 +14,8 @@ describe('F17: a store of the files that is away', () => {
   before(async function () {
     bucket = await openBucket(this);
     proxy = await startTcpProxy({ port: Number(new URL(bucket.settings.endpoint).port) });
-    stack = await startStack({ ...bucket.environment, S3_ENDPOINT: `http://127.0.0.1:${proxy.port}` });
+    const settings = { ...bucket.environment, S3_ENDPOINT: `http://127.0.0.1:${proxy.port}` };
+    stack = await startStack(settings, { workers: 'all' });
   });
   after(async () => {
     await stack?.close();

@@ -8,7 +8,6 @@ import type { Db } from '#src/ports/database.ts';
 import { publishAgent } from './chat-fixtures.ts';
 import type { Member } from './client.ts';
 import { type ScriptedModel, startScriptedModel } from './scripted-model.ts';
-import { createTestDatabase } from './services.ts';
 import { type Stack, startStack } from './stack.ts';
 
 /** The library logs every failure, also those that a test makes. */
@@ -46,9 +45,9 @@ after(async function closeAlignmentStack() {
 });
 
 async function startAlignmentStack(): Promise<AlignmentStack & { close(): Promise<void> }> {
-  const [database, model] = await Promise.all([createTestDatabase(), startScriptedModel()]);
+  const model = await startScriptedModel();
   const own = await startStack(
-    { DATABASE_URL: database.url, OPENAI_BASE_URL: model.baseUrl, ALIGNMENT_EMBEDDING_BASE_URL: model.baseUrl },
+    { OPENAI_BASE_URL: model.baseUrl, ALIGNMENT_EMBEDDING_BASE_URL: model.baseUrl },
     { workers: false },
   );
   const { db } = own.container;
@@ -128,7 +127,6 @@ async function startAlignmentStack(): Promise<AlignmentStack & { close(): Promis
     async close() {
       await own.close();
       await model.close();
-      await database.drop();
     },
   };
 }

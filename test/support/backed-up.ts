@@ -27,7 +27,7 @@ export type BackedUp = {
 
 /** @param storage settings of where its files and vectors are */
 export async function backUpInstallation(storage: Record<string, string> = {}): Promise<BackedUp> {
-  const source = await startStack(storage);
+  const source = await startStack(storage, { workers: 'all' });
   const folder = join(tmpdir(), `backups-${randomUUID()}`);
   const places: EmptyPlace[] = [];
   const backUp = async (...args: string[]) => {

@@ -159,7 +159,7 @@ export function itBacksUpAndRestores(storage: () => Promise<Record<string, strin
   let folder: string;
 
   before(async () => {
-    source = await startStack(await storage());
+    source = await startStack(await storage(), { workers: 'all' });
     place = await createEmptyPlace(source, await storage());
     folder = join(tmpdir(), `backups-${randomUUID()}`);
   });
@@ -193,7 +193,7 @@ export function itBacksUpAndRestores(storage: () => Promise<Record<string, strin
     expect(await hashTables(reader)).deep.equal(tables);
     await reader.close();
 
-    const target = await startStack(place.settings);
+    const target = await startStack(place.settings, { workers: 'all' });
     try {
       await target.anonymous.post('/auth/refresh_tokens', { refresh_token: ada.refreshToken }, 401);
       expect((await ada.at(target.baseUrl).raw('/folders')).status).equal(401);

@@ -1,9 +1,7 @@
 import { type FakeBrave, startFakeBrave } from './fake-brave.ts';
 import { type FakeGoogle, startFakeGoogle } from './fake-google.ts';
 import { type ScriptedModel, startScriptedModel } from './scripted-model.ts';
-import { createTestDatabase, testServices } from './services.ts';
 import { type Stack, startStack } from './stack.ts';
-import { createTestNamespace } from './temporal-namespace.ts';
 import { startWebSite, type WebSite } from './web-site.ts';
 
 export type ScriptedStack = Stack & { model: ScriptedModel; site: WebSite; brave: FakeBrave; google: FakeGoogle };
@@ -25,17 +23,13 @@ after(async function closeScriptedStack() {
 });
 
 async function startScriptedStack(): Promise<ScriptedStack> {
-  const [model, site, brave, google, database, namespace] = await Promise.all([
+  const [model, site, brave, google] = await Promise.all([
     startScriptedModel(),
     startWebSite(),
     startFakeBrave(),
     startFakeGoogle(),
-    createTestDatabase(),
-    createTestNamespace(testServices().temporalAddress),
   ]);
   const stack = await startStack({
-    DATABASE_URL: database.url,
-    TEMPORAL_NAMESPACE: namespace,
     OPENAI_BASE_URL: model.baseUrl,
     ALIGNMENT_EMBEDDING_BASE_URL: model.baseUrl,
     BRAVE_SEARCH_BASE_URL: brave.baseUrl,
@@ -56,7 +50,6 @@ async function startScriptedStack(): Promise<ScriptedStack> {
     close: async () => {
       await stack.close();
       await Promise.all([model.close(), site.close(), brave.close(), google.close()]);
-      await database.drop();
     },
   };
 }

@@ -10,12 +10,14 @@ import { type Config, loadConfig } from '#src/config.ts';
 import { type Container, createContainer } from '#src/container.ts';
 import { defaultRateLimits } from '#src/domain/rate-limits.ts';
 import type { Route } from '#src/http/route.ts';
-import { startWorkers } from '#workers/run.ts';
+import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
+import { type RunningWorkers, startWorkers } from '#workers/run.ts';
 import { type ApiClient, createClient, type Member } from './client.ts';
 import { createTestDatabase, testServices } from './services.ts';
 import { testCallTimeoutMs } from './temporal-client.ts';
 import { createTestNamespace } from './temporal-namespace.ts';
 import { installRuntimeOnce } from './temporal-runtime.ts';
+import { announceStarts, startWorkersOnDemand } from './workers-on-demand.ts';
 
 /** The API and the workers in this process, on the real services. Tests keep apart by their organizations. */
 export type Stack = {
@@ -49,23 +51,24 @@ after(async function closeSharedStack() {
 /**
  * A stack of its own, for tests that change settings or break something.
  * @param settings environment variables beyond the usual ones
- * @param parts without workers, work stays queued
+ * @param parts.workers without them, work stays queued; `all` where other processes start work, or ask whether the
+ * workers are there
  */
 export async function startStack(
   settings: Record<string, string> = {},
-  parts: { workers: boolean } = { workers: true },
+  parts: { workers: boolean | 'all' } = { workers: true },
 ): Promise<Stack> {
   const services = testServices();
   const [dataDir, database, namespace] = await Promise.all([
     mkdtemp(join(tmpdir(), 'stack-')),
-    createTestDatabase(),
-    createTestNamespace(services.temporalAddress),
+    settings.DATABASE_URL === undefined ? createTestDatabase() : null,
+    settings.TEMPORAL_NAMESPACE ?? createTestNamespace(services.temporalAddress),
   ]);
   const environment = {
     PORT: '0',
     DATA_DIR: dataDir,
     TOOLS_DIR: services.toolsDir,
-    DATABASE_URL: database.url,
+    ...(database !== null && { DATABASE_URL: database.url }),
     TEMPORAL_ADDRESS: services.temporalAddress,
     TEMPORAL_NAMESPACE: namespace,
     TEMPORAL_UI_URL: 'http://127.0.0.1:8233',
@@ -86,8 +89,8 @@ export async function startStack(
   const config = loadConfig(environment);
   const container = createContainer(config, 'test');
   installRuntimeOnce(container.logger);
-  const workers = parts.workers ? startWorkers(container) : null;
-  await workers?.polling;
+  announceStarts(container);
+  const workers = await startParts(container, parts.workers);
 
   const app = createApp(container);
   const server = createServer(app.express).listen(0, '127.0.0.1');
@@ -110,10 +113,24 @@ export async function startStack(
       await closed;
       await workers?.shutdown();
       await container.close();
-      await database.drop();
+      await database?.drop();
       await rm(dataDir, { recursive: true, force: true });
     },
   };
+}
+
+async function startParts(
+  container: Container,
+  workers: boolean | 'all',
+): Promise<Pick<RunningWorkers, 'shutdown'> | null> {
+  if (workers === false) return null;
+  if (workers === true) {
+    await registerSearchAttributes(container.temporal);
+    return startWorkersOnDemand(container);
+  }
+  const all = startWorkers(container);
+  await all.polling;
+  return all;
 }
 
 /** All tests come from one address. */

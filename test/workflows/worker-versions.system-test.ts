@@ -231,7 +231,7 @@ describe('versions of the workers', () => {
   });
 
   it('serve at once where an installation is new, and readiness is of the current one', async () => {
-    const own = await startStack({ TEMPORAL_DEPLOYMENT_NAME: 'acs' });
+    const own = await startStack({ TEMPORAL_DEPLOYMENT_NAME: 'acs' }, { workers: 'all' });
     try {
       await until('it is ready', async () => (await fetch(`${own.baseUrl}/readyz`)).status === 200);
       const ada = await own.signUp();
