@@ -9,11 +9,12 @@ import { untilJob } from '#test/support/until-job.ts';
 async function ingest(fault: string | null) {
   const own = await startFaultCase();
   try {
-    const victim = await own.startWorker(fault === null ? {} : { NODE_ENV: 'test', FAULTS: fault });
+    const queue = { WORKER_QUEUES: 'ingestion' };
+    const victim = await own.startWorker({ ...queue, ...(fault !== null && { NODE_ENV: 'test', FAULTS: fault }) });
     const { documentId, jobId } = await uploadLongText(own);
     if (fault !== null) {
       expect(await victim.ended).equal('SIGKILL');
-      await own.startWorker();
+      await own.startWorker(queue);
     }
     await untilJob(own.member, jobId, 'succeeded');
     await expectInvariants(own.stack);

@@ -8,21 +8,18 @@ const demands = new Map<string, (queue: TaskQueue) => void>();
 
 /**
  * Starts the sweeper, and the worker of a queue with the first run on it: most tests need one or two of the eleven, and
- * each takes 75 ms of CPU time and 10 MB. Only runs that containers of this process start count, see `announceStarts`.
+ * each takes 75 ms of CPU time and 10 MB. Runs that another process starts do not count, see `announceStarts`.
  */
 export function startWorkersOnDemand(container: Container): Pick<RunningWorkers, 'shutdown'> {
-  const { temporalNamespace, workerQueues } = {
-    temporalNamespace: container.config.temporal.namespace,
-    workerQueues: container.config.workerQueues,
-  };
+  const { temporal, workerQueues } = container.config;
   const started = new Map<TaskQueue, RunningWorkers>();
   const stopSweeps = startSweeps(container);
-  demands.set(temporalNamespace, (queue) => {
+  demands.set(temporal.namespace, (queue) => {
     if (!started.has(queue) && workerQueues.includes(queue)) started.set(queue, startQueueWorkers(container, [queue]));
   });
   return {
     async shutdown() {
-      demands.delete(temporalNamespace);
+      demands.delete(temporal.namespace);
       await stopSweeps();
       await Promise.all([...started.values()].map((workers) => workers.shutdown()));
     },

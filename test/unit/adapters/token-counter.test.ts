@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { encode } from 'gpt-tokenizer/encoding/o200k_base';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
+import { propertyRuns } from '#test/support/property-runs.ts';
 
 const plainText = { allowedSpecial: new Set<string>(), disallowedSpecial: new Set<string>() };
 
@@ -42,7 +43,7 @@ describe('token counter', () => {
   it('counts as the reference encoding does', () => {
     fc.assert(
       fc.property(awkwardText, (text) => counter.count(text) === encode(text, plainText).length),
-      { numRuns: 1000 },
+      { numRuns: propertyRuns(1000) },
     );
   });
 
@@ -52,7 +53,7 @@ describe('token counter', () => {
         const [start, end] = [a % (text.length + 1), b % (text.length + 1)].sort((x, y) => x - y) as [number, number];
         return counter.measure(text)(start, end) === encode(text.slice(start, end), plainText).length;
       }),
-      { numRuns: 5000 },
+      { numRuns: propertyRuns(5000) },
     );
   });
 

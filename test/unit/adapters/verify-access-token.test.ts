@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { jwtVerify } from 'jose';
 import { createTokenVerifier } from '#src/adapters/tokens/verify-access-token.ts';
 import { AppError } from '#src/errors.ts';
+import { propertyRuns } from '#test/support/property-runs.ts';
 
 const issuer = 'the-service';
 const [own, foreign] = [
@@ -181,7 +182,7 @@ describe('the check of an access token', () => {
         expect(verdict).to.equal(await joseAccepts(token));
         if (verdict) accepted += 1;
       }),
-      { numRuns: 500, examples: [[sound]] },
+      { numRuns: propertyRuns(500), examples: [[sound]] },
     );
     expect(accepted).to.be.greaterThan(0);
   });

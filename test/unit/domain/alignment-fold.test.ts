@@ -10,6 +10,7 @@ import {
   type StreakThresholds,
   stateClass,
 } from '#src/domain/alignment-fold.ts';
+import { propertyRuns } from '#test/support/property-runs.ts';
 import { initialReferenceState, type ReferenceState, referenceStep } from './reference-alignment-fold.ts';
 
 const thresholds: StreakThresholds = { offTopic: 3, onTopic: 2 };
@@ -72,7 +73,7 @@ describe('alignment fold', () => {
           expect(A).to.equal(expectedA);
         }
       }),
-      { numRuns: 3000 },
+      { numRuns: propertyRuns(3000) },
     );
   });
 

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
 import { type Chunk, chunkBody } from '#src/domain/chunking.ts';
+import { propertyRuns } from '#test/support/property-runs.ts';
 
 const tokens = createTokenCounter();
 
@@ -54,7 +55,7 @@ describe('chunking by tokens', () => {
           expect(piece.tokenCount).to.be.at.most(targetTokens);
         });
       }),
-      { numRuns: 1500 },
+      { numRuns: propertyRuns(1500) },
     );
   });
 
@@ -71,7 +72,7 @@ describe('chunking by tokens', () => {
         }
         expect(end).to.equal(text.trim() === '' ? 0 : text.length);
       }),
-      { numRuns: 1500 },
+      { numRuns: propertyRuns(1500) },
     );
   });
 

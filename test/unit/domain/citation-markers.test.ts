@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { createMarkerRewriter, type DroppedCitation, statementBefore } from '#src/domain/citation-markers.ts';
 import { collect } from '#test/support/collect.ts';
+import { propertyRuns } from '#test/support/property-runs.ts';
 
 const passages = ['leave', 'office', 'salary'] as const;
 type Passage = (typeof passages)[number];
@@ -137,7 +138,7 @@ describe('markers of any reply', () => {
           .filter((k) => k <= passages.length);
         expect([...new Set(named)]).deep.equal(cited.map((_, index) => index + 1));
       }),
-      { numRuns: 1_000 },
+      { numRuns: propertyRuns(1_000) },
     );
   });
 

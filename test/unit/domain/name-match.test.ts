@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { matchName, oneEditAway, wantedName } from '#src/domain/name-match.ts';
+import { propertyRuns } from '#test/support/property-runs.ts';
 
 const match = (key: string, nameKey: string, extension = '') => matchName(wantedName(key), { key: nameKey, extension });
 
@@ -24,7 +25,7 @@ describe('the words that are one edit away', () => {
       fc.property(word, near, (a, b) => {
         expect(oneEditAway(a).includes(b)).equal(a !== b && isOneEdit(a, b));
       }),
-      { numRuns: 1_000 },
+      { numRuns: propertyRuns(1_000) },
     );
   });
 

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { marked } from 'marked';
 import { addressesIn } from '#src/domain/addresses.ts';
 import { createAddressRewriter, withoutAddresses } from '#src/domain/reply-addresses.ts';
+import { propertyRuns } from '#test/support/property-runs.ts';
 
 const known = 'https://bank.example/rates?year=2026';
 const other = 'https://docs.example/reset?key=7';
@@ -223,7 +224,7 @@ describe('addresses in long runs', () => {
         expect(rewriteAll(inPieces(text, size))).equal(expected);
         expect(rewriteAll(inPieces(text, 1))).equal(expected);
       }),
-      { numRuns: 300 },
+      { numRuns: propertyRuns(300) },
     );
   });
 });
@@ -284,7 +285,7 @@ describe('addresses in any reply', () => {
         expect(rewrite(...pieces, rest)).equal(expected);
         expect(rewrite(...whole.split(''))).equal(expected);
       }),
-      { numRuns: 2_000 },
+      { numRuns: propertyRuns(2_000) },
     );
   });
 
@@ -300,7 +301,7 @@ describe('addresses in any reply', () => {
         const elsewhere = places.filter((href) => href !== known && href !== other);
         expect(elsewhere).deep.equal([]);
       }),
-      { numRuns: 2_000 },
+      { numRuns: propertyRuns(2_000) },
     );
   });
 

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { createTokenCounter } from '#src/adapters/text/token-counter.ts';
 import { chunkBody } from '#src/domain/chunking.ts';
 import { chunkSemantically, semanticWindows, subjectDistance } from '#src/domain/semantic-chunking.ts';
+import { propertyRuns } from '#test/support/property-runs.ts';
 
 const tokens = createTokenCounter();
 const options = (targetTokens: number) => ({ method: 'semantic' as const, targetTokens, overlapTokens: 0 });
@@ -41,7 +42,7 @@ describe('semantic chunking', () => {
           for (const piece of pieces) expect(piece.tokenCount).to.be.at.most(target);
         },
       ),
-      { numRuns: 500 },
+      { numRuns: propertyRuns(500) },
     );
   });
 
