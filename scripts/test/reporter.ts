@@ -48,8 +48,9 @@ function fileOf(test: mocha.Runnable): string {
 }
 
 function textOf(error: Error & { expected?: unknown; actual?: unknown; showDiff?: boolean }): string {
-  const { message, stack } = error;
-  const text = stack?.includes(message) ? stack : `${message}\n${stack ?? ''}`;
+  const { message, stack, cause } = error;
+  const own = stack?.includes(message) ? stack : `${message}\n${stack ?? ''}`;
+  const text = cause instanceof Error ? `${own}\nCaused by: ${textOf(cause)}` : own;
   if (error.showDiff === false || error.expected === undefined) return text;
   const inspect = mocha.utils.stringify;
   return `${text}\n${mocha.reporters.Base.generateDiff(inspect(error.actual), inspect(error.expected))}`;

@@ -51,21 +51,32 @@ describe('totals of documents', () => {
     await drop();
   });
 
-  async function add(trx: Db, { count, acl, sizeBytes }: Extract<Change, { kind: 'add' }>): Promise<void> {
+  /** @returns the ids of the new documents */
+  async function add(trx: Db, { count, acl, sizeBytes }: Extract<Change, { kind: 'add' }>): Promise<string[]> {
     const ids = Array.from({ length: count }, () => uuidv7());
     const ragConfig = JSON.stringify(defaultRagConfig({ embeddingModel: 'any', hasReranker: false }));
     const of = { orgId, name: 'Note', fileName: 'note.txt', sizeBytes, contentSha256: '', ragConfig, acl };
     await trx('documents').insert(ids.map((id) => ({ ...of, id, blobKey: id, createdBy: userId, updatedBy: userId })));
     await trx('folderLinks').insert(ids.map((documentId) => ({ orgId, folderId, documentId, createdBy: userId })));
+    return ids;
   }
 
-  async function apply(trx: Db, change: Change): Promise<void> {
-    if (change.kind === 'add') return add(trx, change);
-    // As every transaction holds documents: in the order of their ids.
-    const all: string[] = await trx('documents').orderBy('id').limit(10).forNoKeyUpdate().pluck('id');
+  /**
+   * Locks documents once, in the order of their ids, as every transaction does. One that locked again before its second
+   * change could find a document of a lower id, committed meanwhile, and deadlock with the transaction that holds it.
+   */
+  async function applyAll(trx: Db, changes: readonly Change[]): Promise<void> {
+    const ids: string[] = await trx('documents').orderBy('id').limit(10).forNoKeyUpdate().pluck('id');
+    for (const change of changes) {
+      if (change.kind === 'add') ids.push(...(await add(trx, change)));
+      else await apply(trx, change, ids);
+    }
+  }
+
+  async function apply(trx: Db, change: Exclude<Change, { kind: 'add' }>, ids: readonly string[]): Promise<void> {
     const some = trx('documents').whereIn(
       'id',
-      change.places.flatMap((place) => all[place] ?? []),
+      change.places.flatMap((place) => ids[place] ?? []),
     );
     if (change.kind === 'purge') await some.delete();
     if (change.kind === 'mark') await some.update({ deletedAt: trx.fn.now(), acl: [] });
@@ -98,7 +109,7 @@ describe('totals of documents', () => {
             transactions.map(({ changes, fails }) =>
               db
                 .transaction(async (trx) => {
-                  for (const change of changes) await apply(trx, change);
+                  await applyAll(trx, changes);
                   if (fails) throw undone;
                 })
                 .catch((error: unknown) => expect(error).equal(undone)),
