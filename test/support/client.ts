@@ -121,10 +121,11 @@ function checkProblem(route: Route | undefined, request: string, code: string): 
 /** The most specific route wins, as in the server: literal segments before parameters. */
 function findRoute(routes: readonly Route[], method: string, path: string): Route | undefined {
   const segments = (path.split('?')[0] ?? '').split('/');
+  const wanted = method.toLowerCase();
   const fits = (route: Route): boolean => {
+    if (route.method !== wanted) return false;
     const pattern = route.path.split('/');
     return (
-      route.method === method.toLowerCase() &&
       pattern.length === segments.length &&
       pattern.every((part, index) => part.startsWith(':') || part === segments[index])
     );
