@@ -55,8 +55,9 @@ export function startWorkers(container: Container): RunningWorkers {
   return {
     ...workers,
     finished,
-    shutdown: async () => {
-      await Promise.all([workers.shutdown(), finished]);
+    shutdown: () => {
+      void workers.shutdown();
+      return finished;
     },
   };
 }
