@@ -62,14 +62,18 @@ describe('totals of documents', () => {
   }
 
   /**
-   * Locks documents once, in the order of their ids, as every transaction does. One that locked again before its second
-   * change could find a document of a lower id, committed meanwhile, and deadlock with the transaction that holds it.
+   * Locks documents once, in the order of their ids, before the first change of some that exist. A transaction that
+   * locked again could find a document of a lower id, committed meanwhile, and deadlock with the one that holds it.
    */
   async function applyAll(trx: Db, changes: readonly Change[]): Promise<void> {
-    const ids: string[] = await trx('documents').orderBy('id').limit(10).forNoKeyUpdate().pluck('id');
+    let held: readonly string[] | undefined;
+    const added: string[] = [];
     for (const change of changes) {
-      if (change.kind === 'add') ids.push(...(await add(trx, change)));
-      else await apply(trx, change, ids);
+      if (change.kind === 'add') added.push(...(await add(trx, change)));
+      else {
+        held ??= await trx('documents').orderBy('id').limit(10).forNoKeyUpdate().pluck('id');
+        await apply(trx, change, [...new Set([...held, ...added])]);
+      }
     }
   }
 
