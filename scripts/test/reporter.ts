@@ -1,4 +1,5 @@
 import { relative } from 'node:path';
+import { inspect } from 'node:util';
 import mocha from 'mocha';
 import { skipReasonOf } from '../../test/support/skip.ts';
 
@@ -50,10 +51,10 @@ function fileOf(test: mocha.Runnable): string {
 function textOf(error: Error & { expected?: unknown; actual?: unknown; showDiff?: boolean }): string {
   const { message, stack, cause } = error;
   const own = stack?.includes(message) ? stack : `${message}\n${stack ?? ''}`;
-  const text = cause instanceof Error ? `${own}\nCaused by: ${textOf(cause)}` : own;
+  const text = cause === undefined ? own : `${own}\nCaused by: ${inspect(cause)}`;
   if (error.showDiff === false || error.expected === undefined) return text;
-  const inspect = mocha.utils.stringify;
-  return `${text}\n${mocha.reporters.Base.generateDiff(inspect(error.actual), inspect(error.expected))}`;
+  const { stringify } = mocha.utils;
+  return `${text}\n${mocha.reporters.Base.generateDiff(stringify(error.actual), stringify(error.expected))}`;
 }
 
 // Mocha loads a reporter as the default export of its file.

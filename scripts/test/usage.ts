@@ -103,7 +103,7 @@ const KINDS: readonly [kind: string, command: RegExp][] = [
   ['model server', /model-server\/main/],
   ['Qdrant facade', /qdrant-facade|qdrant_facade/],
   ['S3 server', /versitygw/],
-  ['checks', /node_modules\/(typescript|typescript-native|@biomejs|dependency-cruiser|knip)/],
+  ['checks', /node_modules\/(@?typescript|@biomejs|dependency-cruiser|knip)/],
   ['workers', /workers\/main/],
   ['API', /src\/server/],
 ];

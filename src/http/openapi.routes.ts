@@ -3,7 +3,7 @@ import { ok } from './answers.ts';
 import type { OpenApiDocument } from './openapi.ts';
 import { type Route, route } from './route.ts';
 
-/** @param createDocument is called at the first request, once all routes are known: it takes a tenth of a second. */
+/** @param createDocument is called at the first request, which it blocks for 0.1 s: at start it would delay every process */
 export function openApiRoutes(createDocument: () => OpenApiDocument): Route[] {
   let document: OpenApiDocument | undefined;
   return [

@@ -51,8 +51,8 @@ after(async function closeSharedStack() {
 /**
  * A stack of its own, for tests that change settings or break something.
  * @param settings environment variables beyond the usual ones
- * @param parts.workers without them, work stays queued; `all` where other processes start work, or ask whether the
- * workers are there
+ * @param parts.workers false: none, work stays queued. True: each starts on demand, see `startWorkersOnDemand`. `all`: at
+ * once, where another process starts work or asks whether the workers are there.
  */
 export async function startStack(
   settings: Record<string, string> = {},
@@ -125,6 +125,7 @@ async function startParts(
 ): Promise<Pick<RunningWorkers, 'shutdown'> | null> {
   if (workers === false) return null;
   if (workers === true) {
+    // Temporal refuses runs with attributes that it does not know yet.
     await registerSearchAttributes(container.temporal);
     return startWorkersOnDemand(container);
   }

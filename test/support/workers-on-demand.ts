@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { WorkflowClientInterceptor } from '@temporalio/client';
 import type { Container } from '#src/container.ts';
 import { type TaskQueue, taskQueues } from '#src/contracts/task-queues.ts';
@@ -7,26 +8,44 @@ import { type RunningWorkers, startQueueWorkers, startSweeps } from '#workers/ru
 const demands = new Map<string, (queue: TaskQueue) => void>();
 
 /**
- * Starts the sweeper, and the worker of a queue with the first run on it: most tests need one or two of the eleven, and
- * each takes 75 ms of CPU time and 10 MB. Runs that another process starts do not count, see `announceStarts`.
+ * Starts the sweeper, and the worker of a queue when a container of this process first starts a run, or creates a
+ * schedule, on it: most tests need one or two of the eleven workers, and each takes 75 ms of CPU time and 10 MB. Runs
+ * that another process starts, or that are queued already, start none.
  */
 export function startWorkersOnDemand(container: Container): Pick<RunningWorkers, 'shutdown'> {
   const { temporal, workerQueues } = container.config;
+  if (demands.has(temporal.namespace)) throw new Error(`Another stack has the workers of ${temporal.namespace}.`);
   const started = new Map<TaskQueue, RunningWorkers>();
+  // Not in the context of the request that happens to come first, with its deadline for calls of Temporal.
+  const outside = AsyncLocalStorage.snapshot();
   const stopSweeps = startSweeps(container);
   demands.set(temporal.namespace, (queue) => {
-    if (!started.has(queue) && workerQueues.includes(queue)) started.set(queue, startQueueWorkers(container, [queue]));
+    if (started.has(queue) || !workerQueues.includes(queue)) return;
+    started.set(
+      queue,
+      outside(() => startWorker(container, queue)),
+    );
   });
   return {
     async shutdown() {
       demands.delete(temporal.namespace);
+      const ends = await Promise.allSettled([...started.values()].map((workers) => workers.shutdown()));
       await stopSweeps();
-      await Promise.all([...started.values()].map((workers) => workers.shutdown()));
+      for (const end of ends) if (end.status === 'rejected') throw end.reason;
     },
   };
 }
 
-/** Lets the runs that this container starts start their workers. */
+function startWorker(container: Container, queue: TaskQueue): RunningWorkers {
+  const workers = startQueueWorkers(container, [queue]);
+  workers.polling.catch((cause: unknown) => {
+    // An unhandled rejection fails the test at once, which would wait for this worker until it times out.
+    throw new Error(`The worker of ${queue} has ended.`, { cause });
+  });
+  return workers;
+}
+
+/** Lets the runs and schedules of this container start their workers. */
 export function announceStarts({ temporal, config }: Container): void {
   const announce = (queue: string | undefined) => {
     const known = Object.values(taskQueues).find((each) => each === queue);
@@ -43,10 +62,13 @@ export function announceStarts({ temporal, config }: Container): void {
     },
   };
   const { workflow, schedule } = temporal.client;
-  if (Array.isArray(workflow.options.interceptors)) workflow.options.interceptors.push(interceptor);
+  if (!Array.isArray(workflow.options.interceptors))
+    throw new Error('The client of Temporal has no list of interceptors.');
+  workflow.options.interceptors.push(interceptor);
   schedule.options.interceptors.push({
     create(input, next) {
-      announce(input.options.action.taskQueue);
+      // Each stack has the schedule of store audits, and no test waits for its next run.
+      if (input.options.action.taskQueue !== taskQueues.storeAudit) announce(input.options.action.taskQueue);
       return next(input);
     },
   });
