@@ -77,8 +77,9 @@ export function createChatRepository(db: Db) {
         { orgId, id },
       );
       await db('jobs').where({ orgId, chatId: id }).delete();
-      await db('round_events').where({ orgId, chatId: id }).delete();
       await db('chats').where({ orgId, id }).delete();
+      // After its rounds: no process can store more of them.
+      await db('round_events').where({ orgId, chatId: id }).delete();
     },
 
     async recordAnswer(

@@ -23,6 +23,8 @@ export function createRoundEventsRepository(db: Db) {
            as b (org_id, chat_id, round, stream_id, first_seq, last_seq, events)
          join rounds using (chat_id, round, stream_id)
          where rounds.status = 'open' or b.last_seq <= rounds.last_seq
+         -- Its deletion waits for this statement, or this one finds it gone.
+         for key share of rounds
          on conflict (stream_id, first_seq) do update set last_seq = excluded.last_seq, events = excluded.events
          where round_events.last_seq < excluded.last_seq`,
         [

@@ -1,4 +1,6 @@
 import { expect } from 'chai';
+import { createChatRepository } from '#src/modules/chat/chat.repository.ts';
+import { createRoundEventsRepository } from '#src/modules/chat/round-events.repository.ts';
 import { ask, openChatStream, publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
@@ -61,6 +63,35 @@ describe('DELETE /chat/{chat_id}', () => {
     const { chat_id: other } = await newChat();
     await until('the other answer is stored', () => db('round_events').where({ chatId: other }).first());
     expect(await db('round_events').where({ chatId: chat_id })).deep.equal([]);
+  });
+
+  it('204 while events of an answer are being stored: none of them stay', async () => {
+    const { chat_id: chatId } = await newChat();
+    const { db } = stack.container;
+    const { round, streamId } = await db('rounds').where({ chatId }).first();
+    await db('round_events').where({ chatId }).delete();
+    const deletion = await db.transaction();
+    await createChatRepository(deletion).delete({ orgId: ada.orgId, id: chatId });
+    const batch = {
+      orgId: ada.orgId,
+      chatId,
+      round,
+      streamId,
+      events: [{ seq: 1, event: 'token' as const, text: 'It' }],
+    };
+    let isStored = false;
+    const storing = createRoundEventsRepository(db)
+      .insert([batch])
+      .then(() => {
+        isStored = true;
+      });
+    await until('it is stored, or waits for the deletion', async () => {
+      const waiting = db('pg_stat_activity').whereRaw('datname = current_database()').where({ waitEventType: 'Lock' });
+      return isStored || (await waiting.first()) !== undefined;
+    });
+    await deletion.commit();
+    await storing;
+    expect(await db('round_events').where({ chatId })).deep.equal([]);
   });
 
   it('401 without a token', async () => {
