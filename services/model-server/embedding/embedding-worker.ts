@@ -5,7 +5,7 @@ import { Tokenizer } from '@huggingface/tokenizers';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { WrongContentError } from '../model-files.ts';
 import type { EmbeddingModel, ModelFile } from '../model-manifest.ts';
-import { mayOverflow } from './integer-kernels.ts';
+import { integerKernelOptions } from './integer-kernels.ts';
 import { quantizeGraph } from './quantized-graph.ts';
 
 export type WorkerSettings = { model: EmbeddingModel; graphPath: string; tokenizerPath: string };
@@ -153,8 +153,7 @@ async function loadSession(): Promise<InferenceSession> {
     intraOpNumThreads: 1,
     interOpNumThreads: 1,
     logSeverityLevel: 3,
-    // Exact kernels take half as long again, also on a CPU that does not need them.
-    ...((await mayOverflow()) && { extra: { session: { x64quantprecision: '1' } } }),
+    ...(await integerKernelOptions()),
   });
 }
 

@@ -5,6 +5,7 @@ import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { verifiedModelFile } from '../model-files.ts';
 import { miniLm } from '../model-manifest.ts';
 import { toolsDir } from '../test-server.ts';
+import { integerKernelOptions } from './integer-kernels.ts';
 import { quantizeGraph } from './quantized-graph.ts';
 
 const folders = { modelDir: null, toolsDir: toolsDir() };
@@ -25,7 +26,8 @@ describe('quantizeGraph', function () {
 
     const tokenizerJson = await readFile(await verifiedModelFile(miniLm.tokenizer, folders), 'utf8');
     const tokenizer = new Tokenizer(JSON.parse(tokenizerJson), {});
-    const [before, after] = [await InferenceSession.create(shipped), await InferenceSession.create(model)];
+    const before = await InferenceSession.create(shipped);
+    const after = await InferenceSession.create(model, await integerKernelOptions());
     const texts = [...(await linesOfDocs()), ...smallTalk];
     expect(texts).to.have.length(100);
     for (const text of texts) {
