@@ -149,8 +149,10 @@ export function createAgentsService(deps: {
         const { orgId, userId: createdBy, requestId } = actor;
         return deps.anchoring.enqueue(trx, { orgId, agentId, acl, createdBy }, requestId);
       });
+      // Read before its job starts: the answer is always the agent without candidates.
+      const agent = await get(actor, agentId);
       await deps.jobs.dispatch(jobId);
-      return get(actor, agentId);
+      return agent;
     },
   };
 }
