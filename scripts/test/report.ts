@@ -6,6 +6,8 @@ import type { TestMessage } from './reporter.ts';
 import type { Usage } from './usage.ts';
 
 const SLOWEST = 10;
+/** Of a failure, as the end of the run repeats it. */
+const ERROR_LINES = 20;
 
 type TestResult = Extract<TestMessage, { kind: 'test' }>;
 
@@ -71,7 +73,11 @@ export class Report {
     printUsage(options.usage, options.seconds);
     const unlisted = skipped.filter(({ reason }) => reason === null || !(reason in SKIP_REASONS));
     const failures = [
-      ...of('failed').map(({ title, file }) => `${title}\n      npm test -- ${file} --grep ${quote(title)}`),
+      ...this.#results.flatMap((result) =>
+        result.state === 'failed'
+          ? `${result.title}\n      npm test -- ${result.file} --grep ${quote(result.title)}\n${indent(firstLines(result.error))}`
+          : [],
+      ),
       ...this.#otherFailures,
       ...(this.#options.failOnUnlistedSkip
         ? unlisted.map(({ title }) => `${title}: skipped without a reason of test/support/skip.ts`)
@@ -103,6 +109,11 @@ function printUsage(usage: readonly Usage[], seconds: number): void {
     const memory = `${Math.round(peakBytes / 1024 ** 2)} MB`.padStart(8);
     console.log(`${kind.padEnd(16)} ${cpuSeconds.toFixed(0).padStart(6)} CPU-s ${memory}`);
   }
+}
+
+function firstLines(text: string): string {
+  const lines = text.split('\n');
+  return lines.length <= ERROR_LINES ? text : [...lines.slice(0, ERROR_LINES), '…'].join('\n');
 }
 
 function indent(text: string): string {
