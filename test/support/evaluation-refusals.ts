@@ -53,8 +53,10 @@ export async function tellsWhatIsMissing(stack: ScriptedStack, owner: Member, { 
 }
 
 /** Who does not want to wait gets the id of the job, which goes on. */
-export async function tellsOfTheJob(client: ApiClient, { path, body }: Asked): Promise<void> {
-  const reply = await client.post(path, body, 504, { prefer: 'wait=0' });
+export async function tellsOfTheJob({ model }: ScriptedStack, client: ApiClient, { path, body }: Asked): Promise<void> {
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  model.behave(judgeWell(undefined, released));
+  const reply = await client.post(path, body, 504, { prefer: 'wait=0' }).finally(release);
   const { code, detail } = problemSchema.parse(reply.body);
   expect(code).equal('eval_timeout');
   const [jobId = ''] = /(?:evaluate|compare)-[0-9a-f]+/.exec(detail) ?? [];

@@ -104,7 +104,7 @@ describe('POST /agent-eval/compare', () => {
   });
 
   it('504: with the id of the job, which goes on', async () => {
-    await tellsOfTheJob(ada, { path, body: await newBody() });
+    await tellsOfTheJob(shared, ada, { path, body: await newBody() });
   });
 
   it('404: for a baseline of another draft', async () => {

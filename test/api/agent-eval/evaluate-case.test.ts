@@ -59,7 +59,7 @@ describe('POST /agent-eval/evaluate-case', () => {
   });
 
   it('504: with the id of the job, which goes on', async () => {
-    await tellsOfTheJob(ada, { path, body: { ...(await newEvaluable(ada)), ...fee } });
+    await tellsOfTheJob(shared, ada, { path, body: { ...(await newEvaluable(ada)), ...fee } });
   });
 
   let asked = 0;

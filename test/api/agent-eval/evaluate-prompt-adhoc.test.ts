@@ -62,6 +62,6 @@ describe('POST /agent-eval/evaluate-prompt-adhoc', () => {
   });
 
   it('504: with the id of the job, which goes on', async () => {
-    await tellsOfTheJob(ada, { path, body });
+    await tellsOfTheJob(shared, ada, { path, body });
   });
 });

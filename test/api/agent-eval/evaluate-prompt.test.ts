@@ -58,7 +58,7 @@ describe('POST /agent-eval/evaluate-prompt', () => {
   });
 
   it('504: with the id of the job, which goes on', async () => {
-    await tellsOfTheJob(ada, { path, body: await newEvaluable(ada) });
+    await tellsOfTheJob(shared, ada, { path, body: await newEvaluable(ada) });
   });
 
   it('422: for fields that it does not take, and an unknown model', async () => {

@@ -160,7 +160,7 @@ describe('POST /agent-eval/evaluate', () => {
   });
 
   it('504: with the id of the job, which goes on', async () => {
-    await tellsOfTheJob(ada, { path, body: await newEvaluable(ada) });
+    await tellsOfTheJob(shared, ada, { path, body: await newEvaluable(ada) });
   });
 });
 
