@@ -63,8 +63,9 @@ export function createRagService(deps: {
     /** Ingests a document where that is needed, or again from its original. */
     async ingest(actor: RequestActor, documentId: string, wish: { redo: boolean }): Promise<IngestAnswer> {
       const decided = await plan(actor, documentId, wish);
-      await generations.carryOut(decided);
+      // Read before its job starts: what is made anew is always told to be incomplete.
       const { chunkingComplete, embeddingComplete } = await documents.getView(actor, documentId);
+      await generations.carryOut(decided);
       return { documentId, jobId: decided.jobId, queued: decided.isQueued, chunkingComplete, embeddingComplete };
     },
   };

@@ -53,9 +53,12 @@ describe('POST /documents/import-from-connector', () => {
 
   it('200: immediately without Prefer: wait; the job counts the files', async () => {
     const member = await api.signUp();
-    api.fakes.acme_drive.tree.add('slow/file.txt', 'Slow.');
+    const { tree, holdNext } = api.fakes.acme_drive;
+    tree.add('slow/file.txt', 'Slow.');
     const { id } = await connect(api, member, 'acme_drive');
+    const { release } = holdNext();
     const [result] = await importFiles(member, { connection_id: id, files: [{ path: 'slow' }] }, { wait: 0 });
+    release();
     expect(result).include({ document_id: null, status: 'queued' });
     const job = await untilRun(member, result?.job_id ?? '', 'succeeded');
     expect(job).deep.include({ kind: 'import', progress: { done: 1, total: 1, unit: 'files' } });

@@ -1,6 +1,8 @@
 import { expect } from 'chai';
+import { deletionWorkflowId, ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { Member } from '#test/support/client.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
+import { untilJob, untilRun } from '#test/support/until-job.ts';
 
 describe('a document whose making was never answered', () => {
   let shared: Stack;
@@ -63,7 +65,10 @@ describe('a document whose making was never answered', () => {
     const headers = { 'idempotency-key': crypto.randomUUID() };
     const first = idOf(await ada.post('/documents/paste', note, 201, headers));
     await ada.delete(`/documents/${first}`, 204);
+    await untilJob(ada, deletionWorkflowId(first), 'succeeded');
     await forget(headers['idempotency-key']);
-    expect(idOf(await ada.post('/documents/paste', note, 201, headers))).not.equal(first);
+    const again = idOf(await ada.post('/documents/paste', note, 201, headers));
+    await untilRun(ada, ingestWorkflowId(again, 1), 'succeeded');
+    await ada.get(`/documents/${again}`, 200);
   });
 });
