@@ -1,12 +1,10 @@
-import { hash } from 'node:crypto';
 import type { Actor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
-import type { Caller, VerifiedToken } from '#src/ports/access-tokens.ts';
+import type { Caller } from '#src/ports/access-tokens.ts';
 import { createExpiringCache } from './expiring-cache.ts';
 
 /** Sessions, roles and teams are the database's; this is how old they may be. */
 const actorMaxAgeMs = 2_000;
-const maxCachedTokens = 20_000;
 const maxCachedActors = 10_000;
 
 /**
@@ -19,7 +17,7 @@ export type Authenticate = (authorization: string | undefined) => Promise<Authen
 
 export type AuthenticateDeps = {
   /** Checks signature, type, issuer, audience and expiry; throws `invalid_token`. */
-  verifyToken: (token: string) => VerifiedToken;
+  verifyToken: (token: string) => Caller;
   /** The user as he is now; null when he is disabled, deleted or in no organization, or his session was cut off. */
   findCaller: (caller: Caller) => Promise<Actor | null>;
   /** Takes what is to be called when this process has changed who may do what in an organization. */
@@ -32,22 +30,8 @@ export type AuthenticateDeps = {
  * still claims.
  */
 export function createAuthenticate({ verifyToken, findCaller, onAccessChange }: AuthenticateDeps): Authenticate {
-  // By their hashes, so that memory holds no tokens.
-  const verifiedTokens = new Map<string, VerifiedToken>();
   const actors = createExpiringCache<Actor | null>(maxCachedActors);
   onAccessChange((orgId) => actors.forget((actor) => actor?.orgId === orgId));
-
-  function verifyOnce(token: string): VerifiedToken {
-    const name = hash('sha256', token, 'base64');
-    const known = verifiedTokens.get(name);
-    if (known !== undefined && Date.now() < known.expiresAtMs) return known;
-    verifiedTokens.delete(name);
-    const verified = verifyToken(token);
-    verifiedTokens.set(name, verified);
-    const oldest = verifiedTokens.keys().next();
-    if (verifiedTokens.size > maxCachedTokens && !oldest.done) verifiedTokens.delete(oldest.value);
-    return verified;
-  }
 
   async function findActor(caller: Caller): Promise<Actor> {
     const actor = await actors.get(`${caller.sessionId} ${caller.userId}`, async () => {
@@ -63,7 +47,7 @@ export function createAuthenticate({ verifyToken, findCaller, onAccessChange }: 
     if (token === undefined) {
       throw appError('invalid_token', { detail: 'Send an access token as "Authorization: Bearer <token>".' });
     }
-    const caller = verifyOnce(token);
+    const caller = verifyToken(token);
     const actorNow = () => findActor(caller);
     return { actor: await actorNow(), sessionId: caller.sessionId, actorNow };
   };

@@ -12,9 +12,6 @@ export type AccessClaims = {
 /** Who a token speaks for: a user, in one of his sessions. */
 export type Caller = Pick<AccessClaims, 'userId' | 'sessionId'>;
 
-/** What a good token tells, and until when. */
-export type VerifiedToken = Caller & { expiresAtMs: number };
-
 /** Public keys as RFC 7517 has them. */
 export type JsonWebKeySet = { keys: { kty: 'RSA'; use: 'sig'; alg: 'RS256'; kid: string; n: string; e: string }[] };
 
@@ -22,8 +19,11 @@ export type JsonWebKeySet = { keys: { kty: 'RSA'; use: 'sig'; alg: 'RS256'; kid:
 export type AccessTokens = {
   readonly lifetimeSeconds: number;
   sign(claims: AccessClaims): Promise<string>;
-  /** Without waiting for anything. Throws `invalid_token` for what is not ours, not an access token, or expired. */
-  verify(token: string): VerifiedToken;
+  /**
+   * Synchronous, and cached until the token expires. Throws `invalid_token` for a token that this service did not sign,
+   * that is not an access token, or that has expired.
+   */
+  verify(token: string): Caller;
   /** Every key that a token is accepted from, that of new tokens first. */
   keySet(): JsonWebKeySet;
 };

@@ -37,10 +37,9 @@ describe('RS256 access tokens', () => {
     expect((payload.exp ?? 0) - (payload.iat ?? 0)).to.equal(900);
   });
 
-  it('verify to their user, their session and their expiry', async () => {
-    const verified = tokens.verify(await tokens.sign(claims));
-    expect(verified).to.include({ userId: claims.userId, sessionId: claims.sessionId });
-    expect(verified.expiresAtMs).to.be.greaterThan(Date.now());
+  it('verify to their user and their session', async () => {
+    const { userId, sessionId } = claims;
+    expect(tokens.verify(await tokens.sign(claims))).to.deep.equal({ userId, sessionId });
   });
 
   it('fit in a header and verify, of a member of however many teams', async () => {

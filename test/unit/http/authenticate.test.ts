@@ -1,7 +1,6 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import type { Actor } from '#src/domain/visibility.ts';
-import { appError } from '#src/errors.ts';
 import { type Authenticate, createAuthenticate } from '#src/http/authenticate.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 
@@ -9,7 +8,6 @@ describe('authenticate', () => {
   const ada: Actor = { userId: 'ada', orgId: 'o', isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
   let verified: string[];
   let lookedUp: string[];
-  let lifeMs: number;
   let found: Actor | null;
   let changed: (orgId: string) => void;
   let authenticate: Authenticate;
@@ -19,13 +17,11 @@ describe('authenticate', () => {
     mock.timers.enable({ apis: ['Date'] });
     verified = [];
     lookedUp = [];
-    lifeMs = 60_000;
     found = ada;
     authenticate = createAuthenticate({
       verifyToken: (token) => {
         verified.push(token);
-        if (token.startsWith('bad')) throw appError('invalid_token');
-        return { userId: 'ada', sessionId: token.charAt(0), expiresAtMs: Date.now() + lifeMs };
+        return { userId: 'ada', sessionId: token.charAt(0) };
       },
       findCaller: async ({ sessionId }) => {
         lookedUp.push(sessionId);
@@ -39,30 +35,19 @@ describe('authenticate', () => {
 
   afterEach(() => mock.timers.reset());
 
-  it('tells the user and the session of a token, which it checks once', async () => {
+  it('resolves to the user and the session of a token', async () => {
     expect(await authenticate('Bearer s1')).to.deep.include({ actor: ada, sessionId: 's' });
     await authenticate('bearer  s1');
-    expect(verified).to.deep.equal(['s1']);
+    expect(verified).to.deep.equal(['s1', 's1']);
   });
 
   it('looks a session up once for its tokens, and every session by itself', async () => {
     for (const token of ['s1', 's2', 't1', 's1']) await authenticate(`Bearer ${token}`);
-    expect(verified).to.deep.equal(['s1', 's2', 't1']);
     expect(lookedUp).to.deep.equal(['s', 't']);
-  });
-
-  it('checks a token again that has expired, and one that was refused', async () => {
-    lifeMs = -1;
-    await authenticate('Bearer s1');
-    await authenticate('Bearer s1');
-    expect(verified).to.have.length(2);
-    for (const _ of [1, 2]) expect(await appErrorCode(authenticate('Bearer bad'))).to.equal('invalid_token');
-    expect(verified).to.have.length(4);
   });
 
   it('tells who the user has become, also when his token has expired', async () => {
     const { actorNow } = await authenticate('Bearer s1');
-    lifeMs = -1;
     found = { ...ada, teamIds: ['t'] };
     changed('o');
     expect(await actorNow()).to.deep.include({ teamIds: ['t'] });

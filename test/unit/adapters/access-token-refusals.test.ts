@@ -1,8 +1,9 @@
 import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { mock } from 'node:test';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { jwtVerify } from 'jose';
-import { createTokenVerifier } from '#src/adapters/tokens/verify-access-token.ts';
+import { createRs256AccessTokens } from '#src/adapters/tokens/rs256-access-tokens.ts';
 import { AppError } from '#src/errors.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
 
@@ -11,8 +12,10 @@ const [own, foreign] = [
   generateKeyPairSync('rsa', { modulusLength: 2_048 }),
   generateKeyPairSync('rsa', { modulusLength: 2_048 }),
 ];
-const kid = 'the-key';
-const verify = createTokenVerifier({ issuer, keys: new Map([[kid, own.publicKey]]) });
+const privateKeyPem = own.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+const accessTokens = () => createRs256AccessTokens({ privateKeyPem, verifyKeyPems: [], issuer, lifetimeSeconds: 900 });
+const { verify, keySet } = accessTokens();
+const kid = String(keySet().keys[0]?.kid);
 
 const seconds = () => Math.floor(Date.now() / 1_000);
 const goodHeader = { alg: 'RS256', typ: 'at+jwt', kid };
@@ -56,12 +59,24 @@ async function joseAccepts(token: string): Promise<boolean> {
 }
 
 describe('the check of an access token', () => {
-  it('takes what the service signs, and tells whom it speaks for', () => {
-    const { sub, sid, exp } = goodClaims();
-    expect(verify(tokenOf({}, { exp }))).to.deep.equal({ userId: sub, sessionId: sid, expiresAtMs: exp * 1_000 });
+  it('returns the user and the session of a token that the service signed', () => {
+    const { sub, sid } = goodClaims();
+    expect(verify(tokenOf())).to.deep.equal({ userId: sub, sessionId: sid });
   });
 
-  it('says of an expired token that it has expired, and only when it was ours', () => {
+  it('stops accepting a token that it has cached once the token expires', () => {
+    mock.timers.enable({ apis: ['Date'], now: Date.now() });
+    try {
+      const [token, tokens] = [tokenOf(), accessTokens()];
+      for (const _ of [1, 2]) tokens.verify(token);
+      mock.timers.tick(901_000);
+      expect(() => tokens.verify(token)).to.throw('The access token has expired.');
+    } finally {
+      mock.timers.reset();
+    }
+  });
+
+  it('says that a token has expired only if this service signed it', () => {
     expect(() => verify(tokenOf({}, { exp: seconds() - 1 }))).to.throw('The access token has expired.');
     expect(() => verify(tokenOf({}, { exp: seconds() - 1 }, foreign.privateKey))).to.throw('is not valid');
   });
@@ -71,6 +86,11 @@ describe('the check of an access token', () => {
   const refusedByBoth: Record<string, () => string> = {
     'no signature at all': () => `${encode({ ...goodHeader, alg: 'none' })}.${encode(goodClaims())}.`,
     'a good signature under the algorithm `none`': () => tokenOf({ alg: 'none' }),
+    'a missing signature': () => tokenOf().replace(/[^.]+$/, ''),
+    'claims that were changed after signing': () => {
+      const [header, , signature] = tokenOf().split('.');
+      return [header, encode({ ...goodClaims(), sub: '01890000-0000-7000-8000-000000000009' }), signature].join('.');
+    },
     'the public key as an HMAC secret': () =>
       hmac(`${encode({ ...goodHeader, alg: 'HS256' })}.${encode(goodClaims())}`),
     'another algorithm of the same key': () => tokenOf({ alg: 'RS512' }),
@@ -109,10 +129,6 @@ describe('the check of an access token', () => {
   const refusedByUs: Record<string, () => string> = {
     'a subject that is no id': () => tokenOf({}, { sub: 'admin' }),
     'a session that is no id': () => tokenOf({}, { sid: '' }),
-    'an issue in the future': () => tokenOf({}, { iat: seconds() + 120 }),
-    'another spelling of the type': () => tokenOf({ typ: 'application/AT+JWT' }),
-    'several audiences': () => tokenOf({}, { aud: [issuer, 'other'] }),
-    'more than a header should hold': () => tokenOf({}, { team_ids: 'x'.repeat(8_192) }),
   };
   for (const [what, make] of Object.entries(refusedByUs)) {
     it(`refuses ${what}, which jose would take`, async () => {
@@ -124,31 +140,25 @@ describe('the check of an access token', () => {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
   const positions = fc.nat({ max: 10_000 });
 
-  it('has no second spelling of a token: no padding, other characters or loose bits', () => {
-    // 256 bytes of a signature leave four bits of its last character without a meaning.
-    const token = tokenOf();
-    const last = alphabet.indexOf(token.slice(-1));
-    const twins = [1, 2, 3].map((bits) => token.slice(0, -1) + alphabet[(last & ~3) | ((last + bits) & 3)]);
-    const others = [
-      `${token}==`,
-      `${token}=`,
-      `${token}\n`,
-      ` ${token}`,
-      token.replaceAll('-', '+').replaceAll('_', '/'),
-    ];
-    expect([...twins, ...others.filter((text) => text !== token)].filter(isAccepted)).to.deep.equal([]);
-  });
-
-  it('never takes a token of which one character is another, and jose seldom does', async () => {
+  it('accepts a token with one character changed only where jose does, in the unused bits of the signature', async () => {
     const token = tokenOf();
     await fc.assert(
       fc.asyncProperty(positions, fc.constantFrom(...alphabet, '.', '=', '+', ' '), async (position, character) => {
         const at = position % token.length;
         const damaged = token.slice(0, at) + character + token.slice(at + 1);
         fc.pre(damaged !== token);
-        expect(isAccepted(damaged)).to.equal(false);
+        const isRefused = !isAccepted(damaged);
+        expect(isRefused).to.equal(!(await joseAccepts(damaged)));
+        expect(isRefused || at === token.length - 1).to.equal(true);
       }),
+      { numRuns: propertyRuns(500), examples: [[token.length - 1, 'A']] },
     );
+  });
+
+  it('refuses padding and characters outside base64url', () => {
+    const token = tokenOf();
+    const others = [`${token}==`, `${token}=`, `${token}\n`, ` ${token}`, `${token}+`, `${token}/`];
+    expect(others.filter(isAccepted)).to.deep.equal([]);
   });
 
   it('comes to the same verdict as jose over headers and claims of all kinds', async () => {
