@@ -111,6 +111,8 @@ export default {
     reserved('qdrant', 'node_modules/@qdrant/', '^src/adapters/vectors/'),
     reserved('openai', 'node_modules/openai/', '^src/adapters/models/'),
     reserved('express', 'node_modules/express/', '^src/(http/|app\\.ts|server\\.ts)'),
+    reserved('passport', 'node_modules/(@types/)?passport/', '^src/(http/passport\\.ts|adapters/oauth/)'),
+    reserved('fast-jwt', 'node_modules/fast-jwt/', '^src/adapters/tokens/'),
     reserved('temporal-client', 'node_modules/@temporalio/client/', '^src/temporal/'),
     reserved('temporal-worker', 'node_modules/@temporalio/worker/', '^(workers|activities)/'),
     {

@@ -7,7 +7,6 @@ import { metricsPlaceOf, noTelemetry } from './container/telemetry.ts';
 import type { Container } from './container.ts';
 import { derivedKey } from './derived-key.ts';
 import { appError } from './errors.ts';
-import { createAuthenticate } from './http/authenticate.ts';
 import { createCors } from './http/cors.ts';
 import { createDispatcher } from './http/dispatch.ts';
 import { createDocsPage } from './http/docs-page.ts';
@@ -129,11 +128,7 @@ export function createApp(container: Container): App {
   ];
 
   const dispatch = createDispatcher({
-    authenticate: createAuthenticate({
-      verifyToken: (token) => container.accessTokens.verify(token),
-      findCaller: (caller) => container.auth.findCaller(caller),
-      onAccessChange: (listener) => container.accessChanges.listen(listener),
-    }),
+    authenticate: container.authenticate,
     idempotency: container.idempotency,
     rateLimit: createRateLimiting({ take: container.rateLimiter.take, limits: config.rateLimits }),
     onConnectionOf,

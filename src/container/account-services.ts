@@ -1,5 +1,6 @@
 import { createArgon2Hasher } from '../adapters/passwords/argon2-hasher.ts';
 import { createRs256AccessTokens } from '../adapters/tokens/rs256-access-tokens.ts';
+import { createPassport } from '../http/passport.ts';
 import { createAccountsService } from '../modules/auth/accounts.service.ts';
 import { createAuthService } from '../modules/auth/auth.service.ts';
 import { createPasswordsService } from '../modules/auth/passwords.service.ts';
@@ -23,7 +24,7 @@ import type { SharedServices } from './shared-services.ts';
 /** Who the callers are, what they belong to, and what they may follow. */
 export function createAccountServices(shared: SharedServices) {
   const { config, db, audit, folders, limits, jobs, orchestrator } = shared;
-  const { secrets, identityProvider, makeAvatar } = shared;
+  const { secrets, findSignInStrategy, makeAvatar } = shared;
   const passwordHasher = createArgon2Hasher();
   const accessTokens = createRs256AccessTokens({
     ...config.auth,
@@ -39,6 +40,12 @@ export function createAccountServices(shared: SharedServices) {
   const teams = createTeamsService({ db, organizations, folders, accessChanges, audit });
   const members = createMembersService({ db, accounts, organizations, limits, teams, accessChanges, audit });
   const users = createUsersService({ db, members, passwords: passwordHasher, sessions, accessChanges, audit });
+  const { authenticate, identityProvider } = createPassport({
+    verifyToken: accessTokens.verify,
+    findCaller: auth.findCaller,
+    onAccessChange: accessChanges.listen,
+    findSignInStrategy,
+  });
   const findActor = (userId: string) => auth.findActor(userId);
 
   return {
@@ -46,6 +53,7 @@ export function createAccountServices(shared: SharedServices) {
     accounts,
     sessions,
     auth,
+    authenticate,
     findActor,
     sso: createSsoService({
       db,

@@ -10,8 +10,8 @@ import { createLogDestination } from '../adapters/log-destination.ts';
 import { createChatModel } from '../adapters/models/chat-model.ts';
 import { createEmbedder, createEmbedders } from '../adapters/models/embedder.ts';
 import { createParameterHabits } from '../adapters/models/parameter-habits.ts';
-import { createIdentityProvider } from '../adapters/oauth/identity-provider.ts';
 import { createOAuthClient } from '../adapters/oauth/oauth-client.ts';
+import { createSignInStrategy } from '../adapters/oauth/sign-in-strategy.ts';
 import { createPdfRenderer } from '../adapters/pdf-renderer/pdf-renderer.ts';
 import { createDatabase } from '../adapters/postgres/database.ts';
 import { createDatabaseDumps } from '../adapters/postgres/database-dumps.ts';
@@ -132,9 +132,9 @@ export function createInfrastructure(config: Config, role: Role, telemetry: Tele
     web: createGuardedFetch({ agent: guardedAgent }),
     call,
     oauth: createOAuthClient({ call }),
-    identityProvider:
+    findSignInStrategy:
       config.sso &&
-      createIdentityProvider({
+      createSignInStrategy({
         ...config.sso,
         call: createIssuerCaller({ issuer: config.sso.issuer, allow: config.egressAllow }),
       }),

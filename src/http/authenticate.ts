@@ -3,33 +3,33 @@ import { appError } from '#src/errors.ts';
 import type { Caller } from '#src/ports/access-tokens.ts';
 import { createExpiringCache } from './expiring-cache.ts';
 
-/** Sessions, roles and teams are the database's; this is how old they may be. */
+/** Maximum age of cached sessions, roles and teams. */
 const actorMaxAgeMs = 2_000;
 const maxCachedActors = 10_000;
 
 /**
- * The user behind a request, and the session in which he sends it. `actorNow` is the user as he has become meanwhile,
- * whether his token has expired or not; it throws `invalid_token` once the session is over.
+ * The user who sends a request, and the session of their token. `actorNow` reads the user's current rights, even after
+ * the token has expired; it throws `invalid_token` once the session is over.
  */
 export type Authenticated = { actor: Actor; sessionId: string; actorNow: () => Promise<Actor> };
 
+/** Authenticates a request by its `Authorization` header; throws `invalid_token`. */
 export type Authenticate = (authorization: string | undefined) => Promise<Authenticated>;
 
-export type AuthenticateDeps = {
+export type TokenCheckDeps = {
   /** Checks signature, type, issuer, audience and expiry; throws `invalid_token`. */
   verifyToken: (token: string) => Caller;
-  /** The user as he is now; null when he is disabled, deleted or in no organization, or his session was cut off. */
+  /** Returns null if the user is disabled, deleted or in no organization, or if the session was cut off. */
   findCaller: (caller: Caller) => Promise<Actor | null>;
-  /** Takes what is to be called when this process has changed who may do what in an organization. */
+  /** Registers a listener for changes to an organization's roles and members by this process. */
   onAccessChange: (listener: (orgId: string) => void) => void;
 };
 
 /**
- * Who sends a request. The token says only which user it is and in which session: whether that goes on and what he may
- * do is read from Postgres, so that a logout, a disabled user or a taken role counts within seconds, whatever the token
- * still claims.
+ * Resolves an access token to its user and session. The token only identifies them: rights are read from Postgres, so
+ * that a logout, a disabled user or a revoked role takes effect within seconds, whatever the token still claims.
  */
-export function createAuthenticate({ verifyToken, findCaller, onAccessChange }: AuthenticateDeps): Authenticate {
+export function createTokenCheck({ verifyToken, findCaller, onAccessChange }: TokenCheckDeps) {
   const actors = createExpiringCache<Actor | null>(maxCachedActors);
   onAccessChange((orgId) => actors.forget((actor) => actor?.orgId === orgId));
 
@@ -42,11 +42,7 @@ export function createAuthenticate({ verifyToken, findCaller, onAccessChange }: 
     return actor;
   }
 
-  return async (authorization) => {
-    const token = /^Bearer +([\w.~+/-]+=*)$/i.exec(authorization ?? '')?.[1];
-    if (token === undefined) {
-      throw appError('invalid_token', { detail: 'Send an access token as "Authorization: Bearer <token>".' });
-    }
+  return async (token: string): Promise<Authenticated> => {
     const caller = verifyToken(token);
     const actorNow = () => findActor(caller);
     return { actor: await actorNow(), sessionId: caller.sessionId, actorNow };

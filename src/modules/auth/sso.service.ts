@@ -151,10 +151,10 @@ export function createSsoService(deps: SsoServiceDeps) {
         throw appError('unsupported_provider', { detail: `It is called ${providerNames.join(' or ')} here.` });
       }
       const { provider } = configured();
-      const begun = provider.newAttempt(allowedRedirect(wish.redirectUri));
+      const redirectUri = allowedRedirect(wish.redirectUri);
       const state = states.newState();
-      const url = await provider.authorizeUrl({ ...begun, state });
-      await states.keep(state, begun);
+      const { url, ...attempt } = await provider.begin({ redirectUri, state });
+      await states.keep(state, attempt);
       return url;
     },
 

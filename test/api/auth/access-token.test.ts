@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { tokenResponse } from '#src/modules/auth/auth.schema.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Member } from '#test/support/client.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
@@ -15,6 +16,23 @@ describe('an access token', () => {
     expect(headers.get('www-authenticate')).to.equal('Bearer');
     const refused = await api.anonymous.withToken('nonsense').get('/folders', 401);
     expect(refused.headers.get('www-authenticate')).to.contain('invalid_token');
+  });
+
+  it('is refused in the query string, the body and a cookie', async () => {
+    const { email: username, password } = await api.signUp();
+    const { body } = await api.anonymous.post('/auth/login', { username, password }, 200);
+    const { access_token: accessToken } = tokenResponse.parse(body);
+    const elsewhere: [string, RequestInit][] = [
+      [`/folders?access_token=${accessToken}`, {}],
+      ['/folders', { headers: { cookie: `access_token=${accessToken}` } }],
+      ['/folders', { method: 'POST', body: new URLSearchParams({ access_token: accessToken }) }],
+    ];
+    for (const [path, init] of elsewhere) {
+      const response = await api.anonymous.raw(path, init);
+      expect(response.status, path).to.equal(401);
+      expect(response.headers.get('www-authenticate')).to.equal('Bearer');
+      expect(await response.json()).to.include({ code: 'invalid_token' });
+    }
   });
 
   const deleted = { deletedAt: new Date(), eraseDueAt: new Date('2100-01-01') };

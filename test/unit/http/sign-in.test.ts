@@ -1,6 +1,10 @@
+import { createHash } from 'node:crypto';
 import { expect } from 'chai';
-import { createIdentityProvider } from '#src/adapters/oauth/identity-provider.ts';
+import { createSignInStrategy, type SignInStrategyDeps } from '#src/adapters/oauth/sign-in-strategy.ts';
 import { createIssuerCaller } from '#src/adapters/web/issuer-caller.ts';
+import { appError } from '#src/errors.ts';
+import { createPassport } from '#src/http/passport.ts';
+import type { SignInAttempt } from '#src/ports/identity-provider.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { type IdentityProvider, startIdentityProvider } from '#test/support/identity-provider.ts';
 import { signInAtProvider } from '#test/support/sign-in-at-provider.ts';
@@ -14,14 +18,27 @@ describe('the client of an identity provider', () => {
   afterEach(() => server.close());
 
   function clientOf({ issuer, client }: Pick<IdentityProvider, 'issuer' | 'client'>, deadlineMs = 5_000) {
-    return createIdentityProvider({ call: createIssuerCaller({ issuer, allow: [], deadlineMs }), issuer, client });
+    return providerOf({ call: createIssuerCaller({ issuer, allow: [], deadlineMs }), issuer, client });
   }
 
-  async function signIn(provider: ReturnType<typeof clientOf>) {
-    const attempt = provider.newAttempt(redirectUri);
-    const url = await provider.authorizeUrl({ ...attempt, state: 'state-1' });
-    const back = await signInAtProvider(url, server.addAccount({ sub: 'ada', email: 'ada@example.com' }));
-    return () => provider.identify(attempt, { code: back.searchParams.get('code') ?? '', issuer: undefined });
+  function providerOf(deps: SignInStrategyDeps) {
+    const { identityProvider } = createPassport({
+      verifyToken: () => {
+        throw appError('invalid_token');
+      },
+      findCaller: async () => null,
+      onAccessChange: () => {},
+      findSignInStrategy: createSignInStrategy(deps),
+    });
+    if (identityProvider === null) throw new Error('no identity provider');
+    return identityProvider;
+  }
+
+  async function signIn(provider: ReturnType<typeof clientOf>, sub = 'ada') {
+    const { url, ...attempt } = await provider.begin({ redirectUri, state: 'state-1' });
+    const back = await signInAtProvider(url, server.addAccount({ sub, email: `${sub}@example.com` }));
+    const answer = { code: back.searchParams.get('code') ?? '', issuer: undefined };
+    return (changes: Partial<SignInAttempt> = {}) => provider.identify({ ...attempt, ...changes }, answer);
   }
 
   it('tells who has signed in, and asks the provider once who it is itself', async () => {
@@ -33,6 +50,42 @@ describe('the client of an identity provider', () => {
     }
     const asked = server.calls.filter((route) => route === 'discovery' || route === 'jwks');
     expect(asked).deep.equal(['discovery', 'jwks']);
+  });
+
+  it('sends the browser off with state, nonce and PKCE challenge of one attempt', async () => {
+    const provider = clientOf(server);
+    const [first, second] = await Promise.all([
+      provider.begin({ redirectUri, state: 'state-1' }),
+      provider.begin({ redirectUri, state: 'state-2' }),
+    ]);
+    const { searchParams } = new URL(first.url);
+    expect(Object.fromEntries(searchParams)).deep.equal({
+      client_id: server.client.id,
+      response_type: 'code',
+      scope: 'openid email profile',
+      redirect_uri: redirectUri,
+      state: 'state-1',
+      nonce: first.nonce,
+      code_challenge: createHash('sha256').update(first.codeVerifier).digest('base64url'),
+      code_challenge_method: 'S256',
+    });
+    expect(first.nonce).not.equal(second.nonce);
+    expect(first.codeVerifier).not.equal(second.codeVerifier);
+  });
+
+  it('identifies users who return at the same time by their own codes', async () => {
+    const provider = clientOf(server);
+    const identify = await Promise.all(['ada', 'eve'].map((sub) => signIn(provider, sub)));
+    const identities = await Promise.all(identify.map((finish) => finish()));
+    expect(identities.map(({ subject }) => subject)).deep.equal(['ada', 'eve']);
+  });
+
+  it('refuses a code with the verifier or the nonce of another attempt', async () => {
+    const provider = clientOf(server);
+    const other = await provider.begin({ redirectUri, state: 'state-2' });
+    const { codeVerifier, nonce } = other;
+    expect(await appErrorCode((await signIn(provider))({ codeVerifier }))).equal('sign_in_invalid');
+    expect(await appErrorCode((await signIn(provider))({ nonce }))).equal('identity_not_verified');
   });
 
   it('gives up on a provider that never answers, and asks again the next time', async () => {
@@ -103,7 +156,7 @@ describe('the client of an identity provider', () => {
   it('blames nobody for an error of our own', async () => {
     const ours = new TypeError('ours');
     const { issuer, client } = server;
-    const provider = createIdentityProvider({ call: () => Promise.reject(ours), issuer, client });
+    const provider = providerOf({ call: () => Promise.reject(ours), issuer, client });
     const error = await signIn(provider).catch((thrown: unknown) => thrown);
     expect(error).equal(ours);
   });

@@ -1,14 +1,16 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import type { Actor } from '#src/domain/visibility.ts';
-import { type Authenticate, createAuthenticate } from '#src/http/authenticate.ts';
+import type { Authenticate } from '#src/http/authenticate.ts';
+import { createPassport } from '#src/http/passport.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 
-describe('authenticate', () => {
+describe('authentication of a request', () => {
   const ada: Actor = { userId: 'ada', orgId: 'o', isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
   let verified: string[];
   let lookedUp: string[];
   let found: Actor | null;
+  let failure: Error | null;
   let changed: (orgId: string) => void;
   let authenticate: Authenticate;
 
@@ -18,19 +20,22 @@ describe('authenticate', () => {
     verified = [];
     lookedUp = [];
     found = ada;
-    authenticate = createAuthenticate({
+    failure = null;
+    ({ authenticate } = createPassport({
       verifyToken: (token) => {
         verified.push(token);
         return { userId: 'ada', sessionId: token.charAt(0) };
       },
       findCaller: async ({ sessionId }) => {
         lookedUp.push(sessionId);
+        if (failure !== null) throw failure;
         return found;
       },
       onAccessChange: (listener) => {
         changed = listener;
       },
-    });
+      findSignInStrategy: null,
+    }));
   });
 
   afterEach(() => mock.timers.reset());
@@ -60,6 +65,17 @@ describe('authenticate', () => {
   it('refuses a session that is over', async () => {
     found = null;
     expect(await appErrorCode(authenticate('Bearer s1'))).to.equal('invalid_token');
+  });
+
+  it('passes on an error of the database unchanged', async () => {
+    failure = new Error('connection lost');
+    const thrown = await authenticate('Bearer s1').catch((error: unknown) => error);
+    expect(thrown).to.equal(failure);
+  });
+
+  it('keeps requests apart that are authenticated at the same time', async () => {
+    const all = await Promise.all(['a', 'b', 'c', 'a'].map((session) => authenticate(`Bearer ${session}`)));
+    expect(all.map(({ sessionId }) => sessionId)).to.deep.equal(['a', 'b', 'c', 'a']);
   });
 
   it('looks again at once when this process has changed what users may do', async () => {

@@ -1,0 +1,185 @@
+import * as openid from 'openid-client';
+import { type AuthenticateOptions, Strategy, type VerifyFunction } from 'openid-client/passport';
+import type { StrategyCreated, StrategyCreatedStatic } from 'passport';
+import { AppError, appError, type ErrorCode } from '#src/errors.ts';
+import type { Identity, SignInRequest } from '#src/ports/identity-provider.ts';
+import type { ProviderCaller } from '#src/ports/provider-caller.ts';
+import { failureOf, fetchBy } from './provider-answers.ts';
+
+/** How long the provider's discovery document is cached. */
+const discoveryMaxAgeMs = 60 * 60_000;
+/** Property of the session in which openid-client's strategy keeps an attempt. */
+const sessionKey = 'attempt';
+
+export type SignInStrategyDeps = {
+  call: ProviderCaller;
+  issuer: string;
+  /** How the deployment is registered at the provider. */
+  client: { id: string; secret: string };
+};
+
+/** Returns the passport strategy for sign-ins at an OpenID Connect provider, configured by its discovery document. */
+export function createSignInStrategy({ call, issuer, client }: SignInStrategyDeps): () => Promise<SignInStrategy> {
+  const protocols = new URL(issuer).protocol === 'http:' ? ['https:', 'http:'] : ['https:'];
+  let cached: { strategy: Promise<SignInStrategy>; expiresAtMs: number } | null = null;
+
+  const isUsable = (address: unknown) =>
+    typeof address === 'string' && protocols.includes(URL.parse(address)?.protocol ?? '');
+
+  async function discover(): Promise<SignInStrategy> {
+    // By default the library skips the signature of an ID token that it received over TLS.
+    const execute = [openid.enableNonRepudiationChecks];
+    // The operator configured an issuer without TLS.
+    if (protocols.includes('http:')) execute.push(openid.allowInsecureRequests);
+    try {
+      const options = { execute, [openid.customFetch]: fetchBy(call) };
+      const authenticate = authenticateBy(client.secret);
+      const provider = await openid.discovery(new URL(issuer), client.id, undefined, authenticate, options);
+      const metadata = provider.serverMetadata();
+      const missing = requiredAddresses.find((name) => !isUsable(metadata[name]));
+      if (missing === undefined) return new SignInStrategy(provider);
+      throw appError('provider_response_invalid', { detail: `It names no ${missing} that can be used.` });
+    } catch (error) {
+      throw failureOfAnswer(error, 'provider_response_invalid');
+    }
+  }
+
+  return () => {
+    if (cached !== null && cached.expiresAtMs > Date.now()) return cached.strategy;
+    const asked = { strategy: discover(), expiresAtMs: Date.now() + discoveryMaxAgeMs };
+    cached = asked;
+    asked.strategy.catch(() => {
+      if (cached === asked) cached = null;
+    });
+    return asked.strategy;
+  };
+}
+
+type Authenticating = StrategyCreated<Strategy, Strategy & StrategyCreatedStatic>;
+type Tokens = Parameters<VerifyFunction>[0];
+type Session = { [sessionKey]?: { code_verifier: string; nonce: string } };
+
+/**
+ * openid-client's strategy without a session. Its option `request` is a {@link SignInRequest}; it succeeds with the begun
+ * attempt and the provider's address, or with the {@link Identity}. Its name is the issuer.
+ */
+class SignInStrategy extends Strategy {
+  constructor(config: openid.Configuration) {
+    const name = config.serverMetadata().issuer;
+    super({ config, name, sessionKey, scope: 'openid email profile' }, async (tokens, verified) => {
+      verified(null, await identityOf(config, tokens));
+    });
+  }
+
+  /** Passport calls it on an object made for this one call, whose methods can therefore be set here. */
+  override authenticate(this: Authenticating, _: unknown, options: AuthenticateOptions): void {
+    const { request }: { request: SignInRequest } = Object(options);
+    const { error, success } = this;
+    const { redirectUri } = request;
+    const url = new URL(redirectUri);
+    const session: Session = {};
+    if ('answer' in request) {
+      session[sessionKey] = { code_verifier: request.codeVerifier, nonce: request.nonce };
+      url.searchParams.set('code', request.answer.code);
+      // `iss` tells several providers apart. With a single one the client need not pass it on.
+      url.searchParams.set('iss', request.answer.issuer ?? this.name);
+    } else {
+      const params = { redirect_uri: redirectUri, state: request.state, nonce: openid.randomNonce() };
+      this.authorizationRequestParams = () => params;
+      this.redirect = (href) => {
+        const { code_verifier: codeVerifier } = session[sessionKey] ?? {};
+        success({ url: href, nonce: params.nonce, codeVerifier, redirectUri });
+      };
+    }
+    this.currentUrl = () => url;
+    this.error = (thrown) => error(failureOfAnswer(thrown, 'identity_not_verified'));
+    super.authenticate(Object({ method: 'GET', session }), {});
+  }
+}
+
+/** Throws `identity_not_verified`, and what the library throws for the userinfo. */
+async function identityOf(config: openid.Configuration, tokens: Tokens): Promise<Identity> {
+  const claims = tokens.claims();
+  if (claims === undefined || !subjectPattern.test(claims.sub)) {
+    throw appError('identity_not_verified', { detail: 'It names nobody.' });
+  }
+  const { iss, sub, azp } = claims;
+  // The library checks it only if there are several audiences (OpenID Connect Core §3.1.3.7).
+  if (azp !== undefined && azp !== config.clientMetadata().client_id) {
+    throw appError('identity_not_verified', { detail: detailOfOther });
+  }
+  if (config.serverMetadata().userinfo_endpoint === undefined) return { issuer: iss, subject: sub, claims };
+  const person = await fetchUserInfo(config, tokens.access_token, sub);
+  const email = emailOf(person.email === undefined ? claims : person);
+  return { issuer: iss, subject: sub, claims: { ...claims, ...person, ...email } };
+}
+
+async function fetchUserInfo(config: openid.Configuration, accessToken: string, subject: string) {
+  try {
+    return await openid.fetchUserInfo(config, accessToken, subject);
+  } catch (error) {
+    const failure = failureOfAnswer(error, 'identity_not_verified');
+    const isRefused = failure instanceof AppError && failure.code === 'provider_not_configured';
+    // This request does not authenticate our client.
+    throw isRefused ? appError('provider_rejected', { detail: 'It refuses the token that it has given.' }) : failure;
+  }
+}
+
+/** Required for a sign-in. */
+const requiredAddresses = ['authorization_endpoint', 'token_endpoint', 'jwks_uri'] as const;
+
+/** OpenID Connect Core 1.0, §2: at most 255 ASCII characters. */
+const subjectPattern = /^[ -~]{1,255}$/;
+
+/** Both from one source: `email_verified` is about the address beside it. */
+const emailOf = ({ email, email_verified }: Identity['claims']) => ({ email, email_verified });
+
+/** Sends the secret in the header (RFC 6749 §2.3.1) unless the provider lists only other methods. */
+function authenticateBy(secret: string): openid.ClientAuth {
+  const [inHeader, inBody] = [openid.ClientSecretBasic(secret), openid.ClientSecretPost(secret)];
+  return (provider, ...request) => {
+    const taken = provider.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+    const authenticate = taken.includes('client_secret_basic') ? inHeader : inBody;
+    return authenticate(provider, ...request);
+  };
+}
+
+/**
+ * Maps what the library throws to our errors; an error of our own is returned unchanged.
+ * @param ofContent code for a well-formed answer with wrong content
+ */
+function failureOfAnswer(error: unknown, ofContent: ErrorCode): unknown {
+  if (error instanceof AppError) return error;
+  const { code, cause } = Object(error);
+  const isRefused = Object(cause).ok === false;
+  if (!isRefused && faultsOfForm.includes(code)) {
+    return appError('provider_response_invalid', { detail: 'It does not answer as an identity provider does.' });
+  }
+  const isOfCall = isRefused || code === undefined || faultsOfTransport.includes(code);
+  if (isOfCall || !(error instanceof openid.ClientError)) return failureOf(error, 'sign_in_invalid');
+  return appError(ofContent, { detail: detailOf(code) });
+}
+
+const faultsOfTransport = ['OAUTH_TIMEOUT', 'OAUTH_ABORT'];
+const faultsOfForm = [
+  'OAUTH_RESPONSE_IS_NOT_CONFORM',
+  'OAUTH_RESPONSE_IS_NOT_JSON',
+  'OAUTH_PARSE_ERROR',
+  'OAUTH_MISSING_SERVER_METADATA',
+  'OAUTH_INVALID_SERVER_METADATA',
+  'OAUTH_HTTP_REQUEST_FORBIDDEN',
+  'OAUTH_REQUEST_PROTOCOL_FORBIDDEN',
+  // An issuer that is not a URL, and a signature that is not base64url.
+  'ERR_INVALID_URL',
+  'ERR_INVALID_ARG_VALUE',
+];
+
+/** Details for the operator; the user cannot do anything about it. */
+function detailOf(code: string): string {
+  if (code === 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED') return 'The ID token is too old, or one of the clocks is wrong.';
+  if (code === 'OAUTH_JWT_CLAIM_COMPARISON_FAILED') return detailOfOther;
+  if (code === 'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED') return 'It speaks for, or about, somebody else.';
+  return 'It is not signed by the provider, or not complete.';
+}
+
+const detailOfOther = 'The ID token is for another service or another sign-in.';
