@@ -189,7 +189,8 @@ describe('the check of an access token', () => {
           key,
         );
         const verdict = isAccepted(token);
-        expect(verdict).to.equal(await joseAccepts(token));
+        // We accept no header parameter beyond those that we sign with.
+        expect(verdict).to.equal(Object.keys(extra).length === 0 && (await joseAccepts(token)));
         if (verdict) accepted += 1;
       }),
       { numRuns: propertyRuns(500), examples: [[sound]] },
