@@ -1,8 +1,8 @@
 import { readdirSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import knex from 'knex';
+import { knexConfig } from '../../../knexfile.ts';
 
-const directory = fileURLToPath(new URL('../../../migrations', import.meta.url));
+const directory = new URL('../../../migrations/', import.meta.url);
 
 /** Of the session that migrates; the number is ours alone in our database. */
 const TURN = 7_350;
@@ -18,14 +18,7 @@ export async function migrate(
   databaseUrl: string,
   { isRestoring = false }: { isRestoring?: boolean } = {},
 ): Promise<string[]> {
-  // What knex would print is thrown as well.
-  const silent = () => undefined;
-  const db = knex({
-    client: 'pg',
-    connection: databaseUrl,
-    pool: { min: 0, max: 2 },
-    log: { warn: silent, error: silent, deprecate: silent, debug: silent },
-  });
+  const db = knex(knexConfig({ url: databaseUrl, maxConnections: 2 }));
   try {
     const turn = await db.client.acquireConnection();
     try {
@@ -34,8 +27,8 @@ export async function migrate(
       if (rows[0].is_half && !isRestoring) {
         throw new Error('A restore was begun here and has not come to its end: the same command goes on with it.');
       }
-      await db.migrate.forceFreeMigrationsLock({ directory, loadExtensions: ['.ts'] });
-      const [, made] = (await db.migrate.latest({ directory, loadExtensions: ['.ts'] })) as [number, string[]];
+      await db.migrate.forceFreeMigrationsLock();
+      const [, made] = (await db.migrate.latest()) as [number, string[]];
       await turn.query('select pg_advisory_unlock($1)', [TURN]);
       return made;
     } finally {
