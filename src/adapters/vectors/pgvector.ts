@@ -1,3 +1,4 @@
+import { fromSql, toSql } from 'pgvector';
 import { NIL } from 'uuid';
 import { within } from '#src/adapters/postgres/patience.ts';
 import { isReadable, readableValues } from '#src/adapters/postgres/readable.ts';
@@ -113,7 +114,7 @@ export function createPgVectorStore(db: Db, { exactLimit = EXACT_LIMIT, patience
           points.map((point) => point.id),
           points.map((point) => point.documentId),
           points.map((point) => point.generation),
-          points.map((point) => toLiteral(point.vector)),
+          points.map((point) => toVectorText(point.vector)),
         ],
       );
     },
@@ -134,7 +135,7 @@ export function createPgVectorStore(db: Db, { exactLimit = EXACT_LIMIT, patience
         'select chunk_id, embedding::text from chunk_vectors where org_id = ? and model = ? and chunk_id = any (?::uuid[])',
         [orgId, model, [...chunkIds]],
       );
-      return new Map(rows.map(({ chunkId, embedding }) => [chunkId, fromLiteral(embedding)]));
+      return new Map(rows.map(({ chunkId, embedding }) => [chunkId, fromVectorText(embedding)]));
     },
 
     async findExisting({ orgId, chunkIds }) {
@@ -195,7 +196,7 @@ function bindingsOf({ readable, model, vector, limit }: VectorQuery) {
   return {
     ...readableValues(readable),
     // Not named vector: knex would take the cast for a parameter too.
-    query: toLiteral(vector),
+    query: toVectorText(vector),
     model,
     dimensions: vector.length,
     limit,
@@ -207,11 +208,13 @@ function parseKey(text: string | null): GenerationKey {
   return { orgId, documentId, generation: Number(generation) };
 }
 
-/** pgvector's text form, `[0.1,0.2]`. */
-function toLiteral(vector: Float32Array): string {
-  return `[${vector.join(',')}]`;
+/** A typed array is no array for pgvector's package. */
+function toVectorText(vector: Float32Array): string | null {
+  return toSql(Array.from(vector));
 }
 
-function fromLiteral(text: string): Float32Array {
-  return Float32Array.from(text.slice(1, -1).split(','), Number);
+function fromVectorText(text: string): Float32Array {
+  const numbers = fromSql(text);
+  if (!Array.isArray(numbers)) throw new Error('the stored vector is sparse');
+  return Float32Array.from(numbers);
 }
