@@ -1,6 +1,7 @@
 // Loaded by mocha before the first test file.
 import { promiseHooks } from 'node:v8';
 import fc from 'fast-check';
+import { checkNulls } from '#src/adapters/postgres/shapes.ts';
 
 /** The everyday run always draws the same values; `npm run test:all` sets another seed and prints it. */
 fc.configureGlobal({ seed: Number(process.env.TEST_SEED ?? 1) });
@@ -8,3 +9,5 @@ fc.configureGlobal({ seed: Number(process.env.TEST_SEED ?? 1) });
 // For stack traces of running workflows, the Temporal SDK looks at each promise of its thread. Workflows of tests run on
 // the main thread, where these are all promises of the process: a tenth of its CPU time, for traces that no test reads.
 promiseHooks.createHook = () => () => undefined;
+
+checkNulls();

@@ -1,11 +1,18 @@
 import { fromSql, toSql } from 'pgvector';
 import { NIL } from 'uuid';
-import { within } from '#src/adapters/postgres/patience.ts';
+import { bigint, double, uuid } from '#src/adapters/postgres/columns.ts';
+import { rowsWithin } from '#src/adapters/postgres/patience.ts';
 import { isReadable, readableValues } from '#src/adapters/postgres/readable.ts';
+import { pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { GenerationKey, VectorHit, VectorStore } from '#src/ports/vector-store.ts';
+import { ChunkVectorModel } from './pgvector.model.ts';
 import { indexedEmbedding, indexName, listVectorIndexes, maintainVectorIndexes } from './pgvector-index.ts';
 import { remembered } from './remembered.ts';
+
+const counted = shape({ count: bigint() });
+const vectorHit = shape({ chunkId: uuid(), similarity: double() });
+const generationKey = pick(ChunkVectorModel, 'orgId', 'documentId', 'generation');
 
 type VectorQuery = Parameters<VectorStore['search']>[0];
 
@@ -31,7 +38,10 @@ const KNOWN_FOR_MS = 60_000;
 export function createPgVectorStore(db: Db, { exactLimit = EXACT_LIMIT, patienceMs = 10_000 } = {}): VectorStore {
   const indexes = remembered(KNOWN_FOR_MS, () => listVectorIndexes(db));
   const countReadable = remembered(KNOWN_FOR_MS, async (_key: string, query: VectorQuery) => {
-    const counted = db.raw<{ rows: { count: number }[] }>(
+    const [row] = await rowsWithin(
+      patienceMs,
+      db,
+      counted,
       `select count(*) from (
          select from documents d
          join chunk_vectors v on v.org_id = d.org_id and v.document_id = d.id and v.generation = d.active_generation
@@ -40,7 +50,6 @@ export function createPgVectorStore(db: Db, { exactLimit = EXACT_LIMIT, patience
        ) readable`,
       { ...bindingsOf(query), bound: exactLimit + 1 },
     );
-    const [row] = await within(patienceMs, counted);
     return row?.count ?? 0;
   });
 
@@ -57,7 +66,10 @@ export function createPgVectorStore(db: Db, { exactLimit = EXACT_LIMIT, patience
 
   async function scan(query: VectorQuery): Promise<VectorHit[]> {
     // The distance is computed after the filter on model and size: vectors of two sizes cannot be compared at all.
-    const scanned = db.raw<{ rows: VectorHit[] }>(
+    return rowsWithin(
+      patienceMs,
+      db,
+      vectorHit,
       `select v.chunk_id, 1 - (v.embedding <=> :query::vector) as similarity
        from documents d
        join chunk_vectors v on v.org_id = d.org_id and v.document_id = d.id and v.generation = d.active_generation
@@ -66,7 +78,6 @@ export function createPgVectorStore(db: Db, { exactLimit = EXACT_LIMIT, patience
        limit :limit`,
       bindingsOf(query),
     );
-    return within(patienceMs, scanned);
   }
 
   /** Nearest first by the index, each looked up in its document, until there are enough or it has gone on for long. */
@@ -79,7 +90,10 @@ export function createPgVectorStore(db: Db, { exactLimit = EXACT_LIMIT, patience
          set local hnsw.max_scan_tuples = 40000;
          set local enable_sort = off`,
       );
-      const followed = trx.raw<{ rows: VectorHit[] }>(
+      return rowsWithin(
+        patienceMs,
+        trx,
+        vectorHit,
         `select near.chunk_id, 1 - (near.embedding <=> :query::vector) as similarity
          from (
            select v.* from (
@@ -97,7 +111,6 @@ export function createPgVectorStore(db: Db, { exactLimit = EXACT_LIMIT, patience
          order by near.embedding <=> :query::vector, near.chunk_id`,
         bindingsOf(query),
       );
-      return within(patienceMs, followed);
     });
   }
 
@@ -131,23 +144,25 @@ export function createPgVectorStore(db: Db, { exactLimit = EXACT_LIMIT, patience
     },
 
     async fetch({ orgId, model, chunkIds }) {
-      const { rows } = await db.raw<{ rows: { chunkId: string; embedding: string }[] }>(
-        'select chunk_id, embedding::text from chunk_vectors where org_id = ? and model = ? and chunk_id = any (?::uuid[])',
-        [orgId, model, [...chunkIds]],
-      );
-      return new Map(rows.map(({ chunkId, embedding }) => [chunkId, fromVectorText(embedding)]));
+      const stored = await ChunkVectorModel.table(db)
+        .where({ orgId, model })
+        .whereRaw('chunk_id = any (?::uuid[])', [[...chunkIds]])
+        .select('chunkId', 'embedding');
+      return new Map(stored.map(({ chunkId, embedding }) => [chunkId, fromVectorText(embedding)]));
     },
 
     async findExisting({ orgId, chunkIds }) {
-      const { rows } = await db.raw<{ rows: { chunkId: string }[] }>(
-        'select chunk_id from chunk_vectors where org_id = ? and chunk_id = any (?::uuid[])',
-        [orgId, [...chunkIds]],
-      );
-      return new Set(rows.map((row) => row.chunkId));
+      const stored = await ChunkVectorModel.table(db)
+        .where({ orgId })
+        .whereRaw('chunk_id = any (?::uuid[])', [[...chunkIds]])
+        .select('chunkId');
+      return new Set(stored.map((row) => row.chunkId));
     },
 
     async countGenerations(generations) {
-      const { rows } = await db.raw<{ rows: { count: number }[] }>(
+      const counts = await rows(
+        db,
+        counted,
         `select (
            select count(*) from chunk_vectors v
            where v.org_id = asked.org_id and v.document_id = asked.document_id and v.generation = asked.generation
@@ -160,12 +175,14 @@ export function createPgVectorStore(db: Db, { exactLimit = EXACT_LIMIT, patience
           generations.map((of) => of.generation),
         ],
       );
-      return rows.map((row) => row.count);
+      return counts.map((row) => row.count);
     },
 
     async listGenerations({ after, limit }) {
       const { orgId, documentId, generation } = parseKey(after);
-      const { rows } = await db.raw<{ rows: GenerationKey[] }>(
+      const generations = await rows(
+        db,
+        generationKey,
         `select distinct org_id, document_id, generation
          from chunk_vectors
          where (org_id, document_id, generation) > (?::uuid, ?::uuid, ?::integer)
@@ -173,8 +190,8 @@ export function createPgVectorStore(db: Db, { exactLimit = EXACT_LIMIT, patience
          limit ?`,
         [orgId, documentId, generation, limit],
       );
-      const last = rows.length < limit ? undefined : rows.at(-1);
-      return { generations: rows, next: last ? `${last.orgId}/${last.documentId}/${last.generation}` : null };
+      const last = generations.length < limit ? undefined : generations.at(-1);
+      return { generations, next: last ? `${last.orgId}/${last.documentId}/${last.generation}` : null };
     },
 
     async deleteGenerations({ orgId, documentId, from = 0, before }) {
@@ -209,8 +226,8 @@ function parseKey(text: string | null): GenerationKey {
 }
 
 /** A typed array is no array for pgvector's package. */
-function toVectorText(vector: Float32Array): string | null {
-  return toSql(Array.from(vector));
+function toVectorText(vector: Float32Array): string {
+  return String(toSql(Array.from(vector)));
 }
 
 function fromVectorText(text: string): Float32Array {

@@ -1,4 +1,66 @@
+import { model } from '#src/adapters/postgres/base-model.ts';
+import { boolean, bytea, integer, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import type { Tier } from '#src/domain/tiers.ts';
+
+export class UserModel extends model('users', {
+  id: uuid(),
+  email: text(),
+  passwordHash: text().nullable(),
+  firstName: text().nullable(),
+  lastName: text().nullable(),
+  displayName: text(),
+  disabledAt: timestamp().nullable(),
+  deletedAt: timestamp().nullable(),
+  createdAt: timestamp(),
+  updatedAt: timestamp(),
+  eraseDueAt: timestamp().nullable(),
+  avatarUrl: text().nullable(),
+}) {}
+
+export class MembershipModel extends model(
+  'memberships',
+  {
+    userId: uuid(),
+    orgId: uuid(),
+    isOrgAdmin: boolean(),
+    addedBy: uuid().nullable(),
+    addedAt: timestamp(),
+  },
+  'userId',
+) {}
+
+export class RefreshTokenFamilyModel extends model('refresh_token_families', {
+  id: uuid(),
+  userId: uuid(),
+  expiresAt: timestamp(),
+  revokedAt: timestamp().nullable(),
+  createdAt: timestamp(),
+  cutOffAt: timestamp().nullable(),
+}) {}
+
+export class RefreshTokenModel extends model(
+  'refresh_tokens',
+  {
+    tokenHash: bytea(),
+    familyId: uuid(),
+    generation: integer(),
+    expiresAt: timestamp(),
+    usedAt: timestamp().nullable(),
+    createdAt: timestamp(),
+  },
+  'tokenHash',
+) {}
+
+export class UserIdentityModel extends model(
+  'user_identities',
+  {
+    issuer: text(),
+    subject: text(),
+    userId: uuid(),
+    createdAt: timestamp(),
+  },
+  ['issuer', 'subject'],
+) {}
 
 /** A user with the organization that he belongs to. */
 export type Account = {

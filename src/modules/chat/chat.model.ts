@@ -1,7 +1,112 @@
+import { model } from '#src/adapters/postgres/base-model.ts';
+import {
+  bigint,
+  boolean,
+  double,
+  integer,
+  json,
+  numeric,
+  text,
+  textArray,
+  timestamp,
+  uuid,
+  uuidArray,
+} from '#src/adapters/postgres/columns.ts';
 import type { AlignmentEvent } from '#src/domain/alignment-events.ts';
 import type { EchoState, FoldState } from '#src/domain/alignment-fold.ts';
 import type { RerankerType } from '#src/domain/rag-config.ts';
+import type { Refusal, RefusalKind } from '#src/domain/refusal.ts';
 import type { Visibility } from '#src/domain/visibility.ts';
+
+export class ChatModel extends model('chats', {
+  id: uuid(),
+  orgId: uuid(),
+  agentId: uuid(),
+  title: text(),
+  titleSource: text<'message' | 'generated' | 'user'>(),
+  visibility: text<Visibility>(),
+  teamIds: uuidArray(),
+  acl: textArray(),
+  roundCount: integer(),
+  echoRound: integer(),
+  echoState: text<EchoState>(),
+  ewma: double(),
+  alignmentScore: double(),
+  inputTokens: bigint(),
+  completionTokens: bigint(),
+  latencyMs: integer(),
+  ragEnabled: boolean(),
+  ragReranking: boolean().nullable(),
+  ragRerankingType: text<RerankerType>().nullable(),
+  ragIncludeDocumentIds: uuidArray().nullable(),
+  ragExcludeDocumentIds: uuidArray().nullable(),
+  createdBy: uuid(),
+  createdAt: timestamp(),
+  updatedAt: timestamp(),
+  rescoringWantedAt: timestamp().nullable(),
+  rescoredTo: integer(),
+}) {}
+
+export class RoundModel extends model(
+  'rounds',
+  {
+    orgId: uuid(),
+    chatId: uuid(),
+    round: integer(),
+    status: text<'open' | 'complete' | 'error'>(),
+    userContent: text(),
+    assistantReply: text().nullable(),
+    model: text(),
+    citations: json<Citation[]>(),
+    answerEvents: json<AlignmentEvent[]>(),
+    idempotencyKey: text().nullable(),
+    inputTokens: integer(),
+    cachedInputTokens: integer(),
+    completionTokens: integer(),
+    costUsd: numeric(),
+    latencyMs: integer().nullable(),
+    errorCode: text().nullable(),
+    leaseOwner: text().nullable(),
+    leaseExpiresAt: timestamp().nullable(),
+    pruned: boolean(),
+    startedAt: timestamp(),
+    finishedAt: timestamp().nullable(),
+    scoredAt: timestamp().nullable(),
+    scorerVersion: text().nullable(),
+    userScore: double().nullable(),
+    agentScore: double().nullable(),
+    neutral: boolean().nullable(),
+    refusalKind: text<RefusalKind>().nullable(),
+    alignmentScore: double().nullable(),
+    ewma: double().nullable(),
+    echoState: text<EchoState>().nullable(),
+    foldState: json<FoldState>().nullable(),
+    events: json<AlignmentEvent[]>(),
+    streamId: uuid().nullable(),
+    attempt: integer(),
+    lastSeq: bigint().nullable(),
+    followedAt: timestamp().nullable(),
+    priceVersion: text().nullable(),
+    toolCalls: json<ToolCallRecord[]>(),
+    scoreSource: text<'embedding' | 'words' | 'llm'>().nullable(),
+    refusalReading: json<Refusal>().nullable(),
+  },
+  ['chatId', 'round'],
+) {}
+
+export class RoundEventModel extends model(
+  'round_events',
+  {
+    orgId: uuid(),
+    streamId: uuid(),
+    firstSeq: bigint(),
+    lastSeq: bigint(),
+    chatId: uuid(),
+    events: text(),
+    createdAt: timestamp(),
+  },
+  ['streamId', 'firstSeq'],
+) {}
 
 /** Where the documents of a chat come from; the newest message's settings. */
 export type RagSettings = {

@@ -1,6 +1,27 @@
+import { model } from '#src/adapters/postgres/base-model.ts';
+import { integer, json, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import type { ConnectorProvider } from '#src/domain/connector-providers.ts';
 import type { OAuthGrant, StoredCredentials } from '#src/modules/credentials/stored-credentials.service.ts';
 import type { SyncConfig } from './connections.schema.ts';
+
+export class ConnectionModel extends model('connections', {
+  id: uuid(),
+  orgId: uuid(),
+  userId: uuid(),
+  provider: text<ConnectorProvider>(),
+  displayName: text(),
+  status: text<ConnectionStatus>(),
+  lastError: text().nullable(),
+  accountId: text(),
+  config: json<ConnectionConfig>(),
+  credentials: text(),
+  scopes: textArray(),
+  expiresAt: timestamp().nullable(),
+  generation: integer(),
+  refreshUntil: timestamp().nullable(),
+  createdAt: timestamp(),
+  updatedAt: timestamp(),
+}) {}
 
 export type ConnectionStatus = 'pending' | 'active' | 'needs_reauth' | 'error';
 

@@ -1,3 +1,36 @@
+import { model } from '#src/adapters/postgres/base-model.ts';
+import { bytea, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+
+export class OauthStateModel extends model(
+  'oauth_states',
+  {
+    stateHash: bytea(),
+    orgId: uuid(),
+    userId: uuid(),
+    purpose: text<ConsentPurpose>(),
+    provider: text(),
+    codeVerifier: text(),
+    redirectUri: text(),
+    scopes: textArray(),
+    returnTo: text().nullable(),
+    expiresAt: timestamp(),
+    siteId: text().nullable(),
+  },
+  'stateHash',
+) {}
+
+export class SignInStateModel extends model(
+  'sign_in_states',
+  {
+    stateHash: bytea(),
+    nonce: text(),
+    codeVerifier: text(),
+    redirectUri: text(),
+    expiresAt: timestamp(),
+  },
+  'stateHash',
+) {}
+
 /** What somebody wants a provider's consent for; the callback of one takes no state of another. */
 export type ConsentPurpose = 'tools' | 'connectors';
 

@@ -1,5 +1,80 @@
+import { model } from '#src/adapters/postgres/base-model.ts';
+import { bigint, bytea, integer, json, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import type { RagConfig } from '#src/domain/rag-config.ts';
 import type { Visibility } from '#src/domain/visibility.ts';
+
+export class DocumentModel extends model('documents', {
+  id: uuid(),
+  orgId: uuid(),
+  name: text(),
+  fileName: text(),
+  mediaType: text().nullable(),
+  declaredFormat: text().nullable(),
+  sourceFormat: text().nullable(),
+  sizeBytes: bigint(),
+  contentSha256: text(),
+  blobKey: text(),
+  importSourceProvider: text().nullable(),
+  importSourceUrl: text().nullable(),
+  generation: integer(),
+  activeGeneration: integer().nullable(),
+  ragConfig: json<RagConfig>(),
+  acl: textArray(),
+  createdBy: uuid(),
+  createdAt: timestamp(),
+  updatedBy: uuid(),
+  updatedAt: timestamp(),
+  deletedAt: timestamp().nullable(),
+  retrievalSettings: text(),
+  activeEmbeddingModel: text().nullable(),
+  pointsOutdatedAt: timestamp().nullable(),
+  pointsLeasedUntil: timestamp().nullable(),
+  nameKey: text(),
+  aclHash: bigint(),
+  malware: json<{ sha256: string; signature: string }>().nullable(),
+}) {}
+
+export class ChunkModel extends model('chunks', {
+  id: uuid(),
+  orgId: uuid(),
+  documentId: uuid(),
+  generation: integer(),
+  chunkIndex: integer(),
+  content: text(),
+  contextualText: text().nullable(),
+  chunkKind: text(),
+  tokenCount: integer(),
+  contentOffset: integer(),
+  pageNumber: integer(),
+  termCount: integer(),
+  embeddingModel: text().nullable(),
+  embeddedAt: timestamp().nullable(),
+  textSha256: bytea(),
+}) {}
+
+export class FolderLinkModel extends model(
+  'folder_links',
+  {
+    orgId: uuid(),
+    folderId: uuid(),
+    documentId: uuid(),
+    createdBy: uuid(),
+    createdAt: timestamp(),
+    listedAt: timestamp().nullable(),
+  },
+  ['documentId', 'folderId'],
+) {}
+
+export class DocumentTotalModel extends model('document_totals', {
+  id: bigint(),
+  orgId: uuid(),
+  createdBy: uuid(),
+  acl: textArray(),
+  ofWhom: uuid(),
+  documents: bigint(),
+  sizeBytes: bigint(),
+  aclHash: bigint(),
+}) {}
 
 /** A row of `documents`. `generation` is the newest that was asked for; readers see `activeGeneration` only. */
 export type DocumentRow = {

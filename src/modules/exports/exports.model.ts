@@ -1,3 +1,31 @@
+import { model } from '#src/adapters/postgres/base-model.ts';
+import { bigint, integer, json, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+
+export class ExportModel extends model('exports', {
+  id: uuid(),
+  orgId: uuid(),
+  createdBy: uuid(),
+  createdAt: timestamp(),
+  completedAt: timestamp().nullable(),
+  expiresAt: timestamp(),
+}) {}
+
+export class ExportVolumeModel extends model(
+  'export_volumes',
+  {
+    orgId: uuid(),
+    exportId: uuid(),
+    number: integer(),
+    blobKey: text(),
+    sizeBytes: bigint(),
+    sha256: text(),
+    records: json<RecordCounts>(),
+    nextPlace: json<ExportPlace>().nullable(),
+    createdAt: timestamp(),
+  },
+  ['exportId', 'number'],
+) {}
+
 /** Behind which row of which kind a volume goes on. `after` has the row's keys as text; null at the beginning of a kind. */
 export type ExportPlace = { kind: string; after: readonly string[] | null };
 

@@ -1,4 +1,23 @@
+import { model } from '#src/adapters/postgres/base-model.ts';
+import { text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import type { Visibility } from '#src/domain/visibility.ts';
+
+export class FolderModel extends model('folders', {
+  id: uuid(),
+  orgId: uuid(),
+  parentId: uuid().nullable(),
+  rootId: uuid(),
+  name: text(),
+  kind: text<'system' | 'user'>(),
+  systemRole: text<SystemRole>().nullable(),
+  visibility: text<Visibility>(),
+  ownerId: uuid().nullable(),
+  teamId: uuid().nullable(),
+  acl: textArray(),
+  createdBy: uuid(),
+  createdAt: timestamp(),
+  updatedAt: timestamp(),
+}) {}
 
 export type SystemRole = 'org_root' | 'team_root' | 'personal_root';
 

@@ -1,7 +1,137 @@
+import { model } from '#src/adapters/postgres/base-model.ts';
+import { boolean, integer, json, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import type { ImportCounts } from '#src/contracts/connectors.ts';
 import type { JobStatus } from '#src/contracts/jobs.ts';
 import type { ConnectorProvider } from '#src/domain/connector-providers.ts';
 import type { RemoteFile } from '#src/ports/connector.ts';
+
+export class ImportRunModel extends model('import_runs', {
+  id: uuid(),
+  orgId: uuid(),
+  connectionId: uuid(),
+  kind: text<'import' | 'sync'>(),
+  jobId: text(),
+  status: text<JobStatus>(),
+  errorCode: text().nullable(),
+  errorMessage: text().nullable(),
+  targetFolderId: uuid().nullable(),
+  folder: text(),
+  deletesMissing: boolean(),
+  acceptsDeletions: boolean(),
+  mode: text<'full' | 'delta'>().nullable(),
+  cursor: text().nullable(),
+  isListed: boolean(),
+  total: integer(),
+  added: integer(),
+  updated: integer(),
+  unchanged: integer(),
+  deleted: integer(),
+  failed: integer(),
+  createdAt: timestamp(),
+  finishedAt: timestamp().nullable(),
+}) {}
+
+export class ImportPlaceModel extends model('import_places', {
+  id: uuid(),
+  orgId: uuid(),
+  runId: uuid(),
+  item: integer(),
+  kind: text<'wish' | 'folder' | 'changes'>(),
+  remoteId: text().nullable(),
+  path: text().nullable(),
+  name: text().nullable(),
+  folder: text().nullable(),
+  base: text(),
+  nextPage: text().nullable(),
+  doneAt: timestamp().nullable(),
+  errorCode: text().nullable(),
+  errorMessage: text().nullable(),
+}) {}
+
+export class ImportFileModel extends model(
+  'import_files',
+  {
+    orgId: uuid(),
+    runId: uuid(),
+    n: integer(),
+    item: integer(),
+    remoteId: text(),
+    remote: json<RemoteFile>(),
+    localPath: textArray(),
+    status: text<'pending' | 'added' | 'updated' | 'unchanged' | 'failed'>(),
+    errorCode: text().nullable(),
+    errorMessage: text().nullable(),
+    documentId: uuid().nullable(),
+  },
+  ['runId', 'n'],
+) {}
+
+export class ImportGoneModel extends model(
+  'import_gone',
+  {
+    orgId: uuid(),
+    runId: uuid(),
+    remoteId: text().nullable(),
+    path: text().nullable(),
+  },
+  [],
+) {}
+
+export class ConnectionScheduleModel extends model(
+  'connection_schedules',
+  {
+    connectionId: uuid(),
+    orgId: uuid(),
+    outdatedAt: timestamp().nullable(),
+    leasedUntil: timestamp().nullable(),
+  },
+  'connectionId',
+) {}
+
+export class ConnectorCursorModel extends model(
+  'connector_cursors',
+  {
+    connectionId: uuid(),
+    orgId: uuid(),
+    folder: text(),
+    cursor: text().nullable(),
+    reconciledAt: timestamp(),
+    targetFolderId: uuid().nullable(),
+    deletesMissing: boolean(),
+  },
+  'connectionId',
+) {}
+
+export class ConnectorDocumentModel extends model(
+  'connector_documents',
+  {
+    orgId: uuid(),
+    connectionId: uuid(),
+    remoteId: text(),
+    documentId: uuid().nullable(),
+    revision: text(),
+    contentSha256: text(),
+    name: text(),
+    path: text(),
+    targetFolderId: uuid().nullable(),
+    localPath: textArray(),
+    folderId: uuid(),
+    seenRunId: uuid().nullable(),
+    goneAt: timestamp().nullable(),
+  },
+  ['connectionId', 'remoteId'],
+) {}
+
+export class ConnectorFolderModel extends model(
+  'connector_folders',
+  {
+    orgId: uuid(),
+    connectionId: uuid(),
+    remoteId: text(),
+    path: text(),
+  },
+  ['connectionId', 'remoteId'],
+) {}
 
 /** How a connection is kept in line with its provider, as it stands in `config.sync`. */
 export type SyncConfig = {

@@ -1,6 +1,77 @@
+import { model } from '#src/adapters/postgres/base-model.ts';
+import { bigint, bytea, integer, integerArray, json, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import type { IndexedChunk } from '#src/domain/chunk-document.ts';
 import type { SourceFormat } from '#src/domain/document-format.ts';
 import type { RagConfig } from '#src/domain/rag-config.ts';
+import type { RecognizedPage } from '#src/ports/converter.ts';
+
+export class GenerationModel extends model(
+  'document_generations',
+  {
+    orgId: uuid(),
+    documentId: uuid(),
+    generation: integer(),
+    jobId: text(),
+    conversionId: uuid().nullable(),
+    chunksTotal: integer().nullable(),
+    chunksEmbedded: integer(),
+    embeddingModel: text().nullable(),
+    createdAt: timestamp(),
+    chunkedAt: timestamp().nullable(),
+    activatedAt: timestamp().nullable(),
+    documentName: text(),
+    fileName: text(),
+    mediaType: text().nullable(),
+    declaredFormat: text<SourceFormat>().nullable(),
+    sourceFormat: text<SourceFormat>().nullable(),
+    sizeBytes: bigint(),
+    contentSha256: text(),
+    blobKey: text(),
+    ragConfig: json<RagConfig>(),
+  },
+  ['documentId', 'generation'],
+) {}
+
+export class ConversionModel extends model('conversions', {
+  id: uuid(),
+  orgId: uuid(),
+  contentSha256: text(),
+  converterVersion: text(),
+  sourceFormat: text<SourceFormat>(),
+  title: text().nullable(),
+  body: text(),
+  charCount: integer(),
+  pageMap: integerArray().nullable(),
+  pageCount: integer().nullable(),
+  createdAt: timestamp(),
+}) {}
+
+export class RecognizedPageModel extends model(
+  'recognized_pages',
+  {
+    orgId: uuid(),
+    documentId: uuid(),
+    generation: integer(),
+    converterVersion: text(),
+    pageIndex: integer(),
+    lines: json<RecognizedPage['lines']>(),
+  },
+  ['orgId', 'documentId', 'generation', 'converterVersion', 'pageIndex'],
+) {}
+
+export class ContextualTextModel extends model(
+  'contextual_texts',
+  {
+    orgId: uuid(),
+    conversionId: uuid(),
+    model: text(),
+    promptVersion: integer(),
+    chunkSha256: bytea(),
+    situation: text(),
+    createdAt: timestamp(),
+  },
+  ['orgId', 'conversionId', 'model', 'promptVersion', 'chunkSha256'],
+) {}
 
 /** What a generation is made of, as the document was when it was asked for, and where the document stands now. */
 export type IngestionTarget = {

@@ -1,4 +1,37 @@
+import { model } from '#src/adapters/postgres/base-model.ts';
+import { integer, json, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import type { JobKind, JobStatus, WorkflowStart } from '#src/contracts/jobs.ts';
+
+export class JobModel extends model('jobs', {
+  id: text(),
+  orgId: uuid(),
+  kind: text<JobKind>(),
+  status: text<JobStatus>(),
+  stage: text().nullable(),
+  progressDone: integer(),
+  progressTotal: integer().nullable(),
+  progressUnit: text().nullable(),
+  attempt: integer(),
+  errorCode: text().nullable(),
+  errorMessage: text().nullable(),
+  start: json<WorkflowStart>(),
+  acl: textArray(),
+  documentId: uuid().nullable(),
+  chatId: uuid().nullable(),
+  agentId: uuid().nullable(),
+  connectionId: uuid().nullable(),
+  requestId: text().nullable(),
+  createdBy: uuid(),
+  createdAt: timestamp(),
+  dispatchAfter: timestamp(),
+  dispatchedAt: timestamp().nullable(),
+  checkedAt: timestamp().nullable(),
+  startedAt: timestamp().nullable(),
+  finishedAt: timestamp().nullable(),
+  updatedAt: timestamp(),
+  cancelRequestedAt: timestamp().nullable(),
+  startId: uuid(),
+}) {}
 
 export type Job = {
   id: string;

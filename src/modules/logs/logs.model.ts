@@ -1,6 +1,83 @@
+import { model } from '#src/adapters/postgres/base-model.ts';
+import {
+  bigint,
+  date,
+  integer,
+  numeric,
+  text,
+  textArray,
+  timestamp,
+  tsvector,
+  uuid,
+} from '#src/adapters/postgres/columns.ts';
 import type { AlignmentEvent } from '#src/domain/alignment-events.ts';
 import type { EchoState, FoldState } from '#src/domain/alignment-fold.ts';
 import type { Period } from '#src/domain/log-period.ts';
+
+export class ChatLogModel extends model(
+  'chat_logs',
+  {
+    orgId: uuid(),
+    chatId: uuid(),
+    agentId: uuid(),
+    createdBy: uuid(),
+    audience: textArray(),
+    audienceHash: bigint(),
+    startedAt: timestamp(),
+    updatedAt: timestamp(),
+    state: text<EchoState>(),
+    rounds: bigint(),
+    completedRounds: bigint(),
+    stableRounds: bigint(),
+    driftRounds: bigint(),
+    refusalRounds: bigint(),
+    ewmaSum: numeric(),
+    inputTokens: bigint(),
+    completionTokens: bigint(),
+    costUsd: numeric(),
+    latencyMs: bigint(),
+  },
+  'chatId',
+) {}
+
+export class LogTextModel extends model(
+  'log_texts',
+  {
+    orgId: uuid(),
+    chatId: uuid(),
+    round: integer(),
+    words: tsvector(),
+  },
+  ['chatId', 'round'],
+) {}
+
+export class LogTotalModel extends model('log_totals', {
+  id: bigint(),
+  orgId: uuid(),
+  audience: textArray(),
+  audienceHash: bigint(),
+  agentId: uuid(),
+  span: text<'ever' | 'month' | 'day'>(),
+  startsOn: date(),
+  ofWhat: uuid(),
+  stableChats: bigint(),
+  watchChats: bigint(),
+  driftUserChats: bigint(),
+  driftAgentChats: bigint(),
+  driftRecoveringChats: bigint(),
+  refusalChats: bigint(),
+  rounds: bigint(),
+  completedRounds: bigint(),
+  stableRounds: bigint(),
+  driftRounds: bigint(),
+  refusalRounds: bigint(),
+  ewmaSum: numeric(),
+  inputTokens: bigint(),
+  completionTokens: bigint(),
+  costUsd: numeric(),
+  latencyMs: bigint(),
+  chats: bigint(),
+}) {}
 
 export const echoStates = [
   'stable',

@@ -1,3 +1,15 @@
+import { model } from '#src/adapters/postgres/base-model.ts';
+import { text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import type { Tier } from '#src/domain/tiers.ts';
+
+export class OrganizationModel extends model('organizations', {
+  id: uuid(),
+  name: text(),
+  tier: text<Tier>(),
+  createdAt: timestamp(),
+  updatedAt: timestamp(),
+  deletedAt: timestamp().nullable(),
+  eraseDueAt: timestamp().nullable(),
+}) {}
 
 export type Organization = { id: string; name: string; tier: Tier };

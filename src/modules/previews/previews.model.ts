@@ -1,3 +1,20 @@
+import { model } from '#src/adapters/postgres/base-model.ts';
+import { bigint, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+
+export class PreviewModel extends model(
+  'previews',
+  {
+    orgId: uuid(),
+    originalKey: text(),
+    rendererVersion: text(),
+    blobKey: text(),
+    sha256: text(),
+    sizeBytes: bigint(),
+    createdAt: timestamp(),
+  },
+  ['orgId', 'originalKey'],
+) {}
+
 /** The PDF of an original. */
 export type Preview = {
   orgId: string;

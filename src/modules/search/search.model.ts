@@ -1,4 +1,16 @@
+import { model } from '#src/adapters/postgres/base-model.ts';
+import { text, uuid } from '#src/adapters/postgres/columns.ts';
 import type { PassageHit } from '#src/modules/retrieval/retrieval.service.ts';
+
+export class DocumentNameWordModel extends model(
+  'document_name_words',
+  {
+    orgId: uuid(),
+    documentId: uuid(),
+    word: text(),
+  },
+  ['orgId', 'documentId', 'word'],
+) {}
 
 /** A document whose name may be what is looked for. */
 export type NameCandidate = { documentId: string; name: string; nameKey: string; updatedAt: Date };

@@ -1,4 +1,28 @@
+import { model } from '#src/adapters/postgres/base-model.ts';
+import { boolean, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import type { Tier } from '#src/domain/tiers.ts';
+
+export class TeamModel extends model('teams', {
+  id: uuid(),
+  orgId: uuid(),
+  name: text(),
+  disabledAt: timestamp().nullable(),
+  createdAt: timestamp(),
+}) {}
+
+export class TeamMembershipModel extends model(
+  'team_memberships',
+  {
+    orgId: uuid(),
+    teamId: uuid(),
+    userId: uuid(),
+    isTeamAdmin: boolean(),
+    addedBy: uuid().nullable(),
+    addedAt: timestamp(),
+    isEntrusted: boolean(),
+  },
+  ['teamId', 'userId'],
+) {}
 
 export type Team = { id: string; orgId: string; name: string; createdAt: Date };
 

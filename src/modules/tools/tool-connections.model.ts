@@ -1,4 +1,20 @@
+import { model } from '#src/adapters/postgres/base-model.ts';
+import { integer, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import type { OAuthGrant, StoredCredentials } from '#src/modules/credentials/stored-credentials.service.ts';
+
+export class ToolConnectionModel extends model('tool_connections', {
+  id: uuid(),
+  orgId: uuid(),
+  provider: text(),
+  status: text<ConnectionStatus>(),
+  credentials: text(),
+  scopes: textArray(),
+  expiresAt: timestamp().nullable(),
+  generation: integer(),
+  refreshUntil: timestamp().nullable(),
+  createdAt: timestamp(),
+  updatedAt: timestamp(),
+}) {}
 
 export type ConnectionStatus = 'active' | 'needs_reauth';
 

@@ -1,0 +1,101 @@
+import { globSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { expect } from 'chai';
+import { BaseModel, model } from '#src/adapters/postgres/base-model.ts';
+import { integer, text, textArray, uuid } from '#src/adapters/postgres/columns.ts';
+import { createDatabase } from '#src/adapters/postgres/database.ts';
+import type { Db } from '#src/ports/database.ts';
+import { testServices } from '#test/support/services.ts';
+
+/** Tables that need no model, with the reason. */
+const withoutModel: Record<string, string> = {
+  knex_migrations: 'belongs to knex',
+  knex_migrations_lock: 'belongs to knex',
+};
+
+type Model = typeof BaseModel;
+type Table = { columns: Map<string, string>; primaryKey: string[] };
+
+describe('models', () => {
+  let db: Db;
+  let tables: Map<string, Table>;
+  let models: Model[];
+
+  before(async () => {
+    db = createDatabase({ url: testServices().databaseUrl, maxConnections: 1, applicationName: 'test' });
+    tables = await readTables(db);
+    models = await loadModels();
+  });
+
+  after(() => db.destroy());
+
+  it('have the columns, types, nullability and primary keys of the tables that the migrations make', () => {
+    expect(models.flatMap((model) => differencesOf(model, tables.get(model.tableName)))).deep.equal([]);
+  });
+
+  it('are there for every table, once', () => {
+    const names = [...models.map(({ tableName }) => tableName), ...Object.keys(withoutModel)];
+    expect(names.sort()).deep.equal([...tables.keys()].sort());
+  });
+
+  it('are found to differ in a missing or additional column, a type, nullability or the primary key', () => {
+    class WrongModel extends model(
+      'hidden_drafts',
+      { orgId: text(), userId: uuid().nullable(), color: textArray() },
+      'userId',
+    ) {}
+    expect(differencesOf(WrongModel, tables.get('hidden_drafts'))).deep.equal([
+      'hidden_drafts.org_id: the table has uuid not null, the model text not null',
+      'hidden_drafts.user_id: the table has uuid not null, the model uuid',
+      'hidden_drafts.draft_id: the table has uuid not null, the model nothing',
+      'hidden_drafts.color: the table has nothing, the model text[] not null',
+      'hidden_drafts: the primary key is (user_id, draft_id), that of the model (user_id)',
+    ]);
+    class LostModel extends model('lost', { id: integer() }) {}
+    expect(differencesOf(LostModel, tables.get('lost'))).deep.equal(['lost: there is no such table']);
+  });
+});
+
+function differencesOf({ tableName, columns, idColumn }: Model, table: Table | undefined): string[] {
+  if (table === undefined) return [`${tableName}: there is no such table`];
+  const modelled = new Map(
+    Object.entries(columns).map(([name, { type, isNullable }]) => [
+      snakeCase(name),
+      `${type}${isNullable ? '' : ' not null'}`,
+    ]),
+  );
+  const differences = [...new Set([...table.columns.keys(), ...modelled.keys()])].flatMap((name) => {
+    const [inTable, inModel] = [table.columns.get(name) ?? 'nothing', modelled.get(name) ?? 'nothing'];
+    return inTable === inModel ? [] : [`${tableName}.${name}: the table has ${inTable}, the model ${inModel}`];
+  });
+  const [key, modelKey] = [table.primaryKey, [idColumn].flat().map(snakeCase)].map((names) => names.join(', '));
+  if (key !== modelKey) differences.push(`${tableName}: the primary key is (${key}), that of the model (${modelKey})`);
+  return differences;
+}
+
+const snakeCase = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+async function readTables(db: Db): Promise<Map<string, Table>> {
+  const { rows } = await db.raw<{ rows: { name: string; columns: [string, string][]; primaryKey: string[] }[] }>(
+    `select t.relname as name,
+       (select jsonb_agg(jsonb_build_array(c.attname,
+          format_type(c.atttypid, null)
+            || case when c.attnotnull then ' not null' else '' end) order by c.attnum)
+        from pg_attribute c where c.attrelid = t.oid and c.attnum > 0 and not c.attisdropped) as columns,
+       coalesce((
+         select array_agg(c.attname::text order by array_position(i.indkey::int[], c.attnum::int))
+         from pg_index i join pg_attribute c on c.attrelid = i.indrelid and c.attnum = any (i.indkey)
+         where i.indrelid = t.oid and i.indisprimary), '{}') as primary_key
+     from pg_class t
+     where t.relnamespace = 'public'::regnamespace and t.relkind in ('r', 'p') and not t.relispartition`,
+  );
+  return new Map(rows.map(({ name, columns, primaryKey }) => [name, { columns: new Map(columns), primaryKey }]));
+}
+
+async function loadModels(): Promise<Model[]> {
+  const root = resolve(import.meta.dirname, '../../..');
+  const loaded = await Promise.all(
+    globSync('src/{modules,adapters}/**/*.model.ts', { cwd: root }).map((file) => import(resolve(root, file))),
+  );
+  return loaded.flatMap((exported) => Object.values<Model>(exported).filter((it) => it.prototype instanceof BaseModel));
+}

@@ -1,0 +1,109 @@
+import { randomUUID } from 'node:crypto';
+import { expect } from 'chai';
+import type { Knex } from 'knex';
+import { BaseModel, model } from '#src/adapters/postgres/base-model.ts';
+import { bigint, integer, json, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { createDatabase } from '#src/adapters/postgres/database.ts';
+import { firstRow, oneRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import type { Db } from '#src/ports/database.ts';
+import { testServices } from '#test/support/services.ts';
+
+class ParentModel extends model('parents', { id: uuid(), fullName: text(), tags: textArray() }) {
+  static override relationMappings = () => ({
+    children: {
+      relation: BaseModel.HasManyRelation,
+      modelClass: ChildModel,
+      join: { from: 'parents.id', to: 'children.parentId' },
+    },
+  });
+  declare children?: ChildModel[];
+}
+
+class ChildModel extends model('children', {
+  id: uuid(),
+  parentId: uuid(),
+  firstSeenAt: timestamp().nullable(),
+  detail: json<{ some_key: string[] } | string[]>(),
+  kind: text<'big' | 'small'>(),
+}) {}
+
+describe('models and shapes', () => {
+  const parent = { id: randomUUID(), fullName: 'Ada', tags: ['a', 'b'] };
+  const child = { id: randomUUID(), parentId: parent.id, firstSeenAt: null, kind: 'big' as const };
+  let pool: Db;
+  let db: Knex.Transaction;
+
+  before(async () => {
+    pool = createDatabase({ url: testServices().databaseUrl, maxConnections: 1, applicationName: 'test' });
+    db = await pool.transaction();
+    await db.raw('create temp table parents (id uuid primary key, full_name text not null, tags text[] not null)');
+    await db.raw(
+      `create temp table children (id uuid primary key, parent_id uuid not null, first_seen_at timestamptz,
+         detail jsonb not null, kind text not null)`,
+    );
+    await ParentModel.query(db).insert(parent);
+    await ChildModel.query(db).insert({ ...child, detail: ['x', 'y'] });
+  });
+
+  after(async () => {
+    await db.rollback();
+    await pool.destroy();
+  });
+
+  it('writes and reads rows whose jsonb contents keep their keys', async () => {
+    const changed = await ChildModel.query(db)
+      .patch({ detail: { some_key: ['z'] } })
+      .where({ id: child.id })
+      .returning('*');
+    const row: Row<typeof ChildModel> | undefined = changed[0];
+    expect({ ...row }).deep.equal({ ...child, detail: { some_key: ['z'] } });
+    expect(JSON.parse(JSON.stringify(row))).deep.equal({ ...child, detail: { some_key: ['z'] } });
+    await ChildModel.query(db)
+      .patch({ detail: ['x', 'y'] })
+      .findById(child.id);
+    expect(await ChildModel.query(db).findById(child.id)).deep.equal({ ...child, detail: ['x', 'y'] });
+  });
+
+  it('follows relations', async () => {
+    const [found] = await ParentModel.query(db).withGraphFetched('children').where('fullName', 'Ada');
+    expect(found?.children?.map(({ id }) => id)).deep.equal([child.id]);
+  });
+
+  it('selects some columns with their types', async () => {
+    const found: { id: string; kind: 'big' | 'small' } | undefined = await ChildModel.table(db)
+      .where({ parentId: parent.id })
+      .first('id', 'kind');
+    expect(found).deep.equal({ id: child.id, kind: 'big' });
+  });
+
+  it('returns the rows of SQL text, of a query of knex and of one of objection', async () => {
+    const named = shape({ ...pick(ChildModel, 'id', 'firstSeenAt').columns, fullName: text(), total: bigint() });
+    const expected = [{ id: child.id, firstSeenAt: null, fullName: 'Ada', total: 1 }];
+    const sql = `select c.id, c.first_seen_at, p.full_name, count(*) over () as total
+      from children c join parents p on p.id = c.parent_id where p.tags && :tags`;
+    expect(await rows(db, named, sql, { tags: ['b'] })).deep.equal(expected);
+    const columns = ['c.id', 'c.firstSeenAt', 'p.fullName', db.raw('count(*) over () as total')];
+    const joined = db('children as c').join('parents as p', 'p.id', 'c.parentId').whereIn('c.kind', ['big', 'small']);
+    expect(await rows(db, named, joined.whereRaw('p.tags && ?', [['b']]).select(columns))).deep.equal(expected);
+    const counted = ParentModel.query(db)
+      .joinRelated('children')
+      .select('children.id', 'children.firstSeenAt', 'fullName', db.raw('count(*) over () as total'));
+    expect(await rows(db, named, counted.whereRaw('?? && ?', ['tags', ['b']]))).deep.equal(expected);
+    expect(await firstRow(db, ChildModel, ChildModel.query(db).where('kind', 'small'))).equal(undefined);
+  });
+
+  it('fails where the statement does not give its shape', async () => {
+    const failure = async (attempt: Promise<unknown>) => attempt.then(String, (error: Error) => error.message);
+    const sql = 'select full_name, 1 as count, null::text as color from parents';
+    expect(await failure(rows(db, shape({ count: bigint(), color: text(), other: uuid() }), sql))).equal(
+      'The statement does not give its shape: "full_name" is not in the shape, "count" is integer and not bigint, "other" is missing.',
+    );
+    const complete = { fullName: text(), count: integer(), color: text() };
+    expect(await failure(rows(db, shape(complete), sql))).equal('"color" is null, which its shape excludes.');
+    expect(await rows(db, shape({ ...complete, color: text().nullable() }), sql)).length(1);
+    expect(await failure(oneRow(db, pick(ParentModel, 'id'), 'select id from parents where false'))).equal(
+      'the statement gave 0 rows instead of one',
+    );
+    expect(await failure(rows(db, shape({ id: uuid() }), 'select id, id from parents'))).contain('the same name');
+  });
+});
