@@ -27,6 +27,12 @@ export class BaseModel extends Model {
   }
 }
 
+/** A change without the properties that are undefined, which objection's types do not take. */
+export function defined<Change extends object>(change: Change) {
+  const entries = Object.entries(change).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as { [Name in keyof Change]?: Exclude<Change[Name], undefined> };
+}
+
 type ModelOf<C extends Columns> = Omit<typeof BaseModel, 'prototype' | 'columns'> & {
   new (): BaseModel & Row<{ columns: C }>;
   columns: C;

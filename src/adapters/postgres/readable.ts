@@ -1,14 +1,20 @@
 import type { Knex } from 'knex';
+import type { QueryBuilder } from 'objection';
 import { type Actor, keysOf } from '#src/domain/visibility.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
 
+// biome-ignore lint/suspicious/noExplicitAny: a builder of any model and result
+type Builder = Knex.QueryBuilder | QueryBuilder<any, any>;
+
 /** Narrows a query to the rows of `table` (or its alias) that the caller may read: the one rule, for every list. */
-export function readableBy<Query extends Knex.QueryBuilder>(
+export function readableBy<Query extends Builder>(
   query: Query,
   actor: Pick<Actor, 'userId' | 'orgId' | 'openTeamIds' | 'isOrgAdmin'>,
   table: string,
 ): Query {
-  query.where(`${table}.orgId`, actor.orgId).whereRaw('?? && ?::text[]', [`${table}.acl`, keysOf(actor)]);
+  // The two libraries type the same calls in different ways.
+  const builder = query as Knex.QueryBuilder;
+  builder.where(`${table}.orgId`, actor.orgId).whereRaw('?? && ?::text[]', [`${table}.acl`, keysOf(actor)]);
   return query;
 }
 

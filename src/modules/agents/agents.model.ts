@@ -1,5 +1,17 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { double, integer, json, text, textArray, timestamp, uuid, uuidArray } from '#src/adapters/postgres/columns.ts';
+import {
+  boolean,
+  double,
+  integer,
+  json,
+  type Row,
+  text,
+  textArray,
+  timestamp,
+  uuid,
+  uuidArray,
+} from '#src/adapters/postgres/columns.ts';
+import { shape } from '#src/adapters/postgres/shapes.ts';
 import type { AnchorWords } from '#src/domain/draft-fields.ts';
 import type { Visibility } from '#src/domain/visibility.ts';
 
@@ -41,35 +53,12 @@ export class HiddenAgentModel extends model(
 ) {}
 
 /** A published version. Its prompt, model, anchors and scope never change. */
-export type Agent = {
-  id: string;
-  orgId: string;
-  agentName: string;
-  agentPrompt: string;
-  tags: string[];
-  color: string | null;
-  iconName: string | null;
-  chatModel: string;
-  temperature: number;
-  maxTokens: number;
-  userOffTopicStreakThreshold: number;
-  userOnTopicStreakThreshold: number;
-  enabledTools: string[];
-  anchorWords: AnchorWords;
-  anchorWordCandidates: string[];
-  visibility: Visibility;
-  teamIds: string[];
-  acl: string[];
-  sourceDraftId: string;
-  sourceVersionId: string;
-  createdBy: string;
-  createdAt: Date;
-  updatedAt: Date;
-  deletedAt: Date | null;
-};
+export type Agent = Row<typeof AgentModel>;
 
 /** `hasChats` counts the chats that the caller may read. */
-export type AgentView = Agent & { createdByName: string; hasChats: boolean };
+export type AgentView = Row<typeof agentView>;
+
+export const agentView = shape({ ...AgentModel.columns, createdByName: text(), hasChats: boolean() });
 
 /** What may change after publishing. */
 export type AgentChange = {

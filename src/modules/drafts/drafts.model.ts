@@ -1,5 +1,16 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { double, integer, json, text, textArray, timestamp, uuid, uuidArray } from '#src/adapters/postgres/columns.ts';
+import {
+  double,
+  integer,
+  json,
+  type Row,
+  text,
+  textArray,
+  timestamp,
+  uuid,
+  uuidArray,
+} from '#src/adapters/postgres/columns.ts';
+import { shape } from '#src/adapters/postgres/shapes.ts';
 import type { DraftFields } from '#src/domain/draft-fields.ts';
 import type { EvalStatus } from '#src/domain/judging/eval-status.ts';
 import type { Visibility } from '#src/domain/visibility.ts';
@@ -39,6 +50,7 @@ export class VersionModel extends model('draft_versions', {
   evalStatus: text<EvalStatus>().nullable(),
   createdBy: uuid(),
   createdAt: timestamp(),
+  /** Of its last evaluation: the id of its job. */
   evalRunId: text().nullable(),
 }) {}
 
@@ -52,36 +64,19 @@ export class HiddenDraftModel extends model(
   ['userId', 'draftId'],
 ) {}
 
-/** A draft has no fields of its own but who may see it: what it says stands in its versions. */
-export type Draft = {
-  id: string;
-  orgId: string;
-  visibility: Visibility;
-  teamIds: string[];
-  acl: string[];
-  headVersionId: string;
-  nextVersionNumber: number;
-  createdBy: string;
-  createdAt: Date;
-  updatedAt: Date;
-};
+/**
+ * A draft has no fields of its own but who may see it: what it says stands in its versions. Only within the transaction
+ * that makes it is there no head.
+ */
+export const draft = shape({ ...DraftModel.columns, headVersionId: uuid() });
 
-export type DraftView = Draft & { createdByName: string; headAgentName: string };
+export type Draft = Row<typeof draft>;
+
+export const draftView = shape({ ...draft.columns, createdByName: text(), headAgentName: text() });
+
+export type DraftView = Row<typeof draftView>;
 
 /** Immutable but for its title and its scores. */
-export type Version = DraftFields & {
-  id: string;
-  orgId: string;
-  draftId: string;
-  parentVersionId: string | null;
-  versionNumber: number;
-  title: string;
-  evalScores: Record<string, unknown> | null;
-  evalStatus: EvalStatus | null;
-  /** Of its last evaluation: the id of its job. */
-  evalRunId: string | null;
-  createdBy: string;
-  createdAt: Date;
-};
+export type Version = Row<typeof VersionModel>;
 
 export type DraftDetail = DraftView & { versions: Version[] };
