@@ -1,12 +1,25 @@
-import { Model, type Pojo } from 'objection';
+import { DBError, Model, type Pojo, QueryBuilder } from 'objection';
 import type { Db } from '#src/ports/database.ts';
 import type { Columns, Row } from './columns.ts';
+
+/** Throws the errors of pg, whose codes the code knows, instead of objection's wrappers. */
+class BaseQueryBuilder<M extends Model, R = M[]> extends QueryBuilder<M, R> {
+  override async execute(): Promise<R> {
+    try {
+      return await super.execute();
+    } catch (error) {
+      throw error instanceof DBError ? error.nativeError : error;
+    }
+  }
+}
 
 /**
  * The base of all models. knex renames columns for objection, too, so that queries use the names of properties. Nothing
  * is validated at runtime: TypeScript checks what is written, Postgres has the constraints.
  */
 export class BaseModel extends Model {
+  static override QueryBuilder = BaseQueryBuilder;
+
   static columns: Columns;
 
   /** Contents of jsonb columns are written and shown as they are, without a copy. */

@@ -1,14 +1,17 @@
+import type { Row } from '#src/adapters/postgres/columns.ts';
+import { bigint, integer, uuidArray } from '#src/adapters/postgres/columns.ts';
+import { oneRow, shape } from '#src/adapters/postgres/shapes.ts';
 import { isUniqueViolation } from '#src/adapters/postgres/unique-violation.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { Folder } from './folders.model.ts';
+import { type Folder, FolderModel } from './folders.model.ts';
 
 /** A folder with all that are below it; `height` counts its levels, 1 for a folder without others. */
-type Subtree = { ids: string[]; height: number };
+const subtree = shape({ ids: uuidArray(), height: integer() });
 
 /** The shape of an organization's trees. */
 export function createFolderTreeRepository(db: Db) {
   /** False when a sibling has the name: the transaction can only be rolled back then. */
-  async function unlessTaken(change: Promise<unknown>): Promise<boolean> {
+  async function unlessTaken(change: PromiseLike<unknown>): Promise<boolean> {
     try {
       await change;
       return true;
@@ -21,20 +24,22 @@ export function createFolderTreeRepository(db: Db) {
   return {
     /** Until the end of the transaction nobody else changes the trees of the organization. To be the first lock on folders. */
     async lockTrees(orgId: string): Promise<void> {
-      await db('folders').where({ orgId, systemRole: 'org_root' }).forNoKeyUpdate().first('id');
+      await FolderModel.query(db).where({ orgId, systemRole: 'org_root' }).forNoKeyUpdate().select('id');
     },
 
     /** Until the end of the transaction nothing is linked in these folders. Waits for what is being linked there. */
     async lock(ids: readonly string[]): Promise<void> {
-      await db('folders')
+      await FolderModel.query(db)
         .whereIn('id', [...ids])
         .orderBy('id')
         .forUpdate()
         .select('id');
     },
 
-    async subtree(id: string): Promise<Subtree> {
-      const { rows } = await db.raw<{ rows: [Subtree] }>(
+    async subtree(id: string): Promise<Row<typeof subtree>> {
+      return oneRow(
+        db,
+        subtree,
         `with recursive below as (
            select id, 1 as level from folders where id = :id
            union all
@@ -43,12 +48,13 @@ export function createFolderTreeRepository(db: Db) {
          select coalesce(array_agg(id), '{}') as ids, coalesce(max(level), 0) as height from below`,
         { id },
       );
-      return rows[0];
     },
 
     /** Of a root it is 1. */
     async level(id: string): Promise<number> {
-      const { rows } = await db.raw<{ rows: [{ level: number }] }>(
+      const { level } = await oneRow(
+        db,
+        shape({ level: bigint() }),
         `with recursive above as (
            select id, parent_id from folders where id = :id
            union all
@@ -57,36 +63,35 @@ export function createFolderTreeRepository(db: Db) {
          select count(*) as level from above`,
         { id },
       );
-      return rows[0].level;
+      return level;
     },
 
     async count(orgId: string): Promise<number> {
-      const [row] = await db('folders').where({ orgId, kind: 'user' }).count<{ count: number }[]>();
-      return row?.count ?? 0;
+      return FolderModel.query(db).where({ orgId, kind: 'user' }).resultSize();
     },
 
-    insert: (folder: Omit<Folder, 'createdAt' | 'updatedAt'>) => unlessTaken(db('folders').insert(folder)),
+    insert: (folder: Omit<Folder, 'createdAt' | 'updatedAt'>) => unlessTaken(FolderModel.query(db).insert(folder)),
 
     /** Its time is that of the last real change. */
     update: (id: string, { name, parentId }: Pick<Folder, 'name' | 'parentId'>) =>
       unlessTaken(
-        db('folders')
+        FolderModel.query(db)
           .where({ id })
           .whereRaw('(name, parent_id) is distinct from (?, ?::uuid)', [name, parentId])
-          .update({ name, parentId, updatedAt: db.fn.now() }),
+          .patch({ name, parentId, updatedAt: db.fn.now() }),
       ),
 
     /** For folders that have come to another root: what they have of it. */
     async adopt(ids: readonly string[], root: Folder): Promise<void> {
       const { rootId, visibility, ownerId, teamId, acl } = root;
-      await db('folders')
+      await FolderModel.query(db)
         .whereIn('id', [...ids])
-        .update({ rootId, visibility, ownerId, teamId, acl, updatedAt: db.fn.now() });
+        .patch({ rootId, visibility, ownerId, teamId, acl, updatedAt: db.fn.now() });
     },
 
     /** With nothing in them, and all at once: they refer to each other. */
     async remove(ids: readonly string[]): Promise<void> {
-      await db('folders')
+      await FolderModel.query(db)
         .whereIn('id', [...ids])
         .delete();
     },

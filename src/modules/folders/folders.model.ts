@@ -1,5 +1,6 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { boolean, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { shape } from '#src/adapters/postgres/shapes.ts';
 import type { Visibility } from '#src/domain/visibility.ts';
 
 export class FolderModel extends model('folders', {
@@ -22,26 +23,15 @@ export class FolderModel extends model('folders', {
 export type SystemRole = 'org_root' | 'team_root' | 'personal_root';
 
 /** A folder has the visibility and the keys of its root. `ownerId` is null for what is not one person's. */
-export type Folder = {
-  id: string;
-  orgId: string;
-  parentId: string | null;
-  rootId: string;
-  name: string;
-  kind: 'system' | 'user';
-  systemRole: SystemRole | null;
-  visibility: Visibility;
-  ownerId: string | null;
-  teamId: string | null;
-  acl: string[];
-  createdBy: string;
-  createdAt: Date;
-  updatedAt: Date;
-};
+export type Folder = Row<typeof FolderModel>;
 
 /** With what the row alone does not say: whether the team or the person behind it is gone. */
-export type FolderView = Folder & { entityMissing: boolean };
+export const folderView = shape({ ...FolderModel.columns, entityMissing: boolean() });
 
-export type DocumentName = { folderId: string; id: string; name: string };
+export type FolderView = Row<typeof folderView>;
+
+export const documentName = shape({ folderId: uuid(), id: uuid(), name: text() });
+
+export type DocumentName = Row<typeof documentName>;
 
 export type FolderNode = FolderView & { folders: FolderNode[]; documents: DocumentName[] };

@@ -1,22 +1,26 @@
+import { boolean, json, type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { shape } from '#src/adapters/postgres/shapes.ts';
 import type { Tier } from '#src/domain/tiers.ts';
 
 export type MemberTeam = { teamId: string; isTeamAdmin: boolean; isEntrusted: boolean };
 
-/** A user as his organization knows him, with the live teams that he is in. `addedBy` is null for its founder. */
-export type Member = {
-  userId: string;
-  orgId: string;
-  email: string;
-  firstName: string | null;
-  lastName: string | null;
-  displayName: string;
-  isOrgAdmin: boolean;
-  isDisabled: boolean;
-  addedBy: string | null;
-  addedAt: Date;
-  createdAt: Date;
-  teams: MemberTeam[];
-};
+/** A user as their organization knows them, with their live teams. `addedBy` is null for its founder. */
+export const member = shape({
+  userId: uuid(),
+  orgId: uuid(),
+  email: text(),
+  firstName: text().nullable(),
+  lastName: text().nullable(),
+  displayName: text(),
+  isOrgAdmin: boolean(),
+  isDisabled: boolean(),
+  addedBy: uuid().nullable(),
+  addedAt: timestamp(),
+  createdAt: timestamp(),
+  teams: json<MemberTeam[]>(),
+});
+
+export type Member = Row<typeof member>;
 
 export type MemberList = { orgId: string; tier: Tier; memberLimit: number; items: Member[] };
 

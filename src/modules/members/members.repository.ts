@@ -1,6 +1,8 @@
+import { firstRow, rows } from '#src/adapters/postgres/shapes.ts';
 import { isUniqueViolation } from '#src/adapters/postgres/unique-violation.ts';
+import { MembershipModel, UserModel } from '#src/modules/auth/auth.model.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { Member } from './members.model.ts';
+import { type Member, member } from './members.model.ts';
 
 const memberColumns = `
   u.id as user_id, u.email, u.first_name, u.last_name, u.display_name, u.disabled_at is not null as is_disabled,
@@ -15,42 +17,38 @@ const memberColumns = `
 /** The users of an organization that are not deleted; disabled ones are. */
 export function createMembersRepository(db: Db) {
   const members = (orgId: string) =>
-    db('memberships as m').join('users as u', 'u.id', 'm.userId').where('m.orgId', orgId).whereNull('u.deletedAt');
+    MembershipModel.query(db)
+      .alias('m')
+      .join('users as u', 'u.id', 'm.userId')
+      .where('m.orgId', orgId)
+      .whereNull('u.deletedAt');
 
-  const count = async (query: ReturnType<typeof members>): Promise<number> => {
-    const [row] = await query.count<{ count: number }[]>({ count: '*' });
-    return row?.count ?? 0;
-  };
-
-  const update = async (userId: string, columns: object): Promise<void> => {
-    await db('users')
-      .where('id', userId)
-      .update({ ...columns, updatedAt: db.fn.now() });
-  };
+  const user = (userId: string) => UserModel.query(db).where({ id: userId });
+  const updatedAt = db.fn.now();
 
   return {
     async list(orgId: string): Promise<Member[]> {
-      return members(orgId).orderBy(['m.addedAt', 'u.id']).select(db.raw(memberColumns));
+      return rows(db, member, members(orgId).orderBy(['m.addedAt', 'u.id']).select(db.raw(memberColumns)));
     },
 
     async find(orgId: string, userId: string): Promise<Member | undefined> {
-      return members(orgId).where('u.id', userId).first(db.raw(memberColumns));
+      return firstRow(db, member, members(orgId).where('u.id', userId).select(db.raw(memberColumns)));
     },
 
-    count: (orgId: string) => count(members(orgId)),
+    count: (orgId: string): Promise<number> => members(orgId).resultSize(),
 
     /** Org admins who can act as such, beside one. */
-    countOtherAdmins: (orgId: string, userId: string) =>
-      count(members(orgId).where('m.isOrgAdmin', true).whereNull('u.disabledAt').whereNot('u.id', userId)),
+    countOtherAdmins: (orgId: string, userId: string): Promise<number> =>
+      members(orgId).where('m.isOrgAdmin', true).whereNull('u.disabledAt').whereNot('u.id', userId).resultSize(),
 
     async setOrgAdmin(orgId: string, userId: string, isOrgAdmin: boolean): Promise<void> {
-      await db('memberships').where({ orgId, userId }).update({ isOrgAdmin });
+      await MembershipModel.query(db).where({ orgId, userId }).patch({ isOrgAdmin });
     },
 
     /** False when somebody else has the email; then the transaction can only be rolled back. */
-    async update(userId: string, user: { email: string; displayName: string }): Promise<boolean> {
+    async update(userId: string, change: { email: string; displayName: string }): Promise<boolean> {
       try {
-        await update(userId, user);
+        await user(userId).patch({ ...change, updatedAt });
         return true;
       } catch (error) {
         if (isUniqueViolation(error, 'users_email_key')) return false;
@@ -59,11 +57,11 @@ export function createMembersRepository(db: Db) {
     },
 
     async setDisabled(userId: string, isDisabled: boolean): Promise<void> {
-      await update(userId, { disabledAt: isDisabled ? db.fn.now() : null });
+      await user(userId).patch({ disabledAt: isDisabled ? db.fn.now() : null, updatedAt });
     },
 
     async setPassword(userId: string, passwordHash: string): Promise<void> {
-      await update(userId, { passwordHash });
+      await user(userId).patch({ passwordHash, updatedAt });
     },
   };
 }

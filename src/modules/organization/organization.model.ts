@@ -1,5 +1,5 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import type { Tier } from '#src/domain/tiers.ts';
 
 export class OrganizationModel extends model('organizations', {
@@ -12,4 +12,4 @@ export class OrganizationModel extends model('organizations', {
   eraseDueAt: timestamp().nullable(),
 }) {}
 
-export type Organization = { id: string; name: string; tier: Tier };
+export type Organization = Pick<Row<typeof OrganizationModel>, 'id' | 'name' | 'tier'>;

@@ -1,11 +1,11 @@
 import type { Tier } from '#src/domain/tiers.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { Organization } from './organization.model.ts';
+import { type Organization, OrganizationModel } from './organization.model.ts';
 
 const columns = ['id', 'name', 'tier'] as const;
 
 export function createOrganizationRepository(db: Db) {
-  const organization = (orgId: string) => db<Organization & { updatedAt: Date }>('organizations').where({ id: orgId });
+  const organization = (orgId: string) => OrganizationModel.table(db).where({ id: orgId });
 
   return {
     async get(orgId: string): Promise<Organization> {

@@ -1,5 +1,5 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { bytea, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { bytea, type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 
 export class AvatarModel extends model(
   'avatars',
@@ -14,7 +14,7 @@ export class AvatarModel extends model(
 ) {}
 
 /** A square WebP of at most 512 pixels a side; `sha256` is lower-case hex. */
-export type Avatar = { content: Buffer; sha256: string };
+export type Avatar = Pick<Row<typeof AvatarModel>, 'content' | 'sha256'>;
 
 /** What others see: what the user has uploaded, or else what his identity provider shows. */
 export type ShownAvatar = ({ kind: 'stored' } & Avatar) | { kind: 'external'; url: string };

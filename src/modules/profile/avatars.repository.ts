@@ -1,5 +1,10 @@
+import { bytea, type Row, text } from '#src/adapters/postgres/columns.ts';
+import { firstRow, shape } from '#src/adapters/postgres/shapes.ts';
+import { UserModel } from '#src/modules/auth/auth.model.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { Avatar } from './avatars.model.ts';
+import { type Avatar, AvatarModel } from './avatars.model.ts';
+
+const stored = shape({ content: bytea().nullable(), sha256: text().nullable(), externalUrl: text().nullable() });
 
 type Owner = { orgId: string; userId: string };
 
@@ -7,33 +12,33 @@ export function createAvatarsRepository(db: Db) {
   return {
     /** Until the end of the transaction the user does not leave. @returns false when he has */
     async holdUser(userId: string): Promise<boolean> {
-      const user = await db('users').where('id', userId).whereNull('deletedAt').forNoKeyUpdate().first('id');
+      const user = await UserModel.table(db).where({ id: userId }).whereNull('deletedAt').forNoKeyUpdate().first('id');
       return user !== undefined;
     },
 
     async put({ orgId, userId }: Owner, { content, sha256 }: Avatar): Promise<void> {
-      await db('avatars')
+      await AvatarModel.query(db)
         .insert({ orgId, userId, content, sha256, updatedAt: db.fn.now() })
         .onConflict('userId')
         .merge();
     },
 
     async delete({ userId }: Owner): Promise<void> {
-      await db('avatars').where({ userId }).delete();
+      await AvatarModel.query(db).where({ userId }).delete();
     },
 
     /** Of a member who is neither disabled nor gone. */
-    async find({
-      orgId,
-      userId,
-    }: Owner): Promise<{ content: Buffer | null; sha256: string | null; externalUrl: string | null } | undefined> {
-      return db('memberships as m')
-        .join('users as u', 'u.id', 'm.userId')
+    async find({ orgId, userId }: Owner): Promise<Row<typeof stored> | undefined> {
+      const member = UserModel.query(db)
+        .alias('u')
+        .join('memberships as m', 'm.userId', 'u.id')
         .leftJoin('avatars as a', 'a.userId', 'u.id')
-        .where({ 'm.orgId': orgId, 'u.id': userId })
+        .where('m.orgId', orgId)
+        .where('u.id', userId)
         .whereNull('u.deletedAt')
         .whereNull('u.disabledAt')
-        .first('a.content', 'a.sha256', 'u.avatarUrl as externalUrl');
+        .select('a.content', 'a.sha256', 'u.avatarUrl as externalUrl');
+      return firstRow(db, stored, member);
     },
   };
 }

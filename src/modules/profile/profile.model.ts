@@ -1,17 +1,21 @@
+import { boolean, type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { shape } from '#src/adapters/postgres/shapes.ts';
 import type { Tier } from '#src/domain/tiers.ts';
 
-export type Profile = {
-  userId: string;
-  email: string;
-  firstName: string | null;
-  lastName: string | null;
-  displayName: string;
-  hasPassword: boolean;
-  /** He has uploaded one. */
-  hasAvatar: boolean;
-  /** Where his identity provider shows a picture of him. */
-  avatarUrl: string | null;
-};
+export const profile = shape({
+  userId: uuid(),
+  email: text(),
+  firstName: text().nullable(),
+  lastName: text().nullable(),
+  displayName: text(),
+  hasPassword: boolean(),
+  /** The user has uploaded one. */
+  hasAvatar: boolean(),
+  /** Where the identity provider shows a picture of the user. */
+  avatarUrl: text().nullable(),
+});
+
+export type Profile = Row<typeof profile>;
 
 /** What is undefined stays; null takes a name away. */
 export type ProfileChange = {
@@ -20,11 +24,14 @@ export type ProfileChange = {
   displayName?: string | undefined;
 };
 
-export type Membership = {
-  orgId: string;
-  orgName: string;
-  tier: Tier;
-  userId: string;
-  isOrgAdmin: boolean;
-  teams: { teamId: string; name: string; isTeamAdmin: boolean; addedAt: Date }[];
-};
+export const membership = shape({
+  orgId: uuid(),
+  orgName: text(),
+  tier: text<Tier>(),
+  userId: uuid(),
+  isOrgAdmin: boolean(),
+});
+
+export const teamOfUser = shape({ teamId: uuid(), name: text(), isTeamAdmin: boolean(), addedAt: timestamp() });
+
+export type Membership = Row<typeof membership> & { teams: Row<typeof teamOfUser>[] };

@@ -1,12 +1,16 @@
+import { defined } from '#src/adapters/postgres/base-model.ts';
+import { firstRow, rows } from '#src/adapters/postgres/shapes.ts';
+import { MembershipModel, UserModel } from '#src/modules/auth/auth.model.ts';
+import { TeamMembershipModel } from '#src/modules/teams/teams.model.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { Membership, Profile, ProfileChange } from './profile.model.ts';
+import { type Membership, membership, type Profile, type ProfileChange, profile, teamOfUser } from './profile.model.ts';
 
 export function createProfileRepository(db: Db) {
-  const user = (userId: string) => db('users').where('id', userId);
+  const user = (userId: string) => UserModel.query(db).where({ id: userId });
 
   return {
     async find(userId: string): Promise<Profile | undefined> {
-      return user(userId).first(
+      const shown = user(userId).select(
         'id as userId',
         'email',
         'firstName',
@@ -16,32 +20,33 @@ export function createProfileRepository(db: Db) {
         db.raw('password_hash is not null as has_password'),
         db.raw('exists (select from avatars where user_id = users.id) as has_avatar'),
       );
+      return firstRow(db, profile, shown);
     },
 
     async lock(userId: string): Promise<void> {
-      await user(userId).forNoKeyUpdate().first('id');
+      await user(userId).forNoKeyUpdate().select('id');
     },
 
-    /** Knex leaves out what is undefined. */
     async update(userId: string, { firstName, lastName, displayName }: ProfileChange): Promise<void> {
-      await user(userId).update({ firstName, lastName, displayName, updatedAt: db.fn.now() });
+      await user(userId).patch({ ...defined({ firstName, lastName, displayName }), updatedAt: db.fn.now() });
     },
 
     /** With the live teams in the order in which the user came to them. */
     async findMembership(userId: string): Promise<Membership | undefined> {
-      const [membership, teams] = await Promise.all([
-        db('memberships as m')
-          .join('organizations as o', 'o.id', 'm.orgId')
-          .where('m.userId', userId)
-          .first('o.id as orgId', 'o.name as orgName', 'o.tier', 'm.userId', 'm.isOrgAdmin'),
-        db('teamMemberships as tm')
-          .join('teams as t', 't.id', 'tm.teamId')
-          .where('tm.userId', userId)
-          .whereNull('t.disabledAt')
-          .orderBy(['tm.addedAt', 't.id'])
-          .select('t.id as teamId', 't.name', 'tm.isTeamAdmin', 'tm.addedAt'),
-      ]);
-      return membership && { ...membership, teams };
+      const memberships = MembershipModel.query(db)
+        .alias('m')
+        .join('organizations as o', 'o.id', 'm.orgId')
+        .where('m.userId', userId)
+        .select('o.id as orgId', 'o.name as orgName', 'o.tier', 'm.userId', 'm.isOrgAdmin');
+      const live = TeamMembershipModel.query(db)
+        .alias('tm')
+        .join('teams as t', 't.id', 'tm.teamId')
+        .where('tm.userId', userId)
+        .whereNull('t.disabledAt')
+        .orderBy(['tm.addedAt', 't.id'])
+        .select('t.id as teamId', 't.name', 'tm.isTeamAdmin', 'tm.addedAt');
+      const [found, teams] = await Promise.all([firstRow(db, membership, memberships), rows(db, teamOfUser, live)]);
+      return found && { ...found, teams };
     },
   };
 }

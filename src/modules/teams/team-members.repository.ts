@@ -1,14 +1,16 @@
+import { firstRow, rows } from '#src/adapters/postgres/shapes.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { NewTeamMember, TeamMember } from './teams.model.ts';
+import { type NewTeamMember, type TeamMember, TeamMembershipModel, teamMember } from './teams.model.ts';
 
 /** The users in a team that are not deleted; disabled ones are. */
 export function createTeamMembersRepository(db: Db) {
   const members = (teamId: string) =>
-    db('teamMemberships as tm')
+    TeamMembershipModel.query(db)
+      .alias('tm')
       .join('users as u', 'u.id', 'tm.userId')
       .where('tm.teamId', teamId)
       .whereNull('u.deletedAt')
-      .select<TeamMember[]>(
+      .select(
         'u.id as userId',
         'u.email',
         'u.displayName',
@@ -20,17 +22,16 @@ export function createTeamMembersRepository(db: Db) {
 
   return {
     async list(teamId: string): Promise<TeamMember[]> {
-      return members(teamId).orderBy(['tm.addedAt', 'u.id']);
+      return rows(db, teamMember, members(teamId).orderBy(['tm.addedAt', 'u.id']));
     },
 
     async find(teamId: string, userId: string): Promise<TeamMember | undefined> {
-      const [member] = await members(teamId).where('u.id', userId);
-      return member;
+      return firstRow(db, teamMember, members(teamId).where('u.id', userId));
     },
 
     /** A member who is there already may rise by it, and never falls. */
     async add(member: NewTeamMember): Promise<void> {
-      await db('teamMemberships')
+      await TeamMembershipModel.query(db)
         .insert(member)
         .onConflict(['teamId', 'userId'])
         .merge({
@@ -40,11 +41,11 @@ export function createTeamMembersRepository(db: Db) {
     },
 
     async setTeamAdmin(teamId: string, userId: string, isTeamAdmin: boolean): Promise<void> {
-      await db('teamMemberships').where({ teamId, userId }).update({ isTeamAdmin });
+      await TeamMembershipModel.query(db).where({ teamId, userId }).patch({ isTeamAdmin });
     },
 
     async remove(teamId: string, userId: string): Promise<void> {
-      await db('teamMemberships').where({ teamId, userId }).delete();
+      await TeamMembershipModel.query(db).where({ teamId, userId }).delete();
     },
   };
 }

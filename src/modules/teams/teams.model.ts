@@ -1,5 +1,6 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { boolean, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { boolean, type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { pick, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Tier } from '#src/domain/tiers.ts';
 
 export class TeamModel extends model('teams', {
@@ -24,20 +25,24 @@ export class TeamMembershipModel extends model(
   ['teamId', 'userId'],
 ) {}
 
-export type Team = { id: string; orgId: string; name: string; createdAt: Date };
+export const team = pick(TeamModel, 'id', 'orgId', 'name', 'createdAt');
+
+export type Team = Row<typeof team>;
 
 export type TeamList = { orgId: string; tier: Tier; items: Team[] };
 
-/** A member of a team; `addedBy` and `addedAt` say how he came to the team. */
-export type TeamMember = {
-  userId: string;
-  email: string;
-  displayName: string;
-  isTeamAdmin: boolean;
-  isDisabled: boolean;
-  addedBy: string | null;
-  addedAt: Date;
-};
+/** A member of a team; `addedBy` and `addedAt` say how they came to the team. */
+export const teamMember = shape({
+  userId: uuid(),
+  email: text(),
+  displayName: text(),
+  isTeamAdmin: boolean(),
+  isDisabled: boolean(),
+  addedBy: uuid().nullable(),
+  addedAt: timestamp(),
+});
+
+export type TeamMember = Row<typeof teamMember>;
 
 export type TeamMemberList = { teamId: string; tier: Tier; items: TeamMember[] };
 

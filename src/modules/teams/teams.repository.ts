@@ -1,13 +1,11 @@
 import type { Db } from '#src/ports/database.ts';
-import type { Team } from './teams.model.ts';
-
-type TeamRow = Team & { disabledAt: Date | null };
+import { type Team, TeamModel } from './teams.model.ts';
 
 const columns = ['id', 'orgId', 'name', 'createdAt'] as const;
 
 /** Teams that are not disabled. */
 export function createTeamsRepository(db: Db) {
-  const live = (orgId: string) => db<TeamRow>('teams').where({ orgId, disabledAt: null });
+  const live = (orgId: string) => TeamModel.table(db).where({ orgId, disabledAt: null });
 
   return {
     async list(orgId: string): Promise<Team[]> {
@@ -30,16 +28,16 @@ export function createTeamsRepository(db: Db) {
 
     /** Undefined when a live team of the organization has the name, in whatever case. */
     async insert(team: Omit<Team, 'createdAt'>): Promise<Team | undefined> {
-      const [row] = await db('teams')
+      const [row] = await TeamModel.table(db)
         .insert(team)
         .onConflict(db.raw('(org_id, lower(name)) where disabled_at is null'))
         .ignore()
-        .returning<Team[]>([...columns]);
+        .returning([...columns]);
       return row;
     },
 
     async disable(id: string): Promise<void> {
-      await db('teams').where({ id }).update({ disabledAt: db.fn.now() });
+      await TeamModel.query(db).where({ id }).patch({ disabledAt: db.fn.now() });
     },
   };
 }

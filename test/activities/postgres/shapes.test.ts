@@ -5,6 +5,7 @@ import { BaseModel, model } from '#src/adapters/postgres/base-model.ts';
 import { bigint, integer, json, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { firstRow, oneRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { isUniqueViolation } from '#src/adapters/postgres/unique-violation.ts';
 import type { Db } from '#src/ports/database.ts';
 import { testServices } from '#test/support/services.ts';
 
@@ -62,6 +63,14 @@ describe('models and shapes', () => {
       .patch({ detail: ['x', 'y'] })
       .findById(child.id);
     expect(await ChildModel.query(db).findById(child.id)).deep.equal({ ...child, detail: ['x', 'y'] });
+  });
+
+  it("throws Postgres's own errors", async () => {
+    const failed = await db
+      .transaction(async (nested) => ParentModel.query(nested).insert(parent))
+      .catch((error) => error);
+    expect(failed.code).equal('23505');
+    expect(isUniqueViolation(failed, 'parents_pkey')).equal(true);
   });
 
   it('follows relations', async () => {
