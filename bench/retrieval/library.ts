@@ -101,7 +101,9 @@ function createLibrary(
     },
 
     async reingest() {
-      await forEach([...sources.keys()], (documentId) => container.rag.ingest(owner, documentId, { redo: true }));
+      await forEach([...sources.keys()], (documentId) =>
+        container.rag.ingest(owner, documentId, { redo: true, reservedId: crypto.randomUUID() }),
+      );
       await untilIngested();
     },
 

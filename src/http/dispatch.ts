@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import type { Logger } from 'pino';
+import { v7 as uuidv7 } from 'uuid';
 import { z } from 'zod';
 import { can } from '#src/domain/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/visibility.ts';
@@ -76,6 +77,7 @@ export function createDispatcher(deps: DispatchDeps) {
         requestId,
         publicUrl: deps.publicUrl ?? `${req.protocol}://${req.host}${req.baseUrl}`,
         idempotencyKey: key ?? null,
+        newId: uuidv7(),
         lastEventId: req.get('last-event-id') ?? null,
         waitSeconds: preferredWaitSeconds(req.get('prefer')),
         wantsFresh: wantsFresh(req.get('cache-control')),
@@ -92,12 +94,12 @@ export function createDispatcher(deps: DispatchDeps) {
 
       const body = await receiveBody(route, req, actor);
       let isBodyUsed = false;
-      const call = async (): Promise<Answer> => {
+      const call = async (newId = request.newId): Promise<Answer> => {
         const parsed = body.parse();
         await rateLimit(ofEmail, { ...subject, email: emailOf(parsed) }, res);
         // A body comes as slowly as its sender likes, who may have lost his rights meanwhile.
         const sender = route.body === undefined ? {} : await admit(route, req, requestId);
-        const answer = await route.handle({ ...request, ...sender, requireUnchanged, body: parsed });
+        const answer = await route.handle({ ...request, ...sender, newId, requireUnchanged, body: parsed });
         isBodyUsed = true;
         return answer;
       };
@@ -105,7 +107,8 @@ export function createDispatcher(deps: DispatchDeps) {
       try {
         if (key && actor) {
           const name = { userId: actor.userId, route: `${route.method.toUpperCase()} ${route.path}`, key };
-          const fingerprint = fingerprintOf({ params: req.params, query: req.query, body: body.identity });
+          const asked = { params: req.params, query: req.query, body: body.identity };
+          const fingerprint = fingerprintOf(asked);
           send = await answerOnce(req, res, name, fingerprint, call);
         } else {
           const answer = await call();
@@ -153,13 +156,13 @@ export function createDispatcher(deps: DispatchDeps) {
     res: AppResponse,
     key: IdempotencyKey,
     fingerprint: string,
-    call: () => Promise<Answer>,
+    call: (newId: string) => Promise<Answer>,
   ): Promise<() => Promise<void>> {
     let endStream: (() => void) | undefined;
-    const work = async (): Promise<StoredResponse> => {
+    const work = async (reservedId: string): Promise<StoredResponse> => {
       let answer: Answer;
       try {
-        answer = await call();
+        answer = await call(reservedId);
       } catch (thrown) {
         return keepRefusal(thrown, res);
       }

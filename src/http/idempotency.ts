@@ -18,17 +18,11 @@ export function readIdempotencyKey(header: string | string[] | undefined): strin
   throw appError('malformed_request', { detail: 'Idempotency-Key takes 1 to 255 visible ASCII characters.' });
 }
 
-/** Equal for requests that ask for the same: canonical fields, and a file by its hash and not by its name in our store. */
+/**
+ * Equal for requests that ask for the same, by their canonical JSON.
+ */
 export function fingerprintOf(request: unknown): string {
   return createHash('sha256').update(canonicalJson(request)).digest('hex');
-}
-
-/**
- * Names a request by its key and all that it asks for, for a service that finds what a first, interrupted one has made.
- * Null without a key.
- */
-export function requestNameOf(key: string | null, body: unknown): string | null {
-  return key === null ? null : `${key} ${fingerprintOf(body)}`;
 }
 
 function isKept(response: StoredResponse): boolean {
@@ -37,14 +31,15 @@ function isKept(response: StoredResponse): boolean {
 }
 
 /**
- * Works under a key: `work` runs for one request at a time and its answer is kept; others get that answer again.
+ * Works under a key: `work` runs for one request at a time and its answer is kept; others get that answer again. A
+ * request that is repeated because the first one got no answer has the same id for what it makes.
  * `work` resolves with an answer for refusals too and rejects only for what should not be kept.
  */
 export async function withIdempotency(
   store: IdempotencyStore,
   key: IdempotencyKey,
   fingerprint: string,
-  work: () => Promise<StoredResponse>,
+  work: (reservedId: string) => Promise<StoredResponse>,
   onLost: (error: unknown) => void,
 ): Promise<{ response: StoredResponse; isReplay: boolean }> {
   const claim = await store.claim(key, fingerprint, leaseSeconds);
@@ -58,11 +53,11 @@ export async function withIdempotency(
     case 'claimed':
   }
 
-  const { leaseOwner } = claim;
+  const { leaseOwner, reservedId } = claim;
   const lease = setInterval(() => void store.renew(key, leaseOwner, leaseSeconds).catch(onLost), renewEveryMs);
   let response: StoredResponse | undefined;
   try {
-    response = await work();
+    response = await work(reservedId);
     return { response, isReplay: false };
   } finally {
     clearInterval(lease);

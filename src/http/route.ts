@@ -99,8 +99,10 @@ export type RouteContext<WhoMayCall extends Access, Params, Query, Body> = {
   requestId: string;
   /** Where this client finds the API, without a slash at its end. */
   publicUrl: string;
-  /** Of an idempotent route: lets a repeated request go on with what a first, interrupted one began. */
+  /** Of an idempotent route. */
   idempotencyKey: string | null;
+  /** For what the request makes: a request that is repeated under its key, because it got no answer, has it again. */
+  newId: string;
   /** Where a reader of Server-Sent Events was who comes back: the id of the last event that he got. */
   lastEventId: string | null;
   /** How long the client wants to wait for work that goes on elsewhere (`Prefer: wait=N`); null when it does not say. */
@@ -129,7 +131,7 @@ type RouteFacts = {
   isSafe?: false;
   /** Of a PATCH or PUT: the path of the GET whose answer `If-Match` is about, where that is not its own. */
   stateAt?: string;
-  /** Honours `Idempotency-Key`: for every request that creates something. */
+  /** Honours `Idempotency-Key`: for every request that creates something, which it does once for each `newId`. */
   idempotent?: true;
   /** Goes on behind the event that `Last-Event-ID` names. */
   resumable?: true;

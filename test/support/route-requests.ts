@@ -91,14 +91,14 @@ export function askRoute(
   client: ApiClient,
   route: Route,
   ids: Ids,
-  options: { body?: object | undefined; signal?: AbortSignal } = {},
+  options: { body?: object | undefined; signal?: AbortSignal; headers?: Record<string, string> } = {},
 ): Promise<Response> {
   const path = route.path.replaceAll(/:(\w+)/g, (_, name: string) => {
     const id = ids[name];
     if (id === undefined) throw new Error(`${route.operationId}: nothing stands for :${name}`);
     return id;
   });
-  const { body, signal } = options;
+  const { body, signal, headers = {} } = options;
   const isForm = body instanceof FormData;
   const query = queries[route.operationId];
   const prefer = preferences[route.operationId];
@@ -107,6 +107,7 @@ export function askRoute(
     ...(signal && { signal }),
     ...(body !== undefined && { body: isForm ? body : JSON.stringify(body) }),
     headers: {
+      ...headers,
       ...(body !== undefined && !isForm && { 'content-type': 'application/json' }),
       ...(prefer !== undefined && { prefer }),
     },

@@ -11,6 +11,7 @@ export class IdempotencyKeyModel extends model(
     responseStatus: integer().nullable(),
     responseHeaders: json<Record<string, string>>().nullable(),
     responseBody: json<unknown>().nullable(),
+    reservedId: uuid(),
     leaseOwner: uuid(),
     leaseExpiresAt: timestamp(),
     createdAt: timestamp(),

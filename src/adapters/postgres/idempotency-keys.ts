@@ -22,17 +22,17 @@ export function createIdempotencyStore(db: Db): IdempotencyStore {
       const lease = { leaseOwner: uuidv7(), leaseExpiresAt: until(leaseSeconds) };
       for (;;) {
         // A key whose process died is taken over, by a request of the same fingerprint only.
-        const taken = await db('idempotency_keys')
-          .insert({ ...key, fingerprint, ...lease })
+        const [taken] = await db('idempotency_keys')
+          .insert({ ...key, fingerprint, reservedId: uuidv7(), ...lease })
           .onConflict(['user_id', 'route', 'key'])
           .merge(lease)
-          .whereRaw('idempotency_keys.response_status is null and idempotency_keys.lease_expires_at < now()')
+          .whereRaw('idempotency_keys.response_status is null and idempotency_keys.lease_expires_at <= now()')
           .where('idempotency_keys.fingerprint', fingerprint)
-          .returning('key');
-        if (taken.length > 0) return { outcome: 'claimed', leaseOwner: lease.leaseOwner };
+          .returning<{ reservedId: string }[]>('reservedId');
+        if (taken !== undefined) return { outcome: 'claimed', leaseOwner: lease.leaseOwner, ...taken };
 
         const row: Row | undefined = await db('idempotency_keys').where(key).first();
-        // Released between the two statements: try again.
+        // Expired between the two statements: try again.
         if (row === undefined) continue;
         if (row.fingerprint !== fingerprint) return { outcome: 'other_request' };
         if (row.responseStatus === null || row.responseBody === null) return { outcome: 'in_flight' };
@@ -56,7 +56,7 @@ export function createIdempotencyStore(db: Db): IdempotencyStore {
     },
 
     async release(key, leaseOwner) {
-      await held(key, leaseOwner).whereNull('response_status').delete();
+      await held(key, leaseOwner).update({ leaseExpiresAt: db.fn.now() });
     },
 
     async forgetExpired() {

@@ -42,6 +42,11 @@ export function createAgentsRepository(db: Db) {
       return firstRow(db, agentView, readable(actor).where('agents.id', id));
     },
 
+    /** Also of one that was deleted since. */
+    async isMade(orgId: string, id: string): Promise<boolean> {
+      return (await db('agents').where({ orgId, id }).first('id')) !== undefined;
+    },
+
     /** Changes of one agent wait for each other. */
     async lockReadable(actor: Actor, id: string): Promise<Agent | undefined> {
       return readableBy(AgentModel.query(db), actor, 'agents').whereNull('deletedAt').findById(id).forNoKeyUpdate();

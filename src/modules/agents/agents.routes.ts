@@ -131,12 +131,13 @@ export function agentsRoutes(agents: AgentsService): Route[] {
         'forbidden',
         'draft_not_found',
         'version_not_found',
+        'agent_not_found',
         'team_not_found',
         'not_ready',
         'agent_limit_reached',
       ],
-      handle: async ({ actor, params: { draft_id }, body }) => {
-        const agent = await agents.publish(actor, draft_id, {
+      handle: async ({ actor, params: { draft_id }, body, newId }) => {
+        const agent = await agents.publish(actor, draft_id, newId, {
           versionId: body.version_id,
           visibility: body.visibility,
           teamIds: body.team_ids,

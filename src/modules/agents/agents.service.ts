@@ -1,5 +1,5 @@
-import { v7 as uuidv7 } from 'uuid';
 import { missingForPublish } from '#src/domain/draft-readiness.ts';
+import { makeOnce } from '#src/domain/make-once.ts';
 import { can } from '#src/domain/policy.ts';
 import type { Actor, RequestActor, Visibility } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
@@ -45,6 +45,54 @@ export function createAgentsService(deps: {
   async function lockReadable(trx: Db, actor: Actor, agentId: string): Promise<Agent> {
     const agent = await createAgentsRepository(trx).lockReadable(actor, agentId);
     if (agent === undefined) throw appError('agent_not_found');
+    return agent;
+  }
+
+  async function make(actor: RequestActor, draftId: string, agentId: string, input: PublishInput): Promise<AgentView> {
+    const offered = await deps.models.chatModels();
+    const jobId = await deps.db.transaction(async (trx) => {
+      const places = await deps.limits.lock(trx, actor.orgId);
+      const { draft, version } = await deps.versions.lockOwnVersion(trx, actor, draftId, input.versionId);
+      const missing = missingForPublish(version, offered.all);
+      if (missing.length > 0) {
+        throw appError('not_ready', {
+          detail: missing.map(({ path, message }) => `${path} ${message}`).join('; '),
+          errors: missing.map((lack) => ({ ...lack, code: 'not_ready' })),
+        });
+      }
+      const visibility = input.visibility ?? draft.visibility;
+      // Teams of the draft go with its own scope; another scope does not inherit them.
+      const inherited = visibility === draft.visibility ? draft.teamIds : [];
+      const scope = await deps.teams.grantScope(trx, actor, { visibility, teamIds: input.teamIds ?? inherited });
+
+      const repository = createAgentsRepository(trx);
+      places.take('agents', await repository.countLive(actor.orgId));
+      await repository.insert({
+        ...scope,
+        ...streakThresholds,
+        id: agentId,
+        orgId: actor.orgId,
+        agentName: version.agentName,
+        agentPrompt: version.agentPrompt,
+        tags: version.tags,
+        color: version.color,
+        iconName: version.iconName,
+        chatModel: version.chatModel ?? offered.default,
+        temperature: version.temperature,
+        maxTokens: version.maxTokens,
+        enabledTools: version.enabledTools,
+        anchorWords: version.anchorWords,
+        sourceDraftId: draft.id,
+        sourceVersionId: version.id,
+        createdBy: actor.userId,
+      });
+      const { acl } = scope;
+      const { orgId, userId: createdBy, requestId } = actor;
+      return deps.anchoring.enqueue(trx, { orgId, agentId, acl, createdBy }, requestId);
+    });
+    // Read before its job starts: the answer is always the agent without candidates.
+    const agent = await get(actor, agentId);
+    await deps.jobs.dispatch(jobId);
     return agent;
   }
 
@@ -105,54 +153,15 @@ export function createAgentsService(deps: {
         offered.all.includes(chatModel) && enabledTools.every((id) => usable.has(id));
     },
 
-    /** Makes a live agent of a version; publishing again makes another one. Words for its anchors come later. */
-    async publish(actor: RequestActor, draftId: string, input: PublishInput): Promise<AgentView> {
-      const agentId = uuidv7();
-      const offered = await deps.models.chatModels();
-      const jobId = await deps.db.transaction(async (trx) => {
-        const places = await deps.limits.lock(trx, actor.orgId);
-        const { draft, version } = await deps.versions.lockOwnVersion(trx, actor, draftId, input.versionId);
-        const missing = missingForPublish(version, offered.all);
-        if (missing.length > 0) {
-          throw appError('not_ready', {
-            detail: missing.map(({ path, message }) => `${path} ${message}`).join('; '),
-            errors: missing.map((lack) => ({ ...lack, code: 'not_ready' })),
-          });
-        }
-        const visibility = input.visibility ?? draft.visibility;
-        // Teams of the draft go with its own scope; another scope does not inherit them.
-        const inherited = visibility === draft.visibility ? draft.teamIds : [];
-        const scope = await deps.teams.grantScope(trx, actor, { visibility, teamIds: input.teamIds ?? inherited });
-
-        const repository = createAgentsRepository(trx);
-        places.take('agents', await repository.countLive(actor.orgId));
-        await repository.insert({
-          ...scope,
-          ...streakThresholds,
-          id: agentId,
-          orgId: actor.orgId,
-          agentName: version.agentName,
-          agentPrompt: version.agentPrompt,
-          tags: version.tags,
-          color: version.color,
-          iconName: version.iconName,
-          chatModel: version.chatModel ?? offered.default,
-          temperature: version.temperature,
-          maxTokens: version.maxTokens,
-          enabledTools: version.enabledTools,
-          anchorWords: version.anchorWords,
-          sourceDraftId: draft.id,
-          sourceVersionId: version.id,
-          createdBy: actor.userId,
-        });
-        const { acl } = scope;
-        const { orgId, userId: createdBy, requestId } = actor;
-        return deps.anchoring.enqueue(trx, { orgId, agentId, acl, createdBy }, requestId);
-      });
-      // Read before its job starts: the answer is always the agent without candidates.
-      const agent = await get(actor, agentId);
-      await deps.jobs.dispatch(jobId);
-      return agent;
+    /**
+     * Makes a live agent of a version; publishing again makes another one. Words for its anchors come later. Throws
+     * `agent_not_found` for one that this request has made before, and that was deleted since.
+     */
+    async publish(actor: RequestActor, draftId: string, agentId: string, input: PublishInput): Promise<AgentView> {
+      return makeOnce(
+        () => make(actor, draftId, agentId, input),
+        async () => ((await agents.isMade(actor.orgId, agentId)) ? get(actor, agentId) : undefined),
+      );
     },
   };
 }

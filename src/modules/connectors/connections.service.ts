@@ -1,5 +1,5 @@
-import { v7 as uuidv7 } from 'uuid';
 import { canonicalJson } from '#src/domain/canonical-json.ts';
+import { makeOnce } from '#src/domain/make-once.ts';
 import { maskSecret } from '#src/domain/mask-secret.ts';
 import { can } from '#src/domain/policy.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
@@ -135,19 +135,26 @@ export function createConnectionsService(deps: {
      * To a bucket. Throws `connection_check_failed`, `connection_limit_reached`, `provider_unavailable`,
      * `provider_throttled`, `validation_failed`.
      */
-    async createByKeys(actor: RequestActor, { displayName, keys, config }: NewKeyConnection): Promise<ConnectionView> {
+    async createByKeys(
+      actor: RequestActor,
+      id: string,
+      { displayName, keys, config }: NewKeyConnection,
+    ): Promise<ConnectionView> {
       const { orgId, userId } = actor;
-      if (config.sync !== undefined) await syncs.check(actor, config.sync);
-      const { accountId } = await check(config, keys);
-      const id = uuidv7();
-      const provider = 'acme_s3';
-      await accessChanges.change(actor, async (trx, _caller, places) => {
-        const repository = createConnectionsRepository(trx);
-        places.take('connections', await repository.count(orgId));
-        const fresh = { credentials: stored.seal({ orgId, id }, keys), scopes: [], expiresAt: null };
-        await repository.insert({ id, orgId, userId, provider, displayName, accountId, config, ...fresh });
-        await record(trx, actor, { id, provider }, 'connection.created');
-      });
+      const make = async () => {
+        if (config.sync !== undefined) await syncs.check(actor, config.sync);
+        const { accountId } = await check(config, keys);
+        const provider = 'acme_s3';
+        await accessChanges.change(actor, async (trx, _caller, places) => {
+          const repository = createConnectionsRepository(trx);
+          places.take('connections', await repository.count(orgId));
+          const fresh = { credentials: stored.seal({ orgId, id }, keys), scopes: [], expiresAt: null };
+          await repository.insert({ id, orgId, userId, provider, displayName, accountId, config, ...fresh });
+          await record(trx, actor, { id, provider }, 'connection.created');
+        });
+        return find(actor, id);
+      };
+      await makeOnce(make, () => createConnectionsRepository(db).find(orgId, id));
       await syncs.apply({ orgId, connectionId: id });
       return get(actor, id);
     },

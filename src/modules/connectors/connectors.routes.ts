@@ -107,9 +107,9 @@ export function connectorsRoutes(
       body: createS3Body,
       responses: { 201: { description: 'The connection', schema: connectionSchema } },
       errors: ['connection_check_failed', 'connection_limit_reached', ...outages],
-      handle: async ({ actor, body: { display_name, credentials, config } }) => {
+      handle: async ({ actor, body: { display_name, credentials, config }, newId }) => {
         const input = { displayName: display_name, keys: credentials, config };
-        return created(toConnectionDto(await connections.createByKeys(actor, input)));
+        return created(toConnectionDto(await connections.createByKeys(actor, newId, input)));
       },
     }),
     route({

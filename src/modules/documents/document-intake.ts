@@ -1,4 +1,4 @@
-import { v5 as uuidv5, v7 as uuidv7 } from 'uuid';
+import { v7 as uuidv7 } from 'uuid';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
 import { nameFromFile } from '#src/domain/document-name.ts';
 import { guessFormat } from '#src/domain/format-guess.ts';
@@ -14,15 +14,9 @@ import { createDocumentLinksRepository } from './document-links.repository.ts';
 import { createDocumentTotalsRepository } from './document-totals.repository.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 
-/** Makes ids of documents of named requests. */
-const requestNamespace = '0b6f5a0e-0c58-4f0c-9b1e-6a3f0f7c9d42';
-
 export type NewDocument = {
-  /**
-   * Names the request and all that it asks for, among those of its caller: repeated after a lost answer, it finds what
-   * it has made. Null or left out for one that nobody can repeat.
-   */
-  requestName?: string | null;
+  /** A request that is repeated after a lost answer has it again, and finds what it has made. Left out where none is. */
+  id?: string;
   file: StoredUpload;
   /** The file's when undefined. */
   name: string | undefined;
@@ -72,9 +66,8 @@ export function createDocumentIntake(deps: IntakeDeps) {
   };
 
   /** The id that the document will have, and whether it has been made before: then there is nothing to do. */
-  const claimId = async (trx: Db, actor: RequestActor, { requestName = null }: NewDocument) => {
-    if (requestName === null) return { id: uuidv7(), isMade: false };
-    const id = uuidv5(`${actor.userId} ${requestName}`, requestNamespace);
+  const claimId = async (trx: Db, actor: RequestActor, { id }: NewDocument) => {
+    if (id === undefined) return { id: uuidv7(), isMade: false };
     // Two that are equal come here one after the other.
     await deps.limits.lock(trx, actor.orgId);
     const before = await createDocumentsRepository(trx).findDeletedAt(id);

@@ -4,7 +4,6 @@ import { sourceAddress, webDocumentNames } from '#src/domain/web-document.ts';
 import { appError } from '#src/errors.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { WebFetcher } from '#src/ports/web-fetcher.ts';
-import type { NewDocument } from './document-intake.ts';
 import type { FullDocument } from './documents.model.ts';
 import type { DocumentsService } from './documents.service.ts';
 
@@ -13,7 +12,9 @@ const accept = 'text/html,application/xhtml+xml,text/markdown;q=0.9,application/
 /** The title of a page stands in its head. */
 const headBytes = 64 * 1024;
 
-export type WebImportInput = Pick<NewDocument, 'requestName'> & {
+export type WebImportInput = {
+  /** A request that is repeated has it again. */
+  id: string;
   url: string;
   /** The server's, the page's or the address's when undefined. */
   name: string | undefined;
@@ -24,7 +25,7 @@ export type WebImportInput = Pick<NewDocument, 'requestName'> & {
 /** Makes documents of what is on the web. */
 export function createDocumentWebImport(deps: {
   web: WebFetcher;
-  documents: Pick<DocumentsService, 'requireRoom' | 'storeFile' | 'discardFile' | 'upload'>;
+  documents: Pick<DocumentsService, 'find' | 'requireRoom' | 'storeFile' | 'discardFile' | 'upload'>;
   limits: Pick<TierLimitsService, 'of'>;
   /** The title of a page, by its first bytes. */
   pageTitle: (head: Buffer, mediaType: string) => string | null;
@@ -37,6 +38,9 @@ export function createDocumentWebImport(deps: {
      * `url_unreachable`, `payload_too_large`, and `empty_document` where nothing is at the address.
      */
     async importFromUrl(actor: RequestActor, input: WebImportInput): Promise<FullDocument> {
+      // The page may be another one by now, or gone.
+      const made = await documents.find(actor, input.id);
+      if (made !== undefined) return made;
       await documents.requireRoom(actor, input.targetFolderId);
       const { fileSizeBytes } = await limits.of(actor.orgId);
       const source = await web.fetch(input.url, { accept, limitBytes: fileSizeBytes });
@@ -54,7 +58,7 @@ export function createDocumentWebImport(deps: {
         if (file.sizeBytes === 0) throw appError('empty_document', { detail: 'Nothing is at this address.' });
         return await documents.upload(actor, {
           file,
-          requestName: input.requestName ?? null,
+          id: input.id,
           name: input.name ?? names(pageTitle(Buffer.concat(head), mediaType)).name,
           targetFolderId: input.targetFolderId,
           importSource: { provider: null, url: sourceAddress(input.url) },

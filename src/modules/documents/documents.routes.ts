@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { readableFormats } from '#src/domain/document-format.ts';
 import { created, noContent, ok } from '#src/http/answers.ts';
-import { requestNameOf } from '#src/http/idempotency.ts';
 import { idParam } from '#src/http/params.ts';
 import { multipart, multipartOrJson, type Route, route } from '#src/http/route.ts';
 import {
@@ -43,10 +42,9 @@ export function documentsRoutes(documents: DocumentsService): Route[] {
       idempotent: true,
       responses: { 201: { description: 'The document, its ingestion queued', schema: fullDocumentSchema } },
       errors: [...creationErrors, 'payload_too_large'],
-      handle: async ({ actor, body, idempotencyKey }) => {
-        const { sha256, fileName } = body.file;
+      handle: async ({ actor, body, newId }) => {
         const document = await documents.upload(actor, {
-          requestName: requestNameOf(idempotencyKey, { ...body, file: { sha256, fileName } }),
+          id: newId,
           file: body.file,
           name: body.name,
           targetFolderId: body.target_folder_id,
@@ -73,9 +71,9 @@ export function documentsRoutes(documents: DocumentsService): Route[] {
       idempotent: true,
       responses: { 201: { description: 'The document, its ingestion queued', schema: fullDocumentSchema } },
       errors: creationErrors,
-      handle: async ({ actor, body, idempotencyKey }) => {
+      handle: async ({ actor, body, newId }) => {
         const document = await documents.paste(actor, {
-          requestName: requestNameOf(idempotencyKey, body),
+          id: newId,
           name: body.name,
           content: body.content,
           sourceFormat: body.source_format,

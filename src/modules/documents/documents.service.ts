@@ -25,7 +25,7 @@ import type {
 } from './documents.model.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 
-export type PastedText = Pick<NewDocument, 'requestName'> & {
+export type PastedText = Pick<NewDocument, 'id'> & {
   name: string;
   content: string;
   sourceFormat: 'text' | 'markdown' | 'code';
@@ -61,9 +61,15 @@ export function createDocumentsService(deps: DocumentsDeps) {
     return document;
   };
 
+  const find = async (actor: Actor, documentId: string): Promise<FullDocument | undefined> => {
+    const document = await documents.findView(actor, documentId);
+    return document && { ...document, content: await documents.readBody(document) };
+  };
+
   const get = async (actor: Actor, documentId: string): Promise<FullDocument> => {
-    const document = await getView(actor, documentId);
-    return { ...document, content: await documents.readBody(document) };
+    const document = await find(actor, documentId);
+    if (document === undefined) throw appError('document_not_found');
+    return document;
   };
 
   /** Streams a file into the store, up to the size that the organization's tier allows. */
@@ -100,8 +106,8 @@ export function createDocumentsService(deps: DocumentsDeps) {
         mediaType,
         content: Readable.from([Buffer.from(text.content)]),
       });
-      const { name, targetFolderId, requestName = null, sourceFormat: declaredFormat } = text;
-      const document = { file, name, targetFolderId, requestName, declaredFormat, chunking: {}, ingest: true };
+      const { sourceFormat: declaredFormat, content: _, ...asked } = text;
+      const document = { ...asked, file, declaredFormat, chunking: {}, ingest: true };
       const id = await intake.add(actor, document).catch(async (error: unknown) => {
         await discardFile(file);
         throw error;
@@ -126,6 +132,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
       return { orgId, name, ragConfig, ...conversion };
     },
 
+    find,
     get,
     /** Without the body: for the state of its ingestion. */
     getView,

@@ -1,5 +1,4 @@
 import { created } from '#src/http/answers.ts';
-import { requestNameOf } from '#src/http/idempotency.ts';
 import { type Route, route } from '#src/http/route.ts';
 import type { DocumentWebImport } from './document-web-import.ts';
 import { creationErrors } from './documents.routes.ts';
@@ -24,10 +23,9 @@ export function webImportRoutes(webImport: DocumentWebImport): Route[] {
         ...creationErrors,
         ...(['url_not_allowed', 'url_unreachable', 'empty_document', 'payload_too_large'] as const),
       ],
-      handle: async ({ actor, body, idempotencyKey }) => {
+      handle: async ({ actor, body, newId }) => {
         const { url, name, target_folder_id: targetFolderId } = body;
-        const requestName = requestNameOf(idempotencyKey, body);
-        const asked = { url, name, targetFolderId, requestName };
+        const asked = { id: newId, url, name, targetFolderId };
         return created(toFullDocumentDto(await webImport.importFromUrl(actor, asked)));
       },
     }),

@@ -36,8 +36,8 @@ export function draftVersionsRoutes(versions: DraftVersionsService): Route[] {
         'version_limit_reached',
         'unknown_model',
       ],
-      handle: async ({ actor, params: { draft_id }, body }) => {
-        const version = await versions.commit(actor, draft_id, toCommitVersionInput(body));
+      handle: async ({ actor, params: { draft_id }, body, newId }) => {
+        const version = await versions.commit(actor, draft_id, newId, toCommitVersionInput(body));
         return created({ version: toVersionDto(version) });
       },
     }),

@@ -1,5 +1,5 @@
-import { v7 as uuidv7 } from 'uuid';
 import { overlayFields, type SentDraftFields } from '#src/domain/draft-fields.ts';
+import { makeOnce } from '#src/domain/make-once.ts';
 import { planCommit, planRemoval, versionTitle } from '#src/domain/version-chain.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
@@ -29,45 +29,55 @@ export function createDraftVersionsService(deps: {
 }) {
   const { db, drafts, limits, models } = deps;
 
+  async function add(actor: Actor, draftId: string, id: string, input: CommitVersionInput): Promise<Version> {
+    const { chatModel } = input.sent;
+    if (chatModel !== null && chatModel !== undefined) await models.requireChatModel(chatModel);
+    return db.transaction(async (trx) => {
+      const repository = createDraftsRepository(trx);
+      const places = await limits.lock(trx, actor.orgId);
+      const draft = await drafts.lockOwn(trx, actor, draftId);
+      // By force, a version that was made before would be replaced by itself.
+      const made = await repository.findVersion(draft, id);
+      if (made !== undefined) return made;
+      const chain = await repository.listLinks(draft);
+      const plan = planCommit(chain, input.parentVersionId, input.force);
+      if (plan.outcome === 'parent_has_descendants') {
+        throw appError('version_has_descendants', {
+          detail: 'The parent has descendants. Commit under the head, or send force to delete them.',
+        });
+      }
+      const parent = await repository.findVersion(draft, input.parentVersionId);
+      if (plan.outcome === 'parent_missing' || parent === undefined) throw appError('version_not_found');
+      places.take('versionsPerDraft', chain.length - plan.deletedIds.length);
+
+      await repository.deleteVersions(draft, plan.deletedIds);
+      const version = await repository.insertVersion({
+        ...overlayFields(parent, input.sent),
+        id,
+        orgId: draft.orgId,
+        draftId: draft.id,
+        parentVersionId: parent.id,
+        versionNumber: draft.nextVersionNumber,
+        title: versionTitle(input.title, draft.nextVersionNumber),
+        evalScores: input.evalScores ?? null,
+        createdBy: actor.userId,
+      });
+      await repository.moveHead({
+        ...draft,
+        headVersionId: version.id,
+        nextVersionNumber: draft.nextVersionNumber + 1,
+      });
+      return version;
+    });
+  }
+
   return {
     /** Adds a version under its parent and makes it the head. See {@link planCommit} for what `force` deletes. */
-    async commit(actor: Actor, draftId: string, input: CommitVersionInput): Promise<Version> {
-      const { chatModel } = input.sent;
-      if (chatModel !== null && chatModel !== undefined) await models.requireChatModel(chatModel);
-      return db.transaction(async (trx) => {
-        const repository = createDraftsRepository(trx);
-        const places = await limits.lock(trx, actor.orgId);
-        const draft = await drafts.lockOwn(trx, actor, draftId);
-        const chain = await repository.listLinks(draft);
-        const plan = planCommit(chain, input.parentVersionId, input.force);
-        if (plan.outcome === 'parent_has_descendants') {
-          throw appError('version_has_descendants', {
-            detail: 'The parent has descendants. Commit under the head, or send force to delete them.',
-          });
-        }
-        const parent = await repository.findVersion(draft, input.parentVersionId);
-        if (plan.outcome === 'parent_missing' || parent === undefined) throw appError('version_not_found');
-        places.take('versionsPerDraft', chain.length - plan.deletedIds.length);
-
-        await repository.deleteVersions(draft, plan.deletedIds);
-        const version = await repository.insertVersion({
-          ...overlayFields(parent, input.sent),
-          id: uuidv7(),
-          orgId: draft.orgId,
-          draftId: draft.id,
-          parentVersionId: parent.id,
-          versionNumber: draft.nextVersionNumber,
-          title: versionTitle(input.title, draft.nextVersionNumber),
-          evalScores: input.evalScores ?? null,
-          createdBy: actor.userId,
-        });
-        await repository.moveHead({
-          ...draft,
-          headVersionId: version.id,
-          nextVersionNumber: draft.nextVersionNumber + 1,
-        });
-        return version;
-      });
+    async commit(actor: Actor, draftId: string, id: string, input: CommitVersionInput): Promise<Version> {
+      return makeOnce(
+        () => add(actor, draftId, id, input),
+        () => createDraftsRepository(db).findVersion({ orgId: actor.orgId, id: draftId }, id),
+      );
     },
 
     /** Throws `draft_not_found`, `version_not_found`, `forbidden`. */

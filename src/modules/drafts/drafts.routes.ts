@@ -50,8 +50,8 @@ export function draftsRoutes(drafts: DraftsService): Route[] {
       idempotent: true,
       responses: { 201: { description: 'The draft with its first version', schema: draftDetailSchema } },
       errors: ['agent_not_found', 'version_not_found', 'team_not_found', 'draft_limit_reached', 'unknown_model'],
-      handle: async ({ actor, body }) => {
-        const draft = await drafts.create(actor, toCreateDraftInput(body));
+      handle: async ({ actor, body, newId }) => {
+        const draft = await drafts.create(actor, newId, toCreateDraftInput(body));
         return created(toDraftDetailDto(draft));
       },
     }),

@@ -1,5 +1,6 @@
 import { v7 as uuidv7 } from 'uuid';
 import { blankDraftFields, type DraftFields, overlayFields, type SentDraftFields } from '#src/domain/draft-fields.ts';
+import { makeOnce } from '#src/domain/make-once.ts';
 import { can } from '#src/domain/policy.ts';
 import { versionTitle } from '#src/domain/version-chain.ts';
 import type { Actor, Visibility } from '#src/domain/visibility.ts';
@@ -33,10 +34,15 @@ export function createDraftsService(deps: {
   const { db, limits, teams, models } = deps;
   const drafts = createDraftsRepository(db);
 
-  async function get(actor: Actor, draftId: string): Promise<DraftDetail> {
+  async function find(actor: Actor, draftId: string): Promise<DraftDetail | undefined> {
     const draft = await drafts.findReadable(actor, draftId);
+    return draft && { ...draft, versions: await drafts.listVersions(draft) };
+  }
+
+  async function get(actor: Actor, draftId: string): Promise<DraftDetail> {
+    const draft = await find(actor, draftId);
     if (draft === undefined) throw appError('draft_not_found');
-    return { ...draft, versions: await drafts.listVersions(draft) };
+    return draft;
   }
 
   async function lockReadable(trx: Db, actor: Actor, draftId: string): Promise<Draft> {
@@ -74,6 +80,36 @@ export function createDraftsService(deps: {
     }
   }
 
+  async function make(actor: Actor, draftId: string, input: CreateDraftInput): Promise<DraftDetail> {
+    const fields = await fieldsFrom(actor, input.source);
+    const versionId = uuidv7();
+    await db.transaction(async (trx) => {
+      const repository = createDraftsRepository(trx);
+      const places = await limits.lock(trx, actor.orgId);
+      places.take('draftsPerUser', await repository.countOwn(actor));
+      const scope = await teams.grantScope(trx, actor, input);
+      const owner = { orgId: actor.orgId, createdBy: actor.userId };
+      await repository.insert({
+        ...owner,
+        ...scope,
+        id: draftId,
+        headVersionId: versionId,
+        nextVersionNumber: 2,
+      });
+      await repository.insertVersion({
+        ...owner,
+        ...fields,
+        id: versionId,
+        draftId,
+        parentVersionId: null,
+        versionNumber: 1,
+        title: versionTitle(undefined, 1),
+        evalScores: null,
+      });
+    });
+    return get(actor, draftId);
+  }
+
   return {
     /** The caller's own, without those that he has hidden. */
     async list(actor: Actor): Promise<DraftView[]> {
@@ -86,35 +122,11 @@ export function createDraftsService(deps: {
     lockOwn,
 
     /** A new draft of the caller's, with its root version. */
-    async create(actor: Actor, input: CreateDraftInput): Promise<DraftDetail> {
-      const fields = await fieldsFrom(actor, input.source);
-      const draftId = uuidv7();
-      const versionId = uuidv7();
-      await db.transaction(async (trx) => {
-        const repository = createDraftsRepository(trx);
-        const places = await limits.lock(trx, actor.orgId);
-        places.take('draftsPerUser', await repository.countOwn(actor));
-        const scope = await teams.grantScope(trx, actor, input);
-        const owner = { orgId: actor.orgId, createdBy: actor.userId };
-        await repository.insert({
-          ...owner,
-          ...scope,
-          id: draftId,
-          headVersionId: versionId,
-          nextVersionNumber: 2,
-        });
-        await repository.insertVersion({
-          ...owner,
-          ...fields,
-          id: versionId,
-          draftId,
-          parentVersionId: null,
-          versionNumber: 1,
-          title: versionTitle(undefined, 1),
-          evalScores: null,
-        });
-      });
-      return get(actor, draftId);
+    async create(actor: Actor, draftId: string, input: CreateDraftInput): Promise<DraftDetail> {
+      return makeOnce(
+        () => make(actor, draftId, input),
+        () => find(actor, draftId),
+      );
     },
 
     /** Agents that were published before keep theirs. Throws `draft_not_found`, `forbidden`, `team_not_found`. */

@@ -22,10 +22,8 @@ export function exportsRoutes(exports: ExportsService, cursors: Cursors): Route[
       idempotent: true,
       responses: { 202: { description: 'It is being made', schema: requestedExportSchema } },
       errors: ['export_running'],
-      handle: async ({ actor }) => {
-        const { exportId, jobId } = await exports.request(actor);
-        return answer(202, { export_id: exportId, job_id: jobId });
-      },
+      handle: async ({ actor, newId }) =>
+        answer(202, { export_id: newId, job_id: await exports.request(actor, newId) }),
     }),
     route({
       method: 'get',

@@ -1,8 +1,8 @@
-import { v7 as uuidv7 } from 'uuid';
 import type { ExportKey } from '#src/contracts/exports.ts';
 import type { JobStatus } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import { exportWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { makeOnce } from '#src/domain/make-once.ts';
 import { type Actor, adminsKey, type RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
@@ -96,12 +96,11 @@ export function createExportsService(deps: {
   }
 
   return {
-    /** Throws `export_running` while another one of the organization is under way. @returns the ids of it and its job */
-    async request(actor: RequestActor): Promise<{ exportId: string; jobId: string }> {
+    /** Throws `export_running` while another one of the organization is under way. @returns the id of its job */
+    async request(actor: RequestActor, exportId: string): Promise<string> {
       const { orgId, userId, requestId } = actor;
-      const exportId = uuidv7();
       const jobId = exportWorkflowId(exportId);
-      await accessChanges.administer(actor, async (trx) => {
+      const insert = async (trx: Db) => {
         const rows = createExportsRepository(trx);
         if (await rows.isOneRunning(orgId)) throw appError('export_running');
         await rows.insert({ id: exportId, orgId, createdBy: userId }, keepDays);
@@ -121,9 +120,12 @@ export function createExportsService(deps: {
         });
         const entry = { orgId, actorId: userId, action: 'organization.export_requested', target: exportId, requestId };
         await audit.record(trx, entry);
-      });
+        return rows.find(orgId, exportId);
+      };
+      const make = () => accessChanges.administer(actor, insert);
+      await makeOnce(make, () => repository.find(orgId, exportId));
       await jobs.dispatch(jobId);
-      return { exportId, jobId };
+      return jobId;
     },
 
     async list(

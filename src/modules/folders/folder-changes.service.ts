@@ -1,4 +1,4 @@
-import { v7 as uuidv7 } from 'uuid';
+import { makeOnce } from '#src/domain/make-once.ts';
 import { can } from '#src/domain/policy.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
@@ -67,9 +67,12 @@ export function createFolderChangesService(deps: {
      * Throws `folder_not_found`, `forbidden`, `name_taken`, `folder_too_deep`, `folder_limit_reached`.
      * @param folder.name of those beside it no other has the same, whatever the case of its letters
      */
-    async create(actor: RequestActor, { name, parentId }: { name: string; parentId: string }): Promise<FolderView> {
-      const id = uuidv7();
-      await db.transaction(async (trx) => {
+    async create(
+      actor: RequestActor,
+      id: string,
+      { name, parentId }: { name: string; parentId: string },
+    ): Promise<FolderView> {
+      const insert = async (trx: Db) => {
         const trees = createFolderTreeRepository(trx);
         await trees.lockTrees(actor.orgId);
         const parent = await folders.requireTarget(trx, actor, parentId);
@@ -81,8 +84,12 @@ export function createFolderChangesService(deps: {
         const ofRoot = { orgId, rootId, visibility, ownerId, teamId, acl };
         const own = { id, parentId: parent.id, name, kind: 'user', systemRole: null, createdBy: actor.userId } as const;
         if (!(await trees.insert({ ...ofRoot, ...own }))) throw nameTaken();
-      });
-      return folders.get(actor, id);
+      };
+      const make = async () => {
+        await db.transaction(insert);
+        return folders.get(actor, id);
+      };
+      return makeOnce(make, () => createFoldersRepository(db).findReadable(actor, id));
     },
 
     /**

@@ -71,8 +71,8 @@ export function foldersRoutes(folders: FoldersService, changes: FolderChangesSer
       idempotent: true,
       responses: { 201: { description: 'The new folder', schema: folderSchema } },
       errors: ['folder_not_found', 'forbidden', 'name_taken', 'folder_too_deep', 'folder_limit_reached'],
-      handle: async ({ actor, body: { name, parent_id } }) =>
-        created(toFolderDto(actor, await changes.create(actor, { name, parentId: parent_id }))),
+      handle: async ({ actor, body: { name, parent_id }, newId }) =>
+        created(toFolderDto(actor, await changes.create(actor, newId, { name, parentId: parent_id }))),
     }),
     route({
       method: 'patch',

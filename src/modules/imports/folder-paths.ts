@@ -1,5 +1,6 @@
+import { v7 as uuidv7 } from 'uuid';
+import { makeOnce } from '#src/domain/make-once.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
-import { AppError } from '#src/errors.ts';
 import type { FolderChangesService } from '#src/modules/folders/folder-changes.service.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { Db } from '#src/ports/database.ts';
@@ -15,19 +16,9 @@ export function createFolderPaths(deps: {
   const { db, folders, folderChanges } = deps;
 
   async function child(actor: RequestActor, parentId: string, name: string): Promise<{ id: string }> {
-    const known = await folders.findChild(actor, parentId, name);
-    if (known !== undefined) return known;
-    try {
-      return await folderChanges.create(actor, { name, parentId });
-    } catch (error) {
-      // Another file of the same folder was faster.
-      const made =
-        error instanceof AppError && error.code === 'name_taken'
-          ? await folders.findChild(actor, parentId, name)
-          : undefined;
-      if (made === undefined) throw error;
-      return made;
-    }
+    const find = () => folders.findChild(actor, parentId, name);
+    // Another file of the same folder may be faster.
+    return (await find()) ?? makeOnce(() => folderChanges.create(actor, uuidv7(), { name, parentId }), find);
   }
 
   return {

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { answer, ok } from '#src/http/answers.ts';
 import { idField } from '#src/http/fields.ts';
-import { requestNameOf } from '#src/http/idempotency.ts';
 import { type Cursors, keysetQuery } from '#src/http/pagination.ts';
 import { type Route, route } from '#src/http/route.ts';
 import {
@@ -39,11 +38,10 @@ export function importsRoutes(
       idempotent: true,
       responses: { 200: { description: 'What is known of each file so far', schema: importResultsSchema } },
       errors: ['connection_not_found', 'needs_reauth', 'folder_not_found', 'forbidden'],
-      handle: async ({ actor, body, idempotencyKey, waitSeconds, signal }) => {
+      handle: async ({ actor, body, newId, waitSeconds, signal }) => {
         const { connection_id: connectionId, target_folder_id: targetFolderId } = body;
-        const requestName = requestNameOf(idempotencyKey, body);
         const wait = { seconds: waitSeconds ?? importWaitSeconds, left: signal };
-        const asked = { requestName, connectionId, targetFolderId, wishes: toWishes(body) };
+        const asked = { runId: newId, connectionId, targetFolderId, wishes: toWishes(body) };
         return ok({ results: (await imports.start(actor, asked, wait)).map(toImportResultDto) });
       },
     }),

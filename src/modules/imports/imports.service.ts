@@ -1,4 +1,3 @@
-import { v5 as uuidv5, v7 as uuidv7 } from 'uuid';
 import { importWorkflowId, ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
@@ -10,14 +9,12 @@ import { createImportFilesRepository } from './import-files.repository.ts';
 import { createImportRunsRepository } from './import-runs.repository.ts';
 import type { ImportFileRow, ImportPlace, ImportResult, ImportRunRow } from './imports.model.ts';
 
-/** Makes ids of runs of named requests. */
-const requestNamespace = '6d1d5d0a-3f0e-4a52-9a52-8f5c5a0b8a11';
 /** Of an answer: what becomes of all files of a larger folder its job tells. */
 const RESULTS_SHOWN = 1_000;
 
 export type ImportRequest = {
-  /** Names the request among those of its caller: repeated, it finds what it has begun. Null for one that nobody repeats. */
-  requestName: string | null;
+  /** A request that is repeated has it again, and finds what it has begun. */
+  runId: string;
   connectionId: string;
   wishes: RemoteFileWish[];
   /** The caller's personal root when undefined. */
@@ -37,20 +34,19 @@ export function createImportsService(deps: {
   const { db, folders, jobs, untilOver } = deps;
   const files = createImportFilesRepository(db);
 
-  async function open(actor: RequestActor, request: ImportRequest): Promise<string> {
+  async function open(actor: RequestActor, request: ImportRequest): Promise<void> {
     const { orgId, userId, requestId } = actor;
-    const { requestName, connectionId, wishes, targetFolderId } = request;
-    const runId = requestName === null ? uuidv7() : uuidv5(`${userId} ${requestName}`, requestNamespace);
+    const { runId, connectionId, wishes, targetFolderId } = request;
     const of = { orgId, connectionId, runId };
     const jobId = importWorkflowId(runId);
     await db.transaction(async (trx) => {
       const runs = createImportRunsRepository(trx);
       const connection = await runs.lockConnection(of);
       if (connection?.userId !== userId) throw appError('connection_not_found');
+      if ((await runs.find(of)) !== undefined) return;
       // Nobody could carry it out; one that is under way when the consent ends waits for the next one.
       if (connection.status === 'needs_reauth') throw appError('needs_reauth');
       await folders.requireTarget(trx, actor, targetFolderId);
-      if ((await runs.find(of)) !== undefined) return;
       const told = { jobId, targetFolderId: targetFolderId ?? null, folder: '', deletesMissing: false };
       await runs.insert({ id: runId, orgId, connectionId, kind: 'import', ...told });
       await createImportFilesRepository(trx).addWishes(of, wishes);
@@ -66,7 +62,6 @@ export function createImportsService(deps: {
       });
     });
     await jobs.dispatch(jobId);
-    return runId;
   }
 
   async function results(of: { orgId: string; connectionId: string; runId: string }): Promise<ImportResult[]> {
@@ -102,9 +97,10 @@ export function createImportsService(deps: {
       request: ImportRequest,
       wait: { seconds: number; left: AbortSignal },
     ): Promise<ImportResult[]> {
-      const runId = await open(actor, request);
+      const { runId, connectionId } = request;
+      await open(actor, request);
       if (wait.seconds > 0) await untilOver(importWorkflowId(runId), wait.seconds, wait.left);
-      return results({ orgId: actor.orgId, connectionId: request.connectionId, runId });
+      return results({ orgId: actor.orgId, connectionId, runId });
     },
   };
 }

@@ -19,19 +19,23 @@ export function createGenerationsRepository(db: Db) {
      */
     async open(
       of: DocumentKey & { generation: number; jobId: string },
-      { isRedo }: { isRedo: boolean },
+      { isRedo, reservedId = null }: { isRedo: boolean; reservedId?: string | null },
     ): Promise<void> {
       await db.raw(
-        `insert into document_generations (org_id, document_id, generation, job_id, document_name, file_name, media_type,
+        `insert into document_generations (org_id, document_id, generation, job_id, reserved_id, document_name, file_name, media_type,
                                            declared_format, size_bytes, content_sha256, blob_key, rag_config)
-         select org_id, id, :generation, :jobId, name, file_name, media_type,
+         select org_id, id, :generation, :jobId, cast(:reservedId as uuid), name, file_name, media_type,
                 declared_format, size_bytes, content_sha256, blob_key, rag_config
          from documents where org_id = :orgId and id = :documentId`,
-        of,
+        { ...of, reservedId },
       );
       await db('documents')
         .where({ orgId: of.orgId, id: of.documentId })
         .update({ generation: of.generation, ...(isRedo && { activeGeneration: null }) });
+    },
+
+    async findReservedJob(of: DocumentKey & { reservedId: string }): Promise<string | undefined> {
+      return (await db('documentGenerations').where(of).first('jobId'))?.jobId;
     },
 
     /** The generations that were made of an original which the document no longer has. */

@@ -25,6 +25,14 @@ export type IngestibleDocument = IngestionSource & {
  */
 export type IngestionPlan = { jobId: string; isQueued: boolean; superseded: readonly string[] };
 
+type OpenOptions = {
+  /** Leaves readers nothing until it is active. */
+  isRedo?: boolean;
+  isBulk?: boolean;
+  /** Names the request that asks for it. */
+  reservedId?: string | null;
+};
+
 export type GenerationsService = ReturnType<typeof createGenerationsService>;
 
 /** Opens generations of documents. A newer one takes the place of all that went before it. */
@@ -51,12 +59,12 @@ export function createGenerationsService(deps: {
     trx: Db,
     actor: RequestActor,
     document: IngestibleDocument,
-    { isRedo = false, isBulk = false } = {},
+    { isRedo = false, isBulk = false, reservedId = null }: OpenOptions = {},
   ): Promise<IngestionPlan> {
     const of = { orgId: actor.orgId, documentId: document.id, generation: document.generation + 1 };
     const jobId = ingestWorkflowId(of.documentId, of.generation);
     const superseded = await listSuperseded(trx, of.orgId, document);
-    await createGenerationsRepository(trx).open({ ...of, jobId }, { isRedo });
+    await createGenerationsRepository(trx).open({ ...of, jobId }, { isRedo, reservedId });
     await jobs.enqueue(trx, {
       id: jobId,
       kind: 'ingest',
@@ -79,12 +87,22 @@ export function createGenerationsService(deps: {
   return {
     open,
 
+    /** The plan of a request that has opened a generation before. */
+    async findReserved(
+      trx: Db,
+      { orgId }: RequestActor,
+      { documentId, reservedId }: { documentId: string; reservedId: string },
+    ): Promise<IngestionPlan | undefined> {
+      const jobId = await createGenerationsRepository(trx).findReservedJob({ orgId, documentId, reservedId });
+      return jobId === undefined ? undefined : { jobId, isQueued: true, superseded: [] };
+    },
+
     /** Opens one only when the newest is of what the document was, or has come to nothing; a parked one goes on. */
     async openIfNeeded(
       trx: Db,
       actor: RequestActor,
       document: IngestibleDocument,
-      how: { isBulk?: boolean } = {},
+      how: Omit<OpenOptions, 'isRedo'> = {},
     ): Promise<IngestionPlan> {
       const of = { orgId: actor.orgId, documentId: document.id };
       const newest = await createGenerationsRepository(trx).findNewest(of);

@@ -28,6 +28,7 @@ export class GenerationModel extends model(
     contentSha256: text(),
     blobKey: text(),
     ragConfig: json<RagConfig>(),
+    reservedId: uuid().nullable(),
   },
   ['documentId', 'generation'],
 ) {}

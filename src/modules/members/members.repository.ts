@@ -35,6 +35,11 @@ export function createMembersRepository(db: Db) {
       return firstRow(db, member, members(orgId).where('u.id', userId).select(db.raw(memberColumns)));
     },
 
+    /** Also a user that was deleted since. */
+    async isMade(userId: string): Promise<boolean> {
+      return (await UserModel.query(db).findById(userId).select('id')) !== undefined;
+    },
+
     count: (orgId: string): Promise<number> => members(orgId).resultSize(),
 
     /** Org admins who can act as such, beside one. */

@@ -38,8 +38,8 @@ export function membersRoutes(members: MembersService): Route[] {
       idempotent: true,
       body: createMemberBody,
       responses: { 201: { description: 'The new user', schema: userSchema } },
-      errors: ['email_taken', 'member_limit_reached', 'team_not_found'],
-      handle: async ({ actor, body }) => created(toUserDto(await members.add(actor, body))),
+      errors: ['email_taken', 'member_limit_reached', 'member_not_found', 'team_not_found'],
+      handle: async ({ actor, body, newId }) => created(toUserDto(await members.add(actor, newId, body))),
     }),
     route({
       method: 'post',
@@ -52,9 +52,9 @@ export function membersRoutes(members: MembersService): Route[] {
       params: teamParams,
       body: createTeamMemberBody,
       responses: { 201: { description: 'The new user', schema: userSchema } },
-      errors: ['email_taken', 'member_limit_reached', 'team_not_found'],
-      handle: async ({ actor, params: { team_id: teamId }, body: { isTeamAdmin, ...person } }) => {
-        const user = await members.add(actor, { ...person, isOrgAdmin: false, team: { teamId, isTeamAdmin } });
+      errors: ['email_taken', 'member_limit_reached', 'member_not_found', 'team_not_found'],
+      handle: async ({ actor, params: { team_id: teamId }, body: { isTeamAdmin, ...person }, newId }) => {
+        const user = await members.add(actor, newId, { ...person, isOrgAdmin: false, team: { teamId, isTeamAdmin } });
         return created(toUserDto(user));
       },
     }),

@@ -1,3 +1,4 @@
+import { makeOnce } from '#src/domain/make-once.ts';
 import { can } from '#src/domain/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
@@ -53,25 +54,30 @@ export function createMembersService(deps: {
 
     /**
      * Makes a user who belongs to the caller's organization: for org admins and, into their team, for team admins.
-     * Throws `email_taken`, `member_limit_reached`, `team_not_found`, `forbidden`.
+     * Throws `email_taken`, `member_limit_reached`, `team_not_found`, `forbidden`, and `member_not_found` for one whom
+     * this request has made before, and who was deleted since.
      */
-    async add(actor: RequestActor, { team, isOrgAdmin, ...person }: NewMember): Promise<Member> {
+    async add(actor: RequestActor, userId: string, { team, isOrgAdmin, ...person }: NewMember): Promise<Member> {
       const { orgId, userId: actorId, requestId } = actor;
       if (team !== undefined) await teams.get(db, orgId, team.teamId);
       requireMayAdd(actor, { team, isOrgAdmin });
-      const user = await accounts.prepare(person);
-      const { userId } = user;
-      return accessChanges.change(actor, async (trx, caller, places) => {
-        requireMayAdd(caller, { team, isOrgAdmin });
-        const members = createMembersRepository(trx);
-        places.take('members', await members.count(orgId));
-        await accounts.create(trx, user, { orgId, isOrgAdmin, addedBy: actorId });
-        if (team !== undefined)
-          await teams.addMember(trx, { ...team, orgId, userId, addedBy: actorId, isEntrusted: true });
-        const detail = { is_org_admin: isOrgAdmin, team_id: team?.teamId ?? null };
-        await audit.record(trx, { orgId, actorId, action: 'member.added', target: userId, detail, requestId });
-        return get(trx, orgId, userId);
-      });
+      const make = async () => {
+        const user = await accounts.prepare(person, userId);
+        return accessChanges.change(actor, async (trx, caller, places) => {
+          requireMayAdd(caller, { team, isOrgAdmin });
+          const members = createMembersRepository(trx);
+          places.take('members', await members.count(orgId));
+          await accounts.create(trx, user, { orgId, isOrgAdmin, addedBy: actorId });
+          if (team !== undefined)
+            await teams.addMember(trx, { ...team, orgId, userId, addedBy: actorId, isEntrusted: true });
+          const detail = { is_org_admin: isOrgAdmin, team_id: team?.teamId ?? null };
+          await audit.record(trx, { orgId, actorId, action: 'member.added', target: userId, detail, requestId });
+          return get(trx, orgId, userId);
+        });
+      };
+      return makeOnce(make, async () =>
+        (await createMembersRepository(db).isMade(userId)) ? get(db, orgId, userId) : undefined,
+      );
     },
 
     /** Makes a member an org admin, or takes that away. Throws `forbidden`, `member_not_found`, `last_org_admin`. */

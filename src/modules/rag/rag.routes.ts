@@ -68,8 +68,8 @@ export function ragRoutes(rag: RagService, previews: ChunkPreviewsService): Rout
       idempotent: true,
       responses: { 200: { description: 'The jobs that do it, or have done it', schema: ingestAnswerSchema } },
       errors: ['document_not_found', 'forbidden'],
-      handle: async ({ actor, params: { document_id }, body }) =>
-        ok(toIngestAnswerDto(await rag.ingest(actor, document_id, body))),
+      handle: async ({ actor, params: { document_id }, body, newId }) =>
+        ok(toIngestAnswerDto(await rag.ingest(actor, document_id, { ...body, reservedId: newId }))),
     }),
     route({
       method: 'post',

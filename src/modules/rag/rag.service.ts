@@ -14,22 +14,27 @@ export type IngestAnswer = {
   embeddingComplete: boolean;
 };
 
+/** `reservedId` names the request: a repeated one finds the generation that it has opened. */
+type IngestRequest = { redo: boolean; reservedId: string };
+
 export type RagService = ReturnType<typeof createRagService>;
 
 /** How documents are cut and found, and when that is done. */
 export function createRagService(deps: {
   db: Db;
   documents: Pick<DocumentsService, 'getView' | 'lockWritable' | 'setConfig' | 'publishNow'>;
-  generations: Pick<GenerationsService, 'open' | 'openIfNeeded' | 'carryOut'>;
+  generations: Pick<GenerationsService, 'findReserved' | 'open' | 'openIfNeeded' | 'carryOut'>;
   models: Pick<ModelsService, 'refusalOf'>;
 }) {
   const { db, documents, generations, models } = deps;
 
-  const plan = (actor: RequestActor, documentId: string, { redo }: { redo: boolean }): Promise<IngestionPlan> =>
+  const plan = (actor: RequestActor, documentId: string, { redo, reservedId }: IngestRequest): Promise<IngestionPlan> =>
     db.transaction(async (trx) => {
       const document = await documents.lockWritable(trx, actor, documentId);
-      if (redo) return generations.open(trx, actor, document, { isRedo: true });
-      return generations.openIfNeeded(trx, actor, document);
+      const opened = await generations.findReserved(trx, actor, { documentId, reservedId });
+      if (opened !== undefined) return opened;
+      if (redo) return generations.open(trx, actor, document, { isRedo: true, reservedId });
+      return generations.openIfNeeded(trx, actor, document, { reservedId });
     });
 
   return {
@@ -61,8 +66,8 @@ export function createRagService(deps: {
     },
 
     /** Ingests a document where that is needed, or again from its original. */
-    async ingest(actor: RequestActor, documentId: string, wish: { redo: boolean }): Promise<IngestAnswer> {
-      const decided = await plan(actor, documentId, wish);
+    async ingest(actor: RequestActor, documentId: string, request: IngestRequest): Promise<IngestAnswer> {
+      const decided = await plan(actor, documentId, request);
       // Read before its job starts: what is made anew is always told to be incomplete.
       const { chunkingComplete, embeddingComplete } = await documents.getView(actor, documentId);
       await generations.carryOut(decided);

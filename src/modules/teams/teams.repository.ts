@@ -20,6 +20,13 @@ export function createTeamsRepository(db: Db) {
         .first(...columns);
     },
 
+    /** Also one that is disabled. */
+    async findMade(orgId: string, id: string): Promise<Team | undefined> {
+      return TeamModel.table(db)
+        .where({ orgId, id })
+        .first(...columns);
+    },
+
     /** Those of the ids that are live teams of the organization. */
     async liveIds(orgId: string, ids: readonly string[]): Promise<string[]> {
       const rows = await live(orgId).whereIn('id', ids).select('id');

@@ -45,7 +45,7 @@ export function teamsRoutes(teams: TeamsService, members: TeamMembersService): R
       body: createTeamBody,
       responses: { 201: { description: 'The new team', schema: teamSchema } },
       errors: ['name_taken'],
-      handle: async ({ actor, body }) => created(toTeamDto(await teams.create(actor, body.name))),
+      handle: async ({ actor, body, newId }) => created(toTeamDto(await teams.create(actor, newId, body.name))),
     }),
     route({
       method: 'delete',

@@ -1,4 +1,4 @@
-import { v7 as uuidv7 } from 'uuid';
+import { makeOnce } from '#src/domain/make-once.ts';
 import { type Actor, aclOf, type RequestActor, type Visibility } from '#src/domain/visibility.ts';
 import { appError, fieldError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
@@ -39,16 +39,17 @@ export function createTeamsService(deps: {
     get,
 
     /** A team without members, with its root folder. For org admins. Throws `forbidden`, `name_taken`. */
-    async create(actor: RequestActor, name: string): Promise<Team> {
+    async create(actor: RequestActor, id: string, name: string): Promise<Team> {
       const { orgId, userId, requestId } = actor;
-      const id = uuidv7();
-      return accessChanges.administer(actor, async (trx) => {
-        const team = await createTeamsRepository(trx).insert({ id, orgId, name });
-        if (team === undefined) throw appError('name_taken', { detail: 'Another team has this name.' });
-        await folders.createTeamRoot(trx, { orgId, teamId: id, name, createdBy: userId });
-        await audit.record(trx, { orgId, actorId: userId, action: 'team.created', target: id, requestId });
-        return team;
-      });
+      const make = () =>
+        accessChanges.administer(actor, async (trx) => {
+          const team = await createTeamsRepository(trx).insert({ id, orgId, name });
+          if (team === undefined) throw appError('name_taken', { detail: 'Another team has this name.' });
+          await folders.createTeamRoot(trx, { orgId, teamId: id, name, createdBy: userId });
+          await audit.record(trx, { orgId, actorId: userId, action: 'team.created', target: id, requestId });
+          return team;
+        });
+      return makeOnce(make, () => createTeamsRepository(db).findMade(orgId, id));
     },
 
     /**

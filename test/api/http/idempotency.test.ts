@@ -18,6 +18,7 @@ describe('Idempotency-Key', () => {
   let db: Db;
   let served: ServedRoutes;
   let effects = 0;
+  let newIds: string[] = [];
   let refusal: ErrorCode | undefined;
   let discarded = 0;
   /** What a request waits for before it answers. */
@@ -36,9 +37,14 @@ describe('Idempotency-Key', () => {
       ...facts,
       path: '/works',
       operationId: 'work',
-      body: z.strictObject({ name: z.string(), size: z.int().optional() }),
+      body: z.strictObject({
+        name: z.string(),
+        size: z.int().optional(),
+        password: z.string().optional().meta({ writeOnly: true }),
+      }),
       responses: { 201: { description: 'Done', schema: work } },
-      handle: async () => {
+      handle: async ({ newId }) => {
+        newIds.push(newId);
         effects += 1;
         const effect = effects;
         await gate;
@@ -107,6 +113,7 @@ describe('Idempotency-Key', () => {
   });
   beforeEach(() => {
     effects = 0;
+    newIds = [];
     discarded = 0;
     refusal = undefined;
     gate = Promise.resolve();
@@ -185,6 +192,16 @@ describe('Idempotency-Key', () => {
       expect([again.status, await again.json()]).to.deep.equal([first.status, await first.json()]);
     });
   }
+
+  it('gives a repeated request the id that the failed one had, and other requests other ids', async () => {
+    const [key, otherKey] = [randomUUID(), randomUUID()];
+    for (refusal of ['internal_error', 'rate_limited', 'round_in_progress', undefined] as const) {
+      await post('/works', key, { name: 'a' });
+    }
+    await post('/works', otherKey, { name: 'a' });
+    expect(new Set(newIds.slice(0, 4)).size).to.equal(1);
+    expect(new Set(newIds).size).to.equal(2);
+  });
 
   for (const passing of ['round_in_progress', 'rate_limited', 'invalid_token', 'internal_error'] as const) {
     it(`forgets ${passing}`, async () => {
