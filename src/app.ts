@@ -130,6 +130,7 @@ export function createApp(container: Container): App {
   const dispatch = createDispatcher({
     authenticate: container.authenticate,
     idempotency: container.idempotency,
+    fingerprintKey: derivedKey(config.urlSigningKey, 'request-fingerprints'),
     rateLimit: createRateLimiting({ take: container.rateLimiter.take, limits: config.rateLimits }),
     onConnectionOf,
     publicUrl,

@@ -26,6 +26,8 @@ import { validate } from './validate.ts';
 export type DispatchDeps = {
   authenticate: Authenticate;
   idempotency: IdempotencyStore;
+  /** Makes fingerprints of requests. */
+  fingerprintKey: Buffer;
   streams: OpenStreams;
   logger: Logger;
   rateLimit: RateLimiting;
@@ -107,8 +109,8 @@ export function createDispatcher(deps: DispatchDeps) {
       try {
         if (key && actor) {
           const name = { userId: actor.userId, route: `${route.method.toUpperCase()} ${route.path}`, key };
-          const asked = { params: req.params, query: req.query, body: body.identity };
-          const fingerprint = fingerprintOf(asked);
+          const asked = { params: req.params, query: req.query, body: body.identity() };
+          const fingerprint = fingerprintOf(deps.fingerprintKey, asked);
           send = await answerOnce(req, res, name, fingerprint, call);
         } else {
           const answer = await call();

@@ -49,6 +49,7 @@ export const newPasswordField = z
   })
   .meta({
     description: '10 to 128 characters with an uppercase and a lowercase letter, a digit and a special character',
+    writeOnly: true,
     minLength: 10,
     maxLength: 128,
     pattern: '^(?=[\\s\\S]*\\p{Lu})(?=[\\s\\S]*\\p{Ll})(?=[\\s\\S]*\\p{Nd})(?=[\\s\\S]*[^\\p{L}\\p{N}])',

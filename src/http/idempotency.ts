@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import { canonicalJson } from '#src/domain/canonical-json.ts';
 import { appError } from '#src/errors.ts';
 import type { IdempotencyKey, IdempotencyStore, StoredResponse } from '#src/ports/idempotency-store.ts';
@@ -19,10 +19,11 @@ export function readIdempotencyKey(header: string | string[] | undefined): strin
 }
 
 /**
- * Equal for requests that ask for the same, by their canonical JSON.
+ * Equal for requests that ask for the same, by their canonical JSON. It is kept beside the user for a day: without the
+ * key, nobody can try guesses of what was sent.
  */
-export function fingerprintOf(request: unknown): string {
-  return createHash('sha256').update(canonicalJson(request)).digest('hex');
+export function fingerprintOf(key: Buffer, request: unknown): string {
+  return createHmac('sha256', key).update(canonicalJson(request)).digest('hex');
 }
 
 function isKept(response: StoredResponse): boolean {

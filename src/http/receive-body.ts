@@ -2,13 +2,14 @@ import type { IncomingMessage } from 'node:http';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { readJsonBody } from './json-body.ts';
 import type { Route } from './route.ts';
+import { withoutSecrets } from './secret-fields.ts';
 import { isForm, receiveForm } from './upload.ts';
 import { validate } from './validate.ts';
 
 /** A body that has arrived but is not checked yet. */
 export type ReceivedBody = {
-  /** What makes two requests the same: the fields as sent, and a file by its content. */
-  identity: unknown;
+  /** What makes two requests the same: the fields as sent, without secrets, and a file by its content. */
+  identity: () => unknown;
   parse: () => unknown;
   /** Removes what was stored of a request that is refused. */
   discard: () => Promise<void>;
@@ -22,15 +23,23 @@ export async function receiveBody(
   actor: RequestActor | undefined,
 ): Promise<ReceivedBody> {
   const spec = route.body;
-  if (spec === undefined) return { identity: null, parse: () => undefined, discard: nothingToDiscard };
+  if (spec === undefined) return { identity: () => null, parse: () => undefined, discard: nothingToDiscard };
   if (!('kind' in spec) || (spec.kind !== 'multipart' && !isForm(req))) {
     const schema = 'kind' in spec ? spec.fields : spec;
     const json = await readJsonBody(req, route.bodyLimitBytes);
-    return { identity: json, parse: () => validate(schema, json), discard: nothingToDiscard };
+    return {
+      identity: () => withoutSecrets(schema, json),
+      parse: () => validate(schema, json),
+      discard: nothingToDiscard,
+    };
   }
   if (spec.kind === 'form_or_json') {
     const { fields } = await receiveForm(req, null);
-    return { identity: fields, parse: () => validate(spec.fields, fields), discard: nothingToDiscard };
+    return {
+      identity: () => withoutSecrets(spec.fields, fields),
+      parse: () => validate(spec.fields, fields),
+      discard: nothingToDiscard,
+    };
   }
   if (actor === undefined) throw new Error(`${route.operationId}: an upload needs a caller`);
   const { fields, file } = await receiveForm(req, {
@@ -39,7 +48,11 @@ export async function receiveBody(
     isFileOptional: spec.kind === 'multipart_or_json',
   });
   return {
-    identity: { ...fields, file: file?.sha256, fileName: file?.fileName },
+    identity: () => ({
+      ...Object(withoutSecrets(spec.fields, fields)),
+      file: file?.sha256,
+      fileName: file?.fileName,
+    }),
     parse: () => ({ ...Object(validate(spec.fields, fields)), file }),
     discard: async () => {
       if (file !== undefined) await spec.discard(file);

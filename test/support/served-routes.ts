@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -36,6 +37,7 @@ export async function serveRoutes(
     publicUrl: null,
     authenticate: deps.authenticate ?? (() => Promise.reject(appError('invalid_token'))),
     idempotency: deps.idempotency ?? noIdempotency,
+    fingerprintKey: randomBytes(32),
     rateLimit: async () => {},
     onConnectionOf: (_, work) => work(),
     streams,

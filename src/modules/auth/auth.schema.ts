@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { emailField, idField, newPasswordField, optionalNameField, tierField } from '#src/http/fields.ts';
 import type { SignIn } from './auth.model.ts';
 
-const givenPassword = z.string().min(1).max(1_024);
+const givenPassword = z.string().min(1).max(1_024).meta({ writeOnly: true });
 
 export const registerBody = z
   .strictObject({
@@ -37,7 +37,7 @@ export const changePasswordBody = z
 export const setPasswordBody = z.strictObject({ password: newPasswordField });
 
 export const refreshTokenBody = z
-  .strictObject({ refresh_token: z.string().min(1).max(1_024) })
+  .strictObject({ refresh_token: z.string().min(1).max(1_024).meta({ writeOnly: true }) })
   .transform((body) => ({ refreshToken: body.refresh_token }));
 
 export const tokenResponse = z

@@ -87,8 +87,8 @@ const s3Fields = {
 const s3Credentials = z
   .strictObject({
     access_key_id: word(256),
-    secret_access_key: word(256),
-    session_token: word(4_096).nullable().optional(),
+    secret_access_key: word(256).meta({ writeOnly: true }),
+    session_token: word(4_096).nullable().optional().meta({ writeOnly: true }),
   })
   .transform(
     (keys): StoredKeys => ({

@@ -33,7 +33,7 @@ export const connectToolBody = z.strictObject({
     .string()
     .trim()
     .regex(/^[\x21-\x7e]{1,512}$/, 'must be one word of visible ASCII characters')
-    .describe('It is tried once before it is stored, encrypted.'),
+    .meta({ description: 'It is tried once before it is stored, encrypted.', writeOnly: true }),
 });
 
 export const authorizeSchema = z.strictObject({ authorize_url: z.url() });

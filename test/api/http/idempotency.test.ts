@@ -193,6 +193,13 @@ describe('Idempotency-Key', () => {
     });
   }
 
+  it('ignores secrets when it compares requests', async () => {
+    const key = randomUUID();
+    await post('/works', key, { name: 'a', password: 'Correct-horse-1' });
+    const again = await post('/works', key, { name: 'a', password: 'Correct-horse-2' });
+    expect([again.status, effects]).to.deep.equal([201, 1]);
+  });
+
   it('gives a repeated request the id that the failed one had, and other requests other ids', async () => {
     const [key, otherKey] = [randomUUID(), randomUUID()];
     for (refusal of ['internal_error', 'rate_limited', 'round_in_progress', undefined] as const) {

@@ -10,6 +10,18 @@ const openApiDocument = z.object({
   paths: z.record(z.string(), z.record(z.string(), z.object({ operationId: z.string() }))),
 });
 
+/** The fields of a JSON schema at any depth. */
+function fieldsOf(schema: unknown): { name: string; isWriteOnly: boolean }[] {
+  if (schema === null || typeof schema !== 'object') return [];
+  return Object.entries(schema).flatMap(([key, part]) => {
+    const own =
+      key === 'properties'
+        ? Object.entries(part).map(([name, field]) => ({ name, isWriteOnly: Object(field).writeOnly === true }))
+        : [];
+    return [...own, ...fieldsOf(part)];
+  });
+}
+
 describe('the HTTP surface', () => {
   let api: Stack;
   before(async () => {
@@ -55,6 +67,19 @@ describe('the HTTP surface', () => {
     const described = Object.values(paths).flatMap((path) => Object.values(path).map(({ operationId }) => operationId));
     expect(described).to.have.members(api.routes.map(({ operationId }) => operationId));
     expect(new Set(described).size).to.equal(described.length);
+  });
+
+  it('marks each secret field of a body as writeOnly', () => {
+    const schemas = api.routes.flatMap(({ operationId, body }) =>
+      body === undefined ? [] : [{ operationId, schema: 'kind' in body ? body.fields : body }],
+    );
+    const fields = schemas.flatMap(({ operationId, schema }) => {
+      const json = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any', reused: 'inline' });
+      return fieldsOf(json).map((field) => ({ ...field, name: `${operationId} ${field.name}` }));
+    });
+    const secrets = fields.filter(({ name }) => /password|passphrase|secret|(api|private)_?key$|token$/i.test(name));
+    expect(secrets.map(({ name }) => name)).include.members(['createMember password', 'connectTool api_key']);
+    expect(secrets.filter(({ isWriteOnly }) => !isWriteOnly)).deep.equal([]);
   });
 
   it('describes texts by patterns that clients can read', async () => {

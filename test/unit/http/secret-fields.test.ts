@@ -1,0 +1,48 @@
+import { randomBytes } from 'node:crypto';
+import { expect } from 'chai';
+import { z } from 'zod';
+import { fingerprintOf } from '#src/http/idempotency.ts';
+import { withoutSecrets } from '#src/http/secret-fields.ts';
+
+const secret = () => z.string().meta({ writeOnly: true });
+
+describe('secret fields of a body', () => {
+  it('are left out wherever the schema has them', () => {
+    const keys = z.strictObject({ id: z.string(), secret: secret().optional() }).transform(({ id }) => id);
+    const schema = z.strictObject({
+      name: z.string().transform((name) => name.trim()),
+      password: secret().pipe(z.string().min(1)),
+      token: z.string().nullable().meta({ writeOnly: true }).optional(),
+      keys: keys.optional(),
+      list: z.array(z.union([z.strictObject({ pin: secret() }), z.strictObject({ word: z.string() })])),
+    });
+    const sent = {
+      name: ' a ',
+      password: 'p',
+      token: 't',
+      keys: { id: 'k', secret: 's' },
+      list: [{ pin: '1' }, { word: 'w' }],
+      unknown: { password: 'stays, and is refused by the schema' },
+    };
+    expect(withoutSecrets(schema, sent)).deep.equal({
+      name: ' a ',
+      keys: { id: 'k' },
+      list: [{}, { word: 'w' }],
+      unknown: { password: 'stays, and is refused by the schema' },
+    });
+  });
+
+  it('leaves what is no object as it is', () => {
+    expect(withoutSecrets(z.strictObject({ password: secret() }), 'text')).equal('text');
+    expect(withoutSecrets(z.strictObject({ password: secret() }), null)).equal(null);
+  });
+});
+
+describe('the fingerprint of a request', () => {
+  it('is the same for another order of fields, and needs the key', () => {
+    const [key, otherKey] = [randomBytes(32), randomBytes(32)];
+    expect(fingerprintOf(key, { a: 1, b: 2 })).equal(fingerprintOf(key, { b: 2, a: 1 }));
+    expect(fingerprintOf(key, { a: 1 })).not.equal(fingerprintOf(key, { a: 2 }));
+    expect(fingerprintOf(key, { a: 1 })).not.equal(fingerprintOf(otherKey, { a: 1 }));
+  });
+});
