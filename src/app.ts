@@ -95,7 +95,7 @@ export function createApp(container: Container): App {
     ...teamsRoutes(container.teams, container.teamMembers),
     ...modelsRoutes(container.models),
     ...foldersRoutes(container.folders, container.folderChanges),
-    ...documentsRoutes(container.documents),
+    ...documentsRoutes(container.documents, container.uploads),
     ...webImportRoutes(container.webImport),
     ...documentLinksRoutes(container.documentLinks),
     ...searchRoutes(container.search),

@@ -73,7 +73,7 @@ export function createConnectorServices(
     importSteps: createImportStepsService({
       ...importing,
       listing: createRemoteListing(importing),
-      importer: createFileImporter({ ...importing, folderPaths }),
+      importer: createFileImporter({ ...importing, uploads: services.uploads, folderPaths }),
     }),
     syncs: createSyncsService(importing),
     erasure,

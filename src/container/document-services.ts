@@ -10,6 +10,7 @@ import { createDocumentWebImport } from '../modules/documents/document-web-impor
 import { createDocumentsService } from '../modules/documents/documents.service.ts';
 import { createFileTokens } from '../modules/documents/file-tokens.ts';
 import { createFolderContentsService } from '../modules/documents/folder-contents.service.ts';
+import { createUploadsService } from '../modules/documents/uploads.service.ts';
 import { createEmbeddingsService } from '../modules/embeddings/embeddings.service.ts';
 import { createFolderChangesService } from '../modules/folders/folder-changes.service.ts';
 import { createDocumentCutterService } from '../modules/ingestion/document-cutter.service.ts';
@@ -40,9 +41,11 @@ export function createDocumentServices(shared: SharedServices) {
       embeddingModel: shared.embeddingModel,
       hasReranker: (await models.reranker('cross_encoder')) !== null,
     });
+  const uploads = createUploadsService({ originals, limits });
   const documents = createDocumentsService({
     db,
     originals,
+    uploads,
     vectors,
     jobs,
     generations,
@@ -62,6 +65,7 @@ export function createDocumentServices(shared: SharedServices) {
     embeddings,
     deletion,
     documents,
+    uploads,
     documentLinks: createDocumentLinksService({ db, folders, publisher: documents }),
     folderChanges: createFolderChangesService({ db, folders, contents }),
     documentFiles: createDocumentFilesService({
@@ -71,7 +75,7 @@ export function createDocumentServices(shared: SharedServices) {
       tokens: createFileTokens(derivedKey(config.urlSigningKey, 'file-addresses')),
       downloadUrlSeconds: config.downloadUrlSeconds,
     }),
-    webImport: createDocumentWebImport({ web, documents, limits, pageTitle }),
+    webImport: createDocumentWebImport({ web, documents, uploads, limits, pageTitle }),
     situations,
     ingestion: createIngestionService({
       db,

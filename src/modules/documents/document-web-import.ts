@@ -6,6 +6,7 @@ import type { TierLimitsService } from '#src/modules/organization/tier-limits.se
 import type { WebFetcher } from '#src/ports/web-fetcher.ts';
 import type { FullDocument } from './documents.model.ts';
 import type { DocumentsService } from './documents.service.ts';
+import type { UploadsService } from './uploads.service.ts';
 
 /** What is read best comes first; servers that have one form only ignore it. */
 const accept = 'text/html,application/xhtml+xml,text/markdown;q=0.9,application/pdf;q=0.9,text/plain;q=0.8,*/*;q=0.5';
@@ -25,12 +26,13 @@ export type WebImportInput = {
 /** Makes documents of what is on the web. */
 export function createDocumentWebImport(deps: {
   web: WebFetcher;
-  documents: Pick<DocumentsService, 'find' | 'requireRoom' | 'storeFile' | 'discardFile' | 'upload'>;
+  documents: Pick<DocumentsService, 'find' | 'requireRoom' | 'upload'>;
+  uploads: UploadsService;
   limits: Pick<TierLimitsService, 'of'>;
   /** The title of a page, by its first bytes. */
   pageTitle: (head: Buffer, mediaType: string) => string | null;
 }) {
-  const { web, documents, limits, pageTitle } = deps;
+  const { web, documents, uploads, limits, pageTitle } = deps;
 
   return {
     /**
@@ -47,8 +49,8 @@ export function createDocumentWebImport(deps: {
       const { finalUrl, mediaType, fileName, content } = source;
       const head: Buffer[] = [];
       const names = (title: string | null) => webDocumentNames({ finalUrl, mediaType, fileName, title });
-      const file = await documents
-        .storeFile(actor, {
+      const file = await uploads
+        .store(actor, {
           fileName: names(null).fileName,
           mediaType,
           content: Readable.from(keepingHead(content, head)),
@@ -66,7 +68,7 @@ export function createDocumentWebImport(deps: {
           ingest: true,
         });
       } catch (error) {
-        await documents.discardFile(file);
+        await uploads.discard(file);
         throw error;
       }
     },

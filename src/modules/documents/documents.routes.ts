@@ -15,6 +15,7 @@ import {
   uploadDocumentFields,
 } from './documents.schema.ts';
 import type { DocumentsService } from './documents.service.ts';
+import type { UploadsService } from './uploads.service.ts';
 
 const params = z.strictObject({ document_id: idParam('document_not_found') });
 const storageErrors = ['storage_quota_exceeded', 'blob_store_refused'] as const;
@@ -24,7 +25,7 @@ export const creationErrors = ['folder_not_found', 'forbidden', 'document_limit_
 /** Escaping may triple a text on the wire; what is longer than a book is better uploaded as a file. */
 const pasteLimitBytes = 8 * 1024 ** 2;
 
-export function documentsRoutes(documents: DocumentsService): Route[] {
+export function documentsRoutes(documents: DocumentsService, uploads: UploadsService): Route[] {
   return [
     route({
       method: 'post',
@@ -36,8 +37,7 @@ export function documentsRoutes(documents: DocumentsService): Route[] {
       limits: [{ limit: 'upload', by: 'user' }],
       body: multipart({
         fields: uploadDocumentFields,
-        store: (actor, upload) => documents.storeFile(actor, upload),
-        discard: (stored) => documents.discardFile(stored),
+        ...uploads,
       }),
       idempotent: true,
       responses: { 201: { description: 'The document, its ingestion queued', schema: fullDocumentSchema } },
@@ -135,8 +135,7 @@ export function documentsRoutes(documents: DocumentsService): Route[] {
       params,
       body: multipartOrJson({
         fields: changeDocumentFields,
-        store: (actor, upload) => documents.storeFile(actor, upload),
-        discard: (stored) => documents.discardFile(stored),
+        ...uploads,
       }),
       responses: { 200: { description: 'The document as it is now', schema: fullDocumentSchema } },
       errors: ['document_not_found', 'folder_not_found', 'forbidden', ...storageErrors],

@@ -1,12 +1,9 @@
 import { Readable } from 'node:stream';
-import type { StoredUpload } from '#src/contracts/uploads.ts';
 import { fileExtension } from '#src/domain/document-format.ts';
 import type { RagConfig } from '#src/domain/rag-config.ts';
 import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
-import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
-import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import { createChunksRepository } from './chunks.repository.ts';
 import { lockWritable } from './document-access.ts';
@@ -24,6 +21,7 @@ import type {
   FullDocument,
 } from './documents.model.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
+import type { UploadsService } from './uploads.service.ts';
 
 export type PastedText = Pick<NewDocument, 'id'> & {
   name: string;
@@ -42,9 +40,8 @@ export type DocumentsDeps = IntakeDeps &
   Omit<ChangeDeps, 'publisher'> &
   PublisherDeps &
   RemovalDeps & {
-    originals: Pick<OriginalsService, 'store' | 'discard'>;
+    uploads: UploadsService;
     folders: Pick<FoldersService, 'get'>;
-    limits: Pick<TierLimitsService, 'of'>;
   };
 
 export function createDocumentsService(deps: DocumentsDeps) {
@@ -72,24 +69,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
     return document;
   };
 
-  /** Streams a file into the store, up to the size that the organization's tier allows. */
-  const storeFile = async (
-    actor: Actor,
-    file: { fileName: string; mediaType: string; content: Readable },
-  ): Promise<StoredUpload> => {
-    const { fileSizeBytes } = await deps.limits.of(actor.orgId);
-    const { fileName, mediaType, content } = file;
-    const stored = await deps.originals.store({ orgId: actor.orgId, content, limitBytes: fileSizeBytes });
-    return { fileName, mediaType, ...stored };
-  };
-
-  /** Whatever has become of it: a document that was made of it keeps it. Never throws. */
-  const discardFile = (file: StoredUpload): Promise<void> => deps.originals.discard(file);
-
   return {
-    storeFile,
-    discardFile,
-
     requireRoom: intake.requireRoom,
 
     /** As `upload`, without reading it. @returns its id */
@@ -101,7 +81,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
 
     async paste(actor: RequestActor, text: PastedText): Promise<FullDocument> {
       const { extension, mediaType } = pastedAs[text.sourceFormat];
-      const file = await storeFile(actor, {
+      const file = await deps.uploads.store(actor, {
         fileName: fileExtension(text.name) === '' ? text.name + extension : text.name,
         mediaType,
         content: Readable.from([Buffer.from(text.content)]),
@@ -109,7 +89,7 @@ export function createDocumentsService(deps: DocumentsDeps) {
       const { sourceFormat: declaredFormat, content: _, ...asked } = text;
       const document = { ...asked, file, declaredFormat, chunking: {}, ingest: true };
       const id = await intake.add(actor, document).catch(async (error: unknown) => {
-        await discardFile(file);
+        await deps.uploads.discard(file);
         throw error;
       });
       return get(actor, id);

@@ -5,6 +5,7 @@ import { toStorable } from '#src/domain/plain-text.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
+import type { UploadsService } from '#src/modules/documents/uploads.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { ConnectorCredentials } from '#src/ports/connector-credentials.ts';
 import type { Db } from '#src/ports/database.ts';
@@ -34,11 +35,12 @@ export type FileImporter = ReturnType<typeof createFileImporter>;
 export function createFileImporter(deps: {
   db: Db;
   credentials: ConnectorCredentials;
-  documents: Pick<DocumentsService, 'requireRoom' | 'storeFile' | 'discardFile' | 'add' | 'change'>;
+  documents: Pick<DocumentsService, 'requireRoom' | 'add' | 'change'>;
+  uploads: UploadsService;
   folderPaths: FolderPaths;
   limits: Pick<TierLimitsService, 'of'>;
 }) {
-  const { db, credentials, documents, folderPaths, limits } = deps;
+  const { db, credentials, documents, uploads, folderPaths, limits } = deps;
 
   /** In the transaction that changes the document: what the file is now, and what became of it in this run. */
   async function settle(
@@ -86,7 +88,7 @@ export function createFileImporter(deps: {
     );
     const { content } = source;
     const [fileName, mediaType] = [toStorable(source.fileName), toStorable(source.mediaType)];
-    const stored = await documents.storeFile(owner, { fileName, mediaType, content }).finally(() => content.destroy());
+    const stored = await uploads.store(owner, { fileName, mediaType, content }).finally(() => content.destroy());
     return { stored, revision: toStorable(source.revision) };
   }
 
@@ -117,7 +119,7 @@ export function createFileImporter(deps: {
       });
       return 'added';
     } catch (error) {
-      await documents.discardFile(stored);
+      await uploads.discard(stored);
       throw error;
     }
   }
@@ -165,13 +167,13 @@ export function createFileImporter(deps: {
     if (known.revision === file.remote.revision) return change(work, null);
     const fetched = await fetch(work, signal);
     if (fetched.stored.sha256 === known.contentSha256) {
-      await documents.discardFile(fetched.stored);
+      await uploads.discard(fetched.stored);
       return change({ ...work, file: { ...file, remote: { ...file.remote, revision: fetched.revision } } }, null);
     }
     try {
       return await change(work, fetched);
     } catch (error) {
-      await documents.discardFile(fetched.stored);
+      await uploads.discard(fetched.stored);
       throw error;
     }
   }

@@ -37,7 +37,7 @@ describe('the originals that documents share', () => {
     (await own.container.db('documents').where({ id }).first('blobKey')).blobKey;
   const claims = () => own.container.db('blobClaims').where({ orgId: ada.orgId });
   const store = (content: string) =>
-    own.container.documents.storeFile(actor, {
+    own.container.uploads.store(actor, {
       fileName: 'a.txt',
       mediaType: 'text/plain',
       content: Readable.from([Buffer.from(content)]),
@@ -155,7 +155,7 @@ describe('the originals that documents share', () => {
 
   it('cannot be used by who comes after his claim was acted upon', async () => {
     const file = await store('late');
-    await own.container.documents.discardFile(file);
+    await own.container.uploads.discard(file);
     const document = { file, name: undefined, targetFolderId: undefined, chunking: {}, ingest: false };
     expect(await appErrorCode(own.container.documents.upload(actor, document))).equal('service_unavailable');
   });
@@ -164,7 +164,7 @@ describe('the originals that documents share', () => {
     const file = await store('kept');
     const document = { file, name: undefined, targetFolderId: undefined, chunking: {}, ingest: false };
     const { id } = await own.container.documents.upload(actor, document);
-    await own.container.documents.discardFile(file);
+    await own.container.uploads.discard(file);
     expect((await ada.get(`/documents/${id}/file`, 200)).body).equal('kept');
   });
 
