@@ -114,11 +114,7 @@ export default {
     reserved('knex', 'node_modules/knex/', '^src/(adapters/postgres/|ports/database\\.ts)'),
     reserved('pg', 'node_modules/pg/', '^src/adapters/postgres/'),
     reserved('pgvector', 'node_modules/pgvector/', '^src/adapters/(postgres|vectors)/'),
-    reserved(
-      'objection',
-      'node_modules/objection/',
-      '^src/(adapters/postgres/|modules/.*\\.(model|repository)\\.ts$)',
-    ),
+    reserved('objection', 'node_modules/objection/', '^src/(adapters/postgres/|modules/.*\\.(model|repository)\\.ts$)'),
     reserved('prometheus', 'node_modules/prom-client/', '^src/adapters/telemetry/'),
     reserved('opentelemetry', 'node_modules/@opentelemetry/', '^src/adapters/telemetry/'),
     reserved('qdrant', 'node_modules/@qdrant/', '^src/adapters/vectors/'),
