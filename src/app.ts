@@ -1,7 +1,6 @@
 import express, { type Express } from 'express';
 import helmet from 'helmet';
 import manifest from '../package.json' with { type: 'json' };
-import { onConnectionOf } from './adapters/postgres/borrowed-connection.ts';
 import { isOutage } from './adapters/postgres/outage.ts';
 import { metricsPlaceOf, noTelemetry } from './container/telemetry.ts';
 import type { Container } from './container.ts';
@@ -132,7 +131,6 @@ export function createApp(container: Container): App {
     idempotency: container.idempotency,
     fingerprintKey: derivedKey(config.urlSigningKey, 'request-fingerprints'),
     rateLimit: createRateLimiting({ take: container.rateLimiter.take, limits: config.rateLimits }),
-    onConnectionOf,
     publicUrl,
     streams,
     logger,

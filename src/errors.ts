@@ -1,4 +1,5 @@
 import type { ErrorClass } from './contracts/failure-details.ts';
+import type { ExpectedVersions } from './domain/expected-versions.ts';
 
 /**
  * The error catalogue: every failure that a client, a job or the Temporal UI can show, as data.
@@ -317,6 +318,16 @@ export function appError(code: ErrorCode, options?: AppErrorOptions): AppError {
 /** A 422 for one field. */
 export function fieldError(path: string, message: string, code = 'invalid'): AppError {
   return appError('validation_failed', { detail: `${path}: ${message}`, errors: [{ path, message, code }] });
+}
+
+/**
+ * Throws `precondition_failed` unless the version is an expected one. Call it with a row that is locked in the transaction
+ * of the write: then one of several concurrent writers with the same ETag succeeds.
+ */
+export function requireVersion(expected: ExpectedVersions, { version }: { version: number }): void {
+  if (expected !== null && !expected.includes(version)) {
+    throw appError('precondition_failed', { detail: 'Read the resource again and repeat the change.' });
+  }
 }
 
 export function isErrorCode(word: string): word is ErrorCode {

@@ -88,14 +88,14 @@ function createLibrary(
 
     async configure(settings) {
       await forEach([...sources.keys()], async (documentId) => {
-        const now = await container.rag.getConfig(owner, documentId);
+        const { config: now } = await container.rag.getConfig(owner, documentId);
         const next = {
           chunking: { ...now.chunking, ...settings.chunking },
           retrieval: { ...now.retrieval, ...settings.retrieval },
           reranking: { ...now.reranking, ...settings.reranking },
           embedding: { ...now.embedding, ...settings.embedding },
         };
-        await container.rag.setConfig(owner, documentId, next, async () => {});
+        await container.rag.setConfig(owner, documentId, next, null);
       });
       await untilPublished();
     },

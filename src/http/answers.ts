@@ -8,6 +8,8 @@ export type JsonAnswer<Status extends number = number, Data = unknown> = {
   status: Status;
   data: Data;
   headers: AnswerHeaders;
+  /** Of the resource in the answer to a GET: see `entityTag`. */
+  version?: number;
 };
 
 export type EmptyAnswer<Status extends number = number> = { kind: 'empty'; status: Status; headers: AnswerHeaders };
@@ -53,6 +55,11 @@ export type Answer = JsonAnswer | EmptyAnswer | EventsAnswer | FileAnswer | Down
 
 export function ok<Data>(data: Data, headers: AnswerHeaders = {}): JsonAnswer<200, Data> {
   return { kind: 'json', status: 200, data, headers };
+}
+
+/** The answer to a GET of a resource that `If-Match` may name. Read the version no later than the data. */
+export function versioned<Data>(data: Data, { version }: { version: number }): JsonAnswer<200, Data> {
+  return { ...ok(data), version };
 }
 
 export function created<Data>(data: Data, headers: AnswerHeaders = {}): JsonAnswer<201, Data> {

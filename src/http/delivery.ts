@@ -30,7 +30,7 @@ export function createDelivery(deps: {
     async send(req, res, answer) {
       switch (answer.kind) {
         case 'json':
-          return sendJson(req, res, answer.status, answer.data, answer.headers);
+          return sendJson(req, res, answer);
         case 'empty':
           return sendEmpty(res, answer.status, answer.headers);
         case 'file':
@@ -46,7 +46,7 @@ export function createDelivery(deps: {
     async sendAgain(req, res, { status, headers, body }) {
       switch (body.kind) {
         case 'json':
-          return sendJson(req, res, status, body.data, headers);
+          return sendJson(req, res, { status, data: body.data, headers });
         case 'empty':
           return sendEmpty(res, status, headers);
         case 'problem':

@@ -2,14 +2,14 @@ import type { Request } from 'express';
 import type { Logger } from 'pino';
 import { v7 as uuidv7 } from 'uuid';
 import { z } from 'zod';
+import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
 import { can } from '#src/domain/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { IdempotencyKey, IdempotencyStore, StoredEvent, StoredResponse } from '#src/ports/idempotency-store.ts';
 import type { Answer, EventsAnswer } from './answers.ts';
 import type { Authenticate } from './authenticate.ts';
-import { entityTag, namesTag } from './conditional.ts';
+import { readIfMatch } from './conditional.ts';
 import { createDelivery } from './delivery.ts';
 import { fingerprintOf, readIdempotencyKey, withIdempotency } from './idempotency.ts';
 import type { OpenStreams } from './open-streams.ts';
@@ -19,7 +19,7 @@ import { problemHeaders, toAppError, toProblem } from './problem.ts';
 import type { RateLimited, RateLimiting } from './rate-limiting.ts';
 import { type ReceivedBody, receiveBody } from './receive-body.ts';
 import type { AppResponse } from './request-log.ts';
-import type { Route, RouteContext } from './route.ts';
+import type { Route } from './route.ts';
 import { soundInput } from './sound-input.ts';
 import { validate } from './validate.ts';
 
@@ -31,8 +31,6 @@ export type DispatchDeps = {
   streams: OpenStreams;
   logger: Logger;
   rateLimit: RateLimiting;
-  /** Runs reads on the connection of a transaction. */
-  onConnectionOf: (trx: Db, work: () => Promise<void>) => Promise<void>;
   /** Where clients find the API; null: where their request went. */
   publicUrl: string | null;
   /** Is this the error of a database that cannot be reached? */
@@ -42,7 +40,6 @@ export type DispatchDeps = {
 /** Of a route that takes none: what is sent all the same is refused, as everywhere. */
 const noQuery = z.strictObject({});
 
-type Context = Omit<RouteContext<'public' | 'user', unknown, unknown, unknown>, 'body' | 'requireUnchanged'>;
 /** Who sends a request, and in which session; nobody where the route is public. */
 type Admitted =
   | { actor: RequestActor; sessionId: string; actorNow: () => Promise<Actor> }
@@ -51,11 +48,10 @@ type Dispatch = (req: Request, res: AppResponse) => Promise<void>;
 
 /** Takes a request through its route: who, what, once, and the answer. */
 export function createDispatcher(deps: DispatchDeps) {
-  const { authenticate, idempotency, rateLimit, onConnectionOf, logger, isOutage } = deps;
+  const { authenticate, idempotency, rateLimit, logger, isOutage } = deps;
   const delivery = createDelivery(deps);
 
-  /** `getState` is the GET whose answer `If-Match` is about. */
-  function dispatch(route: Route, getState: Route | undefined): Dispatch {
+  function dispatch(route: Route): Dispatch {
     return async (req, res) => {
       res.locals.route = route.path;
       const { requestId } = res.locals;
@@ -84,15 +80,8 @@ export function createDispatcher(deps: DispatchDeps) {
         waitSeconds: preferredWaitSeconds(req.get('prefer')),
         wantsFresh: wantsFresh(req.get('cache-control')),
         signal: leaving.signal,
+        expectedVersions: expectedVersionsOf(route, req),
       };
-      const isChange = route.method === 'patch' || route.method === 'put';
-      const expected = isChange ? req.get('if-match') : undefined;
-      const compare = async () => {
-        if (expected !== undefined) await checkPrecondition(expected, getState, request);
-      };
-      const requireUnchanged = (trx: Db) => onConnectionOf(trx, compare);
-      // For the body's sake: who has an old state need not send it.
-      await compare();
 
       const body = await receiveBody(route, req, actor);
       let isBodyUsed = false;
@@ -101,7 +90,7 @@ export function createDispatcher(deps: DispatchDeps) {
         await rateLimit(ofEmail, { ...subject, email: emailOf(parsed) }, res);
         // A body comes as slowly as its sender likes, who may have lost his rights meanwhile.
         const sender = route.body === undefined ? {} : await admit(route, req, requestId);
-        const answer = await route.handle({ ...request, ...sender, newId, requireUnchanged, body: parsed });
+        const answer = await route.handle({ ...request, ...sender, newId, body: parsed });
         isBodyUsed = true;
         return answer;
       };
@@ -131,19 +120,6 @@ export function createDispatcher(deps: DispatchDeps) {
       throw appError('forbidden', { detail: 'Only an admin of the organization may do this.' });
     }
     return { actor: { ...actor, requestId }, sessionId, actorNow };
-  }
-
-  async function checkPrecondition(expected: string, getState: Route | undefined, request: Context): Promise<void> {
-    if (expected.trim() === '*') return;
-    if (getState === undefined) {
-      throw appError('precondition_failed', { detail: 'This address has no ETag that If-Match could name.' });
-    }
-    const query = getState.query === undefined ? {} : validate(getState.query, {});
-    const requireUnchanged = async () => {};
-    const current = await getState.handle({ ...request, query, body: undefined, requireUnchanged });
-    if (current.kind !== 'json' || !namesTag(expected, entityTag(JSON.stringify(current.data)))) {
-      throw appError('precondition_failed', { detail: 'Read the resource again and repeat the change.' });
-    }
   }
 
   async function discard(body: ReceivedBody, requestId: string): Promise<void> {
@@ -194,6 +170,15 @@ export function createDispatcher(deps: DispatchDeps) {
   }
 
   return dispatch;
+}
+
+/** Throws `precondition_failed` for a PATCH or PUT of what has no version. Other methods ignore `If-Match`. */
+function expectedVersionsOf({ method, takesIfMatch }: Route, req: Request): ExpectedVersions {
+  const expected = method === 'patch' || method === 'put' ? readIfMatch(req.get('if-match')) : null;
+  if (expected !== null && !takesIfMatch) {
+    throw appError('precondition_failed', { detail: 'This address has no ETag that If-Match could name.' });
+  }
+  return expected;
 }
 
 /** An email is known only once the body is checked. */

@@ -95,7 +95,14 @@ function describeHeaders(route: Route) {
       : []),
     ...(route.resumable ? [header('Last-Event-ID', 'The id of the last event that came: those after it follow')] : []),
     ...(route.method === 'patch' || route.method === 'put'
-      ? [header('If-Match', 'The ETag of the resource as it was read; 412 when it changed since')]
+      ? [
+          header(
+            'If-Match',
+            route.takesIfMatch
+              ? 'The ETag of the resource as it was read; 412 when a client has changed it since'
+              : 'Only `*`: the resource has no ETag, and any other value is 412',
+          ),
+        ]
       : []),
   ];
 }

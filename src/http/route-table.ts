@@ -10,10 +10,9 @@ export function createRouteTable(routes: readonly Route[], dispatch: ReturnType<
   for (const [path, ofPath] of byPath) {
     const at = router.route(path);
     for (const route of ofPath) {
-      const getState = routes.find((one) => one.method === 'get' && one.path === (route.stateAt ?? path));
       // Express answers HEAD by the handler of GET, unless there is one of its own.
       if (route.isSafe === false) at.head((_req, _res, next) => next());
-      at[route.method](dispatch(route, getState));
+      at[route.method](dispatch(route));
     }
     at.all((req, res) => {
       const methods = ofPath.flatMap(({ method, isSafe = true }) =>

@@ -1,9 +1,9 @@
 import type { Readable } from 'node:stream';
 import type { z } from 'zod';
+import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
 import type { Action } from '#src/domain/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import type { ErrorCode } from '#src/errors.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { Answer, DownloadAnswer, EmptyAnswer, EventsAnswer, FileAnswer, JsonAnswer } from './answers.ts';
 import type { RateLimited } from './rate-limiting.ts';
 
@@ -111,14 +111,9 @@ export type RouteContext<WhoMayCall extends Access, Params, Query, Body> = {
   wantsFresh: boolean;
   /** Aborts when the client leaves before the answer is complete. */
   signal: AbortSignal;
-  /**
-   * Of a PATCH or PUT: throws `precondition_failed` when the resource is not what `If-Match` names. To be awaited in
-   * the transaction that has locked the resource, so that of two changes to the same state one is refused.
-   */
-  requireUnchanged: RequireUnchanged;
+  /** Of a route that takes `If-Match`. The service compares them with the row that it has locked for the write. */
+  expectedVersions: ExpectedVersions;
 };
-
-export type RequireUnchanged = (trx: Db) => Promise<void>;
 
 type RouteFacts = {
   method: Method;
@@ -129,8 +124,8 @@ type RouteFacts = {
   summary: string;
   /** Of a GET: whether asking twice is as asking once. One that is not takes no HEAD, with which scanners look ahead. */
   isSafe?: false;
-  /** Of a PATCH or PUT: the path of the GET whose answer `If-Match` is about, where that is not its own. */
-  stateAt?: string;
+  /** Of a PATCH or PUT: its resource has a version, and a GET answers it with {@link versioned}. */
+  takesIfMatch?: true;
   /** Honours `Idempotency-Key`: for every request that creates something, which it does once for each `newId`. */
   idempotent?: true;
   /** Goes on behind the event that `Last-Event-ID` names. */

@@ -3,16 +3,20 @@ import { pipeline } from 'node:stream/promises';
 import type { Request, Response } from 'express';
 import { attachment } from '#src/domain/content-disposition.ts';
 import { appError } from '#src/errors.ts';
-import type { AnswerHeaders, DownloadAnswer, FileContent } from './answers.ts';
+import type { AnswerHeaders, DownloadAnswer, FileContent, JsonAnswer } from './answers.ts';
 import { type ByteRange, parseByteRange } from './byte-range.ts';
 import { entityTag, namesTag } from './conditional.ts';
 
 /** Sends JSON; on a GET with its `ETag`, and as 304 when the client has just this. */
-export function sendJson(req: Request, res: Response, status: number, data: unknown, headers: AnswerHeaders): void {
+export function sendJson(
+  req: Request,
+  res: Response,
+  { status, data, headers, version }: Omit<JsonAnswer, 'kind'>,
+): void {
   const body = JSON.stringify(data);
   res.status(status).set('Content-Type', 'application/json; charset=utf-8');
   if (status === 200 && (req.method === 'GET' || req.method === 'HEAD')) {
-    const tag = entityTag(body);
+    const tag = entityTag(body, version);
     // Stored only to be asked about again: what a caller may see can change at any time.
     res.set({ ETag: tag, 'Cache-Control': 'private, no-cache' }).set(headers);
     const known = req.get('if-none-match');

@@ -39,7 +39,6 @@ export async function serveRoutes(
     idempotency: deps.idempotency ?? noIdempotency,
     fingerprintKey: randomBytes(32),
     rateLimit: async () => {},
-    onConnectionOf: (_, work) => work(),
     streams,
     logger,
     isOutage,

@@ -1,14 +1,11 @@
 import knex from 'knex';
 import type { Db } from '#src/ports/database.ts';
 import { type ConnectionOptions, knexConfig } from '../../../knexfile.ts';
-import { lendConnections } from './borrowed-connection.ts';
 
 /** A query that hangs must not hold a request for ever; the workers' long work is done in batches. */
 const TIMEOUT_MS = 60_000;
 
 /** Opens a pool. */
 export function createDatabase(options: Omit<ConnectionOptions, 'timeoutMs'>): Db {
-  const db = knex(knexConfig({ ...options, timeoutMs: TIMEOUT_MS }));
-  lendConnections(db);
-  return db;
+  return knex(knexConfig({ ...options, timeoutMs: TIMEOUT_MS }));
 }

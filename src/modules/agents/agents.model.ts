@@ -40,6 +40,7 @@ export class AgentModel extends model('agents', {
   createdAt: timestamp(),
   updatedAt: timestamp(),
   deletedAt: timestamp().nullable(),
+  version: integer(),
 }) {}
 
 export class HiddenAgentModel extends model(

@@ -13,7 +13,7 @@ import {
 } from './agents.model.ts';
 
 type AgentKey = Pick<Agent, 'orgId' | 'id'>;
-type NewAgent = Omit<Agent, 'createdAt' | 'updatedAt' | 'deletedAt' | 'anchorWordCandidates'>;
+type NewAgent = Omit<Agent, 'createdAt' | 'updatedAt' | 'deletedAt' | 'version' | 'anchorWordCandidates'>;
 
 export function createAgentsRepository(db: Db) {
   const readable = (actor: Actor) => {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Actor } from '#src/domain/visibility.ts';
-import { created, noContent, ok } from '#src/http/answers.ts';
+import { created, noContent, ok, versioned } from '#src/http/answers.ts';
 import { idParam } from '#src/http/params.ts';
 import { type Route, route } from '#src/http/route.ts';
 import type { AgentView } from './agents.model.ts';
@@ -55,7 +55,10 @@ export function agentsRoutes(agents: AgentsService): Route[] {
       params,
       responses: { 200: { description: 'The agent', schema: agentSchema } },
       errors: ['agent_not_found'],
-      handle: async ({ actor, params: { agent_id } }) => ok(await toDto(actor, await agents.get(actor, agent_id))),
+      handle: async ({ actor, params: { agent_id } }) => {
+        const agent = await agents.get(actor, agent_id);
+        return versioned(await toDto(actor, agent), agent);
+      },
     }),
     route({
       method: 'patch',
@@ -64,12 +67,13 @@ export function agentsRoutes(agents: AgentsService): Route[] {
       tag: 'agents',
       summary: 'Change how an agent is shown, or its tools; all else stays as it was published',
       access: 'agent:write',
+      takesIfMatch: true,
       params,
       body: changeAgentBody,
       responses: { 200: { description: 'The agent', schema: agentSchema } },
       errors: ['forbidden', 'agent_not_found'],
-      handle: async ({ actor, params: { agent_id }, body, requireUnchanged }) =>
-        ok(await toDto(actor, await agents.change(actor, agent_id, toAgentChange(body), requireUnchanged))),
+      handle: async ({ actor, params: { agent_id }, body, expectedVersions }) =>
+        ok(await toDto(actor, await agents.change(actor, agent_id, toAgentChange(body), expectedVersions))),
     }),
     route({
       method: 'delete',

@@ -1,8 +1,9 @@
 import { missingForPublish } from '#src/domain/draft-readiness.ts';
+import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
 import { makeOnce } from '#src/domain/make-once.ts';
 import { can } from '#src/domain/policy.ts';
 import type { Actor, RequestActor, Visibility } from '#src/domain/visibility.ts';
-import { appError } from '#src/errors.ts';
+import { appError, requireVersion } from '#src/errors.ts';
 import type { AnchoringService } from '#src/modules/anchor-words/anchoring.service.ts';
 import type { DraftVersionsService } from '#src/modules/drafts/draft-versions.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
@@ -104,19 +105,14 @@ export function createAgentsService(deps: {
 
     get,
 
-    /** Throws `agent_not_found`, `forbidden`. */
-    async change(
-      actor: Actor,
-      agentId: string,
-      change: AgentChange,
-      requireUnchanged: (trx: Db) => Promise<void>,
-    ): Promise<AgentView> {
+    /** Throws `agent_not_found`, `forbidden`, `precondition_failed`. */
+    async change(actor: Actor, agentId: string, change: AgentChange, expected: ExpectedVersions): Promise<AgentView> {
       await deps.db.transaction(async (trx) => {
         const agent = await lockReadable(trx, actor, agentId);
         if (!can(actor, 'agent:write', agent)) {
           throw appError('forbidden', { detail: 'Its creator, or an admin where it is shared, may change an agent.' });
         }
-        await requireUnchanged(trx);
+        requireVersion(expected, agent);
         await createAgentsRepository(trx).update(agent, change);
       });
       return get(actor, agentId);

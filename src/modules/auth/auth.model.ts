@@ -15,6 +15,7 @@ export class UserModel extends model('users', {
   updatedAt: timestamp(),
   eraseDueAt: timestamp().nullable(),
   avatarUrl: text().nullable(),
+  version: integer(),
 }) {}
 
 export class MembershipModel extends model(

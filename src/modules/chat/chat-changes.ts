@@ -1,6 +1,7 @@
+import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
 import { can } from '#src/domain/policy.ts';
 import type { Actor } from '#src/domain/visibility.ts';
-import { appError } from '#src/errors.ts';
+import { appError, requireVersion } from '#src/errors.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Chat, ChatSummary } from './chat.model.ts';
 import { createChatRepository } from './chat.repository.ts';
@@ -17,16 +18,10 @@ export function createChatChanges({ db }: { db: Db }) {
   }
 
   return {
-    /** The name stays: what the model proposes later does not take its place. */
-    async rename(
-      actor: Actor,
-      chatId: string,
-      title: string,
-      requireUnchanged: (trx: Db) => Promise<void>,
-    ): Promise<ChatSummary> {
+    /** The name stays: what the model proposes later does not take its place. Throws `precondition_failed`. */
+    async rename(actor: Actor, chatId: string, title: string, expected: ExpectedVersions): Promise<ChatSummary> {
       return db.transaction(async (trx) => {
-        await lockOwn(trx, actor, chatId);
-        await requireUnchanged(trx);
+        requireVersion(expected, await lockOwn(trx, actor, chatId));
         const chats = createChatRepository(trx);
         await chats.rename(chatId, title);
         const renamed = await chats.findReadable(actor, chatId);

@@ -45,6 +45,7 @@ export class ChatModel extends model('chats', {
   updatedAt: timestamp(),
   rescoringWantedAt: timestamp().nullable(),
   rescoredTo: integer(),
+  version: integer(),
 }) {}
 
 export class RoundModel extends model(
@@ -140,6 +141,7 @@ export type Chat = RagSettings & {
   createdBy: string;
   createdAt: Date;
   updatedAt: Date;
+  version: number;
 };
 
 /** What a chat starts with; the rest has defaults. */

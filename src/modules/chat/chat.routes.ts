@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { appError } from '#src/errors.ts';
-import { created, eventStream, file, noContent, ok } from '#src/http/answers.ts';
+import { created, eventStream, file, noContent, ok, versioned } from '#src/http/answers.ts';
 import { idField, textSwitchField } from '#src/http/fields.ts';
 import { type Cursors, keysetQuery } from '#src/http/pagination.ts';
 import { idParam } from '#src/http/params.ts';
@@ -157,7 +157,10 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
       params,
       responses: { 200: { description: 'The chat', schema: chatHistorySchema } },
       errors: ['chat_not_found'],
-      handle: async ({ actor, params: { chat_id } }) => ok(toChatHistoryDto(await chat.history(actor, chat_id))),
+      handle: async ({ actor, params: { chat_id } }) => {
+        const history = await chat.history(actor, chat_id);
+        return versioned(toChatHistoryDto(history), history.chat);
+      },
     }),
     route({
       method: 'get',
@@ -194,12 +197,13 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
       tag: 'chat',
       summary: 'Rename a chat that you started',
       access: 'chat:write',
+      takesIfMatch: true,
       params,
       body: renameChatBody,
       responses: { 200: { description: 'The chat as lists show it', schema: chatSummarySchema } },
       errors: ['chat_not_found', 'forbidden'],
-      handle: async ({ actor, params: { chat_id }, body, requireUnchanged }) =>
-        ok(toChatSummaryDto(await chat.rename(actor, chat_id, body.title, requireUnchanged))),
+      handle: async ({ actor, params: { chat_id }, body, expectedVersions }) =>
+        ok(toChatSummaryDto(await chat.rename(actor, chat_id, body.title, expectedVersions))),
     }),
     route({
       method: 'delete',

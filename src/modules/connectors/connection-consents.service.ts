@@ -67,7 +67,7 @@ export function createConnectionConsentsService(deps: {
         const displayName = `${connectorLabels[provider]} (${account.accountName})`;
         await repository.insert({ id, orgId, userId, provider, accountId, displayName, config, ...fresh });
       } else {
-        await repository.update(old, fresh);
+        await repository.update(old, { ...fresh, accountId });
       }
       const action = old === undefined ? 'connection.created' : 'connection.reconnected';
       await audit.record(trx, { orgId, actorId: userId, action, target: id, detail: { provider }, requestId });

@@ -21,6 +21,7 @@ export class ConnectionModel extends model('connections', {
   refreshUntil: timestamp().nullable(),
   createdAt: timestamp(),
   updatedAt: timestamp(),
+  version: integer(),
 }) {}
 
 export type ConnectionStatus = 'pending' | 'active' | 'needs_reauth' | 'error';
@@ -53,6 +54,7 @@ export type Connection = StoredCredentials & {
   config: ConnectionConfig;
   createdAt: Date;
   updatedAt: Date;
+  version: number;
 };
 
 /** With its secrets as its owner may see them. */

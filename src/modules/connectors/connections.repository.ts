@@ -55,6 +55,11 @@ export function createConnectionsRepository(db: Db) {
         .update({ ...others, ...fresh, updatedAt: db.fn.now() });
     },
 
+    /** For a request that leaves the row as it is, or asks the provider before it changes it. */
+    async incrementVersion({ orgId, id }: Key): Promise<void> {
+      await connections().where({ orgId, id }).increment('version');
+    },
+
     async setState({ orgId, id }: Key, state: Pick<Connection, 'status' | 'lastError'>): Promise<void> {
       await db('connections')
         .where({ orgId, id })

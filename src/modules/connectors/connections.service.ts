@@ -1,9 +1,10 @@
 import { canonicalJson } from '#src/domain/canonical-json.ts';
+import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
 import { makeOnce } from '#src/domain/make-once.ts';
 import { maskSecret } from '#src/domain/mask-secret.ts';
 import { can } from '#src/domain/policy.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
-import { AppError, appError, fieldError } from '#src/errors.ts';
+import { AppError, appError, fieldError, requireVersion } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { StoredCredentialsService } from '#src/modules/credentials/stored-credentials.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
@@ -168,7 +169,7 @@ export function createConnectionsService(deps: {
       actor: RequestActor,
       id: string,
       change: ConnectionChange,
-      requireUnchanged: (trx: Db) => Promise<void>,
+      expected: ExpectedVersions,
     ): Promise<ConnectionView> {
       const { orgId } = actor;
       const before = await find(actor, id);
@@ -176,13 +177,16 @@ export function createConnectionsService(deps: {
       const tried = await trial(before, change);
       await db.transaction(async (trx) => {
         const connection = await lock(trx, actor, id);
-        await requireUnchanged(trx);
+        requireVersion(expected, connection);
         // What was tried is what is stored.
         if (tried !== null && !isSame(before, connection)) throw appError('precondition_failed');
         const { displayName = connection.displayName, config = {} } = change;
         const isRenamed = displayName !== connection.displayName;
-        if (tried === null && !isRenamed && changesOf(connection, config).length === 0) return;
-        await createConnectionsRepository(trx).update(connection, {
+        const repository = createConnectionsRepository(trx);
+        if (tried === null && !isRenamed && changesOf(connection, config).length === 0) {
+          return repository.incrementVersion(connection);
+        }
+        await repository.update(connection, {
           displayName,
           config: withChanges(connection.config, config),
           ...(tried !== null && {
@@ -199,18 +203,15 @@ export function createConnectionsService(deps: {
     /**
      * Asks the provider whether it accepts the connection, and keeps the answer as its status. Throws
      * `connection_not_found`, `connection_check_failed` where it is accepted and of no use, `credentials_unreadable`,
-     * `provider_not_configured`, `provider_unavailable`, `provider_throttled`.
+     * `precondition_failed`, `provider_not_configured`, `provider_unavailable`, `provider_throttled`.
      */
-    async refresh(
-      actor: RequestActor,
-      id: string,
-      requireUnchanged: (trx: Db) => Promise<void>,
-    ): Promise<ConnectionView> {
+    async refresh(actor: RequestActor, id: string, expected: ExpectedVersions): Promise<ConnectionView> {
       const { orgId, requestId } = actor;
       const of = { orgId, connectionId: id, requestId };
       await db.transaction(async (trx) => {
-        await lock(trx, actor, id);
-        await requireUnchanged(trx);
+        const connection = await lock(trx, actor, id);
+        requireVersion(expected, connection);
+        await createConnectionsRepository(trx).incrementVersion(connection);
       });
       const repository = createConnectionsRepository(db);
       try {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { created, noContent, ok, seeOther } from '#src/http/answers.ts';
+import { created, noContent, ok, seeOther, versioned } from '#src/http/answers.ts';
 import type { Cursors } from '#src/http/pagination.ts';
 import { idParam } from '#src/http/params.ts';
 import { type Route, route } from '#src/http/route.ts';
@@ -132,8 +132,10 @@ export function connectorsRoutes(
       params,
       responses: { 200: { description: 'The connection', schema: connectionSchema } },
       errors: ['connection_not_found'],
-      handle: async ({ actor, params: { connection_id } }) =>
-        ok(toConnectionDto(await connections.get(actor, connection_id))),
+      handle: async ({ actor, params: { connection_id } }) => {
+        const connection = await connections.get(actor, connection_id);
+        return versioned(toConnectionDto(connection), connection);
+      },
     }),
     route({
       method: 'patch',
@@ -142,7 +144,7 @@ export function connectorsRoutes(
       tag,
       summary: 'Ask the provider whether it accepts a connection',
       access: 'connection:write',
-      stateAt: one,
+      takesIfMatch: true,
       limits: [{ limit: 'connect', by: 'user' }],
       params,
       responses: { 200: { description: 'It is `active`, or `needs_reauth`', schema: connectionSchema } },
@@ -153,8 +155,8 @@ export function connectorsRoutes(
         'credentials_unreadable',
         ...outages,
       ],
-      handle: async ({ actor, params: { connection_id }, requireUnchanged }) =>
-        ok(toConnectionDto(await connections.refresh(actor, connection_id, requireUnchanged))),
+      handle: async ({ actor, params: { connection_id }, expectedVersions }) =>
+        ok(toConnectionDto(await connections.refresh(actor, connection_id, expectedVersions))),
     }),
     route({
       method: 'patch',
@@ -163,14 +165,15 @@ export function connectorsRoutes(
       tag,
       summary: 'Change the name, the keys or the configuration of a connection',
       access: 'connection:write',
+      takesIfMatch: true,
       limits: [{ limit: 'connect', by: 'user' }],
       params,
       body: changeConnectionBody,
       responses: { 200: { description: 'The connection', schema: connectionSchema } },
       errors: ['connection_not_found', 'connection_check_failed', 'credentials_unreadable', ...outages],
-      handle: async ({ actor, params: { connection_id }, body, requireUnchanged }) => {
+      handle: async ({ actor, params: { connection_id }, body, expectedVersions }) => {
         const change = { displayName: body.display_name, keys: body.credentials, config: body.config };
-        return ok(toConnectionDto(await connections.change(actor, connection_id, change, requireUnchanged)));
+        return ok(toConnectionDto(await connections.change(actor, connection_id, change, expectedVersions)));
       },
     }),
     route({

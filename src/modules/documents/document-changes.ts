@@ -1,7 +1,9 @@
 import type { StoredUpload } from '#src/contracts/uploads.ts';
+import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
 import { guessFormat } from '#src/domain/format-guess.ts';
 import { type ChunkingWishes, withChunking } from '#src/domain/rag-config.ts';
 import type { Actor, RequestActor } from '#src/domain/visibility.ts';
+import { requireVersion } from '#src/errors.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
@@ -26,6 +28,9 @@ export type DocumentChange = {
   ingest: boolean;
   /** Its ingestion comes after all that somebody waits for. */
   isBulk?: boolean;
+  expected?: ExpectedVersions;
+  /** Runs in the same transaction, once the document is locked and before it is changed; what it throws ends both. */
+  alongside?: (trx: Db) => Promise<void>;
 };
 
 export type ChangeDeps = {
@@ -47,14 +52,14 @@ export function createDocumentChanges(deps: ChangeDeps) {
     actor: RequestActor,
     documentId: string,
     change: DocumentChange,
-    requireUnchanged: (trx: Db) => Promise<void>,
   ): Promise<{ before: DocumentRow; plan: IngestionPlan | undefined }> {
-    const { file, targetFolderId, ingest, isBulk = false } = change;
+    const { file, targetFolderId, ingest, isBulk = false, expected = null } = change;
     // In this order, as everybody takes them: two that wait for each other would wait for ever.
     const places = file && (await limits.lock(trx, actor.orgId));
     const folder = targetFolderId === undefined ? undefined : await folders.requireTarget(trx, actor, targetFolderId);
     const before = await lockWritable(trx, actor, documentId);
-    await requireUnchanged(trx);
+    requireVersion(expected, before);
+    await change.alongside?.(trx);
     const repository = createDocumentsRepository(trx);
     if (file && places) {
       const { storageBytes } = await createDocumentTotalsRepository(trx).usage(actor.orgId);
@@ -95,15 +100,10 @@ export function createDocumentChanges(deps: ChangeDeps) {
   return {
     /**
      * Throws `document_not_found`, `folder_not_found`, `storage_quota_exceeded`, and `forbidden` for who may only read
-     * the document or the folder.
+     * the document or the folder, and `precondition_failed`.
      */
-    async change(
-      actor: RequestActor,
-      documentId: string,
-      change: DocumentChange,
-      requireUnchanged: (trx: Db) => Promise<void>,
-    ): Promise<void> {
-      const { before, plan } = await db.transaction((trx) => apply(trx, actor, documentId, change, requireUnchanged));
+    async change(actor: RequestActor, documentId: string, change: DocumentChange): Promise<void> {
+      const { before, plan } = await db.transaction((trx) => apply(trx, actor, documentId, change));
       await publisher.publishNow(documentId);
       if (plan !== undefined) await generations.carryOut(plan);
       if (change.file !== undefined) await originals.releaseNow(before);

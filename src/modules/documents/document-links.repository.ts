@@ -46,10 +46,14 @@ export function createDocumentLinksRepository(db: Db) {
       await db('folderLinks').where({ documentId: link.documentId }).whereNot({ folderId: link.folderId }).delete();
     },
 
-    /** After every change of them. @returns the keys that open the document from now on */
+    /**
+     * After every change of them, which is a change of the document also when the keys stay.
+     * @returns the keys that open the document from now on
+     */
     async renewKeys(documentId: string): Promise<string[]> {
       await renewDocumentKeys(db, [documentId]);
-      const row = await db('documents').where({ id: documentId }).first<{ acl: string[] } | undefined>('acl');
+      const document = db('documents').where({ id: documentId });
+      const [row] = await document.increment('version').returning<{ acl: string[] }[]>('acl');
       return row?.acl ?? [];
     },
   };

@@ -32,6 +32,7 @@ export class DocumentModel extends model('documents', {
   nameKey: text(),
   aclHash: bigint(),
   malware: json<{ sha256: string; signature: string }>().nullable(),
+  version: integer(),
 }) {}
 
 export class ChunkModel extends model('chunks', {
@@ -103,6 +104,7 @@ export type DocumentRow = {
   createdAt: Date;
   updatedBy: string;
   updatedAt: Date;
+  version: number;
 };
 
 /** A document as lists show it: what it was converted to and how far its newest generation is. */

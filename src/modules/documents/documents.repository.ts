@@ -184,7 +184,7 @@ export function createDocumentsRepository(db: Db) {
     async insert(
       document: Omit<
         DocumentRow,
-        'createdAt' | 'updatedAt' | 'generation' | 'activeGeneration' | 'malware' | 'deletedAt'
+        'createdAt' | 'updatedAt' | 'version' | 'generation' | 'activeGeneration' | 'malware' | 'deletedAt'
       >,
     ): Promise<void> {
       const { ragConfig } = document;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { readableFormats } from '#src/domain/document-format.ts';
-import { created, noContent, ok } from '#src/http/answers.ts';
+import { created, noContent, ok, versioned } from '#src/http/answers.ts';
 import { idParam } from '#src/http/params.ts';
 import { multipart, multipartOrJson, type Route, route } from '#src/http/route.ts';
 import {
@@ -121,8 +121,10 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
       params,
       responses: { 200: { description: 'The document', schema: fullDocumentSchema } },
       errors: ['document_not_found'],
-      handle: async ({ actor, params: { document_id } }) =>
-        ok(toFullDocumentDto(await documents.get(actor, document_id))),
+      handle: async ({ actor, params: { document_id } }) => {
+        const document = await documents.get(actor, document_id);
+        return versioned(toFullDocumentDto(document), document);
+      },
     }),
     route({
       method: 'patch',
@@ -131,6 +133,7 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
       tag: 'documents',
       summary: 'Rename or move a document, replace its original, or change how it is cut',
       access: 'document:write',
+      takesIfMatch: true,
       limits: [{ limit: 'upload', by: 'user' }],
       params,
       body: multipartOrJson({
@@ -139,7 +142,7 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
       }),
       responses: { 200: { description: 'The document as it is now', schema: fullDocumentSchema } },
       errors: ['document_not_found', 'folder_not_found', 'forbidden', ...storageErrors],
-      handle: async ({ actor, params: { document_id }, body, requireUnchanged }) => {
+      handle: async ({ actor, params: { document_id }, body, expectedVersions }) => {
         const change = {
           name: body.name,
           targetFolderId: body.target_folder_id,
@@ -150,8 +153,9 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
             overlapTokens: body.overlap_tokens,
           },
           ingest: body.ingest ?? body.file !== undefined,
+          expected: expectedVersions,
         };
-        const document = await documents.change(actor, document_id, change, requireUnchanged);
+        const document = await documents.change(actor, document_id, change);
         return ok(toFullDocumentDto(document));
       },
     }),

@@ -128,13 +128,8 @@ export function createDocumentsService(deps: DocumentsDeps) {
       return chunk;
     },
 
-    async change(
-      actor: RequestActor,
-      documentId: string,
-      change: DocumentChange,
-      requireUnchanged: (trx: Db) => Promise<void>,
-    ): Promise<FullDocument> {
-      await changes.change(actor, documentId, change, requireUnchanged);
+    async change(actor: RequestActor, documentId: string, change: DocumentChange): Promise<FullDocument> {
+      await changes.change(actor, documentId, change);
       return get(actor, documentId);
     },
 

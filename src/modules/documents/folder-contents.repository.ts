@@ -38,5 +38,12 @@ export function createFolderContentsRepository(db: Db) {
     },
 
     renewKeys: (documentIds: readonly string[]) => renewDocumentKeys(db, documentIds),
+
+    /** They have lost a folder, which is a change of them also when their keys stay. */
+    async incrementVersions(documentIds: readonly string[]): Promise<void> {
+      await db('documents')
+        .whereIn('id', [...documentIds])
+        .increment('version');
+    },
   };
 }

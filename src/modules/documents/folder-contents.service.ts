@@ -50,6 +50,7 @@ export function createFolderContentsService({ deletion }: { deletion: Pick<Delet
       await deletion.enqueueAll(trx, deleted, { createdBy: userId, requestId });
       await contents.removeLinks({ orgId, folderIds });
       await contents.renewKeys(idsOf(staying));
+      await contents.incrementVersions(idsOf(staying));
     },
   };
 }

@@ -48,13 +48,13 @@ export function draftVersionsRoutes(versions: DraftVersionsService): Route[] {
       tag: 'agent-drafts',
       summary: 'Give a version another title',
       access: 'draft:write',
-      stateAt: '/agent-drafts/:draft_id',
+      takesIfMatch: true,
       params,
       body: renameVersionBody,
       responses: { 200: { description: 'The version', schema: versionSchema } },
       errors: ['forbidden', 'draft_not_found', 'version_not_found'],
-      handle: async ({ actor, params: { draft_id, version_id }, body: { title }, requireUnchanged }) =>
-        ok(toVersionDto(await versions.rename(actor, draft_id, version_id, title, requireUnchanged))),
+      handle: async ({ actor, params: { draft_id, version_id }, body: { title }, expectedVersions }) =>
+        ok(toVersionDto(await versions.rename(actor, draft_id, version_id, title, expectedVersions))),
     }),
     route({
       method: 'delete',

@@ -1,8 +1,9 @@
 import { overlayFields, type SentDraftFields } from '#src/domain/draft-fields.ts';
+import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
 import { makeOnce } from '#src/domain/make-once.ts';
 import { planCommit, planRemoval, versionTitle } from '#src/domain/version-chain.ts';
 import type { Actor } from '#src/domain/visibility.ts';
-import { appError } from '#src/errors.ts';
+import { appError, requireVersion } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { Db } from '#src/ports/database.ts';
@@ -80,18 +81,18 @@ export function createDraftVersionsService(deps: {
       );
     },
 
-    /** Throws `draft_not_found`, `version_not_found`, `forbidden`. */
+    /** `expected` are versions of the draft. Throws `draft_not_found`, `version_not_found`, `forbidden`, `precondition_failed`. */
     async rename(
       actor: Actor,
       draftId: string,
       versionId: string,
       title: string,
-      requireUnchanged: (trx: Db) => Promise<void>,
+      expected: ExpectedVersions,
     ): Promise<Version> {
       return db.transaction(async (trx) => {
         const repository = createDraftsRepository(trx);
         const draft = await drafts.lockOwn(trx, actor, draftId);
-        await requireUnchanged(trx);
+        requireVersion(expected, draft);
         const version = await repository.renameVersion(draft, versionId, title);
         if (version === undefined) throw appError('version_not_found');
         await repository.touch(draft);

@@ -26,6 +26,7 @@ export class DraftModel extends model('drafts', {
   createdBy: uuid(),
   createdAt: timestamp(),
   updatedAt: timestamp(),
+  version: integer(),
 }) {}
 
 export class VersionModel extends model('draft_versions', {

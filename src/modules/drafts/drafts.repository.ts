@@ -72,7 +72,7 @@ export function createDraftsRepository(db: Db) {
     },
 
     /** The head may be inserted after it, in the same transaction. */
-    async insert(draft: Omit<Draft, 'createdAt' | 'updatedAt'>): Promise<void> {
+    async insert(draft: Omit<Draft, 'createdAt' | 'updatedAt' | 'version'>): Promise<void> {
       await DraftModel.query(db).insert(draft);
     },
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { created, noContent, ok } from '#src/http/answers.ts';
+import { created, noContent, ok, versioned } from '#src/http/answers.ts';
 import { idParam } from '#src/http/params.ts';
 import { type Route, route } from '#src/http/route.ts';
 import {
@@ -65,7 +65,10 @@ export function draftsRoutes(drafts: DraftsService): Route[] {
       params,
       responses: { 200: { description: 'The draft', schema: draftDetailSchema } },
       errors: ['draft_not_found'],
-      handle: async ({ actor, params: { draft_id } }) => ok(toDraftDetailDto(await drafts.get(actor, draft_id))),
+      handle: async ({ actor, params: { draft_id } }) => {
+        const draft = await drafts.get(actor, draft_id);
+        return versioned(toDraftDetailDto(draft), draft);
+      },
     }),
     route({
       method: 'patch',
@@ -74,13 +77,13 @@ export function draftsRoutes(drafts: DraftsService): Route[] {
       tag: 'agent-drafts',
       summary: 'Change who sees a draft with all its versions',
       access: 'draft:write',
-      stateAt: '/agent-drafts/:draft_id',
+      takesIfMatch: true,
       params,
       body: changeScopeBody,
       responses: { 200: { description: 'The draft', schema: draftDetailSchema } },
       errors: ['forbidden', 'draft_not_found', 'team_not_found'],
-      handle: async ({ actor, params: { draft_id }, body, requireUnchanged }) =>
-        ok(toDraftDetailDto(await drafts.changeScope(actor, draft_id, toScopeInput(body), requireUnchanged))),
+      handle: async ({ actor, params: { draft_id }, body, expectedVersions }) =>
+        ok(toDraftDetailDto(await drafts.changeScope(actor, draft_id, toScopeInput(body), expectedVersions))),
     }),
     route({
       method: 'delete',

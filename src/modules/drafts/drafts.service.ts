@@ -1,10 +1,11 @@
 import { v7 as uuidv7 } from 'uuid';
 import { blankDraftFields, type DraftFields, overlayFields, type SentDraftFields } from '#src/domain/draft-fields.ts';
+import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
 import { makeOnce } from '#src/domain/make-once.ts';
 import { can } from '#src/domain/policy.ts';
 import { versionTitle } from '#src/domain/version-chain.ts';
 import type { Actor, Visibility } from '#src/domain/visibility.ts';
-import { appError } from '#src/errors.ts';
+import { appError, requireVersion } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
@@ -129,16 +130,19 @@ export function createDraftsService(deps: {
       );
     },
 
-    /** Agents that were published before keep theirs. Throws `draft_not_found`, `forbidden`, `team_not_found`. */
+    /**
+     * Agents that were published before keep theirs. Throws `draft_not_found`, `forbidden`, `team_not_found`,
+     * `precondition_failed`.
+     */
     async changeScope(
       actor: Actor,
       draftId: string,
       input: ScopeInput,
-      requireUnchanged: (trx: Db) => Promise<void>,
+      expected: ExpectedVersions,
     ): Promise<DraftDetail> {
       await db.transaction(async (trx) => {
         const draft = await lockOwn(trx, actor, draftId);
-        await requireUnchanged(trx);
+        requireVersion(expected, draft);
         await createDraftsRepository(trx).setScope(draft, await teams.grantScope(trx, actor, input));
       });
       return get(actor, draftId);

@@ -4,7 +4,7 @@ import type { Db } from '#src/ports/database.ts';
 import type { EvaluationRun } from './evaluations.model.ts';
 
 type NewRun = Omit<EvaluationRun, 'createdAt' | 'finishedAt' | 'results' | 'failedUnits'>;
-type VersionKey = { orgId: string; id: string };
+type VersionKey = { orgId: string; draftId: string; id: string };
 
 export function createEvaluationsRepository(db: Db) {
   return {
@@ -45,14 +45,16 @@ export function createEvaluationsRepository(db: Db) {
         .update({ goldenCases: JSON.stringify(goldenCases) });
     },
 
+    /** On request of a client, for whom it is a change of the draft. */
     async showRun(
-      { orgId, id }: VersionKey,
+      { orgId, draftId, id }: VersionKey,
       run: { evalRunId: string; evalStatus: EvalStatus; evalScores?: object },
     ): Promise<void> {
       const { evalScores, ...others } = run;
       await db('draftVersions')
         .where({ orgId, id })
         .update({ ...others, ...(evalScores !== undefined && { evalScores: JSON.stringify(evalScores) }) });
+      await db('drafts').where({ orgId, id: draftId }).increment('version');
     },
 
     /** Of prompts that belong to no draft and that nobody waits for again, some at a time. @returns how many there were */

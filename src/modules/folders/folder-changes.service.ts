@@ -1,7 +1,9 @@
+import { v7 as uuidv7 } from 'uuid';
+import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
 import { makeOnce } from '#src/domain/make-once.ts';
 import { can } from '#src/domain/policy.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
-import { appError } from '#src/errors.ts';
+import { appError, requireVersion } from '#src/errors.ts';
 import type { FolderContentsService } from '#src/modules/documents/folder-contents.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import { createFolderTreeRepository } from './folder-tree.repository.ts';
@@ -94,17 +96,17 @@ export function createFolderChangesService(deps: {
 
     /**
      * Throws `folder_not_found`, `forbidden`, `system_folder`, `name_taken`, `folder_cycle`, `folder_too_deep`,
-     * `folder_too_large`.
+     * `folder_too_large`, `precondition_failed`.
      */
     async change(
       actor: RequestActor,
       folderId: string,
       { name, parentId }: FolderChange,
-      requireUnchanged: (trx: Db) => Promise<void>,
+      expected: ExpectedVersions,
     ): Promise<FolderView> {
       await db.transaction(async (trx) => {
         const folder = await lockWritable(trx, actor, folderId);
-        await requireUnchanged(trx);
+        requireVersion(expected, folder);
         requireUserFolder(folder);
         const parent = parentId === undefined ? undefined : await requirePlace(trx, actor, folder, parentId);
         const trees = createFolderTreeRepository(trx);

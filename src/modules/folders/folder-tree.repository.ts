@@ -70,15 +70,22 @@ export function createFolderTreeRepository(db: Db) {
       return FolderModel.query(db).where({ orgId, kind: 'user' }).resultSize();
     },
 
-    insert: (folder: Omit<Folder, 'createdAt' | 'updatedAt'>) => unlessTaken(FolderModel.query(db).insert(folder)),
+    insert: (folder: Omit<Folder, 'createdAt' | 'updatedAt' | 'version'>) =>
+      unlessTaken(FolderModel.query(db).insert(folder)),
 
-    /** Its time is that of the last real change. */
+    /** Its time is that of the last real change, and its version that of the last request. */
     update: (id: string, { name, parentId }: Pick<Folder, 'name' | 'parentId'>) =>
       unlessTaken(
         FolderModel.query(db)
           .where({ id })
-          .whereRaw('(name, parent_id) is distinct from (?, ?::uuid)', [name, parentId])
-          .patch({ name, parentId, updatedAt: db.fn.now() }),
+          .patch({
+            name,
+            parentId,
+            updatedAt: db.raw(
+              'case when (name, parent_id) is distinct from (?, ?::uuid) then now() else updated_at end',
+              [name, parentId],
+            ),
+          }),
       ),
 
     /** For folders that have come to another root: what they have of it. */

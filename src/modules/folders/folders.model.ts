@@ -1,5 +1,5 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { boolean, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { boolean, integer, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import { shape } from '#src/adapters/postgres/shapes.ts';
 import type { Visibility } from '#src/domain/visibility.ts';
 
@@ -18,6 +18,7 @@ export class FolderModel extends model('folders', {
   createdBy: uuid(),
   createdAt: timestamp(),
   updatedAt: timestamp(),
+  version: integer(),
 }) {}
 
 export type SystemRole = 'org_root' | 'team_root' | 'personal_root';

@@ -20,7 +20,7 @@ export function createFoldersRepository(db: Db) {
       .select('folders.*', db.raw('(teams.disabled_at is not null or users.deleted_at is not null) as entity_missing'));
 
   return {
-    async insert(folder: Omit<Folder, 'createdAt' | 'updatedAt'>): Promise<void> {
+    async insert(folder: Omit<Folder, 'createdAt' | 'updatedAt' | 'version'>): Promise<void> {
       await FolderModel.query(db).insert(folder);
     },
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { created, noContent, ok } from '#src/http/answers.ts';
+import { created, noContent, ok, versioned } from '#src/http/answers.ts';
 import { idParam } from '#src/http/params.ts';
 import { type Route, route } from '#src/http/route.ts';
 import type { FolderChangesService } from './folder-changes.service.ts';
@@ -58,7 +58,10 @@ export function foldersRoutes(folders: FoldersService, changes: FolderChangesSer
       params,
       responses: { 200: { description: 'The folder', schema: folderSchema } },
       errors: ['folder_not_found'],
-      handle: async ({ actor, params: { folder_id } }) => ok(toFolderDto(actor, await folders.get(actor, folder_id))),
+      handle: async ({ actor, params: { folder_id } }) => {
+        const folder = await folders.get(actor, folder_id);
+        return versioned(toFolderDto(actor, folder), folder);
+      },
     }),
     route({
       method: 'post',
@@ -81,7 +84,7 @@ export function foldersRoutes(folders: FoldersService, changes: FolderChangesSer
       tag: 'folders',
       summary: 'Rename a folder, or move it with all that is in it',
       access: 'folder:write',
-      stateAt: '/folders/:folder_id/info',
+      takesIfMatch: true,
       params,
       body: changeFolderBody,
       responses: { 200: { description: 'The folder as it is now', schema: folderSchema } },
@@ -94,8 +97,8 @@ export function foldersRoutes(folders: FoldersService, changes: FolderChangesSer
         'folder_too_deep',
         'folder_too_large',
       ],
-      handle: async ({ actor, params: { folder_id }, body: { name, parent_id }, requireUnchanged }) =>
-        ok(toFolderDto(actor, await changes.change(actor, folder_id, { name, parentId: parent_id }, requireUnchanged))),
+      handle: async ({ actor, params: { folder_id }, body: { name, parent_id }, expectedVersions }) =>
+        ok(toFolderDto(actor, await changes.change(actor, folder_id, { name, parentId: parent_id }, expectedVersions))),
     }),
     route({
       method: 'delete',

@@ -153,12 +153,13 @@ export function createFileImporter(deps: {
       await db.transaction(write);
       return status;
     }
-    const change = { ...changes, chunking: {}, ingest: fetched !== null, isBulk: true };
-    await documents.change(owner, known.documentId, change, async (trx) => {
+    const alongside = async (trx: Db) => {
       const [now] = await createConnectorDocumentsRepository(trx).find(of, [file.remoteId]);
       if (now === undefined || !isAsKnown(now, known)) throw again();
       await write(trx);
-    });
+    };
+    const change = { ...changes, chunking: {}, ingest: fetched !== null, isBulk: true, alongside };
+    await documents.change(owner, known.documentId, change);
     return status;
   }
 

@@ -10,10 +10,13 @@ type Owner = { orgId: string; userId: string };
 
 export function createAvatarsRepository(db: Db) {
   return {
-    /** Until the end of the transaction the user does not leave. @returns false when he has */
-    async holdUser(userId: string): Promise<boolean> {
-      const user = await UserModel.table(db).where({ id: userId }).whereNull('deletedAt').forNoKeyUpdate().first('id');
-      return user !== undefined;
+    /**
+     * The avatar is a part of the profile. Until the end of the transaction the user is not deleted.
+     * @returns false when the user is deleted already
+     */
+    async touchUser(userId: string): Promise<boolean> {
+      const user = UserModel.query(db).where({ id: userId }).whereNull('deletedAt');
+      return (await user.patch({ updatedAt: db.fn.now() })) > 0;
     },
 
     async put({ orgId, userId }: Owner, { content, sha256 }: Avatar): Promise<void> {

@@ -57,13 +57,17 @@ export function createAvatarsService({ db, makeAvatar }: { db: Db; makeAvatar: A
       await db.transaction(async (trx) => {
         const repository = createAvatarsRepository(trx);
         // What comes after he has left would outlast his erasure.
-        if (!(await repository.holdUser(actor.userId))) throw appError('invalid_token');
+        if (!(await repository.touchUser(actor.userId))) throw appError('invalid_token');
         await repository.put(actor, { content, sha256: sha256Of(content) });
       });
     },
 
     async remove(actor: Actor): Promise<void> {
-      await avatars.delete(actor);
+      await db.transaction(async (trx) => {
+        const repository = createAvatarsRepository(trx);
+        if (!(await repository.touchUser(actor.userId))) throw appError('invalid_token');
+        await repository.delete(actor);
+      });
     },
 
     /** What the caller has uploaded. Throws `avatar_not_found`. */

@@ -1,4 +1,4 @@
-import { boolean, type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { boolean, integer, type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import { shape } from '#src/adapters/postgres/shapes.ts';
 import type { Tier } from '#src/domain/tiers.ts';
 
@@ -13,6 +13,7 @@ export const profile = shape({
   hasAvatar: boolean(),
   /** Where the identity provider shows a picture of the user. */
   avatarUrl: text().nullable(),
+  version: integer(),
 });
 
 export type Profile = Row<typeof profile>;

@@ -17,14 +17,15 @@ export function createProfileRepository(db: Db) {
         'lastName',
         'displayName',
         'avatarUrl',
+        'version',
         db.raw('password_hash is not null as has_password'),
         db.raw('exists (select from avatars where user_id = users.id) as has_avatar'),
       );
       return firstRow(db, profile, shown);
     },
 
-    async lock(userId: string): Promise<void> {
-      await user(userId).forNoKeyUpdate().select('id');
+    async lock(userId: string): Promise<Pick<Profile, 'version'> | undefined> {
+      return user(userId).forNoKeyUpdate().select('version').first();
     },
 
     async update(userId: string, { firstName, lastName, displayName }: ProfileChange): Promise<void> {

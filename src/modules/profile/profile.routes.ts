@@ -1,4 +1,4 @@
-import { ok } from '#src/http/answers.ts';
+import { ok, versioned } from '#src/http/answers.ts';
 import { type Route, route } from '#src/http/route.ts';
 import { membershipSchema, profileSchema, toMembershipDto, toProfileDto, updateProfileBody } from './profile.schema.ts';
 import type { ProfileService } from './profile.service.ts';
@@ -13,7 +13,10 @@ export function profileRoutes(profiles: ProfileService): Route[] {
       summary: 'Your names and your email',
       access: 'user',
       responses: { 200: { description: 'The profile', schema: profileSchema } },
-      handle: async ({ actor }) => ok(toProfileDto(await profiles.get(actor))),
+      handle: async ({ actor }) => {
+        const profile = await profiles.get(actor);
+        return versioned(toProfileDto(profile), profile);
+      },
     }),
     route({
       method: 'patch',
@@ -22,10 +25,11 @@ export function profileRoutes(profiles: ProfileService): Route[] {
       tag: 'profile',
       summary: 'Change your names',
       access: 'user',
+      takesIfMatch: true,
       body: updateProfileBody,
       responses: { 200: { description: 'The profile as it is now', schema: profileSchema } },
-      handle: async ({ actor, body, requireUnchanged }) =>
-        ok(toProfileDto(await profiles.update(actor, body, requireUnchanged))),
+      handle: async ({ actor, body, expectedVersions }) =>
+        ok(toProfileDto(await profiles.update(actor, body, expectedVersions))),
     }),
     route({
       method: 'get',

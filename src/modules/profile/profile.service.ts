@@ -1,5 +1,6 @@
+import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
 import type { Actor } from '#src/domain/visibility.ts';
-import { appError } from '#src/errors.ts';
+import { appError, requireVersion } from '#src/errors.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Membership, Profile, ProfileChange } from './profile.model.ts';
 import { createProfileRepository } from './profile.repository.ts';
@@ -17,11 +18,13 @@ export function createProfileService({ db }: { db: Db }) {
   return {
     get,
 
-    async update(actor: Actor, change: ProfileChange, requireUnchanged: (trx: Db) => Promise<void>): Promise<Profile> {
+    /** Throws `precondition_failed`. */
+    async update(actor: Actor, change: ProfileChange, expected: ExpectedVersions): Promise<Profile> {
       await db.transaction(async (trx) => {
         const repository = createProfileRepository(trx);
-        await repository.lock(actor.userId);
-        await requireUnchanged(trx);
+        const locked = await repository.lock(actor.userId);
+        if (locked === undefined) throw appError('invalid_token');
+        requireVersion(expected, locked);
         await repository.update(actor.userId, change);
       });
       return get(actor);

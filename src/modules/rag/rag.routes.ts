@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { ok } from '#src/http/answers.ts';
+import { ok, versioned } from '#src/http/answers.ts';
 import { idParam } from '#src/http/params.ts';
 import { formOrJson, type Route, route } from '#src/http/route.ts';
 import type { ChunkPreviewsService } from './chunk-previews.service.ts';
@@ -37,8 +37,10 @@ export function ragRoutes(rag: RagService, previews: ChunkPreviewsService): Rout
       params,
       responses: { 200: { description: 'The configuration', schema: ragConfigAnswerSchema } },
       errors: ['document_not_found'],
-      handle: async ({ actor, params: { document_id } }) =>
-        ok({ config: toRagConfigDto(await rag.getConfig(actor, document_id)) }),
+      handle: async ({ actor, params: { document_id } }) => {
+        const { config, version } = await rag.getConfig(actor, document_id);
+        return versioned({ config: toRagConfigDto(config) }, { version });
+      },
     }),
     route({
       method: 'put',
@@ -47,12 +49,13 @@ export function ragRoutes(rag: RagService, previews: ChunkPreviewsService): Rout
       tag: 'rag',
       summary: 'Change how a document is cut and found; a changed cut needs another ingestion',
       access: 'document:write',
+      takesIfMatch: true,
       params,
       body: ragConfigSchema,
       responses: { 200: { description: 'The configuration as it is now', schema: ragConfigAnswerSchema } },
       errors: ['document_not_found', 'forbidden', 'unknown_model', 'model_unavailable'],
-      handle: async ({ actor, params: { document_id }, body, requireUnchanged }) => {
-        const config = await rag.setConfig(actor, document_id, fromRagConfigDto(body), requireUnchanged);
+      handle: async ({ actor, params: { document_id }, body, expectedVersions }) => {
+        const config = await rag.setConfig(actor, document_id, fromRagConfigDto(body), expectedVersions);
         return ok({ config: toRagConfigDto(config) });
       },
     }),

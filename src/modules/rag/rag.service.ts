@@ -1,5 +1,7 @@
+import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
 import type { RagConfig } from '#src/domain/rag-config.ts';
 import type { Actor, RequestActor } from '#src/domain/visibility.ts';
+import { requireVersion } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
@@ -38,26 +40,29 @@ export function createRagService(deps: {
     });
 
   return {
-    async getConfig(actor: Actor, documentId: string): Promise<RagConfig> {
-      return (await documents.getView(actor, documentId)).ragConfig;
+    /** With the version of its document. */
+    async getConfig(actor: Actor, documentId: string): Promise<{ config: RagConfig; version: number }> {
+      const { ragConfig: config, version } = await documents.getView(actor, documentId);
+      return { config, version };
     },
 
     /**
      * Readers find the document by its new settings at once; chunks and vectors stay as they are, and stale, until the
-     * next ingestion. Throws `unknown_model` for an embedding model that is neither offered nor the document's own.
+     * next ingestion. Throws `unknown_model` for an embedding model that is neither offered nor the document's own, and
+     * `precondition_failed`.
      */
     async setConfig(
       actor: Actor,
       documentId: string,
       config: RagConfig,
-      requireUnchanged: (trx: Db) => Promise<void>,
+      expected: ExpectedVersions,
     ): Promise<RagConfig> {
       const { model } = config.embedding;
       // Before the row is held: the provider may have to be asked.
       const refusal = await models.refusalOf('embedding', model, 'embedding.model');
       await db.transaction(async (trx) => {
         const document = await documents.lockWritable(trx, actor, documentId);
-        await requireUnchanged(trx);
+        requireVersion(expected, document);
         if (refusal !== null && model !== document.ragConfig.embedding.model) throw refusal;
         await documents.setConfig(trx, actor, document, config);
       });

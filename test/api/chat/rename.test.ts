@@ -50,6 +50,13 @@ describe('PATCH /chat/{chat_id}', () => {
     await ada.patch(`/chat/${chat_id}`, { title: 'Second' }, 412, { 'if-match': etag });
   });
 
+  it('200 though the round was scored and the model proposed a title since it was read', async () => {
+    const { chat_id, postprocess_job_id } = await newChat();
+    const { headers } = await ada.get(`/chat/${chat_id}`, 200);
+    await untilRun(ada, postprocess_job_id, 'succeeded');
+    await ada.patch(`/chat/${chat_id}`, { title: 'Mine' }, 200, { 'if-match': headers.get('etag') ?? '' });
+  });
+
   it('401 without a token', async () => {
     await stack.anonymous.patch(`/chat/${crypto.randomUUID()}`, { title: 'Mine' }, 401);
   });

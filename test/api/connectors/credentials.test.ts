@@ -35,6 +35,17 @@ describe('credentials of connections', () => {
     await list(id);
   });
 
+  it('leave the version of their connection as it is when they are refreshed', async () => {
+    const { id } = await connect(api, ada, 'acme_drive');
+    const path = `/connectors/connections/${id}`;
+    const { headers } = await ada.get(path, 200);
+    const [before] = await row(id);
+    await row(id).update({ expiresAt: new Date(0) });
+    await list(id);
+    expect((await row(id))[0].generation).greaterThan(before.generation);
+    await ada.patch(path, { display_name: 'Mine' }, 200, { 'if-match': headers.get('etag') ?? '' });
+  });
+
   it('that arrive after their connection was deleted are revoked', async () => {
     const { id } = await connect(api, ada, 'acme_drive');
     const before = api.fakes.acme_drive.liveGrants();

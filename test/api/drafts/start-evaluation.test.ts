@@ -64,6 +64,22 @@ describe('POST /agent-drafts/{draft_id}/versions/{version_id}/eval/start', () =>
     expect(await readVersion(ada, of)).deep.equal(version);
   });
 
+  it('is a change of the draft for If-Match when it starts, and not when it ends', async () => {
+    const of = await newEvaluable(ada, { golden_cases });
+    const path = `/agent-drafts/${of.draft_id}`;
+    const etagNow = async () => (await ada.get(path, 200)).headers.get('etag') ?? '';
+    const rename = (title: string, status: number, etag: string) =>
+      ada.patch(`${path}/versions/${of.version_id}`, { title }, status, { 'if-match': etag });
+    const before = await etagNow();
+    const release = hold();
+    await start(of, {}, { prefer: 'wait=0' });
+    const started = await etagNow();
+    release();
+    await ended(of, 'completed');
+    await rename('One', 412, before);
+    await rename('Two', 200, started);
+  });
+
   it('200: runs the golden cases, each against its reference', async () => {
     const of = await newEvaluable(ada, { golden_cases });
     const { eval_scores } = await start(of, { run_golden: true });

@@ -2,8 +2,8 @@ import { Readable } from 'node:stream';
 import { expect } from 'chai';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { z } from 'zod';
-import { appError } from '#src/errors.ts';
-import { eventStream, file, noContent, ok } from '#src/http/answers.ts';
+import { appError, requireVersion } from '#src/errors.ts';
+import { eventStream, file, noContent, ok, versioned } from '#src/http/answers.ts';
 import { idParam } from '#src/http/params.ts';
 import { problemSchema } from '#src/http/problem.ts';
 import { type Route, route } from '#src/http/route.ts';
@@ -13,6 +13,7 @@ const things = { tag: 'things', summary: 'A thing of the tests' };
 const thingId = '01890000-0000-7000-8000-000000000000';
 const named = z.strictObject({ name: z.string() });
 let name = 'first';
+let version = 1;
 let limitsOfLists: unknown[] = [];
 
 const routes: Route[] = [
@@ -24,7 +25,7 @@ const routes: Route[] = [
     access: 'user',
     params: z.strictObject({ thing_id: idParam('document_not_found') }),
     responses: { 200: { description: 'It', schema: named } },
-    handle: () => ok({ name }),
+    handle: () => versioned({ name }, { version }),
   }),
   route({
     ...things,
@@ -42,10 +43,13 @@ const routes: Route[] = [
     path: '/things/:thing_id',
     operationId: 'renameThing',
     access: 'user',
+    takesIfMatch: true,
     params: z.strictObject({ thing_id: idParam('document_not_found') }),
     body: named,
     responses: { 200: { description: 'It', schema: named } },
-    handle: ({ body }) => {
+    handle: ({ body, expectedVersions }) => {
+      requireVersion(expectedVersions, { version });
+      version += 1;
       name = body.name;
       return ok({ name });
     },
@@ -237,10 +241,13 @@ describe('the HTTP core', () => {
     expect(limitsOfLists).to.deep.equal([3]);
   });
 
-  it('gives the reading behind If-Match the defaults of its query', async () => {
-    const odd = { 'if-match': '"old"' };
-    await expectProblem(await ask('/lists', { method: 'PUT', headers: odd }), 'precondition_failed');
-    expect(limitsOfLists).to.deep.equal([3]);
+  it('answers 412 to If-Match on a PUT of a resource without a version, unless it is *', async () => {
+    for (const odd of ['"old"', '"1.old"', 'nonsense', '']) {
+      const headers = { 'if-match': odd };
+      await expectProblem(await ask('/lists', { method: 'PUT', headers }), 'precondition_failed');
+    }
+    expect((await ask('/lists', { method: 'PUT', headers: { 'if-match': ' * ' } })).status).to.equal(204);
+    expect(limitsOfLists).to.deep.equal([]);
   });
 
   it('keeps the cause of a 500 to itself', async () => {
