@@ -1,4 +1,3 @@
-import { v7 as uuidv7 } from 'uuid';
 import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
 import { makeOnce } from '#src/domain/make-once.ts';
 import { can } from '#src/domain/policy.ts';
