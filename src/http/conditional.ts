@@ -11,8 +11,8 @@ export function entityTag(body: string, version?: number): string {
 }
 
 /**
- * Does `If-None-Match` name this tag? `W/` is ignored on both sides: a proxy that
- * compresses weakens our tags on their way.
+ * Does `If-None-Match` name this tag? `W/` is ignored on both sides: a proxy that compresses weakens our tags on their
+ * way.
  */
 export function namesTag(header: string, tag: string): boolean {
   if (header.trim() === '*') return true;
