@@ -1,6 +1,17 @@
+import { boolean, uuid, uuidArray } from '#src/adapters/postgres/columns.ts';
+import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/visibility.ts';
+import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { Account, NewMembership, NewUser } from './auth.model.ts';
+import {
+  type Account,
+  account as accountShape,
+  MembershipModel,
+  type NewMembership,
+  type NewUser,
+  RefreshTokenFamilyModel,
+  UserModel,
+} from './auth.model.ts';
 
 const accountColumns = `
   u.id as user_id, u.email, u.password_hash, u.first_name, u.last_name, u.display_name,
@@ -11,6 +22,15 @@ const teamIds = (condition: string) => `array(
   select tm.team_id from team_memberships tm join teams t on t.id = tm.team_id
   where tm.user_id = u.id and t.disabled_at is null and ${condition})`;
 
+const actor = shape({
+  userId: uuid(),
+  orgId: uuid(),
+  isOrgAdmin: boolean(),
+  teamIds: uuidArray(),
+  teamAdminOf: uuidArray(),
+  openTeamIds: uuidArray(),
+});
+
 const actorColumns = `
   u.id as user_id, o.id as org_id, m.is_org_admin,
   ${teamIds('true')} as team_ids, ${teamIds('tm.is_team_admin')} as team_admin_of,
@@ -20,7 +40,8 @@ const actorColumns = `
 /** Users that exist, with the organization that they are a member of. */
 export function createAccountsRepository(db: Db) {
   const living = () =>
-    db('users as u')
+    UserModel.query(db)
+      .alias('u')
       .join('memberships as m', 'm.user_id', 'u.id')
       .join('organizations as o', 'o.id', 'm.org_id')
       .whereNull('u.deleted_at')
@@ -29,89 +50,91 @@ export function createAccountsRepository(db: Db) {
 
   return {
     async isEmailTaken(email: string): Promise<boolean> {
-      const row: unknown = await db('users').where({ email }).whereNull('deletedAt').first('id');
+      const row = await UserModel.table(db).where({ email }).whereNull('deletedAt').first('id');
       return row !== undefined;
     },
 
     findByEmail(email: string): Promise<Account | undefined> {
-      return living().where('u.email', email).first(db.raw(accountColumns));
+      return firstRow(db, accountShape, living().where('u.email', email).select(db.raw(accountColumns)));
     },
 
     findById(userId: string): Promise<Account | undefined> {
-      return living().where('u.id', userId).first(db.raw(accountColumns));
+      return firstRow(db, accountShape, living().where('u.id', userId).select(db.raw(accountColumns)));
     },
 
     /** The user as a caller, unless he is disabled. */
     findActor(userId: string): Promise<Actor | undefined> {
-      return active(userId).first(db.raw(actorColumns));
+      return firstRow(db, actor, active(userId).select(db.raw(actorColumns)));
     },
 
     /** The same, unless this session of his was cut off. */
     findCaller(userId: string, sessionId: string): Promise<Actor | undefined> {
-      return active(userId)
+      const caller = active(userId)
         .join('refresh_token_families as f', 'f.user_id', 'u.id')
         .where('f.id', sessionId)
         .whereNull('f.cutOffAt')
-        .first(db.raw(actorColumns));
+        .select(db.raw(actorColumns));
+      return firstRow(db, actor, caller);
     },
 
     /** Those of the sessions in which their users are callers now. */
-    listActiveSessions(sessionIds: readonly string[]): Promise<string[]> {
-      return living()
+    async listActiveSessions(sessionIds: readonly string[]): Promise<string[]> {
+      const open = living()
         .join('refresh_token_families as f', 'f.user_id', 'u.id')
         .whereRaw('f.id = any(?)', [[...sessionIds]])
         .whereNull('u.disabledAt')
         .whereNull('f.cutOffAt')
-        .pluck('f.id');
+        .select('f.id');
+      return (await rows(db, pick(RefreshTokenFamilyModel, 'id'), open)).map(({ id }) => id);
     },
 
     /** Keeps a password as it is until the transaction ends; false when it is another one by now, or the user is gone. */
     async holdPassword(userId: string, hash: string | null): Promise<boolean> {
-      const user = db('users').where({ id: userId, passwordHash: hash }).whereNull('deletedAt');
+      const user = UserModel.table(db).where({ id: userId, passwordHash: hash }).whereNull('deletedAt');
       // Alone, since the holder may go on to change the row.
-      const row: unknown = await user.forNoKeyUpdate().first('id');
+      const row = await user.forNoKeyUpdate().first('id');
       return row !== undefined;
     },
 
     /** Keeps an account from being changed until the transaction is over; false when there is no such one any more. */
     async hold(account: { id: string; email?: string }): Promise<boolean> {
-      const row: unknown = await db('users').where(account).whereNull('deletedAt').forNoKeyUpdate().first('id');
+      const row = await UserModel.table(db).where(account).whereNull('deletedAt').forNoKeyUpdate().first('id');
       return row !== undefined;
     },
 
     async removePassword(userId: string): Promise<void> {
-      await db('users').where({ id: userId }).update({ passwordHash: null, updatedAt: db.fn.now() });
+      await UserModel.query(db).where({ id: userId }).patch({ passwordHash: null, updatedAt: db.fn.now() });
     },
 
     /** Of a picture that is kept elsewhere. */
     async setAvatarUrl(userId: string, avatarUrl: string | null): Promise<void> {
-      await db('users')
+      await UserModel.query(db)
         .where({ id: userId })
         .whereRaw('avatar_url is distinct from ?', [avatarUrl])
-        .update({ avatarUrl, updatedAt: db.fn.now() });
+        .patch({ avatarUrl, updatedAt: db.fn.now() });
     },
 
     /** False when the password is another one than `from` by now; null is none. */
     async replacePassword(userId: string, from: string | null, to: string): Promise<boolean> {
-      const updated = await db('users')
+      const updated = await UserModel.table(db)
         .where({ id: userId, passwordHash: from })
         .update({ passwordHash: to, updatedAt: db.fn.now() });
       return updated === 1;
     },
 
     async insertOrganization(organization: { id: string; name: string }): Promise<void> {
-      await db('organizations').insert(organization);
+      await OrganizationModel.query(db).insert(organization);
     },
 
     /** False when somebody else has the email. */
     async insert({ userId, ...user }: NewUser, membership: NewMembership): Promise<boolean> {
-      const inserted = await db('users')
+      const inserted = await UserModel.table(db)
         .insert({ id: userId, ...user })
         .onConflict(db.raw('(email) where deleted_at is null'))
         .ignore()
         .returning('id');
       if (inserted.length === 0) return false;
-      await db('memberships').insert({ userId, ...membership });
+      await MembershipModel.query(db).insert({ userId, ...membership });
       return true;
     },
   };

@@ -1,5 +1,6 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { boolean, bytea, integer, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { boolean, bytea, integer, type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { shape } from '#src/adapters/postgres/shapes.ts';
 import type { Tier } from '#src/domain/tiers.ts';
 
 export class UserModel extends model('users', {
@@ -63,20 +64,22 @@ export class UserIdentityModel extends model(
   ['issuer', 'subject'],
 ) {}
 
-/** A user with the organization that he belongs to. */
-export type Account = {
-  userId: string;
-  email: string;
-  passwordHash: string | null;
-  firstName: string | null;
-  lastName: string | null;
-  displayName: string;
-  isDisabled: boolean;
-  orgId: string;
-  orgName: string;
-  tier: Tier;
-  isOrgAdmin: boolean;
-};
+/** A user with the organization that they belong to. */
+export const account = shape({
+  userId: uuid(),
+  email: text(),
+  passwordHash: text().nullable(),
+  firstName: text().nullable(),
+  lastName: text().nullable(),
+  displayName: text(),
+  isDisabled: boolean(),
+  orgId: uuid(),
+  orgName: text(),
+  tier: text<Tier>(),
+  isOrgAdmin: boolean(),
+});
+
+export type Account = Row<typeof account>;
 
 /** A person who is about to get an account. */
 export type NewUser = {

@@ -1,5 +1,6 @@
 import type { Db } from '#src/ports/database.ts';
 import type { Identity } from '#src/ports/identity-provider.ts';
+import { UserIdentityModel } from './auth.model.ts';
 
 type NameOfIdentity = Pick<Identity, 'issuer' | 'subject'>;
 
@@ -7,23 +8,23 @@ type NameOfIdentity = Pick<Identity, 'issuer' | 'subject'>;
 export function createIdentitiesRepository(db: Db) {
   return {
     async findUserId({ issuer, subject }: NameOfIdentity): Promise<string | undefined> {
-      const [userId] = await db('user_identities').where({ issuer, subject }).pluck('user_id');
-      return userId;
+      const row = await UserIdentityModel.table(db).where({ issuer, subject }).first('userId');
+      return row?.userId;
     },
 
     /** Whether the issuer knows the user under another name. */
     async isAnother({ issuer, subject }: NameOfIdentity, userId: string): Promise<boolean> {
-      const row: unknown = await db('user_identities').where({ userId, issuer }).whereNot({ subject }).first('subject');
+      const row = await UserIdentityModel.table(db).where({ userId, issuer }).whereNot({ subject }).first('subject');
       return row !== undefined;
     },
 
     /** False when somebody is known by it already, or the user by another one of the issuer. */
     async insert({ issuer, subject }: NameOfIdentity, userId: string): Promise<boolean> {
-      const inserted = await db('user_identities')
+      const inserted = await UserIdentityModel.table(db)
         .insert({ issuer, subject, userId })
         .onConflict()
         .ignore()
-        .returning('user_id');
+        .returning('userId');
       return inserted.length > 0;
     },
   };

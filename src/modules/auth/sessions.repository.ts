@@ -1,25 +1,34 @@
+import { boolean, type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { firstRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Db } from '#src/ports/database.ts';
+import { RefreshTokenFamilyModel, RefreshTokenModel } from './auth.model.ts';
 
 /** An open session can be refreshed; one that is cut off has no working access token either. */
-export type SessionRow = {
-  sessionId: string;
-  userId: string;
-  isOpen: boolean;
-  isCutOff: boolean;
-  isUserDisabled: boolean;
-};
+const session = shape({
+  sessionId: uuid(),
+  userId: uuid(),
+  isOpen: boolean(),
+  isCutOff: boolean(),
+  isUserDisabled: boolean(),
+});
+
+export type SessionRow = Row<typeof session>;
 
 /** `cut_off` is without working tokens, `revoked` without refresh tokens. `usedAt` is the last sign-in or refresh. */
-export type SessionOfUser = {
-  sessionId: string;
-  state: 'open' | 'expired' | 'revoked' | 'cut_off';
-  createdAt: Date;
-  usedAt: Date;
-  expiresAt: Date;
-};
+const sessionOfUser = shape({
+  sessionId: uuid(),
+  state: text<'open' | 'expired' | 'revoked' | 'cut_off'>(),
+  createdAt: timestamp(),
+  usedAt: timestamp(),
+  expiresAt: timestamp(),
+});
+
+export type SessionOfUser = Row<typeof sessionOfUser>;
 
 /** How a token that could not be used stands: never used means that it has expired. */
-export type SpentToken = { wasUsed: boolean; wasJustRotated: boolean };
+const spentToken = shape({ wasUsed: boolean(), wasJustRotated: boolean() });
+
+export type SpentToken = Row<typeof spentToken>;
 
 /** Families of refresh tokens; a family is a session. Tokens are known by their hash only. */
 export function createSessionsRepository(db: Db) {
@@ -30,7 +39,7 @@ export function createSessionsRepository(db: Db) {
   return {
     async insertFamily(family: { id: string; userId: string; lifetimeDays: number }): Promise<void> {
       const { id, userId, lifetimeDays } = family;
-      await db('refresh_token_families').insert({ id, userId, expiresAt: days(lifetimeDays) });
+      await RefreshTokenFamilyModel.query(db).insert({ id, userId, expiresAt: days(lifetimeDays) });
     },
 
     /** No token outlives its family. */
@@ -45,35 +54,37 @@ export function createSessionsRepository(db: Db) {
 
     /** Locks the family of a token, so that a rotation and a revocation of it never overlap. */
     lockByToken(hash: Buffer): Promise<SessionRow | undefined> {
-      return db('refresh_token_families as f')
+      const locked = RefreshTokenFamilyModel.query(db)
+        .alias('f')
         .join('refresh_tokens as t', 't.family_id', 'f.id')
         .join('users as u', 'u.id', 'f.user_id')
         .where('t.token_hash', hash)
-        .forUpdate('f')
-        .first(
+        .select(
           db.raw(
             `f.id as session_id, f.user_id, f.cut_off_at is not null as is_cut_off,
              (u.disabled_at is not null and u.deleted_at is null) as is_user_disabled,
              (f.revoked_at is null and f.expires_at > now()) as is_open`,
           ),
         );
+      return firstRow(db, session, locked.toKnexQuery().forUpdate('f'));
     },
 
     /** Uses a token up; its generation, or undefined when it was used before or has expired. */
     async useToken(hash: Buffer): Promise<number | undefined> {
-      const rows: { generation: number }[] = await db('refresh_tokens')
+      const [used] = await RefreshTokenModel.table(db)
         .where('tokenHash', hash)
         .whereNull('usedAt')
         .whereRaw('expires_at > now()')
         .update({ usedAt: db.fn.now() })
         .returning('generation');
-      return rows[0]?.generation;
+      return used?.generation;
     },
 
     findSpent(hash: Buffer, graceSeconds: number): Promise<SpentToken | undefined> {
-      return db('refresh_tokens as t')
+      const spent = RefreshTokenModel.query(db)
+        .alias('t')
         .where('t.token_hash', hash)
-        .first(
+        .select(
           db.raw(
             `t.used_at is not null as was_used,
              coalesce(t.used_at > now() - make_interval(secs => ?), false) and t.generation + 1 =
@@ -81,6 +92,7 @@ export function createSessionsRepository(db: Db) {
             [graceSeconds],
           ),
         );
+      return firstRow(db, spentToken, spent);
     },
 
     /** Newest first. */
@@ -89,7 +101,8 @@ export function createSessionsRepository(db: Db) {
         `lateral (select max(created_at) as used_at, max(expires_at) as expires_at from refresh_tokens
          where family_id = f.id) as t on true`,
       );
-      return db('refresh_token_families as f')
+      const sessions = RefreshTokenFamilyModel.query(db)
+        .alias('f')
         .joinRaw(`join ${last}`)
         .where('f.userId', userId)
         .orderBy('f.createdAt', 'desc')
@@ -100,36 +113,37 @@ export function createSessionsRepository(db: Db) {
                when t.expires_at <= now() then 'expired' else 'open' end as state`,
           ),
         );
+      return rows(db, sessionOfUser, sessions);
     },
 
     /** Ends a user's sessions, or one of them. @returns those that were not cut off before */
     async endOf(userId: string, sessionId: string | null): Promise<string[]> {
-      const rows: { id: string }[] = await db('refresh_token_families')
+      const ended = await RefreshTokenFamilyModel.table(db)
         .where({ userId, ...(sessionId !== null && { id: sessionId }) })
         .whereNull('cutOffAt')
         .update({ ...revoked, ...cutOff })
         .returning('id');
-      return rows.map(({ id }) => id);
+      return ended.map(({ id }) => id);
     },
 
     /** With their tokens. */
     async deleteExpired(): Promise<void> {
-      await db('refresh_token_families').where('expiresAt', '<', days(-1)).delete();
+      await RefreshTokenFamilyModel.query(db).where('expiresAt', '<', days(-1)).delete();
     },
 
     /** Ends a session: its refresh tokens and its access tokens. */
     async end(sessionId: string): Promise<void> {
-      await db('refresh_token_families')
+      await RefreshTokenFamilyModel.query(db)
         .where('id', sessionId)
-        .update({ ...revoked, ...cutOff });
+        .patch({ ...revoked, ...cutOff });
     },
 
     /** Ends all sessions of users; of `spared` the refresh tokens only. */
     async endAll(userIds: readonly string[], spared: string | null): Promise<void> {
-      const theirs = () => db('refresh_token_families').whereIn('userId', [...userIds]);
-      await theirs().whereNull('revokedAt').update(revoked);
+      const theirs = () => RefreshTokenFamilyModel.query(db).whereIn('userId', [...userIds]);
+      await theirs().whereNull('revokedAt').patch(revoked);
       const others = spared === null ? theirs() : theirs().whereNot('id', spared);
-      await others.whereNull('cutOffAt').update(cutOff);
+      await others.whereNull('cutOffAt').patch(cutOff);
     },
   };
 }
