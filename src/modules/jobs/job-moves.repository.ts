@@ -1,22 +1,28 @@
+import { integer, type Row, textArray, uuid } from '#src/adapters/postgres/columns.ts';
+import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { Job, JobFilters } from './jobs.model.ts';
+import { type Job, type JobFilters, JobModel } from './jobs.model.ts';
 import { readableJobs } from './jobs.repository.ts';
 
 /** A job beside what it works on. `null` where that is no document or chat, or is deleted. */
-export type MovableJob = Job & {
-  documentOwnerId: string | null;
-  documentAcl: string[] | null;
-  newestGeneration: number | null;
-  chatOwnerId: string | null;
-};
+const movableJob = shape({
+  ...JobModel.columns,
+  documentOwnerId: uuid().nullable(),
+  documentAcl: textArray().nullable(),
+  newestGeneration: integer().nullable(),
+  chatOwnerId: uuid().nullable(),
+});
+export type MovableJob = Row<typeof movableJob>;
+
+const queued = pick(JobModel, 'id');
 
 export function createJobMovesRepository(db: Db) {
   const movable = (actor: Actor, filters: JobFilters) =>
     readableJobs(db, actor, filters)
       .leftJoin('documents as d', (join) => join.on('d.id', 'jobs.documentId').onNull('d.deletedAt'))
       .leftJoin('chats as c', 'c.id', 'jobs.chatId')
-      .select<MovableJob[]>([
+      .select([
         'jobs.*',
         'd.createdBy as documentOwnerId',
         'd.acl as documentAcl',
@@ -26,8 +32,7 @@ export function createJobMovesRepository(db: Db) {
 
   return {
     async find(actor: Actor, id: string): Promise<MovableJob | undefined> {
-      const [job] = await movable(actor, {}).where('jobs.id', id);
-      return job;
+      return firstRow(db, movableJob, movable(actor, {}).where('jobs.id', id));
     },
 
     /** Those that stopped short of success, in the order of their ids. */
@@ -36,11 +41,12 @@ export function createJobMovesRepository(db: Db) {
       filters: JobFilters,
       page: { after: string; limit: number },
     ): Promise<MovableJob[]> {
-      return movable(actor, filters)
+      const stopped = movable(actor, filters)
         .whereIn('jobs.status', ['failed', 'cancelled', 'parked'])
         .where('jobs.id', '>', page.after)
         .orderBy('jobs.id')
         .limit(page.limit);
+      return rows(db, movableJob, stopped);
     },
 
     /**
@@ -50,14 +56,18 @@ export function createJobMovesRepository(db: Db) {
      * @returns how many there were
      */
     async queueAgain(ids: readonly string[], how: { bulk: boolean; graceSeconds: number }): Promise<number> {
-      const { rows } = await db.raw<{ rows: unknown[] }>(
+      const parked = await rows(
+        db,
+        queued,
         `update jobs set
            dispatched_at = null, dispatch_after = now() + make_interval(secs => :graceSeconds), updated_at = now()
          where id = any (:ids) and status = 'parked'
          returning id`,
         { ids: [...ids], graceSeconds: how.graceSeconds },
       );
-      const { rows: closed } = await db.raw<{ rows: unknown[] }>(
+      const closed = await rows(
+        db,
+        queued,
         `update jobs set
            status = 'queued', stage = null, attempt = attempt + 1, start_id = gen_random_uuid(), error_code = null, error_message = null,
            start = start || jsonb_build_object('bulk', :bulk::boolean),
@@ -67,21 +77,24 @@ export function createJobMovesRepository(db: Db) {
          returning id`,
         { ids: [...ids], ...how },
       );
-      return rows.length + closed.length;
+      return parked.length + closed.length;
     },
 
     /** Of the attempt that was asked to stop, while it is the present one: nobody counts on it any more. */
     async noteCancellation({ id, startId }: Pick<Job, 'id' | 'startId'>): Promise<void> {
-      await db('jobs').where({ id, startId }).whereNull('cancelRequestedAt').update({ cancelRequestedAt: db.fn.now() });
+      await JobModel.query(db)
+        .where({ id, startId })
+        .whereNull('cancelRequestedAt')
+        .patch({ cancelRequestedAt: db.fn.now() });
     },
 
     /** Closes a job that the engine has not heard of. */
     async cancelUnstarted(id: string): Promise<void> {
       const now = db.fn.now();
-      await db('jobs')
+      await JobModel.query(db)
         .where({ id, status: 'queued' })
         .whereNull('dispatchedAt')
-        .update({ status: 'cancelled', finishedAt: now, updatedAt: now });
+        .patch({ status: 'cancelled', finishedAt: now, updatedAt: now });
     },
   };
 }

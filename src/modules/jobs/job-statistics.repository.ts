@@ -1,25 +1,34 @@
-import type { JobKind, JobStatus } from '#src/contracts/jobs.ts';
+import { bigint, double, type Row } from '#src/adapters/postgres/columns.ts';
+import { oneRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Db } from '#src/ports/database.ts';
+import { JobModel } from './jobs.model.ts';
+
+const openJobs = shape({ ...pick(JobModel, 'kind', 'status', 'errorCode').columns, count: bigint() });
+const outboxState = shape({ waiting: bigint(), oldestSeconds: double() });
 
 export type JobStatistics = {
-  open: { kind: JobKind; status: JobStatus; errorCode: string | null; count: number }[];
+  open: Row<typeof openJobs>[];
   /** Jobs that were to be started by now; the age of the oldest is 0 without any. */
-  outbox: { waiting: number; oldestSeconds: number };
+  outbox: Row<typeof outboxState>;
 };
 
 /** Of all organizations. Reads what is open, by the index of that, and nothing of what is over. */
 export function createJobStatisticsRepository(db: Db) {
   return {
     async read(): Promise<JobStatistics> {
-      const { rows: open } = await db.raw<{ rows: JobStatistics['open'] }>(
+      const open = await rows(
+        db,
+        openJobs,
         `select kind, status, case when status = 'parked' then error_code end as error_code, count(*) as count
          from jobs where finished_at is null group by 1, 2, 3`,
       );
-      const { rows } = await db.raw<{ rows: JobStatistics['outbox'][] }>(
+      const outbox = await oneRow(
+        db,
+        outboxState,
         `select count(*) as waiting, coalesce(extract(epoch from now() - min(updated_at)), 0)::float as oldest_seconds
          from jobs where dispatched_at is null and finished_at is null and dispatch_after <= now()`,
       );
-      return { open, outbox: rows[0] ?? { waiting: 0, oldestSeconds: 0 } };
+      return { open, outbox };
     },
   };
 }

@@ -1,14 +1,14 @@
+import { rows } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { JobGroup } from './job-summary.ts';
-import type { JobFilters } from './jobs.model.ts';
+import { type JobFilters, type JobGroup, jobGroup } from './jobs.model.ts';
 import { readableJobs } from './jobs.repository.ts';
 
 export function createJobSummaryRepository(db: Db) {
   return {
     /** Without ingestions that a newer one of the same document has replaced. */
     async groups(actor: Actor, filters: JobFilters): Promise<JobGroup[]> {
-      return readableJobs(db, actor, filters)
+      const groups = readableJobs(db, actor, filters)
         .whereRaw(
           `not exists (
              select from documents d
@@ -18,7 +18,7 @@ export function createJobSummaryRepository(db: Db) {
            )`,
         )
         .groupBy('jobs.status', 'jobs.progressUnit')
-        .select<JobGroup[]>(
+        .select(
           'jobs.status',
           'jobs.progressUnit as unit',
           db.raw('count(*) as jobs'),
@@ -26,6 +26,7 @@ export function createJobSummaryRepository(db: Db) {
           db.raw('coalesce(sum(jobs.progress_total), 0) as total'),
           db.raw('count(*) filter (where jobs.progress_total is null and jobs.finished_at is null) as unknown'),
         );
+      return rows(db, jobGroup, groups);
     },
   };
 }

@@ -1,15 +1,5 @@
 import type { JobStatus } from '#src/contracts/jobs.ts';
-import type { JobSummary } from './jobs.model.ts';
-
-/** Jobs of one status that count in one unit. `total` sums up what is known; `unknown` are open and have yet to tell. */
-export type JobGroup = {
-  status: JobStatus;
-  unit: string | null;
-  jobs: number;
-  done: number;
-  total: number;
-  unknown: number;
-};
+import type { JobGroup, JobSummary } from './jobs.model.ts';
 
 /** A job that counts nothing yet is as far as 0 of what it will tell, so that the total waits for it. */
 export function summaryOf(groups: readonly JobGroup[]): JobSummary {

@@ -1,5 +1,6 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { integer, json, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { bigint, integer, json, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { pick, shape } from '#src/adapters/postgres/shapes.ts';
 import type { JobKind, JobStatus, WorkflowStart } from '#src/contracts/jobs.ts';
 
 export class JobModel extends model('jobs', {
@@ -11,6 +12,7 @@ export class JobModel extends model('jobs', {
   progressDone: integer(),
   progressTotal: integer().nullable(),
   progressUnit: text().nullable(),
+  /** Counts the starts asked for, not the attempts of single steps. */
   attempt: integer(),
   errorCode: text().nullable(),
   errorMessage: text().nullable(),
@@ -30,41 +32,11 @@ export class JobModel extends model('jobs', {
   finishedAt: timestamp().nullable(),
   updatedAt: timestamp(),
   cancelRequestedAt: timestamp().nullable(),
+  /** Names the present attempt: its number may come again after a database was restored. */
   startId: uuid(),
 }) {}
 
-export type Job = {
-  id: string;
-  orgId: string;
-  kind: JobKind;
-  status: JobStatus;
-  stage: string | null;
-  progressDone: number;
-  progressTotal: number | null;
-  progressUnit: string | null;
-  /** Counts the starts asked for, not the attempts of single steps. */
-  attempt: number;
-  /** Names the present attempt: its number may come again after a database was restored. */
-  startId: string;
-  errorCode: string | null;
-  errorMessage: string | null;
-  start: WorkflowStart;
-  acl: string[];
-  documentId: string | null;
-  chatId: string | null;
-  agentId: string | null;
-  connectionId: string | null;
-  requestId: string | null;
-  createdBy: string;
-  createdAt: Date;
-  dispatchAfter: Date;
-  dispatchedAt: Date | null;
-  checkedAt: Date | null;
-  cancelRequestedAt: Date | null;
-  startedAt: Date | null;
-  finishedAt: Date | null;
-  updatedAt: Date;
-};
+export type Job = Row<typeof JobModel>;
 
 export type NewJob = Pick<Job, 'id' | 'orgId' | 'kind' | 'start' | 'createdBy' | 'requestId'> & {
   acl: readonly string[];
@@ -91,6 +63,17 @@ export type JobFilters = {
   /** Of a document that is linked in this folder. */
   folderId?: string | undefined;
 };
+
+/** Jobs of one status that count in one unit. `total` sums up what is known; `unknown` are open and have yet to tell. */
+export const jobGroup = shape({
+  ...pick(JobModel, 'status').columns,
+  unit: text().nullable(),
+  jobs: bigint(),
+  done: bigint(),
+  total: bigint(),
+  unknown: bigint(),
+});
+export type JobGroup = Row<typeof jobGroup>;
 
 /** How many jobs there are of each status, and how far they are altogether. */
 export type JobSummary = Record<JobStatus, number> & {

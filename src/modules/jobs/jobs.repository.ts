@@ -1,12 +1,26 @@
+import { boolean, text } from '#src/adapters/postgres/columns.ts';
 import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
+import { oneRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { AttemptOfJob, JobKind } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { EndedJob, Job, JobChange, JobError, JobFilters, NewJob, OpenRunsOf } from './jobs.model.ts';
+import {
+  type EndedJob,
+  type Job,
+  type JobChange,
+  type JobError,
+  type JobFilters,
+  JobModel,
+  type NewJob,
+  type OpenRunsOf,
+} from './jobs.model.ts';
 
 type Run = Pick<Job, 'id' | 'startId'>;
+
+const done = shape({ isDone: boolean() });
+const listedJob = shape({ ...JobModel.columns, sortKey: text() });
 
 /** A connection that is gone has taken its runs along. */
 const importIsDone = `not exists (
@@ -60,7 +74,7 @@ export function readableJobs(db: Db, actor: Actor, { folderId, ...columns }: Job
   const given = Object.entries(columns).flatMap(([name, value]) =>
     value === undefined ? [] : [[`jobs.${name}`, value]],
   );
-  const query = readableBy(db<Job>('jobs'), actor, 'jobs').where(Object.fromEntries(given));
+  const query = readableBy(JobModel.table(db), actor, 'jobs').where(Object.fromEntries(given));
   if (folderId !== undefined) {
     const links = db('folderLinks')
       .join('folders', 'folders.id', 'folderLinks.folderId')
@@ -71,7 +85,7 @@ export function readableJobs(db: Db, actor: Actor, { folderId, ...columns }: Job
 }
 
 export function createJobsRepository(db: Db) {
-  const jobs = () => db<Job>('jobs');
+  const jobs = () => JobModel.table(db);
 
   return {
     /**
@@ -99,12 +113,14 @@ export function createJobsRepository(db: Db) {
     },
 
     async findUndispatched(id: string): Promise<Job | undefined> {
-      return jobs().where({ id }).whereNull('dispatchedAt').whereNull('finishedAt').first();
+      return JobModel.query(db).findById(id).whereNull('dispatchedAt').whereNull('finishedAt');
     },
 
     /** Takes jobs that wait to be started; nobody else takes them before `leaseSeconds` are over. */
     async claimUndispatched(limit: number, leaseSeconds: number): Promise<Job[]> {
-      const { rows } = await db.raw<{ rows: Job[] }>(
+      return rows(
+        db,
+        JobModel,
         `update jobs set dispatch_after = now() + make_interval(secs => :leaseSeconds)
          where id in (
            select id from jobs where dispatched_at is null and finished_at is null and dispatch_after <= now()
@@ -113,16 +129,17 @@ export function createJobsRepository(db: Db) {
          returning *`,
         { limit, leaseSeconds },
       );
-      return rows;
     },
 
     async markDispatched({ id, startId }: Run): Promise<void> {
-      await jobs().where({ id, startId }).update({ dispatchedAt: db.fn.now(), checkedAt: db.fn.now() });
+      await JobModel.query(db).where({ id, startId }).patch({ dispatchedAt: db.fn.now(), checkedAt: db.fn.now() });
     },
 
     /** Takes open jobs that nobody looked after for `olderThanSeconds`. */
     async claimUnchecked(limit: number, olderThanSeconds: number): Promise<Job[]> {
-      const { rows } = await db.raw<{ rows: Job[] }>(
+      return rows(
+        db,
+        JobModel,
         `update jobs set checked_at = now()
          where id in (
            select id from jobs
@@ -133,7 +150,6 @@ export function createJobsRepository(db: Db) {
          returning *`,
         { limit, olderThanSeconds },
       );
-      return rows;
     },
 
     /** Oldest first. */
@@ -168,19 +184,18 @@ export function createJobsRepository(db: Db) {
 
     /** A run that waits for a person without having said so here; not when the job has moved since it was read. */
     async noteParked({ id, startId, updatedAt }: Job, error: JobError): Promise<void> {
-      await jobs()
+      await JobModel.query(db)
         .where({ id, startId })
         .whereIn('status', ['queued', 'running'])
         // The driver reads milliseconds.
         .whereRaw(`date_trunc('milliseconds', updated_at) = ?`, [updatedAt])
-        .update({ status: 'parked', errorCode: error.code, errorMessage: error.message, updatedAt: db.fn.now() });
+        .patch({ status: 'parked', errorCode: error.code, errorMessage: error.message, updatedAt: db.fn.now() });
     },
 
     /** False for one whose run did its work on another database, of which an older one was restored since. */
     async isDone({ id, kind }: Run & Pick<Job, 'kind'>): Promise<boolean> {
-      const query = `select from jobs j where j.id = :id and ${doneWhen[kind]}`;
-      const { rows } = await db.raw<{ rows: unknown[] }>(query, { id });
-      return rows.length > 0;
+      const query = `select exists (select from jobs j where j.id = :id and ${doneWhen[kind]}) as is_done`;
+      return (await oneRow(db, done, query, { id })).isDone;
     },
 
     /**
@@ -199,9 +214,9 @@ export function createJobsRepository(db: Db) {
       /** One that is tried again also says first how far it had come; only what is done beyond that is a way forward. */
       const keptUntilDone = (column: string) =>
         db.raw(`case when progress_done >= ? then ${column} end`, [progress?.done ?? 0]);
-      const query = jobs()
+      const query = JobModel.query(db)
         .where({ id })
-        .update({
+        .patch({
           updatedAt: now,
           ...(status !== undefined && {
             status,
@@ -232,26 +247,26 @@ export function createJobsRepository(db: Db) {
     /** What was queued since that start waits for another run. */
     async cancelUnlessQueuedSince(id: string, startId: string | undefined): Promise<void> {
       const now = db.fn.now();
-      await jobs()
+      await JobModel.query(db)
         .where({ id })
         .whereNull('finishedAt')
         .whereRaw(`(status <> 'queued' or start_id = ?)`, [startId ?? null])
-        .update({ status: 'cancelled', errorCode: null, errorMessage: null, finishedAt: now, updatedAt: now });
+        .patch({ status: 'cancelled', errorCode: null, errorMessage: null, finishedAt: now, updatedAt: now });
     },
 
     /** Why a job does not get on, as others than its steps see it: it is as silent as before. */
     async noteObstacle({ id, startId }: Run, error: JobError): Promise<void> {
-      await jobs()
+      await JobModel.query(db)
         .where({ id, startId })
         .whereIn('status', ['queued', 'running'])
-        .update({ errorCode: error.code, errorMessage: error.message });
+        .patch({ errorCode: error.code, errorMessage: error.message });
     },
 
     /** Of a job that goes on all the same. */
     async noteFault(id: string, error: JobError): Promise<void> {
-      await jobs()
+      await JobModel.query(db)
         .where({ id, status: 'running' })
-        .update({ errorCode: error.code, errorMessage: error.message, updatedAt: db.fn.now() });
+        .patch({ errorCode: error.code, errorMessage: error.message, updatedAt: db.fn.now() });
     },
 
     async listReadable(
@@ -260,16 +275,12 @@ export function createJobsRepository(db: Db) {
       page: { limit: number; after: ListPosition | null },
     ): Promise<{ items: Job[]; last: ListPosition | null }> {
       const query = readableJobs(db, actor, filters).select('jobs.*');
-      const rows: (Job & { sortKey: string })[] = await newestFirst(query, {
-        ...page,
-        time: 'jobs.createdAt',
-        id: 'jobs.id',
-      });
-      return toPage(rows, page.limit);
+      const listed = newestFirst(query, { ...page, time: 'jobs.createdAt', id: 'jobs.id' });
+      return toPage(await rows(db, listedJob, listed), page.limit);
     },
 
     async find(id: string): Promise<Job | undefined> {
-      return jobs().where({ id }).first();
+      return JobModel.query(db).findById(id);
     },
 
     async findReadable(actor: Actor, id: string): Promise<Job | undefined> {

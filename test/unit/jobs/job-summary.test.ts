@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { type JobGroup, summaryOf } from '#src/modules/jobs/job-summary.ts';
+import { summaryOf } from '#src/modules/jobs/job-summary.ts';
+import type { JobGroup } from '#src/modules/jobs/jobs.model.ts';
 
 describe('summaryOf', () => {
   const group = (part: Partial<JobGroup>): JobGroup => ({
