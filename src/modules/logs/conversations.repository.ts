@@ -1,13 +1,27 @@
+import { bigint, text } from '#src/adapters/postgres/columns.ts';
 import { toPage } from '#src/adapters/postgres/keyset.ts';
+import { firstRow, oneRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import { roundSums } from '#src/domain/round-sums.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
 import { isWithin, reach, reachValues } from './log-reach.ts';
-import type { LogFilter, LoggedAgent, LoggedChat, RecentChat, Session } from './logs.model.ts';
+import {
+  type LogFilter,
+  type LoggedAgent,
+  type LoggedChat,
+  loggedAgent,
+  type RecentChat,
+  recentChat,
+  type Session,
+  session,
+} from './logs.model.ts';
 
 type Page = { limit: number; after: ListPosition | null };
 type LoggedPage = { items: LoggedChat[]; last: ListPosition | null };
+
+const listedSession = shape({ ...session.columns, sortKey: text() });
+const counted = shape({ total: bigint() });
 
 /** So many of the newest chats are looked through for words before an index is asked for all that have them. */
 const walkedChats = 200;
@@ -75,13 +89,15 @@ export function createConversationsRepository(db: Db) {
     where (select count(*) from (${walk(where, String(walkedChats))}) walked) = ${walkedChats}`;
 
   async function read(actor: Actor, filter: LogFilter, { limit, after }: Page, page: string): Promise<LoggedPage> {
-    const { rows } = await db.raw<{ rows: (LoggedChat & ListPosition)[] }>(
+    const listed = await rows(
+      db,
+      listedSession,
       `with recursive ${reach}, page as (${page})
        select shown.*, to_char(started_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as sort_key
        from (${shown}) shown order by started_at desc, id desc`,
       { ...valuesOf(actor, filter), ...after, limit: limit + 1 },
     );
-    return toPage(rows, limit);
+    return toPage(listed, limit);
   }
 
   return {
@@ -97,19 +113,22 @@ export function createConversationsRepository(db: Db) {
 
     /** Of a search for words; all else has sums. */
     async countWithWords(actor: Actor, filter: LogFilter): Promise<number> {
-      const { rows } = await db.raw<{ rows: [{ total: number }] }>(
+      const { total } = await oneRow(
+        db,
+        counted,
         `with recursive ${reach} select count(*) as total from (${allWithWords(conditions(filter))}) found`,
         valuesOf(actor, filter),
       );
-      return rows[0].total;
+      return total;
     },
 
     async find(actor: Actor, chatId: string): Promise<Session | undefined> {
-      const { rows } = await db.raw<{ rows: Session[] }>(
+      return firstRow(
+        db,
+        session,
         `with page as (select chat_id from chat_logs where org_id = :orgId and chat_id = :chatId) ${shown}`,
         { ...reachValues(actor), chatId },
       );
-      return rows[0];
     },
 
     async listRecent(actor: Actor, { limit, mine }: { limit: number; mine: boolean }): Promise<RecentChat[]> {
@@ -119,18 +138,21 @@ export function createConversationsRepository(db: Db) {
         ? `select ${columns} from chat_logs l where l.org_id = :orgId and l.created_by = :userId ${order}`
         : `select newest.* from reach r
            cross join lateral (select ${columns} from chat_logs l where ${isWithin} ${order}) newest ${order}`;
-      const { rows } = await db.raw<{ rows: RecentChat[] }>(
+      return rows(
+        db,
+        recentChat,
         `with recursive ${reach}, page as (${page})
          select c.id, c.title, c.updated_at from page join chats c on c.id = page.chat_id
          where c.org_id = :orgId and c.acl && :acl::text[] order by c.updated_at desc, c.id desc`,
         { ...reachValues(actor), limit },
       );
-      return rows;
     },
 
     /** Those that chats can be read of, deleted ones too, by name. */
     async listAgents(actor: Actor): Promise<LoggedAgent[]> {
-      const { rows } = await db.raw<{ rows: LoggedAgent[] }>(
+      return rows(
+        db,
+        loggedAgent,
         `with recursive ${reach}
          select a.id, a.agent_name as name from agents a
          where a.org_id = :orgId and a.id in (
@@ -144,7 +166,6 @@ export function createConversationsRepository(db: Db) {
          order by lower(a.agent_name), a.id`,
         reachValues(actor),
       );
-      return rows;
     },
   };
 }

@@ -1,9 +1,10 @@
+import { oneRow } from '#src/adapters/postgres/shapes.ts';
 import { type Period, type PeriodPart, partsOf } from '#src/domain/log-period.ts';
 import { roundSums } from '#src/domain/round-sums.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
 import { isWithin, reach, reachValues } from './log-reach.ts';
-import { echoStates, type LogSums, type SumsFilter } from './logs.model.ts';
+import { echoStates, type LogSums, logSums, type SumsFilter } from './logs.model.ts';
 
 const columns = [...echoStates.map((state) => `${state}_chats`), ...roundSums];
 const ofTotals = columns.map((column) => `t.${column}`).join(', ');
@@ -13,7 +14,7 @@ const ofOneChat = [
 ].join(', ');
 const sumOf = (column: string) => `coalesce(sum(${column}), 0)`;
 const ofAll = [
-  `json_build_object(${echoStates.map((state) => `'${state}', ${sumOf(`${state}_chats`)}`).join(', ')}) as chats`,
+  `jsonb_build_object(${echoStates.map((state) => `'${state}', ${sumOf(`${state}_chats`)}`).join(', ')}) as chats`,
   ...roundSums.map((column) => `${sumOf(column)} as ${column}`),
 ].join(', ');
 
@@ -51,12 +52,13 @@ export function createLogSumsRepository(db: Db) {
       const parts = partsOf(period).map((part) =>
         part.span === 'moment' ? chats('author is null', part) : totals(part),
       );
-      const { rows } = await db.raw<{ rows: [LogSums] }>(
+      return oneRow(
+        db,
+        logSums,
         `with recursive ${reach}
          select ${ofAll} from (${[...parts, chats('author is not null', period)].join(' union all ')}) part`,
         values,
       );
-      return rows[0];
     },
   };
 }

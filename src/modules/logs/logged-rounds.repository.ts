@@ -1,39 +1,23 @@
+import { double, integer, type Row, text } from '#src/adapters/postgres/columns.ts';
+import { firstRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { EchoState } from '#src/domain/alignment-fold.ts';
 import { type Actor, keysOf } from '#src/domain/visibility.ts';
+import { RoundModel } from '#src/modules/chat/chat.model.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { LoggedRound, RoundPage } from './logs.model.ts';
-
-const columns = [
-  'round',
-  'status',
-  'errorCode',
-  'model',
-  'userContent',
-  'assistantReply',
-  'startedAt',
-  'latencyMs',
-  'inputTokens',
-  'completionTokens',
-  'costUsd',
-  'scoredAt',
-  'echoState',
-  'ewma',
-  'alignmentScore',
-  'foldState',
-  'answerEvents',
-  'events',
-] as const;
+import { type LoggedRound, loggedRound, type RoundPage } from './logs.model.ts';
 
 /** A scored round, as the curve of a chat shows it. */
-export type TrendPoint = { round: number; ewma: number; state: EchoState };
+const trendPoint = shape({ round: integer(), ewma: double(), state: text<EchoState>() });
+export type TrendPoint = Row<typeof trendPoint>;
 
-type Sized = { round: number; bytes: number };
+const sized = shape({ round: integer(), bytes: integer() });
+const columns = Object.keys(loggedRound.columns);
 
 /** Texts of more are not read into the memory at once, but for those of a single round. */
 const pageBytes = 4 * 1024 * 1024;
 
 /** The round with which a page is full. */
-function endOfPage(sizes: readonly Sized[]): number | undefined {
+function endOfPage(sizes: readonly Row<typeof sized>[]): number | undefined {
   let bytes = 0;
   const full = sizes.find((size) => {
     bytes += size.bytes;
@@ -44,7 +28,7 @@ function endOfPage(sizes: readonly Sized[]): number | undefined {
 
 /** Rounds of a chat; but for those of a list it is for the caller to know that he may read it. */
 export function createLoggedRoundsRepository(db: Db) {
-  const rounds = (chatId: string) => db<LoggedRound & { chatId: string }>('rounds').where({ chatId });
+  const rounds = (chatId: string) => RoundModel.table(db).where({ chatId });
 
   return {
     /**
@@ -57,31 +41,26 @@ export function createLoggedRoundsRepository(db: Db) {
         .whereRaw('acl && ?::text[]', [keysOf(actor)]);
       const following = rounds(chatId).whereExists(chat).where('round', '>', after).orderBy('round');
       const bytes = db.raw('octet_length(user_content) + coalesce(octet_length(assistant_reply), 0) as bytes');
-      const sizes: Sized[] = await following
-        .clone()
-        .limit(limit + 1)
-        .select('round', bytes);
+      const first = following.clone().limit(limit + 1);
+      const sizes = await rows(db, sized, first.select('round', bytes));
       const last = endOfPage(sizes.slice(0, limit));
       if (last === undefined) return { items: [], last: null };
-      const items = await following.where('round', '<=', last).select(...columns);
+      const items = await rows(db, loggedRound, following.where('round', '<=', last).select(columns));
       return { items, last: last === sizes.at(-1)?.round ? null : last };
     },
 
     async find(chatId: string, round: number): Promise<LoggedRound | undefined> {
-      return rounds(chatId)
-        .where({ round })
-        .first(...columns);
+      return firstRow(db, loggedRound, rounds(chatId).where({ round }).select(columns));
     },
 
     /** The newest `limit` of the scored rounds, in order. */
     async listTrend(chatId: string, limit: number): Promise<TrendPoint[]> {
-      const points = await db('rounds')
-        .where({ chatId })
+      const newest = rounds(chatId)
         .whereNotNull('scoredAt')
         .orderBy('round', 'desc')
         .limit(limit)
-        .select<TrendPoint[]>('round', 'ewma', 'echoState as state');
-      return points.reverse();
+        .select('round', 'ewma', 'echoState as state');
+      return (await rows(db, trendPoint, newest)).reverse();
     },
   };
 }

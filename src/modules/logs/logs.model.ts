@@ -3,16 +3,19 @@ import {
   bigint,
   date,
   integer,
+  json,
   numeric,
+  type Row,
   text,
   textArray,
   timestamp,
   tsvector,
   uuid,
 } from '#src/adapters/postgres/columns.ts';
-import type { AlignmentEvent } from '#src/domain/alignment-events.ts';
-import type { EchoState, FoldState } from '#src/domain/alignment-fold.ts';
+import { pick, shape } from '#src/adapters/postgres/shapes.ts';
+import type { EchoState } from '#src/domain/alignment-fold.ts';
 import type { Period } from '#src/domain/log-period.ts';
+import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 
 export class ChatLogModel extends model(
   'chat_logs',
@@ -94,63 +97,55 @@ export type SumsFilter = { agentId: string | undefined; period: Period };
 /** Which chats are listed: `state` is that of a chat now, `words` stand together in its title or in one of its rounds. */
 export type LogFilter = SumsFilter & { state: EchoState | undefined; words: string | undefined };
 
-/** What rounds come to; each scored round counts in one of the three classes. */
-export type RoundSums = {
-  rounds: number;
-  completedRounds: number;
-  stableRounds: number;
-  driftRounds: number;
-  refusalRounds: number;
-  ewmaSum: number;
-  inputTokens: number;
-  completionTokens: number;
-  costUsd: number;
-  /** Of complete rounds. */
-  latencyMs: number;
-};
+/**
+ * What rounds come to; each scored round counts in one of the three classes, and latencies are those of complete rounds.
+ * `chats` counts the chats in each state.
+ */
+export const logSums = shape({
+  chats: json<{ [state in EchoState]: number }>(),
+  rounds: numeric(),
+  completedRounds: numeric(),
+  stableRounds: numeric(),
+  driftRounds: numeric(),
+  refusalRounds: numeric(),
+  ewmaSum: numeric(),
+  inputTokens: numeric(),
+  completionTokens: numeric(),
+  costUsd: numeric(),
+  latencyMs: numeric(),
+});
+export type LogSums = Row<typeof logSums>;
 
-/** The same of chats, and how many of them are in which state. */
-export type LogSums = RoundSums & { chats: { [state in EchoState]: number } };
+/** A chat as a session of its agent; `model` is that of its newest round, `firstWords` begin its first message. */
+export const session = shape({
+  id: uuid(),
+  title: text(),
+  firstWords: text(),
+  agentId: uuid(),
+  agentName: text(),
+  model: text(),
+  startedAt: timestamp(),
+  ...pick(ChatLogModel, 'rounds', 'completedRounds', 'stableRounds', 'driftRounds', 'refusalRounds', 'ewmaSum').columns,
+  ...pick(ChatLogModel, 'inputTokens', 'completionTokens', 'costUsd', 'latencyMs').columns,
+});
+export type Session = Row<typeof session>;
 
 /** A chat as logs list it. */
-export type LoggedChat = RoundSums & {
-  id: string;
-  title: string;
-  /** The beginning of its first message. */
-  firstWords: string;
-  agentId: string;
-  agentName: string;
-  startedAt: Date;
-};
+export type LoggedChat = Omit<Session, 'model'>;
 
-export type RecentChat = { id: string; title: string; updatedAt: Date };
+export const recentChat = pick(ChatModel, 'id', 'title', 'updatedAt');
+export type RecentChat = Row<typeof recentChat>;
 
-export type LoggedAgent = { id: string; name: string };
-
-/** A chat as a session of its agent; `model` is that of its newest round. */
-export type Session = LoggedChat & { model: string };
+export const loggedAgent = shape({ id: uuid(), name: text() });
+export type LoggedAgent = Row<typeof loggedAgent>;
 
 /** What a model said and what became of it; scores are null until there are any. */
-export type LoggedRound = {
-  round: number;
-  status: 'open' | 'complete' | 'error';
-  errorCode: string | null;
-  model: string;
-  userContent: string;
-  assistantReply: string | null;
-  startedAt: Date;
-  latencyMs: number | null;
-  inputTokens: number;
-  completionTokens: number;
-  costUsd: number;
-  scoredAt: Date | null;
-  echoState: EchoState | null;
-  ewma: number | null;
-  alignmentScore: number | null;
-  foldState: FoldState | null;
-  answerEvents: AlignmentEvent[];
-  events: AlignmentEvent[];
-};
+export const loggedRound = shape({
+  ...pick(RoundModel, 'round', 'status', 'errorCode', 'model', 'userContent', 'assistantReply', 'startedAt').columns,
+  ...pick(RoundModel, 'latencyMs', 'inputTokens', 'completionTokens', 'costUsd', 'scoredAt', 'echoState').columns,
+  ...pick(RoundModel, 'ewma', 'alignmentScore', 'foldState', 'answerEvents', 'events').columns,
+});
+export type LoggedRound = Row<typeof loggedRound>;
 
 /** `last` is the round after which more follow, null where none do. */
 export type RoundPage = { items: LoggedRound[]; last: number | null };
@@ -176,7 +171,7 @@ export function streakOf({ foldState }: Pick<LoggedRound, 'foldState'>): number 
 export const meanOf = (sum: number, count: number): number | null => (count === 0 ? null : sum / count);
 
 /** Each scored round is in one class. */
-export const scoredRounds = (sums: Pick<RoundSums, 'stableRounds' | 'driftRounds' | 'refusalRounds'>): number =>
+export const scoredRounds = (sums: Pick<LogSums, 'stableRounds' | 'driftRounds' | 'refusalRounds'>): number =>
   sums.stableRounds + sums.driftRounds + sums.refusalRounds;
 
 /** One line of what the first message says. */
