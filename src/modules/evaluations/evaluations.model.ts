@@ -1,5 +1,15 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { bytea, date, integer, json, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import {
+  bytea,
+  date,
+  integer,
+  json,
+  type Row,
+  text,
+  textArray,
+  timestamp,
+  uuid,
+} from '#src/adapters/postgres/columns.ts';
 import type { Judgement, PromptText } from '#src/domain/judging/judgement.ts';
 import type { ComparisonResults, EvaluationResults } from '#src/domain/judging/outcome.ts';
 import type { FailedUnit } from '#src/domain/judging/results.ts';
@@ -8,7 +18,6 @@ import type {
   EvaluatedSpecification,
   EvaluationSpecification,
 } from '#src/domain/judging/specification.ts';
-import type { ModelUsage } from '#src/ports/chat-model.ts';
 
 export class EvaluationRunModel extends model('evaluation_runs', {
   id: text(),
@@ -80,27 +89,13 @@ export class JudgementModel extends model(
 ) {}
 
 /** A run of its specification; its id is that of its job. Complete once it has ended without failed units. */
-export type EvaluationRun = {
-  id: string;
-  orgId: string;
-  draftId: string | null;
-  versionId: string | null;
-  baselineVersionId: string | null;
-  specification: EvaluationSpecification;
-  estimatedCalls: number;
-  results: EvaluationResults | ComparisonResults | null;
-  failedUnits: FailedUnit[];
-  acl: string[];
-  createdBy: string;
-  createdAt: Date;
-  finishedAt: Date | null;
-};
+export type EvaluationRun = Row<typeof EvaluationRunModel>;
 
 /** All that a run was asked for, but for the texts of its cases. */
 export type RunTerms = Omit<EvaluatedSpecification, 'cases'> | Omit<ComparedSpecification, 'cases'>;
 
-export type StoredJudgement = { cacheKey: Buffer; model: string; verdict: Judgement } & ModelUsage;
-export type GeneratedAnswer = { cacheKey: Buffer; model: string; answer: string } & ModelUsage;
+export type StoredJudgement = Omit<Row<typeof JudgementModel>, 'orgId' | 'createdAt'>;
+export type GeneratedAnswer = Omit<Row<typeof GeneratedAnswerModel>, 'orgId' | 'createdAt'>;
 
 /** What is judged and answered of a version. */
 export type EvaluatedText = PromptText & { temperature: number; maxTokens: number };

@@ -1,7 +1,9 @@
 import type { GoldenCase } from '#src/domain/draft-fields.ts';
+import type { EvalScores } from '#src/domain/judging/eval-scores.ts';
 import type { EvalStatus } from '#src/domain/judging/eval-status.ts';
+import { DraftModel, VersionModel } from '#src/modules/drafts/drafts.model.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { EvaluationRun } from './evaluations.model.ts';
+import { EvaluationDayModel, type EvaluationRun, EvaluationRunModel } from './evaluations.model.ts';
 
 type NewRun = Omit<EvaluationRun, 'createdAt' | 'finishedAt' | 'results' | 'failedUnits'>;
 type VersionKey = { orgId: string; draftId: string; id: string };
@@ -9,23 +11,19 @@ type VersionKey = { orgId: string; draftId: string; id: string };
 export function createEvaluationsRepository(db: Db) {
   return {
     async insertRun(run: NewRun): Promise<EvaluationRun> {
-      const [stored] = await db('evaluationRuns')
-        .insert({ ...run, specification: JSON.stringify(run.specification) })
-        .returning<EvaluationRun[]>('*');
-      if (stored === undefined) throw new Error('the insert returned no row');
-      return stored;
+      return EvaluationRunModel.query(db).insert(run).returning('*');
     },
 
     async findRun(orgId: string, id: string): Promise<EvaluationRun | undefined> {
-      return db<EvaluationRun>('evaluationRuns').where({ orgId, id }).first();
+      return EvaluationRunModel.query(db).findOne({ orgId, id });
     },
 
     /** Cases of today. To be called with the organization locked, so that nobody counts the same. */
     async countCasesOfToday(orgId: string): Promise<number> {
-      const row = await db('evaluationDays')
+      const row = await EvaluationDayModel.table(db)
         .where({ orgId })
         .whereRaw(`day = (now() at time zone 'utc')::date`)
-        .first<{ cases: number } | undefined>('cases');
+        .first('cases');
       return row?.cases ?? 0;
     },
 
@@ -36,33 +34,28 @@ export function createEvaluationsRepository(db: Db) {
          on conflict (org_id, day) do update set cases = d.cases + excluded.cases`,
         { orgId, cases },
       );
-      await db('evaluationDays').where({ orgId }).whereRaw(`day < (now() at time zone 'utc')::date`).delete();
+      await EvaluationDayModel.query(db).where({ orgId }).whereRaw(`day < (now() at time zone 'utc')::date`).delete();
     },
 
-    async setGoldenCases({ orgId, id }: VersionKey, goldenCases: readonly GoldenCase[]): Promise<void> {
-      await db('draftVersions')
-        .where({ orgId, id })
-        .update({ goldenCases: JSON.stringify(goldenCases) });
+    async setGoldenCases({ orgId, id }: VersionKey, goldenCases: GoldenCase[]): Promise<void> {
+      await VersionModel.query(db).where({ orgId, id }).patch({ goldenCases });
     },
 
     /** On request of a client, for whom it is a change of the draft. */
     async showRun(
       { orgId, draftId, id }: VersionKey,
-      run: { evalRunId: string; evalStatus: EvalStatus; evalScores?: object },
+      run: { evalRunId: string; evalStatus: EvalStatus; evalScores?: EvalScores },
     ): Promise<void> {
-      const { evalScores, ...others } = run;
-      await db('draftVersions')
-        .where({ orgId, id })
-        .update({ ...others, ...(evalScores !== undefined && { evalScores: JSON.stringify(evalScores) }) });
-      await db('drafts').where({ orgId, id: draftId }).increment('version');
+      await VersionModel.query(db).where({ orgId, id }).patch(run);
+      await DraftModel.query(db).where({ orgId, id: draftId }).increment('version', 1);
     },
 
     /** Of prompts that belong to no draft and that nobody waits for again, some at a time. @returns how many there were */
     async deleteAdhocOlderThan(days: number, limit: number): Promise<number> {
-      return db('evaluationRuns')
+      return EvaluationRunModel.query(db)
         .whereIn(
           'id',
-          db('evaluationRuns')
+          EvaluationRunModel.table(db)
             .whereNull('draftId')
             .whereRaw('created_at < now() - make_interval(days => ?)', [days])
             .whereNotExists(
