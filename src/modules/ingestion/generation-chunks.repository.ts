@@ -1,15 +1,21 @@
+import { bigint } from '#src/adapters/postgres/columns.ts';
+import { firstRow, oneRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import { indexWords } from '#src/adapters/postgres/word-index.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
+import { ChunkModel } from '#src/modules/documents/documents.model.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { ChunkText, NewChunk } from './ingestion.model.ts';
+import { type ChunkText, chunkText, GenerationModel, type NewChunk } from './ingestion.model.ts';
 
 /** Rows of one insert; more at once gain nothing and hold more memory. */
 const CHUNKS_PER_INSERT = 500;
 
+const progress = pick(GenerationModel, 'chunksEmbedded');
+const counted = shape({ count: bigint() });
+
 /** The chunks of one generation while it is made. */
 export function createGenerationChunksRepository(db: Db) {
   const chunks = (of: IngestDocumentInput) =>
-    db('chunks').where({ orgId: of.orgId, documentId: of.documentId, generation: of.generation });
+    ChunkModel.table(db).where({ orgId: of.orgId, documentId: of.documentId, generation: of.generation });
 
   return {
     /** With the words of the chunks. To be called in a transaction, last. */
@@ -51,11 +57,12 @@ export function createGenerationChunksRepository(db: Db) {
     },
 
     async readTexts(orgId: string, ids: readonly string[]): Promise<ChunkText[]> {
-      return db('chunks')
+      const texts = ChunkModel.table(db)
         .where({ orgId })
         .whereIn('id', ids)
         .orderBy('chunkIndex')
-        .select<ChunkText[]>('id', 'contextualText', 'content');
+        .select('id', 'contextualText', 'content');
+      return rows(db, chunkText, texts);
     },
 
     /**
@@ -64,7 +71,9 @@ export function createGenerationChunksRepository(db: Db) {
      * was deleted or a newer generation was asked for
      */
     async markEmbedded(of: IngestDocumentInput, ids: readonly string[], model: string): Promise<number | undefined> {
-      const { rows } = await db.raw<{ rows: { chunksEmbedded: number }[] }>(
+      const row = await firstRow(
+        db,
+        progress,
         `with current as (
            select 1 from documents
            where org_id = :orgId and id = :documentId and generation = :generation and deleted_at is null
@@ -82,7 +91,7 @@ export function createGenerationChunksRepository(db: Db) {
          returning chunks_embedded`,
         { ...of, ids: [...ids], model },
       );
-      return rows[0]?.chunksEmbedded;
+      return row?.chunksEmbedded;
     },
 
     /** Takes back what `markEmbedded` did. */
@@ -105,8 +114,7 @@ export function createGenerationChunksRepository(db: Db) {
     },
 
     async countEmbedded(of: IngestDocumentInput): Promise<number> {
-      const [row] = await chunks(of).whereNotNull('embeddedAt').count<{ count: number }[]>();
-      return row?.count ?? 0;
+      return (await oneRow(db, counted, chunks(of).whereNotNull('embeddedAt').count())).count;
     },
   };
 }

@@ -1,15 +1,20 @@
+import { type Row, text, timestamp } from '#src/adapters/postgres/columns.ts';
+import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { JobStatus } from '#src/contracts/jobs.ts';
-import type { IngestionSource } from '#src/domain/staleness.ts';
+import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { DocumentKey } from './ingestion.model.ts';
+import { type DocumentKey, GenerationModel } from './ingestion.model.ts';
 
 /** A document's newest generation: what it is made of, and how far its job is. */
-export type NewestGeneration = IngestionSource & {
-  jobId: string;
-  jobStatus: JobStatus | null;
+const newestGeneration = shape({
+  ...pick(GenerationModel, 'contentSha256', 'ragConfig', 'jobId').columns,
+  jobStatus: text<JobStatus>().nullable(),
   /** Its run has been asked to stop, and may not have done so yet. */
-  cancelRequestedAt: Date | null;
-};
+  cancelRequestedAt: timestamp().nullable(),
+});
+export type NewestGeneration = Row<typeof newestGeneration>;
+
+const generationNumber = pick(GenerationModel, 'generation');
 
 export function createGenerationsRepository(db: Db) {
   return {
@@ -29,9 +34,9 @@ export function createGenerationsRepository(db: Db) {
          from documents where org_id = :orgId and id = :documentId`,
         { ...of, reservedId },
       );
-      await db('documents')
+      await DocumentModel.query(db)
         .where({ orgId: of.orgId, id: of.documentId })
-        .update({ generation: of.generation, ...(isRedo && { activeGeneration: null }) });
+        .patch({ generation: of.generation, ...(isRedo && { activeGeneration: null }) });
     },
 
     async findReservedJob(of: DocumentKey & { reservedId: string }): Promise<string | undefined> {
@@ -40,19 +45,22 @@ export function createGenerationsRepository(db: Db) {
 
     /** The generations that were made of an original which the document no longer has. */
     async listOfOtherOriginals({ orgId, documentId }: DocumentKey): Promise<number[]> {
-      return db('documentGenerations as g')
+      const made = db('documentGenerations as g')
         .join('documents as d', { 'd.orgId': 'g.orgId', 'd.id': 'g.documentId' })
         .where({ 'g.orgId': orgId, 'g.documentId': documentId })
         .whereRaw('g.blob_key <> d.blob_key')
-        .pluck('g.generation');
+        .select('g.generation');
+      return (await rows(db, generationNumber, made)).map(({ generation }) => generation);
     },
 
     async findNewest({ orgId, documentId }: DocumentKey): Promise<NewestGeneration | undefined> {
-      return db('documentGenerations as g')
+      const newest = db('documentGenerations as g')
         .leftJoin('jobs as j', 'j.id', 'g.jobId')
         .where({ 'g.orgId': orgId, 'g.documentId': documentId })
         .orderBy('g.generation', 'desc')
-        .first(...['g.contentSha256', 'g.ragConfig', 'g.jobId'], ...['j.status as jobStatus', 'j.cancelRequestedAt']);
+        .limit(1)
+        .select('g.contentSha256', 'g.ragConfig', 'g.jobId', 'j.status as jobStatus', 'j.cancelRequestedAt');
+      return firstRow(db, newestGeneration, newest);
     },
   };
 }

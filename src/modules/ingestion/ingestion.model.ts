@@ -1,5 +1,17 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { bigint, bytea, integer, integerArray, json, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import {
+  bigint,
+  bytea,
+  integer,
+  integerArray,
+  json,
+  type Row,
+  text,
+  textArray,
+  timestamp,
+  uuid,
+} from '#src/adapters/postgres/columns.ts';
+import { pick, shape } from '#src/adapters/postgres/shapes.ts';
 import type { IndexedChunk } from '#src/domain/chunk-document.ts';
 import type { SourceFormat } from '#src/domain/document-format.ts';
 import type { RagConfig } from '#src/domain/rag-config.ts';
@@ -22,7 +34,9 @@ export class GenerationModel extends model(
     documentName: text(),
     fileName: text(),
     mediaType: text().nullable(),
+    /** What the author of a pasted text says it is. */
     declaredFormat: text<SourceFormat>().nullable(),
+    /** Found by content; null before that. */
     sourceFormat: text<SourceFormat>().nullable(),
     sizeBytes: bigint(),
     contentSha256: text(),
@@ -75,49 +89,33 @@ export class ContextualTextModel extends model(
 ) {}
 
 /** What a generation is made of, as the document was when it was asked for, and where the document stands now. */
-export type IngestionTarget = {
-  documentName: string;
-  fileName: string;
-  mediaType: string | null;
-  /** What the author of a pasted text says it is. */
-  declaredFormat: SourceFormat | null;
-  /** Found by content; null before that. */
-  sourceFormat: SourceFormat | null;
-  sizeBytes: number;
-  contentSha256: string;
-  blobKey: string;
-  ragConfig: RagConfig;
-  conversionId: string | null;
-  chunksTotal: number | null;
-  newestGeneration: number;
-  activeGeneration: number | null;
-};
+export const ingestionTarget = shape({
+  ...pick(GenerationModel, 'documentName', 'fileName', 'mediaType', 'declaredFormat', 'sourceFormat').columns,
+  ...pick(GenerationModel, 'sizeBytes', 'contentSha256', 'blobKey', 'ragConfig').columns,
+  ...pick(GenerationModel, 'conversionId', 'chunksTotal').columns,
+  newestGeneration: integer(),
+  activeGeneration: integer().nullable(),
+});
+export type IngestionTarget = Row<typeof ingestionTarget>;
 
-export type ConversionKey = {
-  orgId: string;
-  contentSha256: string;
-  converterVersion: string;
-  sourceFormat: SourceFormat;
-};
+export const documentStanding = pick(ingestionTarget, 'newestGeneration', 'activeGeneration');
+export type DocumentStanding = Row<typeof documentStanding>;
 
-export type NewConversion = ConversionKey & {
-  id: string;
-  title: string | null;
-  body: string;
-  pageMap: number[] | null;
-  pageCount: number | null;
-};
-
+type Conversion = Row<typeof ConversionModel>;
+export type ConversionKey = Pick<Conversion, 'orgId' | 'contentSha256' | 'converterVersion' | 'sourceFormat'>;
+export type NewConversion = Omit<Conversion, 'charCount' | 'createdAt'>;
 /** A conversion without its body, which may be large. */
-export type ConversionSummary = { id: string; charCount: number; pageCount: number | null };
+export type ConversionSummary = Pick<Conversion, 'id' | 'charCount' | 'pageCount'>;
 
 /** `textSha256` is of the text that is embedded, as the cache of embeddings has it. */
 export type NewChunk = IndexedChunk & { id: string; textSha256: Buffer };
 
-export type ChunkText = Pick<NewChunk, 'id' | 'contextualText' | 'content'>;
+export const chunkText = shape({ id: uuid(), contextualText: text(), content: text() });
+export type ChunkText = Row<typeof chunkText>;
 
 /** What the vector store is told of a generation, as its document is now. */
-export type Publication = { model: string; acl: string[]; retrievalSettings: string };
+export const publication = shape({ model: text(), acl: textArray(), retrievalSettings: text() });
+export type Publication = Row<typeof publication>;
 
 export type DocumentKey = { orgId: string; documentId: string };
 

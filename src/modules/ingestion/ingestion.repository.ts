@@ -1,56 +1,69 @@
 import { numberPages } from '#src/adapters/postgres/page-numbers.ts';
+import { firstRow, pick, rows } from '#src/adapters/postgres/shapes.ts';
 import { deleteGenerationsWith } from '#src/adapters/postgres/word-index.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import type { SourceFormat } from '#src/domain/document-format.ts';
+import { DocumentModel } from '#src/modules/documents/documents.model.ts';
+import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import type { Db } from '#src/ports/database.ts';
-import type {
-  ConversionKey,
-  ConversionSummary,
-  DocumentKey,
-  GenerationRange,
-  IngestionTarget,
-  NewConversion,
-  Publication,
+import {
+  type ConversionKey,
+  ConversionModel,
+  type ConversionSummary,
+  type DocumentKey,
+  type DocumentStanding,
+  documentStanding,
+  GenerationModel,
+  type GenerationRange,
+  type IngestionTarget,
+  ingestionTarget,
+  type NewConversion,
+  type Publication,
+  publication,
 } from './ingestion.model.ts';
+
+const jobId = pick(JobModel, 'id');
+const originalKey = pick(GenerationModel, 'blobKey');
+const generationNumber = pick(GenerationModel, 'generation');
 
 export type IngestionRepository = ReturnType<typeof createIngestionRepository>;
 
 export function createIngestionRepository(db: Db) {
   const generation = (of: IngestDocumentInput) =>
-    db('documentGenerations').where({ orgId: of.orgId, documentId: of.documentId, generation: of.generation });
+    GenerationModel.table(db).where({ orgId: of.orgId, documentId: of.documentId, generation: of.generation });
   const document = (of: IngestDocumentInput) =>
-    db('documents').where({ orgId: of.orgId, id: of.documentId }).whereNull('deletedAt');
+    DocumentModel.table(db).where({ orgId: of.orgId, id: of.documentId }).whereNull('deletedAt');
 
   return {
     /** Undefined once the document is deleted or the generation was collected. */
     async findTarget(of: IngestDocumentInput): Promise<IngestionTarget | undefined> {
-      const [target] = await db('documentGenerations as g')
+      const target = db('documentGenerations as g')
         .join('documents as d', { 'd.orgId': 'g.orgId', 'd.id': 'g.documentId' })
         .where({ 'g.orgId': of.orgId, 'g.documentId': of.documentId, 'g.generation': of.generation })
         .whereNull('d.deletedAt')
-        .select<IngestionTarget[]>([
+        .select([
           ...['g.documentName', 'g.fileName', 'g.mediaType', 'g.declaredFormat', 'g.sourceFormat', 'g.sizeBytes'],
           ...['g.contentSha256', 'g.blobKey', 'g.ragConfig', 'g.conversionId', 'g.chunksTotal'],
           ...['d.generation as newestGeneration', 'd.activeGeneration'],
         ]);
-      return target;
+      return firstRow(db, ingestionTarget, target);
     },
 
     /** Where the document of a run stands; undefined once it is deleted. */
-    async findStanding(
-      of: IngestDocumentInput,
-    ): Promise<{ newestGeneration: number; activeGeneration: number | null } | undefined> {
-      return document(of).first('generation as newestGeneration', 'activeGeneration');
+    async findStanding(of: IngestDocumentInput): Promise<DocumentStanding | undefined> {
+      const standing = document(of).select('generation as newestGeneration', 'activeGeneration');
+      return firstRow(db, documentStanding, standing);
     },
 
     /** Ids of the jobs that work, or wait to work, on older generations of the document. */
     async listOlderOpenRuns(of: IngestDocumentInput): Promise<string[]> {
-      return db('documentGenerations as g')
+      const open = db('documentGenerations as g')
         .join('jobs as j', 'j.id', 'g.jobId')
         .where({ 'g.orgId': of.orgId, 'g.documentId': of.documentId })
         .where('g.generation', '<', of.generation)
         .whereNull('j.finishedAt')
-        .pluck('j.id');
+        .select('j.id');
+      return (await rows(db, jobId, open)).map(({ id }) => id);
     },
 
     /** Of the generation, and of its document for as long as that has this original. */
@@ -76,19 +89,19 @@ export function createIngestionRepository(db: Db) {
     },
 
     async findConversion(key: ConversionKey): Promise<ConversionSummary | undefined> {
-      return db('conversions').where(key).first<ConversionSummary>('id', 'charCount', 'pageCount');
+      return ConversionModel.table(db).where(key).first('id', 'charCount', 'pageCount');
     },
 
     /** The first one stays: another run that converted the same content got the same. */
     async insertConversion(conversion: NewConversion): Promise<void> {
-      await db('conversions')
+      await ConversionModel.table(db)
         .insert(conversion)
         .onConflict(['orgId', 'contentSha256', 'converterVersion', 'sourceFormat'])
         .ignore();
     },
 
     async readBody(orgId: string, conversionId: string): Promise<Pick<NewConversion, 'body' | 'pageMap'> | undefined> {
-      return db('conversions').where({ orgId, id: conversionId }).first('body', 'pageMap');
+      return ConversionModel.table(db).where({ orgId, id: conversionId }).first('body', 'pageMap');
     },
 
     /** @returns false when that was its conversion before */
@@ -102,7 +115,7 @@ export function createIngestionRepository(db: Db) {
     /** Tells chunks that were just cut on which pages they are, if those became known meanwhile. */
     async numberPages(orgId: string, conversionId: string): Promise<void> {
       // Whoever is about to write the pages numbers these chunks, too.
-      await db('conversions').where({ orgId, id: conversionId }).forShare().first('id');
+      await ConversionModel.table(db).where({ orgId, id: conversionId }).forShare().first('id');
       await numberPages(db, { orgId, conversionId });
     },
 
@@ -115,7 +128,7 @@ export function createIngestionRepository(db: Db) {
         )
         .limit(limit)
         .select('c.id');
-      return db('conversions').whereIn('id', unused).delete();
+      return ConversionModel.query(db).whereIn('id', unused).delete();
     },
 
     /**
@@ -124,7 +137,7 @@ export function createIngestionRepository(db: Db) {
      * was asked for
      */
     async lockNewest(of: IngestDocumentInput): Promise<{ chunksTotal: number | null } | undefined> {
-      const locked = await generation(of).forUpdate().first<{ chunksTotal: number | null } | undefined>('chunksTotal');
+      const locked = await generation(of).forUpdate().first('chunksTotal');
       const newest = await document(of).where({ generation: of.generation }).first('id');
       return newest === undefined ? undefined : locked;
     },
@@ -135,11 +148,12 @@ export function createIngestionRepository(db: Db) {
 
     /** Undefined once the document is deleted or a newer generation was asked for. */
     async findPublication(of: IngestDocumentInput): Promise<Publication | undefined> {
-      return db('documents as d')
+      const published = db('documents as d')
         .join('documentGenerations as g', { 'g.documentId': 'd.id', 'g.generation': 'd.generation' })
         .where({ 'd.orgId': of.orgId, 'd.id': of.documentId, 'd.generation': of.generation })
         .whereNull('d.deletedAt')
-        .first('g.embeddingModel as model', 'd.acl', 'd.retrievalSettings');
+        .select('g.embeddingModel as model', 'd.acl', 'd.retrievalSettings');
+      return firstRow(db, publication, published);
     },
 
     /**
@@ -160,17 +174,20 @@ export function createIngestionRepository(db: Db) {
 
     /** Those that are neither what readers see nor the newest. */
     async listUnneeded(of: DocumentKey): Promise<number[]> {
-      return db('documentGenerations as g')
+      const unneeded = db('documentGenerations as g')
         .join('documents as d', { 'd.orgId': 'g.orgId', 'd.id': 'g.documentId' })
         .where({ 'g.orgId': of.orgId, 'g.documentId': of.documentId })
         .whereRaw('g.generation < d.generation and g.generation is distinct from d.active_generation')
         .orderBy('g.generation')
-        .pluck('g.generation');
+        .select('g.generation');
+      return (await rows(db, generationNumber, unneeded)).map(({ generation }) => generation);
     },
 
     /** Originals of these generations that neither the document nor another of its generations has. */
     async listBlobKeys(range: GenerationRange): Promise<string[]> {
-      const { rows } = await db.raw<{ rows: { blobKey: string }[] }>(
+      const originals = await rows(
+        db,
+        originalKey,
         `select blob_key from document_generations
          where org_id = :orgId and document_id = :documentId and generation >= :from and generation < :before
          except
@@ -180,7 +197,7 @@ export function createIngestionRepository(db: Db) {
          select blob_key from documents where org_id = :orgId and id = :documentId`,
         range,
       );
-      return rows.map((row) => row.blobKey);
+      return originals.map(({ blobKey }) => blobKey);
     },
 
     /**

@@ -1,6 +1,7 @@
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import type { RecognizedPage } from '#src/ports/converter.ts';
 import type { Db } from '#src/ports/database.ts';
+import { RecognizedPageModel } from './ingestion.model.ts';
 
 /** Pages that a converter of this version has read by OCR for a generation that is not converted yet. */
 export type RecognitionKey = IngestDocumentInput & { converterVersion: string };
@@ -8,7 +9,7 @@ export type RecognitionKey = IngestDocumentInput & { converterVersion: string };
 export function createRecognizedPagesRepository(db: Db) {
   return {
     async list({ orgId, documentId, generation, converterVersion }: RecognitionKey): Promise<RecognizedPage[]> {
-      return db('recognizedPages')
+      return RecognizedPageModel.table(db)
         .where({ orgId, documentId, generation, converterVersion })
         .orderBy('pageIndex')
         .select('pageIndex', 'lines');
@@ -28,7 +29,7 @@ export function createRecognizedPagesRepository(db: Db) {
     },
 
     async deleteAll({ orgId, documentId, generation }: IngestDocumentInput): Promise<void> {
-      await db('recognizedPages').where({ orgId, documentId, generation }).delete();
+      await RecognizedPageModel.query(db).where({ orgId, documentId, generation }).delete();
     },
   };
 }

@@ -1,21 +1,25 @@
 import { NIL } from 'uuid';
+import type { Row } from '#src/adapters/postgres/columns.ts';
+import { firstRow, pick } from '#src/adapters/postgres/shapes.ts';
 import type { Db } from '#src/ports/database.ts';
-
-/** What was said, by which prompt of which model, of which body. */
-export type SituationSource = { orgId: string; conversionId: string; model: string; promptVersion: number };
+import { ContextualTextModel } from './ingestion.model.ts';
 
 /** A place in the order of the table's key. */
-export type SituationKey = SituationSource & { chunkSha256: Buffer };
+const situationKey = pick(ContextualTextModel, 'orgId', 'conversionId', 'model', 'promptVersion', 'chunkSha256');
+export type SituationKey = Row<typeof situationKey>;
+
+/** What was said, by which prompt of which model, of which body. */
+export type SituationSource = Omit<SituationKey, 'chunkSha256'>;
 
 export function createSituationsRepository(db: Db) {
   return {
     /** @returns those that are known, by the hash in hex */
     async find(source: SituationSource, hashes: readonly Buffer[]): Promise<Map<string, string>> {
-      const rows: { chunkSha256: Buffer; situation: string }[] = await db('contextualTexts')
+      const known = await ContextualTextModel.table(db)
         .where(source)
         .whereRaw('chunk_sha256 = any (?::bytea[])', [[...hashes]])
         .select('chunkSha256', 'situation');
-      return new Map(rows.map(({ chunkSha256, situation }) => [chunkSha256.toString('hex'), situation]));
+      return new Map(known.map(({ chunkSha256, situation }) => [chunkSha256.toString('hex'), situation]));
     },
 
     /** The first one stays. Does nothing once the body is gone. */
@@ -34,7 +38,9 @@ export function createSituationsRepository(db: Db) {
      * one of its generations has yet to be cut. @returns the last of them, or null when there are no more
      */
     async deleteUnusedAfter(after: SituationKey | null, limit: number): Promise<SituationKey | null> {
-      const { rows } = await db.raw<{ rows: SituationKey[] }>(
+      const last = await firstRow(
+        db,
+        situationKey,
         `with page as (
            select org_id, conversion_id, model, prompt_version, chunk_sha256, created_at from contextual_texts
            where (org_id, conversion_id, model, prompt_version, chunk_sha256)
@@ -64,7 +70,7 @@ export function createSituationsRepository(db: Db) {
          offset :limit - 1`,
         { orgId: NIL, conversionId: NIL, model: '', promptVersion: 0, chunkSha256: Buffer.alloc(0), ...after, limit },
       );
-      return rows[0] ?? null;
+      return last ?? null;
     },
   };
 }
