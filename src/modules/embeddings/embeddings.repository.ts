@@ -1,28 +1,33 @@
 import { NIL } from 'uuid';
+import type { Row } from '#src/adapters/postgres/columns.ts';
+import { firstRow, oneRow, pick } from '#src/adapters/postgres/shapes.ts';
 import type { Db } from '#src/ports/database.ts';
+import { CachedEmbeddingModel, EmbeddingDimensionsModel } from './embeddings.model.ts';
 
 export type CachedEmbedding = { textSha256: Buffer; vector: Float32Array };
 
 /** A place in the order of the table's key. */
-export type EmbeddingKey = { orgId: string; model: string; textSha256: Buffer };
+const embeddingKey = pick(CachedEmbeddingModel, 'orgId', 'model', 'textSha256');
+export type EmbeddingKey = Row<typeof embeddingKey>;
+
+const knownDimensions = pick(EmbeddingDimensionsModel, 'dimensions');
 
 export function createEmbeddingsRepository(db: Db) {
+  const known = (orgId: string, model: string, hashes: readonly Buffer[]) =>
+    CachedEmbeddingModel.table(db)
+      .where({ orgId, model })
+      .whereRaw('text_sha256 = any (?::bytea[])', [[...hashes]]);
+
   return {
     /** @returns those that are known, by the hash in hex */
     async find(orgId: string, model: string, hashes: readonly Buffer[]): Promise<Map<string, Float32Array>> {
-      const rows: { textSha256: Buffer; vector: Buffer }[] = await db('embeddings')
-        .where({ orgId, model })
-        .whereRaw('text_sha256 = any (?::bytea[])', [[...hashes]])
-        .select('textSha256', 'vector');
+      const rows = await known(orgId, model, hashes).select('textSha256', 'vector');
       return new Map(rows.map(({ textSha256, vector }) => [textSha256.toString('hex'), toFloats(vector)]));
     },
 
     /** @returns the hashes of those that are known */
     async listKnown(orgId: string, model: string, hashes: readonly Buffer[]): Promise<Buffer[]> {
-      const rows: { textSha256: Buffer }[] = await db('embeddings')
-        .where({ orgId, model })
-        .whereRaw('text_sha256 = any (?::bytea[])', [[...hashes]])
-        .select('textSha256');
+      const rows = await known(orgId, model, hashes).select('textSha256');
       return rows.map(({ textSha256 }) => textSha256);
     },
 
@@ -53,7 +58,9 @@ export function createEmbeddingsRepository(db: Db) {
      * @returns the last of them, or null when there are no more
      */
     async deleteUnusedAfter(after: EmbeddingKey | null, limit: number): Promise<EmbeddingKey | null> {
-      const { rows } = await db.raw<{ rows: EmbeddingKey[] }>(
+      const last = await firstRow(
+        db,
+        embeddingKey,
         `with page as (
            select org_id, model, text_sha256, created_at from embeddings
            where (org_id, model, text_sha256) > (:orgId::uuid, :model, :textSha256::bytea)
@@ -77,14 +84,14 @@ export function createEmbeddingsRepository(db: Db) {
          offset :limit - 1`,
         { orgId: NIL, model: '', textSha256: Buffer.alloc(0), ...after, limit },
       );
-      return rows[0] ?? null;
+      return last ?? null;
     },
 
     /** Fixes the length of a model's vectors where that was not done before. @returns the length that holds */
     async fixDimensions(model: string, dimensions: number): Promise<number> {
-      await db('embeddingModels').insert({ model, dimensions }).onConflict('model').ignore();
-      const row = await db('embeddingModels').where({ model }).first<{ dimensions: number }>('dimensions');
-      return row.dimensions;
+      const models = () => EmbeddingDimensionsModel.table(db);
+      await models().insert({ model, dimensions }).onConflict('model').ignore();
+      return (await oneRow(db, knownDimensions, models().where({ model }).select('dimensions'))).dimensions;
     },
   };
 }
