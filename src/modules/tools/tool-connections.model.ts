@@ -1,6 +1,6 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { integer, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
-import type { OAuthGrant, StoredCredentials } from '#src/modules/credentials/stored-credentials.service.ts';
+import { integer, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import type { OAuthGrant } from '#src/modules/credentials/stored-credentials.service.ts';
 
 export class ToolConnectionModel extends model('tool_connections', {
   id: uuid(),
@@ -19,11 +19,7 @@ export class ToolConnectionModel extends model('tool_connections', {
 export type ConnectionStatus = 'active' | 'needs_reauth';
 
 /** An organization's way to a provider; it has one at most. */
-export type ToolConnection = StoredCredentials & {
-  status: ConnectionStatus;
-  createdAt: Date;
-  updatedAt: Date;
-};
+export type ToolConnection = Row<typeof ToolConnectionModel>;
 
 export type ApiKey = { kind: 'api_key'; apiKey: string };
 
