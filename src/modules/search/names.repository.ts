@@ -1,17 +1,13 @@
-import {
-  isNarrow,
-  type OpenedCounts,
-  openedCounts,
-  openedDocuments,
-  openedHashes,
-} from '#src/adapters/postgres/opened-documents.ts';
-import { within } from '#src/adapters/postgres/patience.ts';
+import { integer, text } from '#src/adapters/postgres/columns.ts';
+import { isNarrow, openedCounts, openedDocuments, openedHashes } from '#src/adapters/postgres/opened-documents.ts';
+import { rowsWithin } from '#src/adapters/postgres/patience.ts';
 import { isReadable, readableValues } from '#src/adapters/postgres/readable.ts';
+import { type Shape, shape } from '#src/adapters/postgres/shapes.ts';
 import type { WantedName } from '#src/domain/name-match.ts';
 import { maxRanked } from '#src/domain/search-ranking.ts';
 import { type Actor, keysOf } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { NameCandidate } from './search.model.ts';
+import { type NameCandidate, nameCandidate } from './search.model.ts';
 
 /** Who may read no more has all their names compared: of a frequent word, others' documents would be most. */
 const documentsByThemselves = 300;
@@ -20,7 +16,9 @@ const others = 250;
 /** So many that have its rarest word, of several: the others are to be in some of them. Of one, as many as are found. */
 const withRarest = 1_000;
 
-const patienceMs = 10_000;
+const timeoutMs = 10_000;
+
+const prepared = shape({ key: text(), opened: integer(), stored: integer() });
 
 const columns = 'd.id as document_id, d.name, d.name_key, d.updated_at';
 
@@ -44,9 +42,9 @@ const beginsWith = (word: string) => `w.word >= ${word} and w.word < ${word} || 
 export type NamesRepository = ReturnType<typeof createNamesRepository>;
 
 export function createNamesRepository(db: Db) {
-  function ask<Row>(actor: Actor, sql: string, values: Record<string, unknown>): Promise<Row[]> {
+  function ask<S extends Shape>(actor: Actor, source: S, sql: string, values: Record<string, unknown>) {
     const readable = readableValues({ orgId: actor.orgId, acl: keysOf(actor) });
-    return within(patienceMs, db.raw<{ rows: Row[] }>(sql, { ...readable, last: endOf(''), ...values }));
+    return rowsWithin(timeoutMs, db, source, sql, { ...readable, last: endOf(''), ...values });
   }
 
   return {
@@ -55,8 +53,9 @@ export function createNamesRepository(db: Db) {
      * small a part of them that a search should know which.
      */
     async prepare(actor: Actor, asked: string): Promise<{ key: string; readsFew: boolean; readsPart: boolean }> {
-      const [row = { key: '', opened: 0, stored: 0 }] = await ask<{ key: string } & OpenedCounts>(
+      const [row = { key: '', opened: 0, stored: 0 }] = await ask(
         actor,
+        prepared,
         `select name_key(:asked::text) as key, counts.* from (${openedCounts}) counts`,
         { asked },
       );
@@ -64,7 +63,7 @@ export function createNamesRepository(db: Db) {
     },
 
     listReadable(actor: Actor): Promise<NameCandidate[]> {
-      return ask(actor, `select ${columns} from documents d where ${isReadable}`, {});
+      return ask(actor, nameCandidate, `select ${columns} from documents d where ${isReadable}`, {});
     },
 
     /**
@@ -74,6 +73,7 @@ export function createNamesRepository(db: Db) {
     listCandidates(actor: Actor, { key, words }: WantedName, readsPart: boolean): Promise<NameCandidate[]> {
       return ask(
         actor,
+        nameCandidate,
         `with opened as materialized (${openedDocuments}),
          rarest as materialized (
            select word from unnest(:words::text[]) as q (word)

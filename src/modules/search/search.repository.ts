@@ -1,7 +1,8 @@
 import { readableBy } from '#src/adapters/postgres/readable.ts';
+import { rows } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { PassagePlace, SearchRow } from './search.model.ts';
+import { type PassagePlace, type PassageText, passageText, type SearchRow, searchRow } from './search.model.ts';
 
 /** Some more than is shown: there may be spaces. */
 const beginningCharacters = 400;
@@ -17,22 +18,23 @@ export function createSearchRepository(db: Db) {
         .whereRaw('folder_links.document_id = d.id')
         .orderBy('folderLinks.createdAt')
         .select('folders.id');
-      return readableBy(db('documents as d'), actor, 'd')
+      const found = readableBy(db('documents as d'), actor, 'd')
         .leftJoin('documentGenerations as g', { 'g.documentId': 'd.id', 'g.generation': 'd.activeGeneration' })
         .leftJoin('conversions as c', { 'c.orgId': 'g.orgId', 'c.id': 'g.conversionId' })
         .whereRaw('d.id = any (?::uuid[])', [[...documentIds]])
-        .select<SearchRow[]>(
+        .select(
           ...['d.id', 'd.name', 'd.sourceFormat', 'c.pageCount', 'd.createdBy', 'd.createdAt', 'd.updatedAt'],
           db.raw('array(?) as folder_ids', [readableFolders]),
           db.raw('coalesce(c.char_count, 0) as char_count'),
           db.raw(`coalesce(left(c.body, ${beginningCharacters}), '') as beginning`),
         );
+      return rows(db, searchRow, found);
     },
 
     /** Those of the passages that the caller may read now and that are of their document's active generation. */
-    async loadPassages(actor: Actor, places: readonly PassagePlace[]): Promise<(PassagePlace & { content: string })[]> {
+    async loadPassages(actor: Actor, places: readonly PassagePlace[]): Promise<PassageText[]> {
       if (places.length === 0) return [];
-      return readableBy(db('documents as d'), actor, 'd')
+      const passages = readableBy(db('documents as d'), actor, 'd')
         .joinRaw(
           `join unnest(?::uuid[], ?::integer[], ?::integer[]) as place (document_id, generation, chunk_index)
              on place.document_id = d.id and place.generation = d.active_generation
@@ -44,6 +46,7 @@ export function createSearchRepository(db: Db) {
           ],
         )
         .select('c.documentId', 'c.generation', 'c.chunkIndex', 'c.content');
+      return rows(db, passageText, passages);
     },
   };
 }
