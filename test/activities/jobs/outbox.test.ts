@@ -248,6 +248,23 @@ describe('the jobs table as an outbox', () => {
     return id;
   }
 
+  it('counts open jobs by kind and status, and those that wait to be started', async () => {
+    const { jobs } = setUp();
+    const parked = await enqueue(jobs);
+    await jobs.advance(parked, { status: 'parked', error: { code: 'model_not_configured', message: 'no key' } });
+    await jobs.advance(await enqueue(jobs), { status: 'succeeded' });
+    await db('jobs').update({ dispatchedAt: db.fn.now() });
+    await enqueue(jobs);
+    await age('dispatchAfter');
+    const { open, outbox } = await jobs.statistics();
+    expect(open).have.deep.members([
+      { kind: 'ingest', status: 'parked', errorCode: 'model_not_configured', count: 1 },
+      { kind: 'ingest', status: 'queued', errorCode: null, count: 1 },
+    ]);
+    expect(outbox.waiting).equal(1);
+    expect(outbox.oldestSeconds).within(0, 600);
+  });
+
   it('a parked job that shall go on is moved and not started, as soon as the engine is there', async () => {
     const { engine, jobs } = setUp();
     const id = await park(jobs);
