@@ -20,6 +20,9 @@ const reserved = (name, packages, allowedFrom) => ({
   to: { path: packages },
 });
 
+/** Files of a module that hold SQL. The invariants of the stores are a statement each, with what its rows mean. */
+const sql = '(\\.(repository|model)|/store-audit/invariants/[^/]+)\\.ts$';
+
 export default {
   forbidden: [
     { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true, viaOnly: values } },
@@ -47,32 +50,28 @@ export default {
       name: 'a-module-keeps-to-itself',
       severity: 'error',
       comment: "Another module is used through its service's type, handed in by the container.",
-      from: { path: '^src/modules/([^/]+)/', pathNot: '\\.(repository|model)\\.ts$' },
+      from: { path: '^src/modules/([^/]+)/', pathNot: sql },
       to: { path: '^src/modules/', pathNot: '^src/modules/$1/', ...values },
     },
     {
       name: 'a-module-reads-only-the-tables-of-another',
       severity: 'error',
       comment: 'Joins and relations may name the models of other modules, and nothing else of them.',
-      from: { path: '^src/modules/([^/]+)/.*\\.(repository|model)\\.ts$' },
+      from: { path: `^src/modules/([^/]+)/.*${sql}` },
       to: { path: '^src/modules/', pathNot: ['^src/modules/$1/', '\\.model\\.ts$'], ...values },
     },
     {
       name: 'a-module-reads-only-the-service-type-of-another',
       severity: 'error',
-      from: { path: '^src/modules/([^/]+)/', pathNot: '\\.(repository|model)\\.ts$' },
+      from: { path: '^src/modules/([^/]+)/', pathNot: sql },
       to: { path: '^src/modules/', pathNot: ['^src/modules/$1/', '\\.(service|schema)\\.ts$'] },
     },
     only('modules', '^src/modules/', '^src/(modules|contracts|domain|ports|errors|temporary-folders)', {
-      from: { pathNot: '\\.(schema|routes|repository|model)\\.ts$' },
+      from: { pathNot: ['\\.(schema|routes)\\.ts$', sql] },
     }),
     only('schemas', '^src/modules/.*\\.schema\\.ts$', '^src/(modules|contracts|domain|ports|errors|http/fields\\.ts)'),
     only('routes', '^src/modules/.*\\.routes\\.ts$', '^src/(modules|contracts|domain|ports|errors|http)'),
-    only(
-      'repositories',
-      '^src/modules/.*\\.(repository|model)\\.ts$',
-      '^src/(modules|contracts|domain|ports|errors|adapters/postgres)',
-    ),
+    only('repositories', `^src/modules/.*${sql}`, '^src/(modules|contracts|domain|ports|errors|adapters/postgres)'),
     only('adapters', '^src/adapters/', '^src/(adapters|contracts|domain|errors|temporary-folders)'),
     {
       name: 'adapters-keep-apart',

@@ -1,9 +1,12 @@
+import type { Row } from '#src/adapters/postgres/columns.ts';
+import { firstRow, pick, rows } from '#src/adapters/postgres/shapes.ts';
 import { deleteGenerationsWith } from '#src/adapters/postgres/word-index.ts';
-import type { DeletionRequest } from '#src/modules/deletion/deletion.service.ts';
+import { DocumentModel } from '#src/modules/documents/documents.model.ts';
+import { GenerationModel } from '#src/modules/ingestion/ingestion.model.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { ActiveDocument, IngestibleRow, KeptGenerations, PendingDeletion } from './store-audit.model.ts';
+import { activeDocument, deletionRequest, keptGenerations, pendingDeletion } from './store-audit.model.ts';
 
-type DocumentKey = { orgId: string; id: string };
+type DocumentKey = Pick<Row<typeof DocumentModel>, 'orgId' | 'id'>;
 
 /** When a document last changed which generations it needs. */
 const settledFor = `greatest(d.created_at, newest.created_at, active.activated_at, d.deleted_at)
@@ -13,8 +16,10 @@ const withGenerations = `
   left join document_generations active on active.document_id = d.id and active.generation = d.active_generation`;
 
 export function createStoreAuditRepository(db: Db) {
-  async function documents(condition: string, values: Record<string, unknown>): Promise<ActiveDocument[]> {
-    const { rows } = await db.raw<{ rows: ActiveDocument[] }>(
+  function documents(condition: string, values: Record<string, unknown>) {
+    return rows(
+      db,
+      activeDocument,
       `select d.org_id, d.id, d.generation, d.active_generation, d.blob_key, active.chunks_total,
               c.chunks, c.first_index, c.last_index,
               array(
@@ -30,12 +35,11 @@ export function createStoreAuditRepository(db: Db) {
        where d.deleted_at is null and ${condition}`,
       values,
     );
-    return rows;
   }
 
   return {
     /** In the order of the vector store. */
-    listDocuments(page: { after: DocumentKey; limit: number; graceSeconds: number }): Promise<ActiveDocument[]> {
+    listDocuments(page: { after: DocumentKey; limit: number; graceSeconds: number }) {
       const { after, ...values } = page;
       return documents('(d.org_id, d.id) > (:orgId::uuid, :id::uuid) order by d.org_id, d.id limit :limit', {
         ...after,
@@ -43,24 +47,28 @@ export function createStoreAuditRepository(db: Db) {
       });
     },
 
-    async findDocument({ orgId, id }: DocumentKey): Promise<ActiveDocument | undefined> {
+    async findDocument({ orgId, id }: DocumentKey) {
       const [row] = await documents('d.org_id = :orgId and d.id = :id', { orgId, id, graceSeconds: 0 });
       return row;
     },
 
-    async findKeptGenerations(ids: readonly string[], graceSeconds: number): Promise<Map<string, KeptGenerations>> {
-      const { rows } = await db.raw<{ rows: (KeptGenerations & DocumentKey)[] }>(
+    async findKeptGenerations(ids: readonly string[], graceSeconds: number) {
+      const kept = await rows(
+        db,
+        keptGenerations,
         `select d.org_id, d.id, d.generation, d.active_generation, ${settledFor} as is_settled
          from documents d ${withGenerations}
          where d.id = any (:ids::uuid[])`,
         { ids: [...ids], graceSeconds },
       );
-      return new Map(rows.map((row) => [`${row.orgId}/${row.id}`, row]));
+      return new Map(kept.map((row) => [`${row.orgId}/${row.id}`, row]));
     },
 
     /** Of these keys, those that a document, a preview, a volume of an export or a generation is made from, or is about to be. */
     async findUsedBlobs(keys: readonly string[]): Promise<Set<string>> {
-      const { rows } = await db.raw<{ rows: { blobKey: string }[] }>(
+      const used = await rows(
+        db,
+        pick(DocumentModel, 'blobKey'),
         `select blob_key from documents where blob_key = any (:keys::text[])
          union select blob_key from document_generations where blob_key = any (:keys::text[])
          union select blob_key from previews where blob_key = any (:keys::text[])
@@ -68,12 +76,14 @@ export function createStoreAuditRepository(db: Db) {
          union select blob_key from blob_claims where blob_key = any (:keys::text[])`,
         { keys: [...keys] },
       );
-      return new Set(rows.map((row) => row.blobKey));
+      return new Set(used.map((row) => row.blobKey));
     },
 
     /** Lost: nobody works on it, and its request or the end of its run is long enough ago. */
-    async listDeletions(page: { after: string; limit: number; graceSeconds: number }): Promise<PendingDeletion[]> {
-      const { rows } = await db.raw<{ rows: PendingDeletion[] }>(
+    listDeletions(page: { after: string; limit: number; graceSeconds: number }) {
+      return rows(
+        db,
+        pendingDeletion,
         `select d.org_id, d.id,
                 (j.id is null or j.finished_at is not null)
                   and greatest(d.deleted_at, j.finished_at) < now() - make_interval(secs => :graceSeconds) as is_lost
@@ -83,12 +93,13 @@ export function createStoreAuditRepository(db: Db) {
          order by d.id limit :limit`,
         page,
       );
-      return rows;
     },
 
     /** Held until the end of the transaction; none when another generation is on its way, or when it is deleted. */
-    async lockIngestible({ orgId, id }: DocumentKey): Promise<IngestibleRow | undefined> {
-      const { rows } = await db.raw<{ rows: IngestibleRow[] }>(
+    lockIngestible({ orgId, id }: DocumentKey) {
+      return firstRow(
+        db,
+        DocumentModel,
         `select d.* from documents d
          where d.org_id = :orgId and d.id = :id and d.deleted_at is null and not exists (
            select from jobs j
@@ -97,25 +108,25 @@ export function createStoreAuditRepository(db: Db) {
          for update of d`,
         { orgId, id },
       );
-      return rows[0];
     },
 
     /** What the job of a deletion is made from, when it has to be made again. */
-    async findDeletion({ orgId, id }: DocumentKey): Promise<DeletionRequest | undefined> {
-      const { rows } = await db.raw<{ rows: DeletionRequest[] }>(
+    findDeletion({ orgId, id }: DocumentKey) {
+      return firstRow(
+        db,
+        deletionRequest,
         `select coalesce(j.created_by, d.updated_by) as created_by, coalesce(j.acl, '{}') as acl, j.request_id
          from documents d left join jobs j on j.id = 'delete-' || d.id
          where d.org_id = :orgId and d.id = :id and d.deleted_at is not null`,
         { orgId, id },
       );
-      return rows[0];
     },
 
     /** With its chunks and postings, which may be a million rows: a part at a time. */
     async deleteGeneration({ orgId, id }: DocumentKey, generation: number): Promise<void> {
       const range = { orgId, documentId: id, from: generation, before: generation + 1 };
       await deleteGenerationsWith(db, range, (trx) =>
-        trx('documentGenerations').where({ orgId, documentId: id, generation }).delete(),
+        GenerationModel.table(trx).where({ orgId, documentId: id, generation }).delete(),
       );
     },
   };

@@ -1,3 +1,6 @@
+import type { Row } from '#src/adapters/postgres/columns.ts';
+import { pick, rows } from '#src/adapters/postgres/shapes.ts';
+import { ChunkModel } from '#src/modules/documents/documents.model.ts';
 import type { InvariantCheck, InvariantDeps } from '../invariants.model.ts';
 import { createStoreInspector } from '../store-inspector.ts';
 import { eachFinding } from './findings.ts';
@@ -19,7 +22,9 @@ export const chunksMatchPoints: InvariantCheck = {
   },
 };
 
-type Chunk = { id: string; orgId: string; documentId: string };
+const activeChunk = pick(ChunkModel, 'id', 'orgId', 'documentId');
+
+type Chunk = Row<typeof activeChunk>;
 
 const activeChunks = `
   select c.id, c.org_id, c.document_id
@@ -29,13 +34,13 @@ const activeChunks = `
 
 /** Where the numbers are equal, and every chunk has its vector, none is left that could be a stranger's. */
 async function eachChunkWithoutPoint({ db, vectors }: InvariantDeps, see: (chunk: Chunk) => void): Promise<void> {
-  for await (const chunks of pagesOf<Chunk>(db, `${activeChunks} and c.id > :after`)) {
+  for await (const chunks of pagesOf(db, activeChunk, `${activeChunks} and c.id > :after`)) {
     const suspects = await withoutPoint(vectors, chunks);
     // A generation that was collected meanwhile misses nothing.
-    const { rows } = await db.raw<{ rows: Chunk[] }>(`${activeChunks} and c.id = any (?::uuid[])`, [
+    const still = await rows(db, activeChunk, `${activeChunks} and c.id = any (?::uuid[])`, [
       suspects.map((chunk) => chunk.id),
     ]);
-    for (const chunk of rows) see(chunk);
+    for (const chunk of still) see(chunk);
   }
 }
 

@@ -1,11 +1,15 @@
 import { NIL } from 'uuid';
+import { bigint, boolean } from '#src/adapters/postgres/columns.ts';
+import { pick, shape } from '#src/adapters/postgres/shapes.ts';
 import { roundSums } from '#src/domain/round-sums.ts';
+import { ChatModel } from '#src/modules/chat/chat.model.ts';
+import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 import type { InvariantCheck } from '../invariants.model.ts';
 import { countRows, pagesOf } from './rows.ts';
 
-type ChatRow = { id: string; orgId: string };
-type WordedRow = ChatRow & { isMisworded: boolean };
-type OrganizationRow = { id: string; wrongTotals: number };
+const misreadChat = pick(ChatModel, 'id', 'orgId');
+const wordedChat = shape({ ...misreadChat.columns, isMisworded: boolean() });
+const mistotalledOrganization = shape({ ...pick(OrganizationModel, 'id').columns, wrongTotals: bigint() });
 
 const sumsOf = (table: string) => roundSums.map((column) => `${table}.${column}`).join(', ');
 
@@ -84,15 +88,15 @@ export const conversationsAreSummed: InvariantCheck = {
   invariant: 'I17',
   title: 'the logs of conversations, and the sums over them, are those of their rounds',
   async run({ db }, _patience, found) {
-    for await (const chats of pagesOf<ChatRow>(db, misread)) {
+    for await (const chats of pagesOf(db, misreadChat, misread)) {
       for (const { id, orgId } of chats) found({ orgId, detail: `Chat ${id} is not logged as it is.` });
     }
-    for await (const chats of pagesOf<WordedRow>(db, worded, { after: NIL }, chatsAtOnce)) {
+    for await (const chats of pagesOf(db, wordedChat, worded, { after: NIL }, chatsAtOnce)) {
       for (const { id, orgId } of chats.filter(({ isMisworded }) => isMisworded)) {
         found({ orgId, detail: `Chat ${id} is not found by the words that it has.` });
       }
     }
-    for await (const organizations of pagesOf<OrganizationRow>(db, mistotalled)) {
+    for await (const organizations of pagesOf(db, mistotalledOrganization, mistotalled)) {
       for (const { id: orgId, wrongTotals } of organizations) {
         found({ orgId, detail: `${wrongTotals} totals of its conversations are not what they are made of.` });
       }

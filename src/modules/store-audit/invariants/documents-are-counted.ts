@@ -1,8 +1,12 @@
+import { bigint } from '#src/adapters/postgres/columns.ts';
+import { pick, shape } from '#src/adapters/postgres/shapes.ts';
+import { DocumentModel } from '#src/modules/documents/documents.model.ts';
+import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 import type { InvariantCheck } from '../invariants.model.ts';
 import { countRows, pagesOf } from './rows.ts';
 
-type OrganizationRow = { id: string; wrongTotals: number };
-type LinkRow = { id: string; orgId: string };
+const miscountedOrganization = shape({ ...pick(OrganizationModel, 'id').columns, wrongTotals: bigint() });
+const misplacedDocument = pick(DocumentModel, 'id', 'orgId');
 
 /** In one statement, so that it sees both sides at one time. */
 const miscounted = `
@@ -36,7 +40,7 @@ export const documentsAreCounted: InvariantCheck = {
   invariant: 'I16',
   title: 'the totals of documents are their numbers and sizes, and folders list each at the time of its last change',
   async run({ db }, _patience, found) {
-    for await (const organizations of pagesOf<OrganizationRow>(db, miscounted)) {
+    for await (const organizations of pagesOf(db, miscountedOrganization, miscounted)) {
       for (const { id: orgId, wrongTotals } of organizations) {
         found({
           orgId,
@@ -44,7 +48,7 @@ export const documentsAreCounted: InvariantCheck = {
         });
       }
     }
-    for await (const documents of pagesOf<LinkRow>(db, misplaced)) {
+    for await (const documents of pagesOf(db, misplacedDocument, misplaced)) {
       for (const { id, orgId } of documents) {
         found({ orgId, documentId: id, detail: 'Its folders list it at another time than that of its last change.' });
       }

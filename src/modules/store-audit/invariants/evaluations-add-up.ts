@@ -1,20 +1,23 @@
+import { json, type Row, text } from '#src/adapters/postgres/columns.ts';
+import { pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Judgement } from '#src/domain/judging/judgement.ts';
-import { type ComparisonResults, type EvaluationResults, outcomeOf } from '#src/domain/judging/outcome.ts';
+import { outcomeOf } from '#src/domain/judging/outcome.ts';
 import { rubricVersion } from '#src/domain/judging/rubric.ts';
-import type { EvaluationSpecification } from '#src/domain/judging/specification.ts';
+import { EvaluationRunModel, EvaluationUnitModel } from '#src/modules/evaluations/evaluations.model.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { InvariantCheck } from '../invariants.model.ts';
 
 /** Each with all that it was answered. */
 const RUNS_AT_ONCE = 20;
 
-type CompleteRun = {
-  id: string;
-  orgId: string;
-  specification: EvaluationSpecification;
-  results: EvaluationResults | ComparisonResults;
-};
-type UnitRow = { runId: string; unit: string; verdict: Judgement | null; answer: string | null };
+const evaluatedUnit = shape({
+  ...pick(EvaluationUnitModel, 'runId', 'unit').columns,
+  verdict: json<Judgement>().nullable(),
+  answer: text().nullable(),
+});
+
+type CompleteRun = Pick<Row<typeof EvaluationRunModel>, 'id' | 'orgId' | 'specification' | 'results'>;
+type UnitRow = Row<typeof evaluatedUnit>;
 
 /** I7: that there is one judgement for each key, its table sees to. */
 export const evaluationsAddUp: InvariantCheck = {
@@ -45,7 +48,7 @@ export const evaluationsAddUp: InvariantCheck = {
 
 async function completeAfter(db: Db, after: string): Promise<CompleteRun[]> {
   return (
-    db('evaluationRuns')
+    EvaluationRunModel.table(db)
       .whereNotNull('finishedAt')
       .whereRaw('jsonb_array_length(failed_units) = 0')
       // Others were added up by rules that are gone.
@@ -53,20 +56,20 @@ async function completeAfter(db: Db, after: string): Promise<CompleteRun[]> {
       .where('id', '>', after)
       .orderBy('id')
       .limit(RUNS_AT_ONCE)
-      .select<CompleteRun[]>('id', 'orgId', 'specification', 'results')
+      .select('id', 'orgId', 'specification', 'results')
   );
 }
 
 async function unitsOf(db: Db, runs: readonly CompleteRun[]): Promise<Map<string, UnitRow[]>> {
-  const rows = await db('evaluationUnits as u')
+  const query = db('evaluationUnits as u')
     .leftJoin('judgements as j', { 'j.orgId': 'u.orgId', 'j.cacheKey': 'u.cacheKey' })
     .leftJoin('generatedAnswers as a', { 'a.orgId': 'u.orgId', 'a.cacheKey': 'u.cacheKey' })
     .whereIn(
       ['u.orgId', 'u.runId'],
       runs.map(({ id, orgId }) => [orgId, id]),
     )
-    .select<UnitRow[]>('u.runId', 'u.unit', 'j.verdict', 'a.answer');
-  return Map.groupBy(rows, ({ runId }) => runId);
+    .select('u.runId', 'u.unit', 'j.verdict', 'a.answer');
+  return Map.groupBy(await rows(db, evaluatedUnit, query), ({ runId }) => runId);
 }
 
 function addsUp({ specification, results }: CompleteRun, units: readonly UnitRow[]): boolean {
@@ -86,10 +89,12 @@ function sortedJson(value: unknown): string {
 }
 
 async function organizationsWithStrays(db: Db): Promise<string[]> {
-  const { rows } = await db.raw<{ rows: { orgId: string }[] }>(
+  const strays = await rows(
+    db,
+    pick(EvaluationRunModel, 'orgId'),
     `select distinct k.org_id
      from (select org_id, cache_key from judgements union all select org_id, cache_key from generated_answers) k
      where not exists (select from evaluation_units u where u.org_id = k.org_id and u.cache_key = k.cache_key)`,
   );
-  return rows.map(({ orgId }) => orgId);
+  return strays.map(({ orgId }) => orgId);
 }

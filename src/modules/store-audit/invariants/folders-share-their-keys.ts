@@ -1,8 +1,10 @@
+import { bigint } from '#src/adapters/postgres/columns.ts';
+import { pick, shape } from '#src/adapters/postgres/shapes.ts';
+import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import type { InvariantCheck } from '../invariants.model.ts';
-import { countRows, pagesOf } from './rows.ts';
+import { countRows, faulty, pagesOf } from './rows.ts';
 
-type FolderRow = { id: string; orgId: string; fault: string };
-type DocumentRow = { id: string; orgId: string; links: number };
+const lostDocument = shape({ ...pick(DocumentModel, 'id', 'orgId').columns, links: bigint() });
 
 const brokenFolders = `
   select * from (
@@ -45,10 +47,10 @@ export const foldersShareTheirKeys: InvariantCheck = {
   invariant: 'I15',
   title: 'folders are trees with the keys of their roots, and documents have those of their folders and of their owner',
   async run({ db }, _patience, found) {
-    for await (const folders of pagesOf<FolderRow>(db, brokenFolders)) {
+    for await (const folders of pagesOf(db, faulty, brokenFolders)) {
       for (const { id, orgId, fault } of folders) found({ orgId, detail: `Folder ${id} ${fault}.` });
     }
-    for await (const documents of pagesOf<DocumentRow>(db, lostDocuments)) {
+    for await (const documents of pagesOf(db, lostDocument, lostDocuments)) {
       for (const { id, orgId, links } of documents) {
         const detail = links === 0 ? 'It is in no folder.' : 'Its keys are not those of its folders and its owner.';
         found({ orgId, documentId: id, detail });

@@ -1,8 +1,6 @@
 import { NIL } from 'uuid';
 import type { InvariantCheck } from '../invariants.model.ts';
-import { countRows, pagesOf } from './rows.ts';
-
-type Row = { id: string; orgId: string; fault: string };
+import { countRows, faulty, pagesOf } from './rows.ts';
 
 const runsThatDoNotAddUp = `
   select * from (
@@ -29,10 +27,10 @@ export const importsAddUp: InvariantCheck = {
   title:
     'imports and syncs that have succeeded have seen to each file that they found, and no document is of two files',
   async run({ db }, _patience, found) {
-    for await (const runs of pagesOf<Row>(db, runsThatDoNotAddUp, { after: NIL })) {
+    for await (const runs of pagesOf(db, faulty, runsThatDoNotAddUp, { after: NIL })) {
       for (const { id, orgId, fault } of runs) found({ orgId, detail: `Run ${id} ${fault}.` });
     }
-    for await (const documents of pagesOf<Row>(db, documentsOfTwoFiles, { after: NIL })) {
+    for await (const documents of pagesOf(db, faulty, documentsOfTwoFiles, { after: NIL })) {
       for (const { id, orgId, fault } of documents) found({ orgId, documentId: id, detail: `It ${fault}.` });
     }
     return countRows(db, 'import_runs', `status = 'succeeded'`);

@@ -1,10 +1,13 @@
+import { boolean } from '#src/adapters/postgres/columns.ts';
+import { pick, shape } from '#src/adapters/postgres/shapes.ts';
+import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import type { InvariantCheck } from '../invariants.model.ts';
 import { countRows, pagesOf } from './rows.ts';
 
 /** Each attempt at a step shows in its job: only what nobody tries is silent for so long, and wants looking after. */
 const LONGEST_SILENCE_HOURS = 48;
 
-type Row = { id: string; orgId: string; documentId: string | null; isWaiting: boolean };
+const forgottenJob = shape({ ...pick(JobModel, 'id', 'orgId', 'documentId').columns, isWaiting: boolean() });
 
 const forgottenJobs = `
   select id, org_id, document_id, dispatched_at is null as is_waiting
@@ -24,7 +27,7 @@ export const jobsMove: InvariantCheck = {
   title: 'no job waits to be started, and none that runs is silent for longer than it may be',
   async run({ db }, { dispatchSeconds }, found) {
     const values = { after: '', dispatchSeconds, longestSilenceHours: LONGEST_SILENCE_HOURS };
-    for await (const jobs of pagesOf<Row>(db, forgottenJobs, values)) {
+    for await (const jobs of pagesOf(db, forgottenJob, forgottenJobs, values)) {
       for (const { id, orgId, documentId, isWaiting } of jobs) {
         const detail = isWaiting ? 'was never started' : `has said nothing for over ${LONGEST_SILENCE_HOURS} hours`;
         found({ orgId, detail: `Job ${id} ${detail}.`, ...(documentId !== null && { documentId }) });

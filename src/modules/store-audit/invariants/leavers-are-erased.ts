@@ -1,8 +1,6 @@
 import { NIL } from 'uuid';
 import type { InvariantCheck } from '../invariants.model.ts';
-import { countRows, pagesOf } from './rows.ts';
-
-type Row = { id: string; orgId: string; fault: string };
+import { countRows, faulty, pagesOf } from './rows.ts';
 
 /** Of users, by what nobody else may read; a document may have come to be somebody else's meanwhile. */
 const usersWithRemains = `
@@ -50,10 +48,10 @@ export const leaversAreErased: InvariantCheck = {
   title: 'nothing that was of a user or an organization alone is there longer after they have gone than was said',
   async run({ db }, { erasureSeconds }, found) {
     const values = { after: NIL, erasureSeconds };
-    for await (const users of pagesOf<Row>(db, usersWithRemains, values)) {
+    for await (const users of pagesOf(db, faulty, usersWithRemains, values)) {
       for (const { id, orgId, fault } of users) found({ orgId, detail: `User ${id}, who is gone, ${fault}.` });
     }
-    for await (const organizations of pagesOf<Row>(db, organizationsWithRemains, values)) {
+    for await (const organizations of pagesOf(db, faulty, organizationsWithRemains, values)) {
       for (const { orgId, fault } of organizations) found({ orgId, detail: `It is gone, and ${fault}.` });
     }
     const isDue = 'erase_due_at < now()';

@@ -1,7 +1,7 @@
+import { pick } from '#src/adapters/postgres/shapes.ts';
+import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 import type { InvariantCheck } from '../invariants.model.ts';
 import { countRows, pagesOf } from './rows.ts';
-
-type Row = { id: string };
 
 const withoutAdmin = `
   select id from (
@@ -20,7 +20,7 @@ export const organizationsHaveAdmins: InvariantCheck = {
   invariant: 'I14',
   title: 'every organization with members has an admin who is not disabled',
   async run({ db }, _patience, found) {
-    for await (const organizations of pagesOf<Row>(db, withoutAdmin)) {
+    for await (const organizations of pagesOf(db, pick(OrganizationModel, 'id'), withoutAdmin)) {
       for (const { id } of organizations) found({ orgId: id, detail: 'Nobody of it can administer it.' });
     }
     return countRows(db, 'organizations', 'deleted_at is null');

@@ -1,7 +1,11 @@
+import { bigint, integer } from '#src/adapters/postgres/columns.ts';
+import { pick, shape } from '#src/adapters/postgres/shapes.ts';
+import { ChatModel } from '#src/modules/chat/chat.model.ts';
 import type { InvariantCheck } from '../invariants.model.ts';
 import { countRows, pagesOf } from './rows.ts';
 
-type Row = { id: string; orgId: string; roundCount: number; rounds: number; highest: number; unanswered: number };
+const counts = { rounds: bigint(), highest: integer(), unanswered: bigint() };
+const chatWithGaps = shape({ ...pick(ChatModel, 'id', 'orgId', 'roundCount').columns, ...counts });
 
 const chatsWithGaps = `
   select * from (
@@ -19,7 +23,7 @@ export const roundsAreContiguous: InvariantCheck = {
   invariant: 'I5',
   title: "a chat's rounds are 1..n, and each complete one has its reply",
   async run({ db }, _patience, found) {
-    for await (const chats of pagesOf<Row>(db, chatsWithGaps)) {
+    for await (const chats of pagesOf(db, chatWithGaps, chatsWithGaps)) {
       for (const { id, orgId, roundCount, rounds, highest, unanswered } of chats) {
         const counts = `${rounds} rounds up to number ${highest}, and counts ${roundCount}`;
         found({ orgId, detail: `Chat ${id} has ${counts}; ${unanswered} complete ones have no reply.` });

@@ -1,23 +1,25 @@
+import { boolean, double, integer, json, type Row, text } from '#src/adapters/postgres/columns.ts';
+import { pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import { type EchoState, type FoldState, foldRound, initialFoldState } from '#src/domain/alignment-fold.ts';
+import { RoundModel } from '#src/modules/chat/chat.model.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { InvariantCheck } from '../invariants.model.ts';
 
 const ROUNDS_AT_ONCE = 1_000;
 
-type ScoredRow = {
-  orgId: string;
-  chatId: string;
-  round: number;
-  userScore: number;
-  agentScore: number;
-  neutral: boolean;
-  refusalKind: string | null;
-  ewma: number;
-  echoState: EchoState;
-  foldState: FoldState;
-  offTopic: number;
-  onTopic: number;
-};
+const scoredRound = shape({
+  ...pick(RoundModel, 'orgId', 'chatId', 'round', 'refusalKind').columns,
+  userScore: double(),
+  agentScore: double(),
+  neutral: boolean(),
+  ewma: double(),
+  echoState: text<EchoState>(),
+  foldState: json<FoldState>(),
+  offTopic: integer(),
+  onTopic: integer(),
+});
+
+type ScoredRow = Row<typeof scoredRound>;
 
 /** I6: what a chat shows follows from its stored scores alone. */
 export const scoresRefold: InvariantCheck = {
@@ -27,22 +29,22 @@ export const scoresRefold: InvariantCheck = {
     let checked = 0;
     let before: ScoredRow | undefined;
     for (;;) {
-      const rows = await scoredAfter(db, before);
-      for (const row of rows) {
+      const page = await scoredAfter(db, before);
+      for (const row of page) {
         const previous = before?.chatId === row.chatId ? before.foldState : initialFoldState;
         const fault = faultOf(row, previous);
         if (fault !== null) found({ orgId: row.orgId, detail: `Chat ${row.chatId}, round ${row.round}: ${fault}.` });
         before = row;
       }
-      checked += rows.length;
-      if (rows.length < ROUNDS_AT_ONCE) return checked;
+      checked += page.length;
+      if (page.length < ROUNDS_AT_ONCE) return checked;
     }
   },
 };
 
 /** In chat and round order, so that each is folded onto the one before it. */
-async function scoredAfter(db: Db, before: ScoredRow | undefined): Promise<ScoredRow[]> {
-  return db('rounds as r')
+function scoredAfter(db: Db, before: ScoredRow | undefined): Promise<ScoredRow[]> {
+  const query = db('rounds as r')
     .join('chats as c', { 'c.orgId': 'r.orgId', 'c.id': 'r.chatId' })
     .join('agents as a', { 'a.orgId': 'c.orgId', 'a.id': 'c.agentId' })
     .whereNotNull('r.scoredAt')
@@ -51,12 +53,13 @@ async function scoredAfter(db: Db, before: ScoredRow | undefined): Promise<Score
     })
     .orderBy(['r.chatId', 'r.round'])
     .limit(ROUNDS_AT_ONCE)
-    .select<ScoredRow[]>([
+    .select([
       ...['r.orgId', 'r.chatId', 'r.round', 'r.userScore', 'r.agentScore', 'r.neutral', 'r.refusalKind'],
       ...['r.ewma', 'r.echoState', 'r.foldState'],
       'a.userOffTopicStreakThreshold as offTopic',
       'a.userOnTopicStreakThreshold as onTopic',
     ]);
+  return rows(db, scoredRound, query);
 }
 
 function faultOf(row: ScoredRow, previous: FoldState): string | null {

@@ -1,8 +1,11 @@
+import { integer, type Row } from '#src/adapters/postgres/columns.ts';
+import { pick, shape } from '#src/adapters/postgres/shapes.ts';
+import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import type { InvariantCheck, InvariantDeps, Patience } from '../invariants.model.ts';
-import { countRows, pagesOf } from './rows.ts';
+import { countRows, faulty, pagesOf } from './rows.ts';
 
-type Row = { id: string; orgId: string; generation: number; fault: string };
-type OpenJob = { id: string; orgId: string; documentId: string | null };
+const documentWithoutEnd = shape({ ...faulty.columns, generation: integer() });
+const openJob = pick(JobModel, 'id', 'orgId', 'documentId');
 
 const documentsWithoutEnd = `
   select * from (
@@ -24,7 +27,7 @@ export const uploadsEnd: InvariantCheck = {
   invariant: 'I1',
   title: 'every document asked for is complete, failed with a reason, or in the hands of a run',
   async run(deps, patience, found) {
-    for await (const documents of pagesOf<Row>(deps.db, documentsWithoutEnd)) {
+    for await (const documents of pagesOf(deps.db, documentWithoutEnd, documentsWithoutEnd)) {
       for (const { id, orgId, generation, fault } of documents) {
         found({ orgId, documentId: id, detail: `Generation ${generation} ${fault}.` });
       }
@@ -44,16 +47,16 @@ export const uploadsEnd: InvariantCheck = {
 async function eachForgottenJob(
   { db, orchestrator }: InvariantDeps,
   { reconcileSeconds: seconds }: Patience,
-  see: (job: OpenJob) => void,
+  see: (job: Row<typeof openJob>) => void,
 ): Promise<void> {
   const quiet = `
     select id, org_id, document_id from jobs
     where id > :after and finished_at is null and dispatched_at is not null
       and greatest(updated_at, dispatched_at) < now() - make_interval(secs => :seconds)`;
-  for await (const jobs of pagesOf<OpenJob>(db, quiet, { after: '', seconds })) {
+  for await (const jobs of pagesOf(db, openJob, quiet, { after: '', seconds })) {
     for (const job of jobs) {
       if ((await orchestrator.describe(job.id)) === 'open') continue;
-      const isStillOpen = await db('jobs')
+      const isStillOpen = await JobModel.table(db)
         .where({ id: job.id, finishedAt: null })
         .whereNotNull('dispatchedAt')
         .first('id');

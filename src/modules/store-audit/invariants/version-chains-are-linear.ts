@@ -1,15 +1,11 @@
+import { bigint, boolean, type Row } from '#src/adapters/postgres/columns.ts';
+import { pick, shape } from '#src/adapters/postgres/shapes.ts';
+import { DraftModel } from '#src/modules/drafts/drafts.model.ts';
 import type { InvariantCheck } from '../invariants.model.ts';
 import { countRows, pagesOf } from './rows.ts';
 
-type Row = {
-  id: string;
-  orgId: string;
-  roots: number;
-  astray: number;
-  branches: number;
-  heads: number;
-  isNextFree: boolean;
-};
+const counts = { roots: bigint(), astray: bigint(), branches: bigint(), heads: bigint() };
+const brokenChain = shape({ ...pick(DraftModel, 'id', 'orgId').columns, ...counts, isNextFree: boolean() });
 
 const brokenChains = `
   select * from (
@@ -34,7 +30,7 @@ export const versionChainsAreLinear: InvariantCheck = {
   invariant: 'I8',
   title: "a draft's versions are one chain up to its head, numbered upwards",
   async run({ db }, _patience, found) {
-    for await (const drafts of pagesOf<Row>(db, brokenChains)) {
+    for await (const drafts of pagesOf(db, brokenChain, brokenChains)) {
       for (const draft of drafts) {
         found({ orgId: draft.orgId, detail: `Draft ${draft.id}: ${faultsOf(draft).join(', ')}.` });
       }
@@ -43,7 +39,7 @@ export const versionChainsAreLinear: InvariantCheck = {
   },
 };
 
-function faultsOf({ roots, astray, branches, heads, isNextFree }: Row): string[] {
+function faultsOf({ roots, astray, branches, heads, isNextFree }: Row<typeof brokenChain>): string[] {
   return [
     roots === 1 ? '' : `${roots} versions have no parent`,
     astray === 0 ? '' : `${astray} versions are not numbered above a parent in the same draft`,

@@ -1,15 +1,18 @@
+import { bigint, type Row } from '#src/adapters/postgres/columns.ts';
+import { oneRow, pick, shape } from '#src/adapters/postgres/shapes.ts';
+import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { InvariantCheck } from '../invariants.model.ts';
 import { pagesOf } from './rows.ts';
 
-type Counts = {
+const counts = shape({
   /** Words of which another number of chunks is counted than have them. */
-  wrongTerms: number;
-  countedChunks: number;
-  countedTerms: number;
-  chunks: number;
-  terms: number;
-};
+  wrongTerms: bigint(),
+  countedChunks: bigint(),
+  countedTerms: bigint(),
+  chunks: bigint(),
+  terms: bigint(),
+});
 
 /** I2: what a search by words weighs them by is what is stored. */
 export const wordsAreCounted: InvariantCheck = {
@@ -17,7 +20,11 @@ export const wordsAreCounted: InvariantCheck = {
   title: 'the chunks of an organization, and the chunks of each of its words, are as many as are counted',
   async run({ db }, _patience, found) {
     let checked = 0;
-    for await (const organizations of pagesOf<{ id: string }>(db, 'select id from organizations where id > :after')) {
+    for await (const organizations of pagesOf(
+      db,
+      pick(OrganizationModel, 'id'),
+      'select id from organizations where id > :after',
+    )) {
       for (const { id: orgId } of organizations) {
         const { wrongTerms, countedChunks, countedTerms, chunks, terms } = await recount(db, orgId);
         if (wrongTerms > 0)
@@ -34,8 +41,10 @@ export const wordsAreCounted: InvariantCheck = {
 };
 
 /** In one statement, so that it sees both sides at one time. */
-async function recount(db: Db, orgId: string): Promise<Counts> {
-  const { rows } = await db.raw<{ rows: Counts[] }>(
+function recount(db: Db, orgId: string): Promise<Row<typeof counts>> {
+  return oneRow(
+    db,
+    counts,
     `select
        (select count(*)
         from (select term, chunk_count from term_statistics where org_id = :orgId) counted
@@ -49,7 +58,4 @@ async function recount(db: Db, orgId: string): Promise<Counts> {
      left join chunk_statistics counted on counted.org_id = :orgId`,
     { orgId },
   );
-  const [counts] = rows;
-  if (counts === undefined) throw new Error('A count gives one row.');
-  return counts;
 }
