@@ -1,12 +1,16 @@
-import type { IngestibleDocument } from '#src/modules/ingestion/generations.service.ts';
+import { bigint } from '#src/adapters/postgres/columns.ts';
+import { oneRow, shape } from '#src/adapters/postgres/shapes.ts';
+import { MembershipModel } from '#src/modules/auth/auth.model.ts';
+import { DocumentModel } from '#src/modules/documents/documents.model.ts';
+import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 import type { Db } from '#src/ports/database.ts';
 
-/** A document whose vectors, or those of its next ingestion, are of another model. */
-export type OutdatedDocument = IngestibleDocument & { createdBy: string };
+const counted = shape({ count: bigint() });
 
 export function createReembeddingRepository(db: Db) {
+  /** Documents whose vectors, or those of their next ingestion, are of another model. */
   const outdated = ({ orgId, model }: { orgId: string; model: string }) =>
-    db('documents')
+    DocumentModel.table(db)
       .where({ orgId })
       .whereNull('deletedAt')
       .whereRaw(
@@ -17,28 +21,26 @@ export function createReembeddingRepository(db: Db) {
 
   return {
     async organizationExists(id: string): Promise<boolean> {
-      return (await db('organizations').where({ id }).whereNull('deletedAt').first('id')) !== undefined;
+      return (await OrganizationModel.table(db).where({ id }).whereNull('deletedAt').first('id')) !== undefined;
     },
 
     /** Longest in office first. */
     async listOrgAdminIds(orgId: string): Promise<string[]> {
-      const admins = db('memberships').where({ orgId, isOrgAdmin: true }).orderBy(['addedAt', 'userId']);
-      return (await admins.select<{ userId: string }[]>('userId')).map(({ userId }) => userId);
+      const admins = MembershipModel.table(db).where({ orgId, isOrgAdmin: true }).orderBy(['addedAt', 'userId']);
+      return (await admins.select('userId')).map(({ userId }) => userId);
     },
 
     /** Those that were set to another model, or added with one, since they were looked at. */
     async countOfAnotherModel({ orgId, model }: { orgId: string; model: string }): Promise<number> {
-      const [row] = await db('documents')
+      const ofAnotherModel = DocumentModel.table(db)
         .where({ orgId })
         .whereNull('deletedAt')
-        .whereRaw(`rag_config #>> '{embedding,model}' <> ?`, [model])
-        .count<{ count: number }[]>();
-      return row?.count ?? 0;
+        .whereRaw(`rag_config #>> '{embedding,model}' <> ?`, [model]);
+      return (await oneRow(db, counted, ofAnotherModel.count())).count;
     },
 
     async countOutdated(of: { orgId: string; model: string }): Promise<number> {
-      const [row] = await outdated(of).count<{ count: number }[]>();
-      return row?.count ?? 0;
+      return (await oneRow(db, counted, outdated(of).count())).count;
     },
 
     /** In the order of their ids. */
@@ -52,8 +54,8 @@ export function createReembeddingRepository(db: Db) {
     },
 
     /** Held until the end of the transaction; undefined when it needs nothing any more. */
-    async lockOutdated(of: { orgId: string; model: string }, id: string): Promise<OutdatedDocument | undefined> {
-      return outdated(of).where({ id }).forNoKeyUpdate().first<OutdatedDocument | undefined>();
+    async lockOutdated(of: { orgId: string; model: string }, id: string) {
+      return outdated(of).where({ id }).forNoKeyUpdate().first();
     },
   };
 }
