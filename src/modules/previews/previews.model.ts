@@ -1,5 +1,7 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { bigint, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { bigint, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { pick, shape } from '#src/adapters/postgres/shapes.ts';
+import { GenerationModel } from '#src/modules/ingestion/ingestion.model.ts';
 
 export class PreviewModel extends model(
   'previews',
@@ -8,6 +10,7 @@ export class PreviewModel extends model(
     originalKey: text(),
     rendererVersion: text(),
     blobKey: text(),
+    /** Of the PDF, lower-case hex. */
     sha256: text(),
     sizeBytes: bigint(),
     createdAt: timestamp(),
@@ -16,22 +19,11 @@ export class PreviewModel extends model(
 ) {}
 
 /** The PDF of an original. */
-export type Preview = {
-  orgId: string;
-  originalKey: string;
-  rendererVersion: string;
-  blobKey: string;
-  /** Of the PDF, lower-case hex. */
-  sha256: string;
-  sizeBytes: number;
-};
+export type Preview = Omit<Row<typeof PreviewModel>, 'createdAt'>;
 
 /** What a run makes a preview of: a generation whose original the document still has. */
-export type PreviewTarget = {
-  blobKey: string;
-  sourceFormat: string | null;
-  conversionId: string | null;
-};
+export const previewTarget = pick(GenerationModel, 'blobKey', 'sourceFormat', 'conversionId');
 
-/** What a preview tells the page numbers of. */
-export type PreviewedBody = { body: string; pageMap: number[] | null };
+export const previewRequest = shape({ createdBy: uuid(), acl: textArray(), requestId: text().nullable() });
+
+export const ingestionOutcome = shape({ status: text().nullable(), errorMessage: text().nullable() });

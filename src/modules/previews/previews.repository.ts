@@ -1,58 +1,59 @@
 import { numberPages } from '#src/adapters/postgres/page-numbers.ts';
+import { firstRow } from '#src/adapters/postgres/shapes.ts';
 import type { PreviewDocumentInput } from '#src/contracts/previews.ts';
 import { previewWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { ConversionModel, GenerationModel } from '#src/modules/ingestion/ingestion.model.ts';
+import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { Preview, PreviewedBody, PreviewTarget } from './previews.model.ts';
+import { ingestionOutcome, type Preview, PreviewModel, previewRequest, previewTarget } from './previews.model.ts';
 
 type OriginalKey = Pick<Preview, 'orgId' | 'originalKey'>;
 
 export function createPreviewsRepository(db: Db) {
   return {
     /** Undefined once the document is deleted or has another original. */
-    async findTarget({ orgId, documentId, generation }: PreviewDocumentInput): Promise<PreviewTarget | undefined> {
-      return db('documentGenerations as g')
+    findTarget({ orgId, documentId, generation }: PreviewDocumentInput) {
+      const query = db('documentGenerations as g')
         .join('documents as d', { 'd.orgId': 'g.orgId', 'd.id': 'g.documentId', 'd.blobKey': 'g.blobKey' })
         .where({ 'g.orgId': orgId, 'g.documentId': documentId, 'g.generation': generation })
         .whereNull('d.deletedAt')
         .first('g.blobKey', 'g.sourceFormat', 'g.conversionId');
+      return firstRow(db, previewTarget, query);
     },
 
     /** In whose name the preview of a document is made; undefined once it is deleted. */
-    async findRequest({
-      orgId,
-      documentId,
-      generation,
-    }: PreviewDocumentInput): Promise<{ createdBy: string; acl: string[]; requestId: string | null } | undefined> {
-      return db('documents as d')
+    findRequest({ orgId, documentId, generation }: PreviewDocumentInput) {
+      const query = db('documents as d')
         .join('documentGenerations as g', { 'g.orgId': 'd.orgId', 'g.documentId': 'd.id' })
         .leftJoin('jobs as j', 'j.id', 'g.jobId')
         .where({ 'd.orgId': orgId, 'd.id': documentId, 'g.generation': generation })
         .whereNull('d.deletedAt')
         .first('d.acl', 'j.requestId', db.raw('coalesce(j.created_by, d.updated_by) as created_by'));
+      return firstRow(db, previewRequest, query);
     },
 
     async find({ orgId, originalKey }: OriginalKey): Promise<Preview | undefined> {
-      return db<Preview>('previews').where({ orgId, originalKey }).first();
+      return PreviewModel.query(db).findOne({ orgId, originalKey });
     },
 
     /** Takes the place of one that was rendered in another way. @returns the one before; undefined when there was none */
     async put(preview: Preview): Promise<Preview | undefined> {
       const { orgId, originalKey } = preview;
-      const before = await db<Preview>('previews').where({ orgId, originalKey }).forUpdate().first();
-      await db('previews').insert(preview).onConflict(['orgId', 'originalKey']).merge();
+      const before = await PreviewModel.query(db).findOne({ orgId, originalKey }).forUpdate();
+      await PreviewModel.query(db).insert(preview).onConflict(['orgId', 'originalKey']).merge();
       return before;
     },
 
-    async readBody(orgId: string, conversionId: string): Promise<PreviewedBody | undefined> {
-      return db('conversions').where({ orgId, id: conversionId }).first('body', 'pageMap');
+    async readBody(orgId: string, conversionId: string) {
+      return ConversionModel.table(db).where({ orgId, id: conversionId }).first('body', 'pageMap');
     },
 
     /** Tells a body without pages its own, and the chunks that were cut from it. */
     async setPages(orgId: string, conversionId: string, pageMap: readonly number[]): Promise<void> {
-      await db('conversions')
+      await ConversionModel.query(db)
         .where({ orgId, id: conversionId })
         .whereNull('pageMap')
-        .update({ pageMap: [...pageMap], pageCount: pageMap.length });
+        .patch({ pageMap: [...pageMap], pageCount: pageMap.length });
       await numberPages(db, { orgId, conversionId });
     },
 
@@ -62,26 +63,23 @@ export function createPreviewsRepository(db: Db) {
       documentId,
       originalKey,
     }: OriginalKey & { documentId: string }): Promise<string | undefined> {
-      const newest = await db('documentGenerations as g')
+      const query = db('documentGenerations as g')
         .leftJoin('jobs as j', 'j.id', 'g.jobId')
         .where({ 'g.orgId': orgId, 'g.documentId': documentId, 'g.blobKey': originalKey })
         .orderBy('g.generation', 'desc')
-        .first<{ status: string | null; errorMessage: string | null } | undefined>('j.status', 'j.errorMessage');
+        .first('j.status', 'j.errorMessage');
+      const newest = await firstRow(db, ingestionOutcome, query);
       return newest?.status === 'failed' ? (newest.errorMessage ?? '') : undefined;
     },
 
     /** The newest job that makes, or was to make, a preview of this original of a document. */
-    async findJob({
-      orgId,
-      documentId,
-      originalKey,
-    }: OriginalKey & { documentId: string }): Promise<{ status: string; errorMessage: string | null } | undefined> {
-      const newest = await db('documentGenerations')
+    async findJob({ orgId, documentId, originalKey }: OriginalKey & { documentId: string }) {
+      const newest = await GenerationModel.table(db)
         .where({ orgId, documentId, blobKey: originalKey })
         .orderBy('generation', 'desc')
-        .first<{ generation: number } | undefined>('generation');
+        .first('generation');
       if (newest === undefined) return undefined;
-      return db('jobs')
+      return JobModel.table(db)
         .where({ id: previewWorkflowId(documentId, newest.generation) })
         .first('status', 'errorMessage');
     },
