@@ -1,7 +1,13 @@
+import { boolean, type Row } from '#src/adapters/postgres/columns.ts';
+import { oneRow, shape } from '#src/adapters/postgres/shapes.ts';
+import { PreviewModel } from '#src/modules/previews/previews.model.ts';
 import type { Db } from '#src/ports/database.ts';
+import { BlobClaimModel } from './originals.model.ts';
+
+const need = shape({ isNeeded: boolean() });
 
 /** An original of an organization. */
-export type OriginalKey = { orgId: string; blobKey: string };
+export type OriginalKey = Pick<Row<typeof BlobClaimModel>, 'orgId' | 'blobKey'>;
 
 export function createOriginalsRepository(db: Db) {
   return {
@@ -20,25 +26,25 @@ export function createOriginalsRepository(db: Db) {
 
     /** False when it has expired and somebody has acted on that. */
     async deleteClaim(id: string): Promise<boolean> {
-      return (await db('blobClaims').where({ id }).delete()) > 0;
+      return (await BlobClaimModel.query(db).deleteById(id)) > 0;
     },
 
     /** Undefined when it is settled. */
     async expireClaim(id: string): Promise<OriginalKey | undefined> {
-      const [claimed] = await db('blobClaims')
+      const [claimed] = await BlobClaimModel.table(db)
         .where({ id })
         .update({ expiresAt: db.raw('clock_timestamp()') })
-        .returning<OriginalKey[]>(['orgId', 'blobKey']);
+        .returning(['orgId', 'blobKey']);
       return claimed;
     },
 
     async deleteExpired({ orgId, blobKey }: OriginalKey): Promise<void> {
-      await db('blobClaims').where({ orgId, blobKey }).whereRaw('expires_at <= clock_timestamp()').delete();
+      await BlobClaimModel.query(db).where({ orgId, blobKey }).whereRaw('expires_at <= clock_timestamp()').delete();
     },
 
     /** Keys whose claims have expired, those first that wait longest. */
     async listExpired(limit: number): Promise<OriginalKey[]> {
-      return db('blobClaims')
+      return BlobClaimModel.table(db)
         .whereRaw('expires_at <= clock_timestamp()')
         .groupBy('orgId', 'blobKey')
         .orderByRaw('min(expires_at)')
@@ -48,10 +54,7 @@ export function createOriginalsRepository(db: Db) {
 
     /** What an original looked like, which is let go of with it. @returns the keys of its PDF, if there was one */
     async deletePreviews({ orgId, blobKey }: OriginalKey): Promise<string[]> {
-      const deleted = await db('previews')
-        .where({ orgId, originalKey: blobKey })
-        .delete()
-        .returning<{ blobKey: string }[]>('blobKey');
+      const deleted = await PreviewModel.table(db).where({ orgId, originalKey: blobKey }).delete().returning('blobKey');
       return deleted.map((preview) => preview.blobKey);
     },
 
@@ -60,7 +63,9 @@ export function createOriginalsRepository(db: Db) {
      * soon be? One statement: what a claim becomes is seen as the one or the other.
      */
     async isNeeded({ orgId, blobKey }: OriginalKey): Promise<boolean> {
-      const { rows } = await db.raw<{ rows: [{ isNeeded: boolean }] }>(
+      const { isNeeded } = await oneRow(
+        db,
+        need,
         `select exists (select from blob_claims where org_id = :orgId and blob_key = :blobKey)
              or exists (
                select from documents where org_id = :orgId and blob_key = :blobKey and deleted_at is null
@@ -74,7 +79,7 @@ export function createOriginalsRepository(db: Db) {
              ) as is_needed`,
         { orgId, blobKey },
       );
-      return rows[0].isNeeded;
+      return isNeeded;
     },
   };
 }
