@@ -1,6 +1,14 @@
+import { boolean, type Row, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import { renewDocumentKeys } from '#src/adapters/postgres/document-keys.ts';
 import { isLeftBehind } from '#src/adapters/postgres/left-behind.ts';
+import { oneRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { ErasedRows, Legacy } from '#src/contracts/erasure.ts';
+import { AgentModel } from '#src/modules/agents/agents.model.ts';
+import { MembershipModel, UserModel } from '#src/modules/auth/auth.model.ts';
+import { ConnectionModel } from '#src/modules/connectors/connections.model.ts';
+import { DocumentModel } from '#src/modules/documents/documents.model.ts';
+import { JobModel } from '#src/modules/jobs/jobs.model.ts';
+import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 import type { Db } from '#src/ports/database.ts';
 
 /** Rows of one statement, each with what hangs on it: well below the time that it may take. */
@@ -8,7 +16,12 @@ const ROWS_AT_ONCE = 200;
 /** The same of small rows without anything else. */
 const SMALL_ROWS_AT_ONCE = 5_000;
 
-export type LeftDocument = { id: string; createdBy: string };
+const leftDocument = pick(DocumentModel, 'id', 'createdBy');
+const deletion = shape({ ...leftDocument.columns, isStopped: boolean() });
+const rest = shape({ isLeft: boolean() });
+const late = shape({ orgId: uuid(), userId: uuid(), dueAt: timestamp() });
+
+export type LeftDocument = Row<typeof leftDocument>;
 
 /** A condition on rows `t`. A document may come to be somebody else's, a folder goes with its tree; all else is its creator's. */
 function isHis(table: string, userId: string): string {
@@ -33,21 +46,15 @@ export function createErasureRepository(db: Db) {
     return `t.org_id = :orgId and ${isHis(table, ':userId')} and ${isLeftBehind('t')}`;
   }
 
-  async function change(sql: string, values: Legacy): Promise<number> {
-    const { rowCount } = await db.raw<{ rowCount: number }>(sql, values);
-    return rowCount;
-  }
-
   /** Some rows `t`; `key` names one. */
-  function deleteSome(
+  async function deleteSome(
     of: Legacy,
     table: string,
     { key = 'id', condition = isLeft(of, table), limit = ROWS_AT_ONCE } = {},
   ): Promise<number> {
-    return change(
-      `delete from ${table} where (${key}) in (select ${key} from ${table} t where ${condition} limit ${limit})`,
-      of,
-    );
+    return db(table)
+      .whereRaw(`(${key}) in (select ${key} from ${table} t where ${condition} limit ${limit})`, of)
+      .delete();
   }
 
   async function deleteAgents(of: Legacy): Promise<number> {
@@ -55,12 +62,15 @@ export function createErasureRepository(db: Db) {
     const condition = `${isLeft(of, 'agents')} and not ${isAsked}`;
     const deleted = await deleteSome(of, 'agents', { condition });
     // A chat that others read goes on to show that there was one.
-    const emptied = await change(
-      `update agents t set deleted_at = coalesce(t.deleted_at, now()), agent_prompt = '', anchor_word_candidates = '{}',
-         updated_at = now()
-       where ${isLeft(of, 'agents')} and (t.deleted_at is null or t.agent_prompt <> '')`,
-      of,
-    );
+    const emptied = await AgentModel.query(db)
+      .alias('t')
+      .whereRaw(`${isLeft(of, 'agents')} and (t.deleted_at is null or t.agent_prompt <> '')`, of)
+      .patch({
+        deletedAt: db.raw('coalesce(t.deleted_at, now())'),
+        agentPrompt: '',
+        anchorWordCandidates: [],
+        updatedAt: db.fn.now(),
+      });
     return deleted + emptied;
   }
 
@@ -71,20 +81,22 @@ export function createErasureRepository(db: Db) {
     const links = { key: 'document_id, folder_id', condition: `t.folder_id in ${folders}`, limit: SMALL_ROWS_AT_ONCE };
     const unlinked = await deleteSome(of, 'folder_links', links);
     // All at once: they refer to each other.
-    return unlinked > 0 ? unlinked : change(`delete from folders where id in ${folders}`, of);
+    return unlinked > 0 ? unlinked : db('folders').whereRaw(`id in ${folders}`, of).delete();
   }
 
   /** Documents that others read stay: in their other folders, or else in the personal root of who has made them. */
   function takeOut(of: Legacy, folders: string): Promise<number> {
     return db.transaction(async (trx) => {
-      const { rows } = await trx.raw<{ rows: { id: string }[] }>(
+      const documents = await rows(
+        trx,
+        pick(DocumentModel, 'id'),
         `select d.id from documents d
          where d.deleted_at is null and not (${isLeftBehind('d')})
            and d.id in (select l.document_id from folder_links l where l.folder_id in ${folders})
          order by d.id limit ${ROWS_AT_ONCE} for no key update`,
         of,
       );
-      const ids = rows.map(({ id }) => id);
+      const ids = documents.map(({ id }) => id);
       const values = { ...of, ids };
       await trx.raw(
         `delete from folder_links where document_id = any (:ids::uuid[]) and folder_id in ${folders}`,
@@ -153,13 +165,15 @@ export function createErasureRepository(db: Db) {
 
     /** Open jobs that work for nobody any more. */
     async listOpenRuns(of: Legacy): Promise<string[]> {
-      const { rows } = await db.raw<{ rows: { id: string }[] }>(
+      const runs = await rows(
+        db,
+        pick(JobModel, 'id'),
         `select t.id from jobs t
          where t.finished_at is null and t.kind in ('ingest', 'alignment', 'reembed', 'anchors', 'preview', 'evaluate', 'compare', 'import', 'sync', 'export') and ${isLeft(of, 'jobs')}
          order by t.id`,
         of,
       );
-      return rows.map(({ id }) => id);
+      return runs.map(({ id }) => id);
     },
 
     /** False on a database of before he, or it, left. */
@@ -177,52 +191,55 @@ export function createErasureRepository(db: Db) {
     async listConnections(of: Legacy): Promise<string[]> {
       const isGone =
         of.userId === null ? 'o.deleted_at is not null' : 't.user_id = :userId and u.deleted_at is not null';
-      const { rows } = await db.raw<{ rows: { id: string }[] }>(
+      const connections = await rows(
+        db,
+        pick(ConnectionModel, 'id'),
         `select t.id from connections t join users u on u.id = t.user_id join organizations o on o.id = t.org_id
          where t.org_id = :orgId and ${isGone}
          order by t.id`,
         of,
       );
-      return rows.map(({ id }) => id);
+      return connections.map(({ id }) => id);
     },
 
     /** Documents that nobody has begun to delete. */
-    async listDocuments(of: Legacy, limit: number): Promise<LeftDocument[]> {
-      const { rows } = await db.raw<{ rows: LeftDocument[] }>(
+    listDocuments(of: Legacy, limit: number) {
+      return rows(
+        db,
+        leftDocument,
         `select t.id, t.created_by from documents t
          where t.deleted_at is null and ${isLeft(of, 'documents')}
          order by t.id limit :limit`,
         { ...of, limit },
       );
-      return rows;
     },
 
     /** Documents whose deletion has begun; it is stopped when nobody works on it. */
-    async listDeletions(of: Legacy): Promise<(LeftDocument & { isStopped: boolean })[]> {
+    listDeletions(of: Legacy) {
       const isHis = of.userId === null ? 'true' : `(d.created_by = :userId or j.request_id = 'erase-' || :userId)`;
-      const { rows } = await db.raw<{ rows: (LeftDocument & { isStopped: boolean })[] }>(
+      return rows(
+        db,
+        deletion,
         `select d.id, d.created_by, (j.id is null or j.finished_at is not null) as is_stopped
          from documents d left join jobs j on j.id = 'delete-' || d.id
          where d.org_id = :orgId and d.deleted_at is not null and ${isHis}
          order by d.id`,
         of,
       );
-      return rows;
     },
 
     async isContentLeft(of: Legacy): Promise<boolean> {
       const isThere = contentTables.map((table) => `exists (select from ${table} t where ${isLeft(of, table)})`);
-      const { rows } = await db.raw<{ rows: [{ isLeft: boolean }] }>(`select ${isThere.join(' or ')} as is_left`, of);
-      return rows[0].isLeft;
+      return (await oneRow(db, rest, `select ${isThere.join(' or ')} as is_left`, of)).isLeft;
     },
 
     /** Leaves the name that stands beside what stays. @returns false when that was done before */
     async forgetUser(userId: string): Promise<boolean> {
-      const forgotten = await db('users')
+      const forgotten = await UserModel.query(db)
         .where({ id: userId })
         .whereNotNull('deletedAt')
         .whereNot({ email: '' })
-        .update({
+        .patch({
           email: '',
           passwordHash: null,
           firstName: null,
@@ -235,26 +252,28 @@ export function createErasureRepository(db: Db) {
 
     /** Leaves a row without a name. @returns false when that was done before */
     async forgetOrganization(orgId: string): Promise<boolean> {
-      const forgotten = await db('organizations')
+      const forgotten = await OrganizationModel.query(db)
         .where({ id: orgId })
         .whereNotNull('deletedAt')
         .whereNot({ name: '' })
-        .update({ name: '', updatedAt: db.fn.now() });
+        .patch({ name: '', updatedAt: db.fn.now() });
       if (forgotten === 0) return false;
-      const userIds: string[] = await db('memberships').where({ orgId }).pluck('user_id');
+      const userIds = (await MembershipModel.table(db).where({ orgId }).select('userId')).map(({ userId }) => userId);
       for (const table of ['team_memberships', 'teams', 'jobs', 'memberships'])
         await db(table).where({ orgId }).delete();
-      await db('users').whereIn('id', userIds).delete();
+      await UserModel.query(db).whereIn('id', userIds).delete();
       return true;
     },
 
     /** Who has left something that was stored after his erasure had ended. */
-    async listLate(limit: number): Promise<{ orgId: string; userId: string; dueAt: Date }[]> {
+    listLate(limit: number) {
       const isThere = contentTables.map((table) => {
         const isTheirs = isHis(table, 'gone.id');
         return `exists (select from ${table} t where t.org_id = m.org_id and ${isTheirs} and ${isLeftBehind('t')})`;
       });
-      const { rows } = await db.raw<{ rows: { orgId: string; userId: string; dueAt: Date }[] }>(
+      return rows(
+        db,
+        late,
         `select m.org_id, gone.id as user_id, gone.erase_due_at as due_at
          from users gone
          join memberships m on m.user_id = gone.id
@@ -263,7 +282,6 @@ export function createErasureRepository(db: Db) {
          order by gone.id limit :limit`,
         { limit },
       );
-      return rows;
     },
   };
 }
