@@ -1,5 +1,5 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { bigint, json, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { bigint, json, type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 
 export class AuditEntryModel extends model('audit_log', {
   id: bigint(),
@@ -7,7 +7,15 @@ export class AuditEntryModel extends model('audit_log', {
   actorId: uuid().nullable(),
   action: text(),
   target: text().nullable(),
-  detail: json<Record<string, unknown>>(),
+  detail: json<Record<string, string | number | boolean | null>>(),
   requestId: text().nullable(),
   at: timestamp(),
 }) {}
+
+export type AuditRow = Row<typeof AuditEntryModel>;
+
+/** A security-relevant act. `detail` holds no secrets and no content. */
+export type AuditEntry = Omit<AuditRow, 'id' | 'at' | 'detail' | 'requestId'> & {
+  detail?: AuditRow['detail'];
+  requestId: string;
+};

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Db } from '#src/ports/database.ts';
-import { type AuditEntry, type AuditFilter, type AuditRow, createAuditRepository } from './audit.repository.ts';
+import type { AuditEntry, AuditRow } from './audit.model.ts';
+import { type AuditFilter, createAuditRepository } from './audit.repository.ts';
 
 export type AuditService = ReturnType<typeof createAuditService>;
 
