@@ -1,25 +1,20 @@
+import type { Row } from '#src/adapters/postgres/columns.ts';
 import type { ProposeAnchorWordsInput } from '#src/contracts/anchoring.ts';
-import type { AnchorWords } from '#src/domain/draft-fields.ts';
+import { AgentModel } from '#src/modules/agents/agents.model.ts';
 import type { Db } from '#src/ports/database.ts';
 
-export type AnchoredAgent = {
-  agentName: string;
-  agentPrompt: string;
-  tags: string[];
-  chatModel: string;
-  anchorWords: AnchorWords;
-  anchorWordCandidates: string[];
-};
+export type AnchoredAgent = Pick<
+  Row<typeof AgentModel>,
+  'agentName' | 'agentPrompt' | 'tags' | 'chatModel' | 'anchorWords' | 'anchorWordCandidates'
+>;
 
 export function createAnchoringRepository(db: Db) {
   const live = ({ orgId, agentId }: ProposeAnchorWordsInput) =>
-    db('agents').where({ orgId, id: agentId, deletedAt: null });
+    AgentModel.table(db).where({ orgId, id: agentId, deletedAt: null });
 
   return {
     async find(of: ProposeAnchorWordsInput): Promise<AnchoredAgent | undefined> {
-      return live(of).first(
-        ...['agentName', 'agentPrompt', 'tags', 'chatModel', 'anchorWords', 'anchorWordCandidates'],
-      );
+      return live(of).first('agentName', 'agentPrompt', 'tags', 'chatModel', 'anchorWords', 'anchorWordCandidates');
     },
 
     /** The first ones stay. */
