@@ -1,24 +1,28 @@
+import { firstRow, pick, rows } from '#src/adapters/postgres/shapes.ts';
+import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 import type { Db } from '#src/ports/database.ts';
-import type {
-  AlignmentSubject,
-  RoundBefore,
-  RoundSaidBefore,
-  RoundScore,
-  RoundTextsRow,
-  ScoredChat,
-  StoredScore,
-  WaitingRound,
+import {
+  alignmentSubject,
+  type RoundScore,
+  roundBefore,
+  roundSaidBefore,
+  roundTexts,
+  type ScoredChat,
+  type StoredScore,
+  scoredChat,
+  storedScore,
+  waitingRound,
 } from './alignment.model.ts';
 
 type ChatKey = { orgId: string; chatId: string };
 
 export function createAlignmentRepository(db: Db) {
   return {
-    async findChat({ orgId, chatId }: ChatKey): Promise<ScoredChat | undefined> {
-      return db('chats as c')
+    findChat({ orgId, chatId }: ChatKey) {
+      const query = db('chats as c')
         .join('agents as a', (on) => on.on('a.orgId', 'c.orgId').andOn('a.id', 'c.agentId'))
         .where({ 'c.orgId': orgId, 'c.id': chatId })
-        .first<ScoredChat | undefined>({
+        .first({
           orgId: 'c.orgId',
           chatId: 'c.id',
           agentId: 'a.id',
@@ -32,67 +36,64 @@ export function createAlignmentRepository(db: Db) {
           rescoringWantedAt: 'c.rescoringWantedAt',
           rescoredTo: 'c.rescoredTo',
         });
+      return firstRow(db, scoredChat, query);
     },
 
-    async findOldestUnscored({ orgId, chatId }: ChatKey): Promise<WaitingRound | undefined> {
-      return db('rounds')
+    findOldestUnscored({ orgId, chatId }: ChatKey) {
+      const query = db('rounds')
         .where({ orgId, chatId, status: 'complete', scoredAt: null })
         .orderBy('round')
-        .first<WaitingRound | undefined>('round', 'userContent', 'assistantReply', 'events');
+        .first('round', 'userContent', 'assistantReply', 'events');
+      return firstRow(db, waitingRound, query);
     },
 
     /** What was said in the scored round before `round`. */
-    async findSaidBefore({ orgId, chatId }: ChatKey, round: number): Promise<RoundSaidBefore | undefined> {
-      return db('rounds')
+    findSaidBefore({ orgId, chatId }: ChatKey, round: number) {
+      const query = db('rounds')
         .where({ orgId, chatId })
         .where('round', '<', round)
         .whereNotNull('scoredAt')
         .orderBy('round', 'desc')
-        .first<RoundSaidBefore | undefined>(
-          'round',
-          'userContent',
-          'assistantReply',
-          db.raw('refusal_kind is not null as is_refusal'),
-        );
+        .first('round', 'userContent', 'assistantReply', db.raw('refusal_kind is not null as is_refusal'));
+      return firstRow(db, roundSaidBefore, query);
     },
 
     /** Scored rounds before `round`, the last `limit` of them, in order. */
-    async listFolded({ orgId, chatId }: ChatKey, before: number, limit: number): Promise<RoundBefore[]> {
-      const rows: RoundBefore[] = await db('rounds')
+    async listFolded({ orgId, chatId }: ChatKey, before: number, limit: number) {
+      const query = db('rounds')
         .where({ orgId, chatId })
         .where('round', '<', before)
         .whereNotNull('scoredAt')
         .orderBy('round', 'desc')
         .limit(limit)
         .select('round', 'pruned', { state: 'foldState' });
-      return rows.reverse();
+      return (await rows(db, roundBefore, query)).reverse();
     },
 
     async hasUnscored({ orgId, chatId }: ChatKey): Promise<boolean> {
-      return (
-        (await db('rounds').where({ orgId, chatId, status: 'complete', scoredAt: null }).first('round')) !== undefined
-      );
+      const waiting = { orgId, chatId, status: 'complete', scoredAt: null } as const;
+      return (await RoundModel.table(db).where(waiting).first('round')) !== undefined;
     },
 
     async findNewestScored({ orgId, chatId }: ChatKey): Promise<number | undefined> {
-      const row = await db('rounds')
+      const row = await RoundModel.table(db)
         .where({ orgId, chatId })
         .whereNotNull('scoredAt')
         .orderBy('round', 'desc')
-        .first<{ round: number } | undefined>('round');
+        .first('round');
       return row?.round;
     },
 
     async findFirstMessage({ orgId, chatId }: ChatKey): Promise<string | undefined> {
-      const row = await db('rounds')
+      const row = await RoundModel.table(db)
         .where({ orgId, chatId, status: 'complete' })
         .orderBy('round')
-        .first<{ userContent: string } | undefined>('userContent');
+        .first('userContent');
       return row?.userContent;
     },
 
     async lockChat({ orgId, chatId }: ChatKey): Promise<void> {
-      await db('chats').where({ orgId, id: chatId }).forUpdate().first('id');
+      await ChatModel.table(db).where({ orgId, id: chatId }).forUpdate().first('id');
     },
 
     /**
@@ -100,32 +101,32 @@ export function createAlignmentRepository(db: Db) {
      * folded onto the wrong state.
      */
     async storeScore({ orgId, chatId }: ChatKey, round: number, score: RoundScore): Promise<boolean> {
-      const updated = await db('rounds')
+      const updated = await RoundModel.query(db)
         .where({ orgId, chatId, round, status: 'complete', scoredAt: null })
         .whereNotExists(
-          db('rounds as older')
+          RoundModel.query(db)
+            .alias('older')
             .where({ 'older.chatId': chatId, 'older.status': 'complete', 'older.scoredAt': null })
             .where('older.round', '<', round),
         )
-        .update({ ...columnsOf(score), scoredAt: db.fn.now() });
+        .patch({ ...score, scoredAt: db.fn.now() });
       return updated === 1;
     },
 
     /** Takes rounds out of what the model sees. */
     async pruneRounds({ orgId, chatId }: ChatKey, rounds: readonly number[]): Promise<void> {
-      await db('rounds').where({ orgId, chatId }).whereIn('round', rounds).update({ pruned: true });
+      await RoundModel.query(db)
+        .where({ orgId, chatId })
+        .whereIn('round', [...rounds])
+        .patch({ pruned: true });
     },
 
     /**
      * Scored rounds that another scorer has scored, or this one without embeddings; the oldest `limit` of those that are
      * not done yet.
      */
-    async listOutdated(
-      { orgId, chatId, rescoredTo }: ScoredChat,
-      version: string,
-      limit: number,
-    ): Promise<RoundTextsRow[]> {
-      return db('rounds')
+    listOutdated({ orgId, chatId, rescoredTo }: ScoredChat, version: string, limit: number) {
+      const query = db('rounds')
         .where({ orgId, chatId })
         .where('round', '>', rescoredTo)
         .whereNotNull('scoredAt')
@@ -133,11 +134,12 @@ export function createAlignmentRepository(db: Db) {
         .orderBy('round')
         .limit(limit)
         .select('round', 'userContent', 'assistantReply');
+      return rows(db, roundTexts, query);
     },
 
     /** All scored rounds in order, without their texts. Those of old scorers tell of a refusal by its kind only. */
-    async listScores({ orgId, chatId }: ChatKey): Promise<StoredScore[]> {
-      return db('rounds')
+    listScores({ orgId, chatId }: ChatKey) {
+      const query = db('rounds')
         .where({ orgId, chatId })
         .whereNotNull('scoredAt')
         .orderBy('round')
@@ -150,16 +152,15 @@ export function createAlignmentRepository(db: Db) {
                          'kind', case refusal_kind when 'scope' then 'policy' else refusal_kind end, 'score', 1)
                   end as refusal_reading`),
         );
+      return rows(db, storedScore, query);
     },
 
-    async replaceScore({ orgId, chatId }: ChatKey, { round, scoredAt, pruned, ...score }: StoredScore): Promise<void> {
-      await db('rounds')
-        .where({ orgId, chatId, round })
-        .update({ ...columnsOf(score), pruned });
+    async replaceScore({ orgId, chatId }: ChatKey, { round, scoredAt, ...score }: StoredScore): Promise<void> {
+      await RoundModel.query(db).where({ orgId, chatId, round }).patch(score);
     },
 
     async showRefolded({ orgId, chatId }: ChatKey, { round, ...score }: StoredScore): Promise<void> {
-      await db('chats').where({ orgId, id: chatId }).update({
+      await ChatModel.query(db).where({ orgId, id: chatId }).patch({
         echoRound: round,
         echoState: score.echoState,
         ewma: score.ewma,
@@ -172,7 +173,9 @@ export function createAlignmentRepository(db: Db) {
      * @returns the last chat it has looked at, undefined when none was left
      */
     async wantRescoring(orgId: string | null, version: string, after: string): Promise<string | undefined> {
-      const { rows } = await db.raw<{ rows: { id: string }[] }>(
+      const last = await firstRow(
+        db,
+        pick(ChatModel, 'id'),
         `with batch as (
            select id from chats where id > :after and (:orgId::uuid is null or org_id = :orgId) order by id limit 1000
          ), marked as (
@@ -184,25 +187,22 @@ export function createAlignmentRepository(db: Db) {
          select id from batch order by id desc limit 1`,
         { orgId, version, after },
       );
-      return rows[0]?.id;
+      return last?.id;
     },
 
     async rescoreTo({ orgId, chatId }: ChatKey, rescoredTo: number): Promise<void> {
-      await db('chats').where({ orgId, id: chatId }).update({ rescoredTo });
+      await ChatModel.query(db).where({ orgId, id: chatId }).patch({ rescoredTo });
     },
 
     async forgetRescoring({ orgId, chatId }: ChatKey): Promise<void> {
-      await db('chats').where({ orgId, id: chatId }).update({ rescoringWantedAt: null, rescoredTo: 0 });
+      await ChatModel.query(db).where({ orgId, id: chatId }).patch({ rescoringWantedAt: null, rescoredTo: 0 });
     },
 
     async countRescoring(orgId: string | null): Promise<number> {
-      const [row] = await db('chats')
+      return ChatModel.query(db)
         .whereNotNull('rescoringWantedAt')
-        .modify((query) => {
-          if (orgId !== null) query.where({ orgId });
-        })
-        .count<{ count: string }[]>();
-      return Number(row?.count ?? 0);
+        .where(orgId === null ? {} : { orgId })
+        .resultSize();
     },
 
     /** Says of the oldest round that waits why it was not scored, once for each reason. */
@@ -220,7 +220,7 @@ export function createAlignmentRepository(db: Db) {
     },
 
     async showNewest({ orgId, chatId }: ChatKey, round: number, score: RoundScore): Promise<void> {
-      await db('chats').where({ orgId, id: chatId }).where('echoRound', '<', round).update({
+      await ChatModel.query(db).where({ orgId, id: chatId }).where('echoRound', '<', round).patch({
         echoRound: round,
         echoState: score.echoState,
         ewma: score.ewma,
@@ -230,17 +230,19 @@ export function createAlignmentRepository(db: Db) {
 
     /** Only over the title that came from the first message. */
     async nameChat({ orgId, chatId }: ChatKey, title: string): Promise<void> {
-      await db('chats')
+      await ChatModel.query(db)
         .where({ orgId, id: chatId, titleSource: 'message' })
-        .update({ title, titleSource: 'generated' });
+        .patch({ title, titleSource: 'generated' });
     },
 
     /**
      * Chats to be scored again whose job is at rest, while fewer than `limit` are not. Those come first whose last run is
      * longest ago: one that cannot be scored now holds up no other.
      */
-    async listRescoringDue(limit: number): Promise<AlignmentSubject[]> {
-      const { rows } = await db.raw<{ rows: AlignmentSubject[] }>(
+    listRescoringDue(limit: number) {
+      return rows(
+        db,
+        alignmentSubject,
         `select c.id, c.org_id, c.agent_id, c.created_by, c.acl
          from chats c
          left join jobs j on j.chat_id = c.id and j.kind = 'alignment'
@@ -252,15 +254,16 @@ export function createAlignmentRepository(db: Db) {
                                 where o.rescoring_wanted_at is not null and w.finished_at is null))`,
         [limit],
       );
-      return rows;
     },
 
     /**
      * Chats with a round that waits for its scores although the job that should have made them is over, those that
      * wait longest first. One that an operator cancelled stays so until its next round.
      */
-    async listOverdue(limit: number): Promise<AlignmentSubject[]> {
-      const { rows } = await db.raw<{ rows: AlignmentSubject[] }>(
+    listOverdue(limit: number) {
+      return rows(
+        db,
+        alignmentSubject,
         `select c.id, c.org_id, c.agent_id, c.created_by, c.acl
          from rounds r
          join chats c on c.org_id = r.org_id and c.id = r.chat_id
@@ -272,16 +275,6 @@ export function createAlignmentRepository(db: Db) {
          limit ?`,
         [limit],
       );
-      return rows;
     },
-  };
-}
-
-function columnsOf({ foldState, events, refusalReading, ...columns }: RoundScore): Record<string, unknown> {
-  return {
-    ...columns,
-    foldState: JSON.stringify(foldState),
-    events: JSON.stringify(events),
-    refusalReading: refusalReading && JSON.stringify(refusalReading),
   };
 }
