@@ -7,6 +7,7 @@ import { createPasswordsService } from '../modules/auth/passwords.service.ts';
 import { createSessionsService } from '../modules/auth/sessions.service.ts';
 import { createSignIns } from '../modules/auth/sign-ins.ts';
 import { createSsoService, type SignInFacts } from '../modules/auth/sso.service.ts';
+import { SignInStateModel } from '../modules/consents/consents.model.ts';
 import { createOneTimeStates } from '../modules/consents/one-time-states.service.ts';
 import { createJobMovesService } from '../modules/jobs/job-moves.service.ts';
 import { createJobWatch } from '../modules/jobs/job-watch.ts';
@@ -58,7 +59,7 @@ export function createAccountServices(shared: SharedServices) {
     sso: createSsoService({
       db,
       sso: identityProvider && config.sso && { ...config.sso, provider: identityProvider },
-      states: createOneTimeStates<SignInFacts>({ db, secrets, table: 'sign_in_states' }),
+      states: createOneTimeStates<SignInFacts>({ db, secrets, model: SignInStateModel }),
       accounts,
       sessions,
       signIns,

@@ -6,6 +6,7 @@ import { createConnectionsService } from '../modules/connectors/connections.serv
 import { consentAt } from '../modules/connectors/connector-access.ts';
 import { createConnectorCredentials, createRefusalNote } from '../modules/connectors/connector-credentials.service.ts';
 import { createGrantRevoker } from '../modules/connectors/grant-revoker.ts';
+import { OauthStateModel } from '../modules/consents/consents.model.ts';
 import { type ConsentFacts, createConsentsService } from '../modules/consents/consents.service.ts';
 import { createOneTimeStates } from '../modules/consents/one-time-states.service.ts';
 import { createCredentialKeeper } from '../modules/credentials/credential-keeper.service.ts';
@@ -34,7 +35,7 @@ export function createConnectorServices(
   const { members, passwords, sessions, accessChanges, findActor } = services;
 
   const frontend = { frontendUrl: config.server.frontendUrl, origins: config.server.corsOrigins };
-  const states = createOneTimeStates<ConsentFacts>({ db, secrets, table: 'oauth_states' });
+  const states = createOneTimeStates<ConsentFacts>({ db, secrets, model: OauthStateModel });
   const consents = createConsentsService({ states, oauth, frontend });
   const access = observedConnectors(createConnectors(config.connectors, { call, agent: guardedAgent }), telemetry);
   const storedConnections = createStoredCredentials<ConnectionCredentials>({ db, secrets, table: 'connections' });

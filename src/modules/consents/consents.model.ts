@@ -1,5 +1,5 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { bytea, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { bytea, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 
 export class OauthStateModel extends model(
   'oauth_states',
@@ -14,6 +14,7 @@ export class OauthStateModel extends model(
     scopes: textArray(),
     returnTo: text().nullable(),
     expiresAt: timestamp(),
+    /** Of a provider that keeps files by sites; null elsewhere. */
     siteId: text().nullable(),
   },
   'stateHash',
@@ -35,17 +36,7 @@ export class SignInStateModel extends model(
 export type ConsentPurpose = 'tools' | 'connectors';
 
 /** What is remembered of a consent that is under way at a provider. */
-export type ConsentFacts = {
-  orgId: string;
-  userId: string;
-  purpose: ConsentPurpose;
-  provider: string;
-  redirectUri: string;
-  scopes: string[];
-  /** Of a provider that keeps files by sites; null elsewhere. */
-  siteId: string | null;
-  returnTo: string | null;
-};
+export type ConsentFacts = Omit<Row<typeof OauthStateModel>, 'stateHash' | 'codeVerifier' | 'expiresAt'>;
 
 /** The same, once its state has come back; it exists nowhere else any more. One that is not fresh gives no rights. */
 export type Consent = ConsentFacts & { codeVerifier: string; isFresh: boolean };

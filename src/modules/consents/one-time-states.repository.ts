@@ -1,34 +1,43 @@
+import { boolean, type Column, type Columns } from '#src/adapters/postgres/columns.ts';
+import { firstRow, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Db } from '#src/ports/database.ts';
 
 const lifetimeMinutes = 10;
-
-/** Each purpose has a table of its own, with what it remembers beside these columns. */
-export type TableOfStates = 'oauth_states' | 'sign_in_states';
 
 /** `codeVerifier` is sealed for the row. */
 export type StateRow<Facts> = Facts & { stateHash: Buffer; codeVerifier: string };
 
 type TakenRow<Facts> = StateRow<Facts> & { isFresh: boolean };
 
+/** The model of a purpose's table, whose columns are its facts and those of every state. */
+export type StatesModel<Facts> = {
+  tableName: string;
+  columns: Columns & { readonly [Name in keyof StateRow<Facts>]: Column<StateRow<Facts>[Name]> };
+};
+
 /** States are known by their hashes only. */
-export function createOneTimeStatesRepository<Facts extends object>(db: Db, table: TableOfStates) {
+export function createOneTimeStatesRepository<Facts extends object>(
+  db: Db,
+  { tableName, columns }: StatesModel<Facts>,
+) {
+  const taken = shape({ ...columns, isFresh: boolean() });
+
   return {
     async insert(row: StateRow<Facts>): Promise<void> {
       const expiresAt = db.raw('now() + make_interval(mins => ?)', [lifetimeMinutes]);
-      await db(table).insert({ ...row, expiresAt });
+      await db(tableName).insert({ ...row, expiresAt });
     },
 
     /** Whoever gets it is the only one who ever does. Undefined when there is none. */
     async take(stateHash: Buffer): Promise<TakenRow<Facts> | undefined> {
-      const { rows } = await db.raw<{ rows: TakenRow<Facts>[] }>(
-        'delete from ?? where state_hash = ? returning *, expires_at > now() as is_fresh',
-        [table, stateHash],
-      );
-      return rows[0];
+      const sql = 'delete from ?? where state_hash = ? returning *, expires_at > now() as is_fresh';
+      const row: unknown = await firstRow(db, taken, sql, [tableName, stateHash]);
+      // The compiler does not infer facts from the columns of a type parameter; StatesModel says that they are the same.
+      return row as TakenRow<Facts> | undefined;
     },
 
     async deleteExpired(): Promise<void> {
-      await db(table).where('expiresAt', '<', db.fn.now()).delete();
+      await db(tableName).where('expiresAt', '<', db.fn.now()).delete();
     },
   };
 }

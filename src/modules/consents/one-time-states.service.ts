@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Db } from '#src/ports/database.ts';
 import type { SecretBox } from '#src/ports/secret-box.ts';
-import { createOneTimeStatesRepository, type TableOfStates } from './one-time-states.repository.ts';
+import { createOneTimeStatesRepository, type StatesModel } from './one-time-states.repository.ts';
 
 const stateBytes = 32;
 
@@ -25,10 +25,11 @@ export type OneTimeStates<Facts> = {
 export function createOneTimeStates<Facts extends object>(deps: {
   db: Db;
   secrets: SecretBox;
-  table: TableOfStates;
+  model: StatesModel<Facts>;
 }): OneTimeStates<Facts> {
-  const { db, secrets, table } = deps;
-  const placeOf = (stateHash: Buffer) => `${table}/${stateHash.toString('hex')}`;
+  const { db, secrets, model } = deps;
+  const repository = createOneTimeStatesRepository(db, model);
+  const placeOf = (stateHash: Buffer) => `${model.tableName}/${stateHash.toString('hex')}`;
 
   function verifierOf(stateHash: Buffer, sealed: string): string | undefined {
     try {
@@ -44,18 +45,18 @@ export function createOneTimeStates<Facts extends object>(deps: {
     async keep(state, facts) {
       const stateHash = hashOf(state);
       const codeVerifier = secrets.seal(facts.codeVerifier, placeOf(stateHash));
-      await createOneTimeStatesRepository<Facts>(db, table).insert({ ...facts, stateHash, codeVerifier });
+      await repository.insert({ ...facts, stateHash, codeVerifier });
     },
 
     async take(state) {
-      const row = await createOneTimeStatesRepository<Facts>(db, table).take(hashOf(state));
+      const row = await repository.take(hashOf(state));
       if (row === undefined) return undefined;
       const codeVerifier = verifierOf(row.stateHash, row.codeVerifier);
       return codeVerifier === undefined ? undefined : { ...row, codeVerifier };
     },
 
     async deleteExpired() {
-      await createOneTimeStatesRepository(db, table).deleteExpired();
+      await repository.deleteExpired();
     },
   };
 }
