@@ -4,6 +4,11 @@ import { AppError, appError } from '#src/errors.ts';
 import type { CallLimiter } from '#src/ports/call-limiter.ts';
 import type { Db } from '#src/ports/database.ts';
 import { createGate } from '../gate.ts';
+import { ModelCallModel, ModelPauseModel } from './call-limiter.model.ts';
+import { bigint, double, integer } from './columns.ts';
+import { oneRow, shape } from './shapes.ts';
+
+const occupancy = shape({ own: bigint(), all: bigint(), width: integer().nullable(), pauseMs: double().nullable() });
 
 /** Of one organization and model. */
 const CALLS_AT_ONCE = 8;
@@ -43,10 +48,10 @@ export function createPgCallLimiter(db: Db): CallLimiter {
   async function tryToEnter(id: string, { orgId, model, atOnce = Number.POSITIVE_INFINITY }: Of): Promise<Entry> {
     return db.transaction(async (trx) => {
       await trx.raw(`select pg_advisory_xact_lock(hashtextextended('model_calls ' || ?, 0))`, [model]);
-      await trx('modelCalls').where({ model }).whereRaw('expires_at < clock_timestamp()').delete();
-      const { rows } = await trx.raw<{
-        rows: [{ own: number; all: number; width: number | null; pauseMs: number | null }];
-      }>(
+      await ModelCallModel.query(trx).where({ model }).whereRaw('expires_at < clock_timestamp()').delete();
+      const { own, all, width, pauseMs } = await oneRow(
+        trx,
+        occupancy,
         `select count(*) filter (where c.org_id = :orgId) as own, count(c.id) as all, p.width,
                 (extract(epoch from p.not_before - clock_timestamp()) * 1000)::float as pause_ms
          from (values (:model)) as asked (model)
@@ -55,26 +60,24 @@ export function createPgCallLimiter(db: Db): CallLimiter {
          group by p.width, p.not_before`,
         { orgId, model },
       );
-      const [{ own, all, width, pauseMs }] = rows;
       if (pauseMs !== null && pauseMs > 0) return { waitMs: pauseMs, isTried: true };
       const isFull = own >= CALLS_AT_ONCE || all >= Math.min(width ?? atOnce, atOnce);
       if (isFull) return { waitMs: POLL_INTERVAL_MS, isTried: false };
       const expiresAt = trx.raw('clock_timestamp() + make_interval(secs => ?)', [LEASE_SECONDS]);
-      await trx('modelCalls').insert({ id, orgId, model, expiresAt });
+      await ModelCallModel.query(trx).insert({ id, orgId, model, expiresAt });
       return { waitMs: null, isTried: width !== null };
     });
   }
 
   async function renew(id: string): Promise<void> {
     const expiresAt = db.raw('clock_timestamp() + make_interval(secs => ?)', [LEASE_SECONDS]);
-    await db('modelCalls').where({ id }).update({ expiresAt });
+    await ModelCallModel.query(db).findById(id).patch({ expiresAt });
   }
 
   /** A row that stays all the same ends by itself. */
   async function leave(id: string): Promise<void> {
-    await db('modelCalls')
-      .where({ id })
-      .delete()
+    await ModelCallModel.query(db)
+      .deleteById(id)
       .catch(() => undefined);
   }
 
@@ -90,8 +93,8 @@ export function createPgCallLimiter(db: Db): CallLimiter {
   /** One call more at a time, so that a service that is still busy is not asked by all at once. */
   async function noteSuccess(model: string): Promise<void> {
     // One that was under way when another was refused says nothing about the time after.
-    await db('modelPauses').where({ model }).whereRaw('not_before < clock_timestamp()').increment('width', 1);
-    await db('modelPauses').where({ model }).where('width', '>', CALLS_AT_ONCE).delete();
+    await ModelPauseModel.query(db).where({ model }).whereRaw('not_before < clock_timestamp()').increment('width', 1);
+    await ModelPauseModel.query(db).where({ model }).where('width', '>', CALLS_AT_ONCE).delete();
   }
 
   async function enter(id: string, of: Of, untilMs: number, signal: AbortSignal): Promise<Entry> {

@@ -1,4 +1,8 @@
 import type { Db } from '#src/ports/database.ts';
+import { uuid } from './columns.ts';
+import { rows, shape } from './shapes.ts';
+
+const documentId = shape({ id: uuid() });
 
 /** Folders of an organization. */
 export type FoldersOf = { orgId: string; folderIds: readonly string[] };
@@ -8,7 +12,9 @@ export type FoldersOf = { orgId: string; folderIds: readonly string[] };
  * everybody does who holds more than one. Those whose deletion has begun are left out, and all beyond `limit`.
  */
 export async function lockDocumentsIn(trx: Db, { orgId, folderIds }: FoldersOf, limit: number): Promise<string[]> {
-  const { rows } = await trx.raw<{ rows: { id: string }[] }>(
+  const locked = await rows(
+    trx,
+    documentId,
     `select d.id from documents d
      where d.deleted_at is null
        and d.id in (
@@ -17,7 +23,7 @@ export async function lockDocumentsIn(trx: Db, { orgId, folderIds }: FoldersOf, 
      order by d.id limit :limit for no key update`,
     { orgId, folderIds: [...folderIds], limit },
   );
-  return rows.map(({ id }) => id);
+  return locked.map(({ id }) => id);
 }
 
 /**
@@ -26,7 +32,9 @@ export async function lockDocumentsIn(trx: Db, { orgId, folderIds }: FoldersOf, 
  * links or of those folders, by who holds their rows.
  */
 export async function renewDocumentKeys(trx: Db, documentIds: readonly string[]): Promise<void> {
-  const { rows } = await trx.raw<{ rows: { id: string }[] }>(
+  const changed = await rows(
+    trx,
+    documentId,
     `update documents d set
        acl = due.acl,
        points_outdated_at = case when d.active_generation is null then d.points_outdated_at else clock_timestamp() end
@@ -38,7 +46,7 @@ export async function renewDocumentKeys(trx: Db, documentIds: readonly string[])
   await trx.raw(
     `update jobs j set acl = d.acl from documents d
      where d.id = any (:ids::uuid[]) and j.document_id = d.id`,
-    { ids: rows.map(({ id }) => id) },
+    { ids: changed.map(({ id }) => id) },
   );
 }
 

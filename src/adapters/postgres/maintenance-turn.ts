@@ -23,8 +23,8 @@ export function createMaintenanceTurn(databaseUrl: string): MaintenanceTurn {
     await client.connect();
     try {
       await client.query('set idle_session_timeout = 0');
-      const { rows } = await client.query('select pg_try_advisory_lock($1) as is_ours', [TURN]);
-      if (!rows[0].is_ours) throw new Error('Another command is backing up or restoring this database.');
+      const { rowCount } = await client.query('select where pg_try_advisory_lock($1)', [TURN]);
+      if (rowCount === 0) throw new Error('Another command is backing up or restoring this database.');
       return await work();
     } finally {
       await client.end().catch(() => undefined);

@@ -1,6 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { Db } from '#src/ports/database.ts';
 import type { RateLimiter } from '#src/ports/rate-limiter.ts';
+import { integer } from './columns.ts';
+import { RateLimitModel } from './rate-limiter.model.ts';
+import { oneRow, shape } from './shapes.ts';
+
+const taken = shape({ used: integer(), resetSeconds: integer() });
 
 /** A row for each subject and limit, so that windows survive a restart and hold for all replicas. */
 export function createPgRateLimiter(db: Db): RateLimiter {
@@ -8,7 +13,9 @@ export function createPgRateLimiter(db: Db): RateLimiter {
     async take(name, subject, { count, seconds }) {
       // Who asks is nobody's business once the window is over, nor before.
       const values = { name, subject: createHash('sha256').update(subject).digest(), count, seconds };
-      const { rows } = await db.raw<{ rows: { used: number; resetSeconds: number }[] }>(
+      const { used, resetSeconds } = await oneRow(
+        db,
+        taken,
         `insert into rate_limits as r (name, subject, used, ends_at)
          values (:name, :subject, 1, now() + make_interval(secs => :seconds))
          on conflict (name, subject) do update set
@@ -17,12 +24,11 @@ export function createPgRateLimiter(db: Db): RateLimiter {
          returning used, ceil(extract(epoch from ends_at - now()))::integer as reset_seconds`,
         values,
       );
-      const [{ used, resetSeconds } = { used: count + 1, resetSeconds: seconds }] = rows;
       return { isAllowed: used <= count, remaining: Math.max(0, count - used), resetSeconds };
     },
 
     async forgetExpired() {
-      await db('rate_limits').where('endsAt', '<', db.fn.now()).delete();
+      await RateLimitModel.query(db).where('endsAt', '<', db.fn.now()).delete();
     },
   };
 }

@@ -1,5 +1,12 @@
 import { CHUNKS_PER_BLOCK, type ChunkWords, toPostingBlocks } from '#src/domain/postings.ts';
 import type { Db } from '#src/ports/database.ts';
+import { bytea, integer } from './columns.ts';
+import { firstRow, pick, rows, shape } from './shapes.ts';
+import { TermStatisticModel } from './word-index.model.ts';
+
+const firstBlock = shape({ generation: integer(), block: integer() });
+const deletedChunk = shape({ textSha256: bytea() });
+const unusedTerm = pick(TermStatisticModel, 'term');
 
 /** Rows of one statement: more at once gain nothing and hold more memory. */
 const POSTINGS_PER_INSERT = 20_000;
@@ -55,7 +62,9 @@ export async function indexWords(trx: Db, of: Generation, chunks: readonly Chunk
  * is left
  */
 export async function deleteIndexedChunks(trx: Db, range: GenerationRange): Promise<Buffer[] | null> {
-  const { rows: first } = await trx.raw<{ rows: { generation: number; block: number }[] }>(
+  const start = await firstRow(
+    trx,
+    firstBlock,
     `select generation, chunk_index / ${CHUNKS_PER_BLOCK} as block from chunks
      where org_id = :orgId and document_id = :documentId
        and generation >= :from and generation < coalesce(:before::integer, 2147483647)
@@ -63,7 +72,6 @@ export async function deleteIndexedChunks(trx: Db, range: GenerationRange): Prom
      limit 1`,
     range,
   );
-  const [start] = first;
   if (start === undefined) return null;
   const part = {
     orgId: range.orgId,
@@ -71,7 +79,9 @@ export async function deleteIndexedChunks(trx: Db, range: GenerationRange): Prom
     generation: start.generation,
     beforeBlock: start.block + BLOCKS_PER_DELETE,
   };
-  const { rows: deleted } = await trx.raw<{ rows: { textSha256: Buffer }[] }>(
+  const deleted = await rows(
+    trx,
+    deletedChunk,
     `with deleted as (
        delete from chunks
        where org_id = :orgId and document_id = :documentId and generation = :generation
@@ -87,7 +97,9 @@ export async function deleteIndexedChunks(trx: Db, range: GenerationRange): Prom
      select text_sha256 from deleted`,
     part,
   );
-  const { rows: gone } = await trx.raw<{ rows: { term: string }[] }>(
+  const unused = await rows(
+    trx,
+    unusedTerm,
     `with deleted as (
        delete from document_terms
        where org_id = :orgId and document_id = :documentId and generation = :generation and block < :beforeBlock
@@ -99,7 +111,7 @@ export async function deleteIndexedChunks(trx: Db, range: GenerationRange): Prom
   );
   await trx.raw('delete from term_statistics where org_id = ? and term = any (?::text[]) and chunk_count = 0', [
     range.orgId,
-    gone.map((row) => row.term),
+    unused.map((row) => row.term),
   ]);
   return deleted.map((chunk) => chunk.textSha256);
 }
