@@ -19,6 +19,8 @@ export function pick<C extends Columns, Name extends keyof C>(
   return { columns: columns as Pick<C, Name> };
 }
 
+/** A database, a transaction, or what sends SQL text on one connection. */
+export type Statements = Pick<Db, 'raw'>;
 export type Bindings = Readonly<Record<string, unknown>> | readonly unknown[];
 // biome-ignore lint/suspicious/noExplicitAny: a builder of any model and result
 type Builder = Knex.QueryBuilder | QueryBuilder<any, any>;
@@ -30,7 +32,7 @@ type Builder = Knex.QueryBuilder | QueryBuilder<any, any>;
  * @param timeoutMs after this time the statement is cancelled, and a KnexTimeoutError thrown
  */
 export async function rows<S extends Shape>(
-  db: Db,
+  db: Statements,
   source: S,
   statement: string | Builder,
   bindings: Bindings = [],
@@ -45,7 +47,7 @@ export async function rows<S extends Shape>(
 
 /** The first row, which is undefined where there is none. */
 export async function firstRow<S extends Shape>(
-  db: Db,
+  db: Statements,
   source: S,
   statement: string | Builder,
   bindings: Bindings = [],
@@ -56,7 +58,7 @@ export async function firstRow<S extends Shape>(
 
 /** The one row of a statement that always gives one, such as a count. */
 export async function oneRow<S extends Shape>(
-  db: Db,
+  db: Statements,
   source: S,
   statement: string | Builder,
   bindings: Bindings = [],

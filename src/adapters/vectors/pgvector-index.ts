@@ -1,8 +1,17 @@
 import { createHash } from 'node:crypto';
+import { bigint, boolean, double, integer, type Row, text } from '#src/adapters/postgres/columns.ts';
+import { withOwnConnection } from '#src/adapters/postgres/own-connection.ts';
+import { firstRow, oneRow, pick, rows, type Statements, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Db } from '#src/ports/database.ts';
+import { ChunkVectorModel } from './pgvector.model.ts';
+
+const vectorIndex = shape({ name: text(), isValid: boolean(), points: double() });
+const support = shape({ isThere: boolean() });
+const lock = shape({ isOurs: boolean() });
 
 /** What is stored of a model, and the index that it has, or would have. */
-type StoredModel = { model: string; dimensions: number; points: number };
+const storedModel = shape({ ...pick(ChunkVectorModel, 'model').columns, dimensions: integer(), points: bigint() });
+type StoredModel = Row<typeof storedModel>;
 
 /** More than this pgvector cannot index. */
 const MAX_INDEXED_DIMENSIONS = 4_000;
@@ -22,14 +31,15 @@ export async function listVectorIndexes(db: Db): Promise<Map<string, number>> {
   return new Map(usable.map(({ name, points }) => [name, points]));
 }
 
-async function listIndexes(db: Db): Promise<{ name: string; isValid: boolean; points: number }[]> {
-  const { rows } = await db.raw<{ rows: { name: string; isValid: boolean; points: number }[] }>(
-    `select c.relname as name, i.indisvalid as is_valid, c.reltuples as points
+function listIndexes(db: Statements): Promise<Row<typeof vectorIndex>[]> {
+  return rows(
+    db,
+    vectorIndex,
+    `select c.relname::text as name, i.indisvalid as is_valid, c.reltuples::float as points
      from pg_index i join pg_class c on c.oid = i.indexrelid
      where i.indrelid = 'chunk_vectors'::regclass and starts_with(c.relname, ?)`,
     [PREFIX],
   );
-  return rows;
 }
 
 /**
@@ -37,18 +47,23 @@ async function listIndexes(db: Db): Promise<{ name: string; isValid: boolean; po
  * beside the work that goes on, by one process at a time; one that was interrupted is made again.
  */
 export async function maintainVectorIndexes(db: Db, limit: number): Promise<void> {
-  await withOwnConnection(db, async (run) => {
+  // An index is not made in a transaction, and settings are those of a connection.
+  await withOwnConnection(db, async (own) => {
     // Older versions cannot search an index under a filter, and have no half-precision vectors.
-    const [support] = await run<{ isThere: boolean }>(
+    const vectors = await firstRow(
+      own,
+      support,
       `select string_to_array(extversion, '.')::integer[] >= '{0,8}' as is_there from pg_extension where extname = 'vector'`,
     );
-    if (!support?.isThere) return;
-    const [turn] = await run<{ isOurs: boolean }>(`select pg_try_advisory_lock(hashtext('${PREFIX}')) as is_ours`);
-    if (!turn?.isOurs) return;
+    if (!vectors?.isThere) return;
+    const { isOurs } = await oneRow(own, lock, 'select pg_try_advisory_lock(hashtext(?)) as is_ours', [PREFIX]);
+    if (!isOurs) return;
     try {
-      await run('set statement_timeout = 0');
-      await run("set maintenance_work_mem = '512MB'");
-      const stored = await run<StoredModel>(
+      await own.raw('set statement_timeout = 0');
+      await own.raw("set maintenance_work_mem = '512MB'");
+      const stored = await rows(
+        own,
+        storedModel,
         `select model, count(*) as points,
                 (select vector_dims(embedding) from chunk_vectors f where f.model = v.model limit 1) as dimensions
          from chunk_vectors v group by model`,
@@ -57,17 +72,17 @@ export async function maintainVectorIndexes(db: Db, limit: number): Promise<void
       const nameOf = ({ model, dimensions }: StoredModel) => indexName(model, dimensions);
       const kept = new Set(indexable.filter(({ points }) => points >= limit / 2).map(nameOf));
       const there = new Set<string>();
-      for (const { name, isValid } of await listIndexes(db)) {
+      for (const { name, isValid } of await listIndexes(own)) {
         if (isValid && kept.has(name)) there.add(name);
-        else await run(`drop index concurrently if exists ${name}`);
+        else await own.raw(`drop index concurrently if exists ${name}`);
       }
       for (const of of indexable.filter(({ points }) => points > limit)) {
-        if (!there.has(nameOf(of))) await run(definition(of));
+        if (!there.has(nameOf(of))) await own.raw(definition(of).replaceAll('?', '\\?'));
       }
     } finally {
-      await run('reset statement_timeout');
-      await run('reset maintenance_work_mem');
-      await run(`select pg_advisory_unlock(hashtext('${PREFIX}'))`);
+      await own.raw('reset statement_timeout');
+      await own.raw('reset maintenance_work_mem');
+      await own.raw('select pg_advisory_unlock(hashtext(?))', [PREFIX]);
     }
   });
 }
@@ -77,19 +92,4 @@ function definition({ model, dimensions }: StoredModel): string {
   return `create index concurrently ${indexName(model, dimensions)} on chunk_vectors
           using hnsw ((${indexedEmbedding(dimensions)}) halfvec_cosine_ops) with (m = 16, ef_construction = 128)
           where model = '${model.replaceAll("'", "''")}' and vector_dims(embedding) = ${dimensions}`;
-}
-
-type Run = <Row>(sql: string) => Promise<Row[]>;
-
-/** An index is not made in a transaction, and settings are those of a connection. */
-async function withOwnConnection(db: Db, work: (run: Run) => Promise<void>): Promise<void> {
-  const connection = await db.client.acquireConnection();
-  try {
-    await work(async <Row>(sql: string) => {
-      const { rows } = await db.raw<{ rows: Row[] }>(sql.replaceAll('?', '\\?')).connection(connection);
-      return rows;
-    });
-  } finally {
-    await db.client.releaseConnection(connection);
-  }
 }
