@@ -29,8 +29,8 @@ function camelCaseRow(row: unknown): unknown {
 const pluckFault = 'pluck() takes the name of a column as it is in the database: pluck("job_id")';
 
 /** Renames the columns of rows, of one row, or of a raw result's rows; never the keys inside a jsonb value. */
-export function camelCaseKeys(result: unknown, context?: { keepsNames?: boolean }): unknown {
-  if (context?.keepsNames) return result;
+export function camelCaseKeys(result: unknown, context?: { keepsResult?: boolean }): unknown {
+  if (context?.keepsResult) return result;
   if (Array.isArray(result)) {
     if (result.length > 0 && result[0] === undefined) throw new Error(pluckFault);
     return result.map(camelCaseRow);

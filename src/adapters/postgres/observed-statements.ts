@@ -5,6 +5,8 @@ import { isOutage } from './outage.ts';
 /** Called when a statement is sent. The function that it returns is called at the end, with a name for the failure. */
 export type StatementObserver = (sql: string) => (failure: string | undefined) => void;
 
+type Runner = { builder: { queryContext(): { keepsResult?: boolean } | undefined } };
+
 /** `onStatement` is ours: without it nothing is measured. */
 export type ObservedConfig = Knex.Config & { onStatement?: StatementObserver | undefined };
 
@@ -26,6 +28,12 @@ export class ObservedPostgres extends PostgresClient {
       ended(failureOf(error));
       throw error;
     }
+  }
+
+  /** Knex keeps the rows of a builder's result only. `rows` of `shapes.ts` needs its fields, too. */
+  override processResponse(statement: { response: unknown }, runner: Runner): unknown {
+    if (runner.builder.queryContext()?.keepsResult === true) return statement.response;
+    return super.processResponse(statement, runner);
   }
 }
 

@@ -38,8 +38,11 @@ export async function rows<S extends Shape>(
   bindings: Bindings = [],
   timeoutMs?: number,
 ): Promise<Row<S>[]> {
-  const [sql, values] = typeof statement === 'string' ? [statement, bindings] : compile(statement);
-  const query = db.raw<Result>(sql, values as Knex.RawBinding[]).queryContext({ keepsNames: true });
+  const query = (
+    typeof statement === 'string' ? db.raw(statement, bindings as Knex.RawBinding[]) : knexQuery(statement)
+  )
+    // See `ObservedPostgres.processResponse`.
+    .queryContext({ keepsResult: true });
   const result: Result = await (timeoutMs === undefined ? query : query.timeout(timeoutMs, { cancel: true }));
   const fields = compare(result.fields, source.columns);
   return result.rows.map((row) => Object.fromEntries(fields.map((field) => read(field, row)))) as Row<S>[];
@@ -72,9 +75,8 @@ export async function oneRow<S extends Shape>(
 type Result = { fields: { name: string; dataTypeID: number }[]; rows: Record<string, unknown>[] };
 type Field = { name: string; key: string; isNullable: boolean };
 
-function compile(builder: Builder): [string, readonly unknown[]] {
-  const { sql, bindings } = ('toKnexQuery' in builder ? builder.toKnexQuery() : builder).toSQL();
-  return [sql, bindings];
+function knexQuery(builder: Builder): Knex.QueryBuilder {
+  return 'toKnexQuery' in builder ? builder.toKnexQuery() : builder;
 }
 
 const { format } = snakeCaseMappers();

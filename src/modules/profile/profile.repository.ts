@@ -10,17 +10,19 @@ export function createProfileRepository(db: Db) {
 
   return {
     async find(userId: string): Promise<Profile | undefined> {
-      const shown = user(userId).select(
-        'id as userId',
-        'email',
-        'firstName',
-        'lastName',
-        'displayName',
-        'avatarUrl',
-        'version',
-        db.raw('password_hash is not null as has_password'),
-        db.raw('exists (select from avatars where user_id = users.id) as has_avatar'),
-      );
+      const shown = UserModel.table(db)
+        .where({ id: userId })
+        .select(
+          'id as userId',
+          'email',
+          'firstName',
+          'lastName',
+          'displayName',
+          'avatarUrl',
+          'version',
+          db.raw('password_hash is not null as has_password'),
+          db.raw('exists (select from avatars where user_id = users.id) as has_avatar'),
+        );
       return firstRow(db, profile, shown);
     },
 
