@@ -1,14 +1,15 @@
 import { readableBy } from '#src/adapters/postgres/readable.ts';
+import { firstRow, rows } from '#src/adapters/postgres/shapes.ts';
 import { type Actor, visibilityOf } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { ChunkInContext, ChunkRow } from './documents.model.ts';
+import { type ChunkInContext, type ChunkRow, chunkInDocument, chunkRow } from './documents.model.ts';
 
 /** Reads chunks as readers see them: of the active generation only. */
 export function createChunksRepository(db: Db) {
   return {
     /** One statement: an activation between two would make the chunks of neither generation be found. */
     async listActive(actor: Actor, documentId: string): Promise<ChunkRow[]> {
-      return readableBy(db('chunks'), actor, 'documents')
+      const chunks = readableBy(db('chunks'), actor, 'documents')
         .join('documents', {
           'documents.orgId': 'chunks.orgId',
           'documents.id': 'chunks.documentId',
@@ -26,17 +27,18 @@ export function createChunksRepository(db: Db) {
           'chunks.embeddingModel',
           'chunks.embeddedAt',
         );
+      return rows(db, chunkRow, chunks);
     },
 
     async findActive(actor: Actor, chunkId: string): Promise<ChunkInContext | undefined> {
-      const row = await readableBy(db('chunks'), actor, 'documents')
+      const found = readableBy(db('chunks'), actor, 'documents')
         .join('documents', {
           'documents.orgId': 'chunks.orgId',
           'documents.id': 'chunks.documentId',
           'documents.activeGeneration': 'chunks.generation',
         })
         .where('chunks.id', chunkId)
-        .first<(Omit<ChunkInContext, 'visibility'> & { acl: string[] }) | undefined>(
+        .select(
           'chunks.id',
           'chunks.chunkIndex',
           'chunks.content',
@@ -46,6 +48,7 @@ export function createChunksRepository(db: Db) {
           'documents.name as documentName',
           'documents.acl',
         );
+      const row = await firstRow(db, chunkInDocument, found);
       if (row === undefined) return undefined;
       const { acl, ...chunk } = row;
       return { ...chunk, visibility: visibilityOf(acl) };

@@ -1,21 +1,22 @@
 import { renewDocumentKeys } from '#src/adapters/postgres/document-keys.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
+import { rows } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { DocumentLink } from './documents.model.ts';
+import { type DocumentLink, DocumentModel, documentLink, FolderLinkModel } from './documents.model.ts';
 
 type NewLink = { orgId: string; folderId: string; documentId: string; createdBy: string };
 
 /** Whoever changes links holds the document's row. */
 export function createDocumentLinksRepository(db: Db) {
   const add = async (link: NewLink): Promise<void> => {
-    await db('folderLinks').insert(link).onConflict(['documentId', 'folderId']).ignore();
+    await FolderLinkModel.table(db).insert(link).onConflict(['documentId', 'folderId']).ignore();
   };
 
   return {
     /** Those in folders that the caller may read, oldest first. */
     async listReadable(actor: Actor, documentId: string): Promise<DocumentLink[]> {
-      return readableBy(db('folderLinks'), actor, 'folders')
+      const links = readableBy(db('folderLinks'), actor, 'folders')
         .join('folders', 'folders.id', 'folderLinks.folderId')
         .where('folderLinks.documentId', documentId)
         .orderBy(['folderLinks.createdAt', 'folders.id'])
@@ -23,18 +24,18 @@ export function createDocumentLinksRepository(db: Db) {
           ...['folders.id as folderId', 'folders.name as folderName'],
           ...['folders.orgId', 'folders.acl', 'folders.ownerId as createdBy'],
         );
+      return rows(db, documentLink, links);
     },
 
     async count(documentId: string): Promise<number> {
-      const [row] = await db('folderLinks').where({ documentId }).count<{ count: number }[]>();
-      return row?.count ?? 0;
+      return FolderLinkModel.query(db).where({ documentId }).resultSize();
     },
 
     /** Does nothing when it is there. */
     add,
 
     async remove(documentId: string, folderIds: readonly string[]): Promise<void> {
-      await db('folderLinks')
+      await FolderLinkModel.query(db)
         .where({ documentId })
         .whereIn('folderId', [...folderIds])
         .delete();
@@ -43,7 +44,8 @@ export function createDocumentLinksRepository(db: Db) {
     /** Leaves the document in the given folder only. */
     async moveTo(link: NewLink): Promise<void> {
       await add(link);
-      await db('folderLinks').where({ documentId: link.documentId }).whereNot({ folderId: link.folderId }).delete();
+      const { documentId, folderId } = link;
+      await FolderLinkModel.query(db).where({ documentId }).whereNot({ folderId }).delete();
     },
 
     /**
@@ -52,8 +54,8 @@ export function createDocumentLinksRepository(db: Db) {
      */
     async renewKeys(documentId: string): Promise<string[]> {
       await renewDocumentKeys(db, [documentId]);
-      const document = db('documents').where({ id: documentId });
-      const [row] = await document.increment('version').returning<{ acl: string[] }[]>('acl');
+      const document = DocumentModel.table(db).where({ id: documentId });
+      const [row] = await document.increment('version').returning('acl');
       return row?.acl ?? [];
     },
   };

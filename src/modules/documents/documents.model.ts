@@ -1,14 +1,30 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { bigint, bytea, integer, json, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import {
+  bigint,
+  boolean,
+  bytea,
+  integer,
+  integerArray,
+  json,
+  type Row,
+  text,
+  textArray,
+  timestamp,
+  uuid,
+  uuidArray,
+} from '#src/adapters/postgres/columns.ts';
+import { pick, shape } from '#src/adapters/postgres/shapes.ts';
 import type { RagConfig } from '#src/domain/rag-config.ts';
 import type { Visibility } from '#src/domain/visibility.ts';
 
+/** `generation` is the newest that was asked for; readers see `activeGeneration` only. */
 export class DocumentModel extends model('documents', {
   id: uuid(),
   orgId: uuid(),
   name: text(),
   fileName: text(),
   mediaType: text().nullable(),
+  /** What the author of a pasted text says it is; null for what is detected. */
   declaredFormat: text().nullable(),
   sourceFormat: text().nullable(),
   sizeBytes: bigint(),
@@ -24,6 +40,7 @@ export class DocumentModel extends model('documents', {
   createdAt: timestamp(),
   updatedBy: uuid(),
   updatedAt: timestamp(),
+  /** Null in every row that readers find. */
   deletedAt: timestamp().nullable(),
   retrievalSettings: text(),
   activeEmbeddingModel: text().nullable(),
@@ -31,6 +48,7 @@ export class DocumentModel extends model('documents', {
   pointsLeasedUntil: timestamp().nullable(),
   nameKey: text(),
   aclHash: bigint(),
+  /** What a scanner found in the original of this hash, which may be another one by now. */
   malware: json<{ sha256: string; signature: string }>().nullable(),
   version: integer(),
 }) {}
@@ -77,95 +95,90 @@ export class DocumentTotalModel extends model('document_totals', {
   aclHash: bigint(),
 }) {}
 
-/** A row of `documents`. `generation` is the newest that was asked for; readers see `activeGeneration` only. */
-export type DocumentRow = {
-  id: string;
-  orgId: string;
-  name: string;
-  fileName: string;
-  mediaType: string | null;
-  /** What the author of a pasted text says it is; null for what is detected. */
-  declaredFormat: string | null;
-  sourceFormat: string | null;
-  sizeBytes: number;
-  contentSha256: string;
-  blobKey: string;
-  importSourceProvider: string | null;
-  importSourceUrl: string | null;
-  generation: number;
-  activeGeneration: number | null;
-  ragConfig: RagConfig;
-  acl: string[];
-  /** What a scanner found in the original of this hash, which may be another one by now. */
-  malware: { sha256: string; signature: string } | null;
-  /** Null in every row that anybody reads. */
-  deletedAt: Date | null;
-  createdBy: string;
-  createdAt: Date;
-  updatedBy: string;
-  updatedAt: Date;
-  version: number;
-};
+export type DocumentRow = Row<typeof DocumentModel>;
+
+type Origin = 'id' | 'orgId' | 'importSourceProvider' | 'importSourceUrl' | 'createdBy';
+type Original =
+  | 'fileName'
+  | 'mediaType'
+  | 'declaredFormat'
+  | 'sourceFormat'
+  | 'sizeBytes'
+  | 'contentSha256'
+  | 'blobKey';
+export type NewDocumentRow = Pick<DocumentRow, Origin | Original | 'name' | 'ragConfig' | 'acl' | 'updatedBy'>;
 
 /** A document as lists show it: what it was converted to and how far its newest generation is. */
-export type DocumentView = DocumentRow & {
-  createdByName: string;
+export const documentView = shape({
+  ...DocumentModel.columns,
+  createdByName: text(),
   /** It was imported by a connection, and is no longer what was imported. */
-  isDetached: boolean;
+  isDetached: boolean(),
   /** The folders of it that the caller may read. */
-  folderIds: string[];
-  charCount: number;
-  pageCount: number | null;
-  contentPreview: string;
-  hasPreviewPdf: boolean;
-  jobId: string | null;
+  folderIds: uuidArray(),
+  charCount: integer(),
+  pageCount: integer().nullable(),
+  contentPreview: text(),
+  hasPreviewPdf: boolean(),
+  jobId: text().nullable(),
   /** Why the newest ingestion has stopped; null while it goes on, and once it has succeeded. */
-  lastError: { code: string; message: string } | null;
+  lastError: json<{ code: string; message: string }>().nullable(),
   /** What readers see was made of; null before the first activation. */
-  activeContentSha256: string | null;
-  activeRagConfig: RagConfig | null;
-  chunkingComplete: boolean;
-  embeddingComplete: boolean;
-  chunksTotal: number;
-  chunksEmbedded: number;
-};
+  activeContentSha256: text().nullable(),
+  activeRagConfig: json<RagConfig>().nullable(),
+  chunkingComplete: boolean(),
+  embeddingComplete: boolean(),
+  chunksTotal: integer(),
+  chunksEmbedded: integer(),
+});
+export type DocumentView = Row<typeof documentView>;
 
 /** A folder that a document is in. `createdBy` is its owner, null for what is not one person's. */
-export type DocumentLink = {
-  folderId: string;
-  folderName: string;
-  orgId: string;
-  acl: string[];
-  createdBy: string | null;
-};
+export const documentLink = shape({
+  folderId: uuid(),
+  folderName: text(),
+  orgId: uuid(),
+  acl: textArray(),
+  createdBy: uuid().nullable(),
+});
+export type DocumentLink = Row<typeof documentLink>;
 
 export type FullDocument = DocumentView & { content: string };
 
 /** `pageMap` holds the offset of each page in the body; null for a format without pages. */
-export type ConvertedDocument = Pick<DocumentRow, 'orgId' | 'name' | 'ragConfig'> & {
-  conversionId: string;
-  body: string;
-  pageMap: number[] | null;
-};
+export const conversionText = shape({ conversionId: uuid(), body: text(), pageMap: integerArray().nullable() });
+export type ConversionText = Row<typeof conversionText>;
 
-export type ChunkRow = {
-  id: string;
-  chunkIndex: number;
-  content: string;
-  contextualText: string | null;
-  chunkKind: string;
-  tokenCount: number;
-  embeddingModel: string | null;
-  embeddedAt: Date | null;
-};
+export type ConvertedDocument = Pick<DocumentRow, 'orgId' | 'name' | 'ragConfig'> & ConversionText;
 
-export type ChunkInContext = {
-  id: string;
-  chunkIndex: number;
-  content: string;
-  pageNumber: number;
-  contentOffset: number;
-  documentId: string;
-  documentName: string;
-  visibility: Visibility;
-};
+export const chunkRow = shape({
+  ...pick(ChunkModel, 'id', 'chunkIndex', 'content', 'contextualText', 'chunkKind', 'tokenCount').columns,
+  ...pick(ChunkModel, 'embeddingModel', 'embeddedAt').columns,
+});
+export type ChunkRow = Row<typeof chunkRow>;
+
+export const chunkInDocument = shape({
+  ...pick(ChunkModel, 'id', 'chunkIndex', 'content', 'pageNumber', 'contentOffset').columns,
+  documentId: uuid(),
+  documentName: text(),
+  acl: textArray(),
+});
+export type ChunkInContext = Omit<Row<typeof chunkInDocument>, 'acl'> & { visibility: Visibility };
+
+/** What the vector store has to be told; the two times say which state of the document that is, and who tells it. */
+export const publication = shape({
+  ...pick(DocumentModel, 'orgId', 'acl', 'retrievalSettings').columns,
+  documentId: uuid(),
+  generation: integer(),
+  model: text(),
+  outdatedAt: text(),
+  leasedUntil: text(),
+});
+export type Publication = Row<typeof publication>;
+
+export const documentUsage = shape({ documents: bigint(), storageBytes: bigint() });
+export type DocumentUsage = Row<typeof documentUsage>;
+
+/** A document with its keys, and whether it is in a folder beside those that were asked about. */
+export const folderContent = shape({ ...pick(DocumentModel, 'id', 'acl').columns, isElsewhere: boolean() });
+export type FolderContent = Row<typeof folderContent>;

@@ -1,8 +1,19 @@
+import { text } from '#src/adapters/postgres/columns.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
+import { firstRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db, Query } from '#src/ports/database.ts';
 import { pageOfReadable } from './document-pages.ts';
-import type { DocumentRow, DocumentView } from './documents.model.ts';
+import {
+  type ConversionText,
+  conversionText,
+  DocumentModel,
+  type DocumentRow,
+  type DocumentView,
+  documentView,
+  FolderLinkModel,
+  type NewDocumentRow,
+} from './documents.model.ts';
 
 const previewLength = 280;
 
@@ -22,10 +33,12 @@ const newestFirst = (time: string, id: string) => [
 export function createDocumentsRepository(db: Db) {
   /** What a scanner has found in an original, as the documents say that have it. */
   const knownMalware = ({ orgId, blobKey, contentSha256 }: Pick<DocumentRow, 'orgId' | 'blobKey' | 'contentSha256'>) =>
-    db('documents as twins')
+    DocumentModel.query(db)
+      .alias('twins')
       .where({ orgId, blobKey })
       .whereRaw(`malware ->> 'sha256' = ?`, [contentSha256])
-      .first('malware');
+      .select('malware')
+      .limit(1);
 
   /** `page` is a query of document ids: joins and previews are then paid for one page only. */
   const views = (actor: Actor, page: Query) => {
@@ -46,7 +59,7 @@ export function createDocumentsRepository(db: Db) {
           on active.document_id = documents.id and active.generation = documents.active_generation
         left join conversions on conversions.org_id = documents.org_id and conversions.id = active.conversion_id
       `)
-      .select<DocumentView[]>(
+      .select(
         'documents.*',
         'users.displayName as createdByName',
         db.raw(`exists (
@@ -74,13 +87,12 @@ export function createDocumentsRepository(db: Db) {
       );
   };
 
-  const readableIds = (actor: Actor) =>
-    readableBy(db<DocumentRow>('documents'), actor, 'documents').select('documents.id');
+  const readableIds = (actor: Actor) => readableBy(DocumentModel.table(db), actor, 'documents').select('documents.id');
 
   /** In the order of an index. Who reads a folder reads what is in it, so that no document is looked at. */
   const pageOfIds = (actor: Actor, { folderId, createdBy, limit, offset }: DocumentPage) => {
     if (folderId !== undefined) {
-      return db('folderLinks')
+      return FolderLinkModel.table(db)
         .where({ orgId: actor.orgId, folderId })
         .whereNotNull('listedAt')
         .orderBy(newestFirst('listedAt', 'documentId'))
@@ -99,42 +111,35 @@ export function createDocumentsRepository(db: Db) {
   return {
     async listReadable(actor: Actor, page: DocumentPage): Promise<DocumentView[]> {
       const listed = readableBy(views(actor, pageOfIds(actor, page)), actor, 'documents');
-      return listed.orderBy(newestFirst('documents.updatedAt', 'documents.id'));
+      return rows(db, documentView, listed.orderBy(newestFirst('documents.updatedAt', 'documents.id')));
     },
 
     async findView(actor: Actor, id: string): Promise<DocumentView | undefined> {
-      const [document] = await views(actor, readableIds(actor).where('documents.id', id));
-      return document;
+      return firstRow(db, documentView, views(actor, readableIds(actor).where('documents.id', id)));
     },
 
     /** The Markdown body of what readers see at this moment; empty before the first activation. */
     async readBody({ orgId, id }: Pick<DocumentRow, 'orgId' | 'id'>): Promise<string> {
-      const row = await db('documents as d')
+      const active = db('documents as d')
         .join('documentGenerations as g', { 'g.documentId': 'd.id', 'g.generation': 'd.activeGeneration' })
         .join('conversions as c', { 'c.orgId': 'g.orgId', 'c.id': 'g.conversionId' })
         .where({ 'd.orgId': orgId, 'd.id': id })
-        .first<{ body: string } | undefined>('c.body');
-      return row?.body ?? '';
+        .select('c.body');
+      return (await firstRow(db, shape({ body: text() }), active))?.body ?? '';
     },
 
     /** What the document's present original was converted to; undefined before that. */
-    async findConversion({
-      orgId,
-      id,
-      contentSha256,
-    }: DocumentRow): Promise<{ conversionId: string; body: string; pageMap: number[] | null } | undefined> {
-      return db('documentGenerations as g')
+    async findConversion({ orgId, id, contentSha256 }: DocumentRow): Promise<ConversionText | undefined> {
+      const newest = db('documentGenerations as g')
         .join('conversions as c', { 'c.orgId': 'g.orgId', 'c.id': 'g.conversionId' })
         .where({ 'g.orgId': orgId, 'g.documentId': id, 'g.contentSha256': contentSha256 })
         .orderBy('g.generation', 'desc')
         .first('c.id as conversionId', 'c.body', 'c.pageMap');
+      return firstRow(db, conversionText, newest);
     },
 
     async findRow(actor: Actor, id: string): Promise<DocumentRow | undefined> {
-      const [row] = await readableBy(db<DocumentRow>('documents'), actor, 'documents')
-        .where('documents.id', id)
-        .select<DocumentRow[]>('documents.*');
-      return row;
+      return readableBy(DocumentModel.query(db), actor, 'documents').findById(id);
     },
 
     /** For whom its reader has given an address of this content of it. */
@@ -144,10 +149,9 @@ export function createDocumentsRepository(db: Db) {
       contentSha256: string;
     }): Promise<DocumentRow | undefined> {
       const { documentId: id, ...content } = of;
-      return db<DocumentRow>('documents')
-        .where({ id, ...content })
-        .whereNull('deletedAt')
-        .first();
+      return DocumentModel.query(db)
+        .findOne({ id, ...content })
+        .whereNull('deletedAt');
     },
 
     /** The same of the preview of its original. */
@@ -160,39 +164,26 @@ export function createDocumentsRepository(db: Db) {
       documentId: string;
       contentSha256: string;
     }): Promise<DocumentRow | undefined> {
-      return db('documents as d')
+      const previewed = db('documents as d')
         .join('previews as p', { 'p.orgId': 'd.orgId', 'p.originalKey': 'd.blobKey' })
         .where({ 'd.orgId': orgId, 'd.id': documentId, 'p.sha256': contentSha256 })
         .whereNull('d.deletedAt')
         .first('d.*');
+      return firstRow(db, DocumentModel, previewed);
     },
 
     /** Undefined when there is no such document, whoever may read it. */
     async findDeletedAt(id: string): Promise<Date | null | undefined> {
-      return (await db<DocumentRow>('documents').where({ id }).first('deletedAt'))?.deletedAt;
+      return (await DocumentModel.table(db).where({ id }).first('deletedAt'))?.deletedAt;
     },
 
     /** The same, held until the end of the transaction. */
     async lockRow(actor: Actor, id: string): Promise<DocumentRow | undefined> {
-      const [row] = await readableBy(db<DocumentRow>('documents'), actor, 'documents')
-        .where('documents.id', id)
-        .forNoKeyUpdate()
-        .select<DocumentRow[]>('documents.*');
-      return row;
+      return readableBy(DocumentModel.query(db), actor, 'documents').findById(id).forNoKeyUpdate();
     },
 
-    async insert(
-      document: Omit<
-        DocumentRow,
-        'createdAt' | 'updatedAt' | 'version' | 'generation' | 'activeGeneration' | 'malware' | 'deletedAt'
-      >,
-    ): Promise<void> {
-      const { ragConfig } = document;
-      await db('documents').insert({
-        ...document,
-        ragConfig: JSON.stringify(ragConfig),
-        malware: knownMalware(document),
-      });
+    async insert(document: NewDocumentRow): Promise<void> {
+      await DocumentModel.query(db).insert({ ...document, malware: knownMalware(document) });
     },
 
     /**
@@ -203,10 +194,10 @@ export function createDocumentsRepository(db: Db) {
       const { name, fileName, mediaType, declaredFormat, sourceFormat, sizeBytes, contentSha256, blobKey } = document;
       const original = { fileName, mediaType, declaredFormat, sourceFormat, sizeBytes, contentSha256, blobKey };
       const { ragConfig, acl, updatedBy } = document;
-      await db('documents')
-        .where({ id: document.id })
-        .update({
-          ...{ name, ...original, ragConfig: JSON.stringify(ragConfig), acl, updatedBy },
+      await DocumentModel.query(db)
+        .findById(document.id)
+        .patch({
+          ...{ name, ...original, ragConfig, acl, updatedBy },
           malware: knownMalware(document),
           // Of this moment, not of the transaction's beginning: questions look for what was changed while they searched.
           updatedAt: db.raw('clock_timestamp()'),
@@ -220,17 +211,17 @@ export function createDocumentsRepository(db: Db) {
     },
 
     async setEmbeddingModel(id: string, model: string): Promise<void> {
-      await db('documents')
-        .where({ id })
-        .update({ ragConfig: db.raw(`jsonb_set(rag_config, '{embedding,model}', to_jsonb(?::text))`, [model]) });
+      await DocumentModel.query(db)
+        .findById(id)
+        .patch({ ragConfig: db.raw(`jsonb_set(rag_config, '{embedding,model}', to_jsonb(?::text))`, [model]) });
     },
 
     /** No key opens them from then on. @returns how many there were; of the others somebody was first */
     async markDeleted(ids: readonly string[], updatedBy: string): Promise<number> {
-      return db('documents')
+      return DocumentModel.query(db)
         .whereIn('id', [...ids])
         .whereNull('deletedAt')
-        .update({ deletedAt: db.fn.now(), acl: [], pointsOutdatedAt: null, updatedBy });
+        .patch({ deletedAt: db.fn.now(), acl: [], pointsOutdatedAt: null, updatedBy });
     },
   };
 }

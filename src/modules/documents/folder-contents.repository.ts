@@ -1,13 +1,13 @@
 import { type FoldersOf, lockDocumentsIn, renewDocumentKeys } from '#src/adapters/postgres/document-keys.ts';
+import { rows } from '#src/adapters/postgres/shapes.ts';
 import type { Db } from '#src/ports/database.ts';
-
-export type Content = { id: string; acl: string[]; isElsewhere: boolean };
+import { DocumentModel, type FolderContent, FolderLinkModel, folderContent } from './documents.model.ts';
 
 /** Documents by the folders that they are in, whoever may read them. */
 export function createFolderContentsRepository(db: Db) {
   return {
     async isEmpty({ orgId, folderIds }: FoldersOf): Promise<boolean> {
-      const link = db('folderLinks')
+      const link = FolderLinkModel.table(db)
         .where({ orgId })
         .whereIn('folderId', [...folderIds]);
       // Of a document whose deletion has begun it is not listed any more.
@@ -18,8 +18,10 @@ export function createFolderContentsRepository(db: Db) {
     lock: (of: FoldersOf, limit: number) => lockDocumentsIn(db, of, limit),
 
     /** Each with its keys, and whether it is in a folder beside these. */
-    async list(documentIds: readonly string[], folderIds: readonly string[]): Promise<Content[]> {
-      const { rows } = await db.raw<{ rows: Content[] }>(
+    async list(documentIds: readonly string[], folderIds: readonly string[]): Promise<FolderContent[]> {
+      return rows(
+        db,
+        folderContent,
         `select d.id, d.acl, d.id in (
            select l.document_id from folder_links l
            where l.document_id = any (:documentIds::uuid[]) and l.folder_id <> all (:folderIds::uuid[])
@@ -27,11 +29,10 @@ export function createFolderContentsRepository(db: Db) {
          from documents d where d.id = any (:documentIds::uuid[])`,
         { documentIds: [...documentIds], folderIds: [...folderIds] },
       );
-      return rows;
     },
 
     async removeLinks({ orgId, folderIds }: FoldersOf): Promise<void> {
-      await db('folderLinks')
+      await FolderLinkModel.query(db)
         .where({ orgId })
         .whereIn('folderId', [...folderIds])
         .delete();
@@ -41,9 +42,9 @@ export function createFolderContentsRepository(db: Db) {
 
     /** They have lost a folder, which is a change of them also when their keys stay. */
     async incrementVersions(documentIds: readonly string[]): Promise<void> {
-      await db('documents')
+      await DocumentModel.query(db)
         .whereIn('id', [...documentIds])
-        .increment('version');
+        .increment('version', 1);
     },
   };
 }

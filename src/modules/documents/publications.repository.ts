@@ -1,17 +1,15 @@
+import { firstRow } from '#src/adapters/postgres/shapes.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { PublishedGeneration } from '#src/ports/vector-store.ts';
+import { DocumentModel, type Publication, publication } from './documents.model.ts';
 
 /** Longer than the store may take to answer: a call of before must not arrive after one that came later. */
 const LEASE_SECONDS = 15;
-
-/** What the store has to be told; the two times say which state of the document that is, and who tells it. */
-export type Publication = PublishedGeneration & { outdatedAt: string; leasedUntil: string };
 
 export function createPublicationsRepository(db: Db) {
   return {
     /** Documents that nobody tells the store about at the moment, those first that wait longest. */
     async listOutdated(limit: number): Promise<string[]> {
-      return db('documents')
+      return DocumentModel.table(db)
         .whereNotNull('pointsOutdatedAt')
         .whereNotNull('activeGeneration')
         .whereRaw('coalesce(points_leased_until < clock_timestamp(), true)')
@@ -22,7 +20,9 @@ export function createPublicationsRepository(db: Db) {
 
     /** Undefined when there is nothing to tell, or when somebody is about to. */
     async lease(id: string): Promise<Publication | undefined> {
-      const { rows } = await db.raw<{ rows: Publication[] }>(
+      return firstRow(
+        db,
+        publication,
         `update documents set points_leased_until = clock_timestamp() + make_interval(secs => :seconds)
          where id = :id and points_outdated_at is not null and active_generation is not null
            and coalesce(points_leased_until < clock_timestamp(), true)
@@ -32,7 +32,6 @@ export function createPublicationsRepository(db: Db) {
                    points_outdated_at::text as outdated_at, points_leased_until::text as leased_until`,
         { id, seconds: LEASE_SECONDS },
       );
-      return rows[0];
     },
 
     /** A change that came after the one that was told stays to be told. */
