@@ -1,5 +1,6 @@
 // `npm run test:stress`: looks for tests that fail by chance. Runs the everyday suite five times beside two processes
-// that keep the processor busy, and once on one core; says which tests failed in which run.
+// that keep the processor busy, once on one core, and once with late answers of Temporal to starts; says which tests failed
+// in which run.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -11,7 +12,9 @@ import type { TestMessage } from './test/reporter.ts';
 const RESULTS_DIR = '.data-test';
 const SPINNING = 2;
 
-type Run = { name: string; spinning: number; cores: 'all' | 'one' };
+type Run = { name: string; spinning: number; cores: 'all' | 'one'; lateMs: number };
+
+const LATE_MS = 400;
 
 const { values } = parseArgs({ options: { times: { type: 'string', default: '5' } } });
 const runs: Run[] = [
@@ -19,17 +22,19 @@ const runs: Run[] = [
     name: `busy-${index + 1}`,
     spinning: SPINNING,
     cores: 'all' as const,
+    lateMs: 0,
   })),
-  { name: 'one-core', spinning: 0, cores: 'one' },
+  { name: 'one-core', spinning: 0, cores: 'one', lateMs: 0 },
+  { name: 'late-starts', spinning: 0, cores: 'all', lateMs: LATE_MS },
 ];
 
 const failures: string[] = [];
-for (const { name, spinning, cores } of runs) {
+for (const { name, spinning, cores, lateMs } of runs) {
   const results = join(RESULTS_DIR, `stress-${name}.jsonl`);
   const spinners = Array.from({ length: spinning }, () => start(['-e', 'for (;;);'], 'ignore'));
   const suite = [join(import.meta.dirname, 'test.ts'), '--results', results];
   const begin = performance.now();
-  const [code] = await once(start(suite, 'inherit', cores), 'exit');
+  const [code] = await once(start(suite, 'inherit', { cores, lateMs }), 'exit');
   for (const spinner of spinners) spinner.kill('SIGKILL');
   const failed = failedTests(results);
   const outcome = code === 0 ? 'green' : `RED (${failed.join('; ') || 'no test, see above'})`;
@@ -40,9 +45,16 @@ for (const failure of failures) console.log(`  ✖ ${failure}`);
 console.log(`${runs.length - failures.length} passed, ${failures.length} failed`);
 process.exitCode = failures.length === 0 ? 0 : 1;
 
-function start(args: readonly string[], stdio: 'ignore' | 'inherit', cores: Run['cores'] = 'all') {
+function start(
+  args: readonly string[],
+  stdio: 'ignore' | 'inherit',
+  { cores, lateMs }: Pick<Run, 'cores' | 'lateMs'> = { cores: 'all', lateMs: 0 },
+) {
   const pinned = cores === 'one' ? (['taskset', '-c', '0'] as const) : ([] as const);
-  const [program, ...rest] = dieWithParent(['env', ...pinned, process.execPath, ...args], 'SIGTERM');
+  const [program, ...rest] = dieWithParent(
+    ['env', `TEST_LATE_STARTS_MS=${lateMs}`, ...pinned, process.execPath, ...args],
+    'SIGTERM',
+  );
   return spawn(program, rest, { stdio });
 }
 

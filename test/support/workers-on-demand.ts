@@ -1,8 +1,15 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { WorkflowClientInterceptor } from '@temporalio/client';
 import type { Container } from '#src/container.ts';
 import { type TaskQueue, taskQueues } from '#src/contracts/task-queues.ts';
 import { type RunningWorkers, startQueueWorkers, startSweeps } from '#workers/run.ts';
+
+/**
+ * How long the answers of Temporal to starts are held back. A run may then be over before the request that started it
+ * knows, which shows tests that take the opposite for granted (`npm run test:stress`).
+ */
+const lateMs = Number(process.env.TEST_LATE_STARTS_MS ?? 0);
 
 /** For each namespace of this process, what starts the worker of a queue. */
 const demands = new Map<string, (queue: TaskQueue) => void>();
@@ -52,13 +59,17 @@ export function announceStarts({ temporal, config }: Container): void {
     if (known !== undefined) demands.get(config.temporal.namespace)?.(known);
   };
   const interceptor: WorkflowClientInterceptor = {
-    startWithDetails(input, next) {
+    async startWithDetails(input, next) {
       announce(input.options.taskQueue);
-      return next(input);
+      const started = await next(input);
+      if (lateMs > 0) await delay(lateMs);
+      return started;
     },
-    signalWithStart(input, next) {
+    async signalWithStart(input, next) {
       announce(input.options.taskQueue);
-      return next(input);
+      const started = await next(input);
+      if (lateMs > 0) await delay(lateMs);
+      return started;
     },
   };
   const { workflow, schedule } = temporal.client;
