@@ -1,6 +1,7 @@
 import { v7 as uuidv7 } from 'uuid';
 import type { Db } from '#src/ports/database.ts';
 import type { IdempotencyKey, IdempotencyStore, StoredResponse } from '#src/ports/idempotency-store.ts';
+import { IdempotencyKeyModel } from './idempotency-keys.model.ts';
 
 type Row = {
   fingerprint: string;
@@ -22,13 +23,13 @@ export function createIdempotencyStore(db: Db): IdempotencyStore {
       const lease = { leaseOwner: uuidv7(), leaseExpiresAt: until(leaseSeconds) };
       for (;;) {
         // A key whose process died is taken over, by a request of the same fingerprint only.
-        const [taken] = await db('idempotency_keys')
+        const [taken] = await IdempotencyKeyModel.table(db)
           .insert({ ...key, fingerprint, reservedId: uuidv7(), ...lease })
-          .onConflict(['user_id', 'route', 'key'])
+          .onConflict(['userId', 'route', 'key'])
           .merge(lease)
           .whereRaw('idempotency_keys.response_status is null and idempotency_keys.lease_expires_at <= now()')
           .where('idempotency_keys.fingerprint', fingerprint)
-          .returning<{ reservedId: string }[]>('reservedId');
+          .returning('reservedId');
         if (taken !== undefined) return { outcome: 'claimed', leaseOwner: lease.leaseOwner, ...taken };
 
         const row: Row | undefined = await db('idempotency_keys').where(key).first();

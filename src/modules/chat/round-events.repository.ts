@@ -1,5 +1,6 @@
+import { pick, rows } from '#src/adapters/postgres/shapes.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { NumberedEvent, RoundKey } from './chat.model.ts';
+import { type NumberedEvent, RoundEventModel, type RoundKey } from './chat.model.ts';
 
 export type StreamCursor = { streamId: string; afterSeq: number };
 
@@ -41,7 +42,9 @@ export function createRoundEventsRepository(db: Db) {
 
     /** What came after the cursors, in order; the first events of a stream may be older than its cursor. */
     async listAfter(cursors: readonly StreamCursor[]): Promise<Map<string, NumberedEvent[]>> {
-      const { rows } = await db.raw<{ rows: { streamId: string; events: string }[] }>(
+      const batches = await rows(
+        db,
+        pick(RoundEventModel, 'streamId', 'events'),
         `select e.stream_id, e.events
          from unnest(?::uuid[], ?::bigint[]) as c (stream_id, after_seq)
          cross join lateral (
@@ -51,7 +54,7 @@ export function createRoundEventsRepository(db: Db) {
         [cursors.map(({ streamId }) => streamId), cursors.map(({ afterSeq }) => afterSeq)],
       );
       const found = new Map<string, NumberedEvent[]>();
-      for (const { streamId, events } of rows) {
+      for (const { streamId, events } of batches) {
         const ofStream = found.get(streamId) ?? [];
         ofStream.push(...(JSON.parse(events) as NumberedEvent[]));
         found.set(streamId, ofStream);

@@ -1,5 +1,7 @@
+import { boolean, type Row, uuid } from '#src/adapters/postgres/columns.ts';
+import { pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { CompletedAnswer, Round, RoundKey } from './chat.model.ts';
+import { type CompletedAnswer, type Round, type RoundKey, RoundModel } from './chat.model.ts';
 
 export type RoundsRepository = ReturnType<typeof createRoundsRepository>;
 
@@ -10,7 +12,8 @@ type ScoredRound = Pick<
 
 type Lease = { owner: string; seconds: number };
 
-export type LivelyStream = { isOpen: boolean; lastSeq: number | null };
+const livelyStream = shape({ ...pick(RoundModel, 'lastSeq').columns, streamId: uuid(), isOpen: boolean() });
+export type LivelyStream = Omit<Row<typeof livelyStream>, 'streamId'>;
 
 /**
  * Rounds of chats. An open round is held by a lease: only its owner may complete it, and once the lease is over
@@ -122,14 +125,16 @@ export function createRoundsRepository(db: Db) {
      * number of their last event, where that is known.
      */
     async listLively(of: readonly (RoundKey & { streamId: string })[]): Promise<Map<string, LivelyStream>> {
-      const { rows } = await db.raw<{ rows: (LivelyStream & { streamId: string })[] }>(
+      const found = await rows(
+        db,
+        livelyStream,
         `select r.stream_id, r.status = 'open' as is_open, r.last_seq
          from unnest(?::uuid[], ?::integer[], ?::uuid[]) as s (chat_id, round, stream_id)
          join rounds r using (chat_id, round, stream_id)
          where r.status = 'open' or r.finished_at > now() - interval '10 seconds'`,
         [of.map(({ chatId }) => chatId), of.map(({ round }) => round), of.map(({ streamId }) => streamId)],
       );
-      return new Map(rows.map(({ streamId, ...stream }) => [streamId, stream]));
+      return new Map(found.map(({ streamId, ...stream }) => [streamId, stream]));
     },
 
     /** Somebody reads on in these answers now. */

@@ -1,6 +1,10 @@
+import { text } from '#src/adapters/postgres/columns.ts';
+import { rows, shape } from '#src/adapters/postgres/shapes.ts';
 import { deleteGenerationsWith, deleteIndexedChunks } from '#src/adapters/postgres/word-index.ts';
 import type { DeleteDocumentInput } from '#src/contracts/deletion.ts';
 import type { Db } from '#src/ports/database.ts';
+
+const original = shape({ blobKey: text() });
 
 export function createDeletionRepository(db: Db) {
   const allGenerationsOf = ({ orgId, documentId }: DeleteDocumentInput) => ({
@@ -18,13 +22,15 @@ export function createDeletionRepository(db: Db) {
 
     /** The originals of the document and of its generations. */
     async listBlobKeys(of: DeleteDocumentInput): Promise<string[]> {
-      const { rows } = await db.raw<{ rows: { blobKey: string }[] }>(
+      const found = await rows(
+        db,
+        original,
         `select blob_key from documents where org_id = :orgId and id = :documentId
          union
          select blob_key from document_generations where org_id = :orgId and document_id = :documentId`,
         of,
       );
-      return rows.map((row) => row.blobKey);
+      return found.map(({ blobKey }) => blobKey);
     },
 
     /** Generations, and the conversions of their contents that no other document has. */

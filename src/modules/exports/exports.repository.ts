@@ -2,7 +2,7 @@ import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
 import type { JobStatus } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { ExportRow, ExportVolume } from './exports.model.ts';
+import { type ExportRow, type ExportVolume, ExportVolumeModel } from './exports.model.ts';
 
 export type ExportWithJob = ExportRow & {
   /** Null where there is no job of it any more. */
@@ -118,7 +118,7 @@ export function createExportsRepository(db: Db) {
 
     /** @returns the objects that nothing refers to any more */
     async deleteVolumes(orgId: string, exportId: string): Promise<{ blobKey: string }[]> {
-      return db('exportVolumes').where({ orgId, exportId }).delete().returning<{ blobKey: string }[]>('blobKey');
+      return ExportVolumeModel.table(db).where({ orgId, exportId }).delete().returning('blobKey');
     },
 
     async listIdsOf(whose: Whose): Promise<string[]> {

@@ -1,7 +1,13 @@
+import { text } from '#src/adapters/postgres/columns.ts';
+import { firstRow, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Db } from '#src/ports/database.ts';
+import { ConnectionScheduleModel } from './imports.model.ts';
 
 /** Longer than the calls of the engine take; who is slower than that does it again. */
 const LEASE_SECONDS = 30;
+
+/** With every digit. */
+const changedAt = shape({ outdatedAt: text() });
 
 /** Connections that have changed since their schedules were brought in line. */
 export function createConnectionSchedulesRepository(db: Db) {
@@ -11,13 +17,13 @@ export function createConnectionSchedulesRepository(db: Db) {
      * done, or somebody else does it, who will see whatever was changed until he is done
      */
     async take(connectionId: string): Promise<string | undefined> {
-      const [row] = await db('connectionSchedules')
+      const taking = ConnectionScheduleModel.table(db)
         .where({ connectionId })
         .whereNotNull('outdatedAt')
         .whereRaw('(leased_until is null or leased_until < clock_timestamp())')
         .update({ leasedUntil: db.raw('clock_timestamp() + make_interval(secs => ?)', [LEASE_SECONDS]) })
-        .returning<{ outdatedAt: string }[]>(db.raw('outdated_at::text'));
-      return row?.outdatedAt;
+        .returning(db.raw('outdated_at::text'));
+      return (await firstRow(db, changedAt, taking))?.outdatedAt;
     },
 
     /**
@@ -29,10 +35,10 @@ export function createConnectionSchedulesRepository(db: Db) {
       const isSettled = db.raw('case when outdated_at = ?::timestamptz then null else clock_timestamp() end', [
         done ?? null,
       ]);
-      const [row] = await db('connectionSchedules')
+      const [row] = await ConnectionScheduleModel.table(db)
         .where({ connectionId })
         .update({ leasedUntil: null, outdatedAt: isSettled })
-        .returning<{ outdatedAt: Date | null }[]>('outdatedAt');
+        .returning('outdatedAt');
       return row === undefined || row.outdatedAt === null;
     },
 

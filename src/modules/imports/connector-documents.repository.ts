@@ -1,7 +1,18 @@
+import { bigint, text, uuid } from '#src/adapters/postgres/columns.ts';
+import { oneRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { ImportRun } from '#src/contracts/connectors.ts';
 import type { RemoteFile } from '#src/ports/connector.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { ConnectorDocument, ImportRunRow, KnownFile } from './imports.model.ts';
+import {
+  type ConnectorDocument,
+  ConnectorDocumentModel,
+  type ImportRunRow,
+  type KnownFile,
+  knownFile,
+} from './imports.model.ts';
+
+const missing = shape({ missing: bigint(), known: bigint() });
+const missingFile = shape({ remoteId: text(), documentId: uuid() });
 
 /** Of one statement: well below the time that it may take. */
 const DELETED_AT_ONCE = 50;
@@ -51,7 +62,9 @@ export function createConnectorDocumentsRepository(db: Db) {
 
   return {
     async find(of: ImportRun, remoteIds: readonly string[]): Promise<KnownFile[]> {
-      const { rows } = await db.raw<{ rows: KnownFile[] }>(
+      return rows(
+        db,
+        knownFile,
         `select k.*, case when d.id is not null then jsonb_build_object(
            'name', d.name, 'contentSha256', d.content_sha256,
            'isWhereItWasPut', (
@@ -63,7 +76,6 @@ export function createConnectorDocumentsRepository(db: Db) {
          where k.org_id = :orgId and k.connection_id = :connectionId and k.remote_id = any (:remoteIds)`,
         { orgId: of.orgId, connectionId: of.connectionId, remoteIds: [...remoteIds] },
       );
-      return rows;
     },
 
     /** A sync has nothing to do with it any more. */
@@ -88,7 +100,9 @@ export function createConnectorDocumentsRepository(db: Db) {
       document: Omit<ConnectorDocument, 'goneAt'>,
       before: string | null,
     ): Promise<boolean> {
-      const { rows } = await db.raw<{ rows: unknown[] }>(
+      const stored = await rows(
+        db,
+        pick(ConnectorDocumentModel, 'remoteId'),
         `insert into connector_documents (
            org_id, connection_id, remote_id, document_id, revision, content_sha256, name, path, target_folder_id,
            local_path, folder_id, seen_run_id
@@ -105,7 +119,7 @@ export function createConnectorDocumentsRepository(db: Db) {
          returning remote_id`,
         { orgId, connectionId, ...document, before },
       );
-      return rows.length > 0;
+      return stored.length > 0;
     },
 
     async knownFolders({ orgId, connectionId }: ImportRun, remoteIds: readonly string[]): Promise<Map<string, string>> {
@@ -124,7 +138,9 @@ export function createConnectorDocumentsRepository(db: Db) {
 
     /** Whether one of these was a folder beside another of the same name: what was in which is not told by a path. */
     async hadNamesake({ orgId, connectionId }: ImportRun, remoteIds: readonly string[]): Promise<boolean> {
-      const { rows } = await db.raw<{ rows: unknown[] }>(
+      const namesakes = await rows(
+        db,
+        shape({}),
         `select from connector_folders f
          join connector_folders other on other.connection_id = f.connection_id and other.path = f.path
          where f.org_id = :orgId and f.connection_id = :connectionId and f.remote_id = any (:remoteIds)
@@ -132,7 +148,7 @@ export function createConnectorDocumentsRepository(db: Db) {
          limit 1`,
         { orgId, connectionId, remoteIds: [...remoteIds] },
       );
-      return rows.length > 0;
+      return namesakes.length > 0;
     },
 
     /** Restored, they are looked into as new ones are. */
@@ -154,7 +170,9 @@ export function createConnectorDocumentsRepository(db: Db) {
 
     /** How many are missing, and how many there were with them. */
     async countMissing(run: ImportRunRow): Promise<{ missing: number; known: number }> {
-      const { rows } = await db.raw<{ rows: [{ missing: number; known: number }] }>(
+      return oneRow(
+        db,
+        missing,
         `with ${goneOf('connector_documents')}
          select count(*) filter (where ${isMissing(run)}) as missing, count(*) as known
          from connector_documents k
@@ -162,17 +180,17 @@ export function createConnectorDocumentsRepository(db: Db) {
            and k.gone_at is null and k.document_id is not null`,
         { orgId: run.orgId, connectionId: run.connectionId, runId: run.id },
       );
-      return rows[0];
     },
 
     async listMissing(run: ImportRunRow): Promise<{ remoteId: string; documentId: string }[]> {
-      const { rows } = await db.raw<{ rows: { remoteId: string; documentId: string }[] }>(
+      return rows(
+        db,
+        missingFile,
         `with ${goneOf('connector_documents')}
          select k.remote_id, k.document_id from connector_documents k
          where ${isMissing(run)} order by k.remote_id limit ${DELETED_AT_ONCE}`,
         { orgId: run.orgId, connectionId: run.connectionId, runId: run.id },
       );
-      return rows;
     },
 
     /** @returns false when that was known */

@@ -1,15 +1,18 @@
 import { v7 as uuidv7 } from 'uuid';
+import { bigint, numeric, type Row, text } from '#src/adapters/postgres/columns.ts';
+import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { ImportRun } from '#src/contracts/connectors.ts';
 import type { RemoteFile, RemoteFileWish } from '#src/ports/connector.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { FoundFile, ImportFileRow, ImportPlace } from './imports.model.ts';
+import { type FoundFile, ImportFileModel, type ImportFileRow, type ImportPlace } from './imports.model.ts';
 
 type Ended = Pick<ImportFileRow, 'documentId'> & {
   status: 'added' | 'updated' | 'unchanged' | 'failed';
   error?: { code: string; message: string };
 };
 
-export type MainFailure = { code: string; message: string; count: number; failed: number };
+const mainFailure = shape({ code: text(), message: text(), count: bigint(), failed: numeric() });
+export type MainFailure = Row<typeof mainFailure>;
 
 /** What runs have to look at, and what they have found. */
 export function createImportFilesRepository(db: Db) {
@@ -93,7 +96,9 @@ export function createImportFilesRepository(db: Db) {
       found: readonly (FoundFile & { unchangedAs: string | null })[],
     ): Promise<FoundFile[]> {
       if (found.length === 0) return [];
-      const { rows } = await db.raw<{ rows: { remoteId: string }[] }>(
+      const inserted = await rows(
+        db,
+        pick(ImportFileModel, 'remoteId'),
         `insert into import_files (org_id, run_id, n, item, remote_id, remote, local_path, status, document_id)
          select :orgId, :runId,
                 (select coalesce(max(n), 0) from import_files where run_id = :runId) + row_number() over (order by f."at"),
@@ -109,7 +114,7 @@ export function createImportFilesRepository(db: Db) {
           found: JSON.stringify(found.map((file, at) => ({ ...file, at, remoteId: file.remote.fileId }))),
         },
       );
-      const added = new Set(rows.map(({ remoteId }) => remoteId));
+      const added = new Set(inserted.map(({ remoteId }) => remoteId));
       return found.filter(({ remote }) => added.has(remote.fileId));
     },
 
@@ -118,7 +123,9 @@ export function createImportFilesRepository(db: Db) {
      * not name them. Those that were not there, or that nobody can read, stay as they are. @returns how many
      */
     async addFailedBefore({ orgId, connectionId, runId }: ImportRun): Promise<number> {
-      const { rows } = await db.raw<{ rows: unknown[] }>(
+      const added = await rows(
+        db,
+        pick(ImportFileModel, 'n'),
         `insert into import_files (org_id, run_id, n, item, remote_id, remote, local_path, status)
          select :orgId, :runId,
                 (select coalesce(max(n), 0) from import_files where run_id = :runId) + row_number() over (order by f.n),
@@ -135,7 +142,7 @@ export function createImportFilesRepository(db: Db) {
          returning n`,
         { orgId, connectionId, runId },
       );
-      return rows.length;
+      return added.length;
     },
 
     async pendingNumbers(of: ImportRun, limit: number): Promise<number[]> {
@@ -176,7 +183,9 @@ export function createImportFilesRepository(db: Db) {
 
     /** Why most of what failed did so, with how many that were, and how many failed in all. */
     async mainFailure(of: Pick<ImportRun, 'orgId' | 'runId'>): Promise<MainFailure | undefined> {
-      const { rows } = await db.raw<{ rows: MainFailure[] }>(
+      return firstRow(
+        db,
+        mainFailure,
         `select error_code as code, min(error_message) as message, count(*) as count, sum(count(*)) over () as failed
          from (
            select error_code, error_message from import_files
@@ -188,7 +197,6 @@ export function createImportFilesRepository(db: Db) {
          group by error_code order by count(*) desc, error_code limit 1`,
         within(of),
       );
-      return rows[0];
     },
 
     async removeGone(of: ImportRun, remoteIds: readonly string[]): Promise<void> {

@@ -1,5 +1,6 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { boolean, integer, json, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { boolean, integer, json, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { shape } from '#src/adapters/postgres/shapes.ts';
 import type { ImportCounts } from '#src/contracts/connectors.ts';
 import type { JobStatus } from '#src/contracts/jobs.ts';
 import type { ConnectorProvider } from '#src/domain/connector-providers.ts';
@@ -240,9 +241,12 @@ export type ConnectorDocument = {
 };
 
 /** With the document as it is now; null for one that is deleted. */
-export type KnownFile = ConnectorDocument & {
-  document: { name: string; contentSha256: string; isWhereItWasPut: boolean } | null;
-};
+export const knownFile = shape({
+  ...ConnectorDocumentModel.columns,
+  document: json<{ name: string; contentSha256: string; isWhereItWasPut: boolean }>().nullable(),
+});
+
+export type KnownFile = Row<typeof knownFile>;
 
 /** What came of one item of a request, or of a file in a folder that it names. */
 export type ImportResult = {

@@ -1,3 +1,5 @@
+import { json, type Row, text } from '#src/adapters/postgres/columns.ts';
+import { shape } from '#src/adapters/postgres/shapes.ts';
 import type { RagConfig } from '#src/domain/rag-config.ts';
 
 /** A chunk that one of the legs found. `score` is the leg's own and only orders that leg. */
@@ -15,14 +17,16 @@ export type PassageHit = {
 };
 
 /** Documents that are looked for in the same way, by vectors of the same model. */
-export type DocumentGroup = {
+export const documentGroup = shape({
   /** Of the settings and the model: no two groups have the same. */
-  signature: string;
-  settings: RagConfig['retrieval'];
+  signature: text(),
+  settings: json<RagConfig['retrieval']>(),
   /** The same as the documents' column has them. */
-  retrievalSettings: string;
-  embeddingModel: string;
-};
+  retrievalSettings: text(),
+  embeddingModel: text(),
+});
+
+export type DocumentGroup = Row<typeof documentGroup>;
 
 /** A chunk whose text the caller may read, ready for a prompt. */
 export type RetrievedChunk = {

@@ -1,8 +1,9 @@
 import { isReadable, readableBy, readableValues } from '#src/adapters/postgres/readable.ts';
+import { rows } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
-import type { Candidate, DocumentGroup, RetrievedChunk } from './retrieval.model.ts';
+import { type Candidate, type DocumentGroup, documentGroup, type RetrievedChunk } from './retrieval.model.ts';
 
 /** Settings end with a brace, so that it is clear where the model begins. */
 const signatureOf = (table: string) => `${table}.retrieval_settings || ${table}.active_embedding_model as signature`;
@@ -40,7 +41,9 @@ export function createRetrievalRepository(db: Db) {
       const ofGroup = `select * from documents
                where ${isActive} and retrieval_settings = s.retrieval_settings
                  and active_embedding_model = s.active_embedding_model`;
-      const { rows } = await db.raw<{ rows: DocumentGroup[] }>(
+      return rows(
+        db,
+        documentGroup,
         `with recursive signatures as (
            (select retrieval_settings, active_embedding_model from documents
             where ${isActive}
@@ -63,7 +66,6 @@ export function createRetrievalRepository(db: Db) {
            or (select count(*) from (${ofGroup}) d where ${isReadable}) > 0`,
         readableValues(readable),
       );
-      return rows;
     },
 
     /** How many documents of each group may be read, by its signature. Reads them all. */
