@@ -1,9 +1,22 @@
+import { bigint, integer, text, timestamp } from '#src/adapters/postgres/columns.ts';
 import { migrationNames } from '#src/adapters/postgres/migrate.ts';
+import { firstRow, oneRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { ExportVolumeModel } from '#src/modules/exports/exports.model.ts';
 import type { Db } from '#src/ports/database.ts';
 
 const KEYS_AT_ONCE = 500;
 
 export type BackupRepository = ReturnType<typeof createBackupRepository>;
+
+const moment = shape({ snapshot: text(), takenAt: timestamp() });
+const server = shape({ major: integer() });
+const named = shape({ name: text() });
+/** Null where there is none of this name. */
+const relation = shape({ name: text().nullable() });
+const total = shape({ count: bigint() });
+const migrated = shape({ migrationTime: timestamp() });
+const original = shape({ key: text() });
+const restore = shape({ backup: text() });
 
 export function createBackupRepository(db: Db) {
   return {
@@ -15,23 +28,18 @@ export function createBackupRepository(db: Db) {
 
     /** The moment that this transaction sees, for others to see as well. */
     async exportSnapshot(): Promise<{ snapshot: string; takenAt: Date }> {
-      const { rows } = await db.raw<{ rows: [{ snapshot: string; takenAt: Date }] }>(
-        'select pg_export_snapshot() as snapshot, now() as taken_at',
-      );
-      return rows[0];
+      return oneRow(db, moment, 'select pg_export_snapshot() as snapshot, now() as taken_at');
     },
 
     async serverMajor(): Promise<number> {
-      const { rows } = await db.raw<{ rows: [{ version: number }] }>(
-        "select current_setting('server_version_num')::integer / 10000 as version",
-      );
-      return rows[0].version;
+      const sql = "select current_setting('server_version_num')::integer / 10000 as major";
+      return (await oneRow(db, server, sql)).major;
     },
 
     /** The last one that the database has; null where it has none. */
     async lastMigration(): Promise<string | null> {
-      const row = await db('knex_migrations').orderBy('id', 'desc').first<{ name: string } | undefined>('name');
-      return row?.name ?? null;
+      const last = await firstRow(db, named, 'select name::text from knex_migrations order by id desc limit 1');
+      return last?.name ?? null;
     },
 
     /** Of the code that runs here. */
@@ -39,35 +47,36 @@ export function createBackupRepository(db: Db) {
 
     /** Without those that extensions have. */
     async listTables(): Promise<string[]> {
-      const { rows } = await db.raw<{ rows: { name: string }[] }>(
-        `select c.relname as name from pg_class c
+      const tables = await rows(
+        db,
+        named,
+        `select c.relname::text as name from pg_class c
          where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p')
            and not exists (select from pg_depend d where d.objid = c.oid and d.deptype = 'e')
          order by c.relname`,
       );
-      return rows.map(({ name }) => name);
+      return tables.map(({ name }) => name);
     },
 
     async countRows(table: string): Promise<number> {
-      const { rows } = await db.raw<{ rows: [{ count: number }] }>('select count(*) as count from ??', [table]);
-      return rows[0].count;
+      return (await oneRow(db, total, 'select count(*) as count from ??', [table])).count;
     },
 
     /** What tells this installation from others, and its restored copies not from it: the time of its first migration. */
     async installation(): Promise<string | null> {
-      const first = await db('knex_migrations')
-        .orderBy('id')
-        .first<{ migrationTime: Date } | undefined>('migration_time');
+      const first = await firstRow(db, migrated, 'select migration_time from knex_migrations order by id limit 1');
       return first?.migrationTime.toISOString() ?? null;
     },
 
     /** Of keys of the store those that are volumes of exports. */
     async volumesOfExports(keys: readonly string[]): Promise<Set<string>> {
-      const { rows: there } = await db.raw("select to_regclass('public.export_volumes') as name");
+      const table = await oneRow(db, relation, "select to_regclass('public.export_volumes')::text as name");
       // A backup may be made before the migrations of this version.
-      if (there[0].name === null) return new Set();
-      const rows = await db('export_volumes').whereIn('blob_key', keys).select<{ blobKey: string }[]>('blob_key');
-      return new Set(rows.map(({ blobKey }) => blobKey));
+      if (table.name === null) return new Set();
+      const volumes = await ExportVolumeModel.table(db)
+        .whereIn('blobKey', [...keys])
+        .select('blobKey');
+      return new Set(volumes.map(({ blobKey }) => blobKey));
     },
 
     /** What has to be in the store: the rule of `originals`, without what only a claim keeps. In order, within a transaction. */
@@ -84,29 +93,29 @@ export function createBackupRepository(db: Db) {
          order by key`,
       );
       for (;;) {
-        const { rows } = await db.raw<{ rows: { key: string }[] }>(`fetch ${KEYS_AT_ONCE} from originals`);
-        if (rows.length === 0) break;
-        yield rows.map(({ key }) => key);
+        const originals = await rows(db, original, `fetch ${KEYS_AT_ONCE} from originals`);
+        if (originals.length === 0) break;
+        yield originals.map(({ key }) => key);
       }
       await db.raw('close originals');
     },
 
     /** Who would write into this database while it is restored; also a restore that was killed, and has not quite ended. */
     async listUsers(): Promise<string[]> {
-      const { rows } = await db.raw<{ rows: { name: string }[] }>(
+      const users = await rows(
+        db,
+        named,
         `select distinct application_name as name from pg_stat_activity
          where datname = current_database() and application_name in ('api', 'worker', 'pg_restore') order by 1`,
       );
-      return rows.map(({ name }) => name);
+      return users.map(({ name }) => name);
     },
 
     /** Which backup is being restored here; null when none is. */
     async findRestore(): Promise<string | null> {
-      const { rows } = await db.raw<{ rows: [{ marker: string | null }] }>(
-        "select to_regclass('public.backup_restore')::text as marker",
-      );
-      if (rows[0].marker === null) return null;
-      return (await db('backup_restore').first<{ backup: string }>('backup')).backup;
+      const marker = await oneRow(db, relation, "select to_regclass('public.backup_restore')::text as name");
+      if (marker.name === null) return null;
+      return (await oneRow(db, restore, 'select backup from backup_restore')).backup;
     },
 
     async beginRestore(backup: string): Promise<void> {
