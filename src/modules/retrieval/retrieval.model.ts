@@ -1,20 +1,22 @@
-import { json, type Row, text } from '#src/adapters/postgres/columns.ts';
+import { bigint, double, integer, json, type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import { shape } from '#src/adapters/postgres/shapes.ts';
 import type { RagConfig } from '#src/domain/rag-config.ts';
 
 /** A chunk that one of the legs found. `score` is the leg's own and only orders that leg. */
-export type WordHit = { chunkId: string; score: number };
+export const wordHit = shape({ chunkId: uuid(), score: double() });
+export type WordHit = Row<typeof wordHit>;
 
 /** A passage that was found by its words, as a place in its document; `termCount` of the query's terms are in it. */
-export type PassageHit = {
-  documentId: string;
-  generation: number;
-  chunkIndex: number;
-  score: number;
-  termCount: number;
+export const passageHit = shape({
+  documentId: uuid(),
+  generation: integer(),
+  chunkIndex: integer(),
+  score: double(),
+  termCount: bigint(),
   /** When its document was changed. */
-  updatedAt: Date;
-};
+  updatedAt: timestamp(),
+});
+export type PassageHit = Row<typeof passageHit>;
 
 /** Documents that are looked for in the same way, by vectors of the same model. */
 export const documentGroup = shape({

@@ -1,11 +1,24 @@
+import { bigint, integer, type Row, text, uuid } from '#src/adapters/postgres/columns.ts';
 import { isNarrow, type OpenedCounts, openedCounts, openedDocuments } from '#src/adapters/postgres/opened-documents.ts';
-import { within } from '#src/adapters/postgres/patience.ts';
+import { rowsWithin } from '#src/adapters/postgres/patience.ts';
 import { isReadable, readableValues } from '#src/adapters/postgres/readable.ts';
+import { type Shape, shape } from '#src/adapters/postgres/shapes.ts';
 import { BM25_B, BM25_K1, inverseDocumentFrequency } from '#src/domain/bm25.ts';
 import { CHUNKS_PER_BLOCK } from '#src/domain/postings.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
-import type { PassageHit, WordHit } from './retrieval.model.ts';
+import { type PassageHit, passageHit, type WordHit, wordHit } from './retrieval.model.ts';
+
+const termCount = shape({
+  term: text(),
+  chunkCount: integer(),
+  collectionChunks: bigint(),
+  collectionTerms: bigint(),
+  opened: integer(),
+  stored: integer(),
+});
+const readableDocument = shape({ id: uuid(), chunkCount: integer() });
+const readableTerm = shape({ term: text(), postings: bigint() });
 
 type WeightedTerm = { term: string; chunkCount: number; weight: number };
 
@@ -47,6 +60,9 @@ type WordQuery = {
 
 /** `endsAtMs` by the clock of `performance`. A narrow one passes by what others may read without looking it up. */
 type Search = WordQuery & { endsAtMs: number; isNarrow: boolean };
+
+/** `select` takes from `ranked`: chunks with their `total` of a score and the count of terms that they have. */
+type Wanted<S extends Shape> = { hit: S; select: string };
 
 type Plan = { rare: readonly WeightedTerm[]; common: readonly WeightedTerm[]; averageLength: number };
 
@@ -117,7 +133,7 @@ const bestChunks = `
 
 const bestPassages = (hits: number) => `
   select passages.document_id, passages.generation, passages.block * ${CHUNKS_PER_BLOCK} + passages.place as chunk_index,
-         passages.total as score, passages.term_count, d.updated_at
+         passages.total as score, passages.term_count::bigint, d.updated_at
   from (
     select * from (
       select ranked.*, row_number() over (partition by document_id order by total desc, block, place) as nth from ranked
@@ -135,19 +151,18 @@ function isByKeysAlone({ includeDocumentIds, excludeDocumentIds, retrievalSettin
 export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSearchEffort> = {}) {
   const effort = { ...usualEffort, ...otherEffort };
 
-  function ask<Row>(search: Search, sql: string, values: Record<string, unknown>): Promise<Row[]> {
+  function ask<S extends Shape>(search: Search, source: S, sql: string, values: Record<string, unknown>) {
     const { readable, model = null, endsAtMs } = search;
-    const asked = db.raw<{ rows: Row[] }>(sql, { ...readableValues(readable), model, ...values });
-    return within(Math.max(1, endsAtMs - performance.now()), asked);
+    const bindings = { ...readableValues(readable), model, ...values };
+    return rowsWithin(Math.max(1, endsAtMs - performance.now()), db, source, sql, bindings);
   }
 
   async function weigh(
     query: Search,
   ): Promise<{ weighted: WeightedTerm[]; averageLength: number; counts: OpenedCounts }> {
-    const rows = await ask<
-      { term: string; chunkCount: number; collectionChunks: number; collectionTerms: number } & OpenedCounts
-    >(
+    const rows = await ask(
       query,
+      termCount,
       `select t.term, t.chunk_count, s.chunk_count as collection_chunks, s.term_count as collection_terms, counts.*
        from chunk_statistics s join term_statistics t using (org_id) cross join (${openedCounts}) counts
        where org_id = :orgId and t.term = any (:terms::text[]) and t.chunk_count > 0
@@ -168,8 +183,9 @@ export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSear
 
   /** The readable documents and how many chunks they have; null when they are more than are searched by themselves. */
   async function listFewReadable(query: Search): Promise<{ documentIds: string[]; chunkCount: number } | null> {
-    const rows = await ask<{ id: string; chunkCount: number }>(
+    const rows = await ask(
       query,
+      readableDocument,
       `select d.id, coalesce(g.chunks_total, 0) as chunk_count
        from (
          select d.id, d.active_generation from documents d where ${isSearchable} limit :documents::integer + 1
@@ -187,8 +203,9 @@ export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSear
    * hits than are asked for. Of the terms that are frequent beyond that, the organization's rarest comes first.
    */
   async function takeRare(query: Search, weighted: readonly WeightedTerm[]): Promise<WeightedTerm[]> {
-    const counts = await ask<{ term: string; postings: number }>(
+    const counts = await ask(
       query,
+      readableTerm,
       `select q.term, (select count(*) from (${readablePostings('q.term', query)} limit :postings::integer + 1) p) as postings
        from unnest(:terms::text[]) as q (term)`,
       { terms: weighted.map(({ term }) => term), postings: effort.postings },
@@ -209,11 +226,11 @@ export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSear
     return rare;
   }
 
-  /** @param select takes from `ranked`, chunks with their `total` of a score and the count of terms that they have */
-  async function find<Hit>(query: Search, { rare, common, averageLength }: Plan, select: string): Promise<Hit[]> {
+  function find<S extends Shape>(query: Search, { rare, common, averageLength }: Plan, { hit, select }: Wanted<S>) {
     const { limit } = query;
-    return ask<Hit>(
+    return ask(
       query,
+      hit,
       `with scored as (
          select document_id, generation, block, place, sum(${termScore}) as score, count(*) as term_count
          from (
@@ -262,7 +279,10 @@ export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSear
     );
   }
 
-  async function search<Hit>({ patienceMs = 10_000, ...asked }: WordQuery, select: string): Promise<Hit[]> {
+  async function search<S extends Shape>(
+    { patienceMs = 10_000, ...asked }: WordQuery,
+    wanted: Wanted<S>,
+  ): Promise<Row<S>[]> {
     if (asked.terms.length === 0) return [];
     const terms = [...new Set(asked.terms)].slice(0, effort.terms);
     const query: Search = { ...asked, terms, endsAtMs: performance.now() + patienceMs, isNarrow: false };
@@ -270,7 +290,7 @@ export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSear
     if (weighted.length === 0) return [];
     const all = { rare: weighted, common: [], averageLength };
     if (weighted.reduce((sum, { chunkCount }) => sum + chunkCount, 0) <= effort.postings) {
-      return find(query, all, select);
+      return find(query, all, wanted);
     }
     const few = await listFewReadable(query);
     const own: Search =
@@ -278,9 +298,9 @@ export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSear
         ? { ...query, isNarrow: isNarrow(counts) }
         : { ...query, readable: { ...query.readable, includeDocumentIds: few.documentIds } };
     // Of the question's terms, for which of them somebody has must not tell how it is searched.
-    if (few !== null && few.chunkCount * terms.length <= effort.furthest) return find(own, all, select);
+    if (few !== null && few.chunkCount * terms.length <= effort.furthest) return find(own, all, wanted);
     const rare = weighted.length === 1 ? weighted : await takeRare(own, weighted);
-    return find(own, { ...all, rare, common: weighted.filter((term) => !rare.includes(term)) }, select);
+    return find(own, { ...all, rare, common: weighted.filter((term) => !rare.includes(term)) }, wanted);
   }
 
   return {
@@ -294,13 +314,14 @@ export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSear
      * too which could still come among the best, would they have these terms as often as can be.
      * @param query.terms repeated ones count once
      */
-    searchWords: (query: WordQuery) => search<WordHit>(query, bestChunks),
+    searchWords: (query: WordQuery): Promise<WordHit[]> => search(query, { hit: wordHit, select: bestChunks }),
 
     /**
      * The same by documents: of each its best passages, at most three, the first ones before all second ones.
      * @param query.limit how many chunks are looked at
      * @param hits how many passages are given
      */
-    searchPassages: (query: WordQuery, hits: number) => search<PassageHit>(query, bestPassages(hits)),
+    searchPassages: (query: WordQuery, hits: number): Promise<PassageHit[]> =>
+      search(query, { hit: passageHit, select: bestPassages(hits) }),
   };
 }
