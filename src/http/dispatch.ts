@@ -75,7 +75,6 @@ export function createDispatcher(deps: DispatchDeps) {
         requestId,
         publicUrl: deps.publicUrl ?? `${req.protocol}://${req.host}${req.baseUrl}`,
         idempotencyKey: key ?? null,
-        newId: uuidv7(),
         lastEventId: req.get('last-event-id') ?? null,
         waitSeconds: preferredWaitSeconds(req.get('prefer')),
         wantsFresh: wantsFresh(req.get('cache-control')),
@@ -85,7 +84,7 @@ export function createDispatcher(deps: DispatchDeps) {
 
       const body = await receiveBody(route, req, actor);
       let isBodyUsed = false;
-      const call = async (newId = request.newId): Promise<Answer> => {
+      const call = async (newId = uuidv7()): Promise<Answer> => {
         const parsed = body.parse();
         await rateLimit(ofEmail, { ...subject, email: emailOf(parsed) }, res);
         // A body comes as slowly as its sender likes, who may have lost his rights meanwhile.

@@ -19,8 +19,8 @@ export function readIdempotencyKey(header: string | string[] | undefined): strin
 }
 
 /**
- * Equal for requests that ask for the same, by their canonical JSON. It is kept beside the user for a day: without the
- * key, nobody can try guesses of what was sent.
+ * Equal for requests that ask for the same, by their canonical JSON. It is kept beside the user for a day, and a guess
+ * of what was sent can be checked with the key only.
  */
 export function fingerprintOf(key: Buffer, request: unknown): string {
   return createHmac('sha256', key).update(canonicalJson(request)).digest('hex');
