@@ -1,10 +1,7 @@
 import type { Knex } from 'knex';
-import type { QueryBuilder } from 'objection';
 import { type Actor, keysOf } from '#src/domain/visibility.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
-
-// biome-ignore lint/suspicious/noExplicitAny: a builder of any model and result
-type Builder = Knex.QueryBuilder | QueryBuilder<any, any>;
+import type { Builder } from './shapes.ts';
 
 /** Narrows a query to the rows of `table` (or its alias) that the caller may read: the one rule, for every list. */
 export function readableBy<Query extends Builder>(
