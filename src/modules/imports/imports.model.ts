@@ -109,15 +109,18 @@ export class ConnectorDocumentModel extends model(
     orgId: uuid(),
     connectionId: uuid(),
     remoteId: text(),
+    /** Null when the document is gone. */
     documentId: uuid().nullable(),
     revision: text(),
     contentSha256: text(),
+    /** Name and place of the document at its import: what differs since, a user has changed. */
     name: text(),
     path: text(),
     targetFolderId: uuid().nullable(),
     localPath: textArray(),
     folderId: uuid(),
     seenRunId: uuid().nullable(),
+    /** Deleted at the provider, and here by a sync. */
     goneAt: timestamp().nullable(),
   },
   ['connectionId', 'remoteId'],
@@ -223,22 +226,7 @@ export type ImportFileRow = {
 };
 
 /** What a file at the provider has become. */
-export type ConnectorDocument = {
-  remoteId: string;
-  /** Null when nobody has it any more. */
-  documentId: string | null;
-  revision: string;
-  contentSha256: string;
-  /** As the document was called, and put, when the file was imported: what differs since is somebody's own doing. */
-  name: string;
-  path: string;
-  targetFolderId: string | null;
-  localPath: string[];
-  folderId: string;
-  seenRunId: string | null;
-  /** Deleted at the provider, and here by a sync. */
-  goneAt: Date | null;
-};
+export type ConnectorDocument = Omit<Row<typeof ConnectorDocumentModel>, 'orgId' | 'connectionId'>;
 
 /** With the document as it is now; null for one that is deleted. */
 export const knownFile = shape({

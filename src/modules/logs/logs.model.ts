@@ -17,6 +17,20 @@ import type { EchoState } from '#src/domain/alignment-fold.ts';
 import type { Period } from '#src/domain/log-period.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 
+/** Of the rounds of a chat, and of those of many. */
+const sums = {
+  rounds: bigint(),
+  completedRounds: bigint(),
+  stableRounds: bigint(),
+  driftRounds: bigint(),
+  refusalRounds: bigint(),
+  ewmaSum: numeric(),
+  inputTokens: bigint(),
+  completionTokens: bigint(),
+  costUsd: numeric(),
+  latencyMs: bigint(),
+};
+
 export class ChatLogModel extends model(
   'chat_logs',
   {
@@ -29,16 +43,7 @@ export class ChatLogModel extends model(
     startedAt: timestamp(),
     updatedAt: timestamp(),
     state: text<EchoState>(),
-    rounds: bigint(),
-    completedRounds: bigint(),
-    stableRounds: bigint(),
-    driftRounds: bigint(),
-    refusalRounds: bigint(),
-    ewmaSum: numeric(),
-    inputTokens: bigint(),
-    completionTokens: bigint(),
-    costUsd: numeric(),
-    latencyMs: bigint(),
+    ...sums,
   },
   'chatId',
 ) {}
@@ -69,16 +74,7 @@ export class LogTotalModel extends model('log_totals', {
   driftAgentChats: bigint(),
   driftRecoveringChats: bigint(),
   refusalChats: bigint(),
-  rounds: bigint(),
-  completedRounds: bigint(),
-  stableRounds: bigint(),
-  driftRounds: bigint(),
-  refusalRounds: bigint(),
-  ewmaSum: numeric(),
-  inputTokens: bigint(),
-  completionTokens: bigint(),
-  costUsd: numeric(),
-  latencyMs: bigint(),
+  ...sums,
   chats: bigint(),
 }) {}
 
