@@ -58,19 +58,15 @@ export function announceStarts({ temporal, config }: Container): void {
     const known = Object.values(taskQueues).find((each) => each === queue);
     if (known !== undefined) demands.get(config.temporal.namespace)?.(known);
   };
+  async function announced<Started>(queue: string, start: () => Promise<Started>): Promise<Started> {
+    announce(queue);
+    const started = await start();
+    if (lateMs > 0) await delay(lateMs);
+    return started;
+  }
   const interceptor: WorkflowClientInterceptor = {
-    async startWithDetails(input, next) {
-      announce(input.options.taskQueue);
-      const started = await next(input);
-      if (lateMs > 0) await delay(lateMs);
-      return started;
-    },
-    async signalWithStart(input, next) {
-      announce(input.options.taskQueue);
-      const started = await next(input);
-      if (lateMs > 0) await delay(lateMs);
-      return started;
-    },
+    startWithDetails: (input, next) => announced(input.options.taskQueue, () => next(input)),
+    signalWithStart: (input, next) => announced(input.options.taskQueue, () => next(input)),
   };
   const { workflow, schedule } = temporal.client;
   if (!Array.isArray(workflow.options.interceptors))
