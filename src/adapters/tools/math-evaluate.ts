@@ -1,5 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { setPriority } from 'node:os';
+import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { z } from 'zod';
@@ -10,11 +9,9 @@ import { createGate } from '../gate.ts';
 const script = join(import.meta.dirname, 'math-process.ts');
 const projectFolder = join(import.meta.dirname, '../../..');
 const readable = [script, join(projectFolder, 'node_modules'), join(projectFolder, 'package.json')];
-/** A sum takes a millisecond, the start of its process a third of a second where nothing else runs. */
-const longestMs = 5_000;
+/** Of the processor, not of the clock: on a busy machine a sum that is not to blame may wait long for its turn. A sum takes a millisecond of it, the start of its process 300 ms. */
+const longestCpuSeconds = 3;
 const heapMiB = 64;
-/** As with parsers: requests and leases come first. */
-const niceness = 10;
 /** Two answers full of sums; whoever came later would wait in vain. */
 const maxWaiting = 12;
 
@@ -26,15 +23,15 @@ const answer = z.union([z.strictObject({ result: z.string() }), z.strictObject({
  * and is killed at its limits: no expression can hold up, fill or take over another process. That it asks no network is
  * a matter of math.js, whose expressions have nothing to do so with.
  */
-export function createMathTool({ timeoutMs = longestMs }: { timeoutMs?: number } = {}): ToolExecutor {
-  // Each may take a core for as long as it is let.
+export function createMathTool({ cpuSeconds = longestCpuSeconds }: { cpuSeconds?: number } = {}): ToolExecutor {
+  // Each may keep a core busy up to its limit.
   const refusal = () => appError('tool_failed', { detail: 'Too many sums are being worked out at the moment.' });
   const inTurn = createGate(1, { maxWaiting, refusal });
 
   return (args, { signal }) =>
     inTurn(async () => {
       const { expression } = argumentsOf.parse(args);
-      const output = await workOut(expression, AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]));
+      const output = await workOut(expression, { signal, cpuSeconds });
       if (output === null) {
         signal.throwIfAborted();
         throw appError('tool_arguments_invalid', { detail: 'This takes too much time or memory to work out.' });
@@ -46,15 +43,18 @@ export function createMathTool({ timeoutMs = longestMs }: { timeoutMs?: number }
 }
 
 /** What the process says; null when it was killed, or broke down under its task. */
-async function workOut(expression: string, signal: AbortSignal): Promise<string | null> {
+async function workOut(
+  expression: string,
+  { signal, cpuSeconds }: { signal: AbortSignal; cpuSeconds: number },
+): Promise<string | null> {
   signal.throwIfAborted();
   const flags = [
     '--permission',
     ...readable.map((path) => `--allow-fs-read=${path}`),
     `--max-old-space-size=${heapMiB}`,
   ];
-  const child = spawn(process.execPath, [...flags, script], { env: {}, cwd: '/', stdio: ['pipe', 'pipe', 'ignore'] });
-  yieldToOthers(child);
+  const limited = ['-c', `ulimit -t ${cpuSeconds}; exec "$0" "$@"`, process.execPath, ...flags, script];
+  const child = spawn('/bin/sh', limited, { env: {}, cwd: '/', stdio: ['pipe', 'pipe', 'ignore'] });
   const kill = () => child.kill('SIGKILL');
   signal.addEventListener('abort', kill);
   child.stdin.on('error', () => undefined).end(expression);
@@ -64,13 +64,5 @@ async function workOut(expression: string, signal: AbortSignal): Promise<string 
     return code === 0 ? output : null;
   } finally {
     signal.removeEventListener('abort', kill);
-  }
-}
-
-function yieldToOthers({ pid }: ChildProcess): void {
-  try {
-    if (pid !== undefined) setPriority(pid, niceness);
-  } catch {
-    // It has ended already, which its caller hears.
   }
 }
