@@ -54,7 +54,11 @@ export function createFolderChangesService(deps: {
     return parent;
   }
 
-  /** What a folder with all that is in it has of its root, once that is another one. */
+  /**
+   * Gives a folder with all that is in it what it has of its root, which is another one from now on. To be called before
+   * any other update of it: who puts something into a folder that was updated, but not locked, may be shown the keys that
+   * it had before.
+   */
   async function adopt(trx: Db, folder: FolderView, parent: FolderView): Promise<void> {
     const trees = createFolderTreeRepository(trx);
     const { ids } = await trees.subtree(folder.id);
@@ -108,11 +112,11 @@ export function createFolderChangesService(deps: {
         requireVersion(expected, folder);
         requireUserFolder(folder);
         const parent = parentId === undefined ? undefined : await requirePlace(trx, actor, folder, parentId);
+        if (parent !== undefined && parent.rootId !== folder.rootId) await adopt(trx, folder, parent);
         const trees = createFolderTreeRepository(trx);
         if (!(await trees.update(folderId, { name: name ?? folder.name, parentId: parentId ?? folder.parentId }))) {
           throw nameTaken();
         }
-        if (parent !== undefined && parent.rootId !== folder.rootId) await adopt(trx, folder, parent);
       });
       return folders.get(actor, folderId);
     },

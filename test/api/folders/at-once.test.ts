@@ -3,6 +3,7 @@ import type { Db } from '#src/ports/database.ts';
 import type { Member } from '#test/support/client.ts';
 import { makeFolder, rootOf, treesOf } from '#test/support/folders.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
+import { until } from '#test/support/until.ts';
 
 const ROUNDS = 8;
 
@@ -47,11 +48,35 @@ describe('changes of folders at once', () => {
       const place = round % 2 === 0 ? shared : personal;
       const answers = await Promise.all([paste(folderId), move(folderId, place), paste(folderId)]);
       expect(sorted(answers)).deep.equal([200, 201, 201]);
+      const folder = await db('folders').where({ id: folderId }).first('acl');
+      const documents = await db('documents').whereIn('id', db('folderLinks').where({ folderId }).select('documentId'));
+      expect(documents).length((round + 1) * 2);
+      const keys = [...new Set([`user:${ada.userId}`, ...folder.acl])];
+      for (const { acl } of documents) expect(acl).to.have.members(keys);
     }
-    const folder = await db('folders').where({ id: folderId }).first('acl');
-    const documents = await db('documents').whereIn('id', db('folderLinks').where({ folderId }).select('documentId'));
-    expect(documents).length(ROUNDS * 2);
-    for (const { acl } of documents) expect(acl).to.have.members([...new Set([`user:${ada.userId}`, ...folder.acl])]);
+  });
+
+  it('what waits for a folder that is being moved has the keys of where the folder ends', async () => {
+    const { id: folderId } = await makeFolder(ada, shared);
+    const { id: firstId } = Object(await (await paste(folderId)).json());
+    const waiting = (count: number) =>
+      until(`${count} wait for a lock`, async () => {
+        const waits = db('pg_stat_activity').where({ waitEventType: 'Lock' }).whereRaw('datname = current_database()');
+        return (await waits).length === count;
+      });
+    // The move has changed the folder by the time that it waits for its document.
+    const holder = await db.transaction();
+    await holder('documents').where({ id: firstId }).forNoKeyUpdate().first('id');
+    const moved = move(folderId, personal);
+    await waiting(1);
+    const pasted = paste(folderId);
+    await waiting(2);
+    await holder.commit();
+    expect((await moved).status).equal(200);
+    const { id } = Object(await (await pasted).json());
+    for (const documentId of [firstId, id]) {
+      expect((await db('documents').where({ id: documentId }).first('acl')).acl).deep.equal([`user:${ada.userId}`]);
+    }
   });
 
   it('what is put into a folder that is being deleted is refused, or goes with it', async () => {
