@@ -33,12 +33,15 @@ const endpoints: Record<string, Endpoint> = {
 /** How long `close` waits for answers under way; the supervisor stops everything in about 2 s. */
 const CLOSE_GRACE_MS = 1_000;
 
+/** Longer than clients keep idle connections: a request must not meet one that is just being closed. */
+const KEEP_ALIVE_MS = 75_000;
+
 /** Answers `/health` at once and loads the models beside it. Rejects when the port is taken. */
 export async function startModelServer(settings: ModelServerSettings): Promise<ModelServer> {
   const { host, port, log } = settings;
   const served = createServedModels(settings);
 
-  const server = createServer(async (request, response) => {
+  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, async (request, response) => {
     const startedAt = performance.now();
     const route = `${request.method} ${request.url?.split('?')[0]}`;
     const gone = new AbortController();

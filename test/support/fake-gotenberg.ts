@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { pdfFile } from './document-fixtures.ts';
+import { keepAliveTimeout } from './keep-alive.ts';
 
 /** Answers with a PDF of a page for each of the texts, or with a status and words; never, where it hangs. */
 type GotenbergAnswer = { pages: string[] } | { status: number; text: string } | 'hang';
@@ -19,7 +20,7 @@ export type FakeGotenberg = {
 export async function startFakeGotenberg(first: GotenbergAnswer = { pages: ['One page.'] }): Promise<FakeGotenberg> {
   const files: FakeGotenberg['files'] = [];
   let answer = first;
-  const server = createServer(async (request, response) => {
+  const server = createServer({ keepAliveTimeout }, async (request, response) => {
     // Null when the client leaves before it has sent all.
     const body = await buffer(request).catch(() => null);
     if (body === null) return;

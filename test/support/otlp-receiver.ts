@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
 import { z } from 'zod';
+import { keepAliveTimeout } from './keep-alive.ts';
 
 const attribute = z.object({
   key: z.string(),
@@ -35,7 +36,7 @@ export type ReceivedSpan = z.infer<typeof span> & { service: string };
 export async function startOtlpReceiver() {
   const spans: ReceivedSpan[] = [];
   const texts: string[] = [];
-  const server = createServer(async (req, res) => {
+  const server = createServer({ keepAliveTimeout }, async (req, res) => {
     const body = await buffer(req);
     const text = (req.headers['content-encoding'] === 'gzip' ? gunzipSync(body) : body).toString('utf8');
     texts.push(text);

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { keepAliveTimeout } from './keep-alive.ts';
 
 export type ProviderCall = { method: string; url: URL; headers: IncomingMessage['headers']; body: string };
 export type ProviderReply = {
@@ -32,7 +33,7 @@ export async function startProviderServer(
   const calls: ProviderCall[] = [];
   const failures: (ProviderReply | 'silence')[] = [];
   const holds: { arrived: PromiseWithResolvers<void>; released: PromiseWithResolvers<void> }[] = [];
-  const server = createServer(async (request, response) => {
+  const server = createServer({ keepAliveTimeout }, async (request, response) => {
     const url = new URL(request.url ?? '', 'http://provider');
     const call = { method: request.method ?? '', url, headers: request.headers, body: await text(request) };
     calls.push(call);

@@ -33,7 +33,7 @@ export async function remainsOfOrganization(
   };
   const { rows: tables } = await db.raw<{ rows: { name: string; hasOrganization: boolean; hasUser: boolean }[] }>(
     `select t.table_name as name,
-            bool_or(c.column_name = 'org_id') as has_organization, bool_or(c.column_name = 'user_id') as has_user
+            bool_or(c.column_name = 'org_id') as "hasOrganization", bool_or(c.column_name = 'user_id') as "hasUser"
      from information_schema.tables t join information_schema.columns c using (table_schema, table_name)
      where t.table_schema = current_schema() and t.table_type = 'BASE TABLE'
      group by t.table_name order by t.table_name`,

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
+import { keepAliveTimeout } from './keep-alive.ts';
 import { answerJson, type ScriptedAnswer } from './scripted-server.ts';
 import { testModelBaseUrl } from './services.ts';
 
@@ -149,7 +150,7 @@ export async function startScriptedModel(): Promise<ScriptedModel> {
     fail(response, { status: 404 });
   }
 
-  const server = createServer((request, response) => {
+  const server = createServer({ keepAliveTimeout }, (request, response) => {
     handle(request, response).catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined));
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { keepAliveTimeout } from './keep-alive.ts';
 
 export type ScriptedCall = { path: string; body: unknown; atMs: number };
 export type ScriptedAnswer = (response: ServerResponse, body: never) => void;
@@ -19,7 +20,7 @@ export type ScriptedServer = {
 export async function startScriptedServer(): Promise<ScriptedServer> {
   const calls: ScriptedCall[] = [];
   let script: ScriptedAnswer = (response) => response.writeHead(404).end();
-  const server = createServer(async (request, response) => {
+  const server = createServer({ keepAliveTimeout }, async (request, response) => {
     const body: unknown = JSON.parse((await text(request)) || 'null');
     calls.push({ path: request.url ?? '', body, atMs: performance.now() });
     script(response, body as never);

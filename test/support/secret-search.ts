@@ -86,8 +86,10 @@ export async function filesText(folder: string): Promise<string> {
  * @returns how to read it
  */
 export async function followServiceLogs({ db }: Pick<Container, 'db'>): Promise<() => Promise<string>> {
-  const { rows } = await db.raw<{ rows: { dataDirectory: string }[] }>('show data_directory');
-  const folder = join(dirname(rows[0]?.dataDirectory ?? ''), 'logs');
+  const { rows } = await db.raw<{ rows: { directory: string }[] }>(
+    `select current_setting('data_directory') as directory`,
+  );
+  const folder = join(dirname(rows[0]?.directory ?? ''), 'logs');
   const read = async (name: string) => ({ name, text: await readFile(join(folder, name), 'utf8') });
   const lengths = new Map(
     (await Promise.all((await readdir(folder)).map(read))).map(({ name, text }) => [name, text.length]),

@@ -93,7 +93,7 @@ export async function startStack(
   const workers = await startParts(container, parts.workers);
 
   const app = createApp(container);
-  const server = createServer(app.express).listen(0, '127.0.0.1');
+  const server = createServer({ keepAliveTimeout: config.server.keepAliveMs }, app.express).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const anonymous = createClient({ baseUrl, routes: app.routes, token: null });

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { keepAliveTimeout } from './keep-alive.ts';
 
 export type Page = (response: ServerResponse, request: IncomingMessage) => void;
 
@@ -18,7 +19,7 @@ export type WebSite = {
 export async function startWebSite(): Promise<WebSite> {
   const pages = new Map<string, Page>();
   const requests: WebSite['requests'] = [];
-  const server = createServer((request, response) => {
+  const server = createServer({ keepAliveTimeout }, (request, response) => {
     const path = request.url ?? '';
     requests.push({ path, headers: request.headers });
     const answer = pages.get(path.split('?', 1)[0] ?? '') ?? ((refused) => refused.writeHead(404).end('Not here.'));
