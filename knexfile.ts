@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
+import { knexSnakeCaseMappers } from 'objection';
 import pg from 'pg';
-import { camelCaseKeys, toSnakeCase } from './src/adapters/postgres/case-mapper.ts';
 import {
   type ObservedConfig,
   ObservedPostgres,
@@ -53,8 +53,7 @@ export function knexConfig(options: ConnectionOptions): ObservedConfig {
     },
     pool: { min: 0, max: options.maxConnections },
     acquireConnectionTimeout: 10_000,
-    wrapIdentifier: (value, original) => (value === '*' ? value : original(toSnakeCase(value))),
-    postProcessResponse: camelCaseKeys,
+    ...knexSnakeCaseMappers(),
     migrations: {
       directory: fileURLToPath(new URL('./migrations', import.meta.url)),
       loadExtensions: ['.ts'],

@@ -1,3 +1,4 @@
+import type { StoredResponse } from '#src/ports/idempotency-store.ts';
 import { model } from './base-model.ts';
 import { integer, json, text, timestamp, uuid } from './columns.ts';
 
@@ -10,7 +11,8 @@ export class IdempotencyKeyModel extends model(
     fingerprint: text(),
     responseStatus: integer().nullable(),
     responseHeaders: json<Record<string, string>>().nullable(),
-    responseBody: json<unknown>().nullable(),
+    /** As JSON within JSON, since `jsonb` would put the fields in another order; what was kept before that is plain. */
+    responseBody: json<string | StoredResponse['body']>().nullable(),
     reservedId: uuid(),
     leaseOwner: uuid(),
     leaseExpiresAt: timestamp(),

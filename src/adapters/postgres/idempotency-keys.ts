@@ -3,19 +3,11 @@ import type { Db } from '#src/ports/database.ts';
 import type { IdempotencyKey, IdempotencyStore, StoredResponse } from '#src/ports/idempotency-store.ts';
 import { IdempotencyKeyModel } from './idempotency-keys.model.ts';
 
-type Row = {
-  fingerprint: string;
-  responseStatus: number | null;
-  responseHeaders: Record<string, string> | null;
-  /** As JSON within JSON, since `jsonb` would put the fields in another order; what was kept before that is plain. */
-  responseBody: string | StoredResponse['body'] | null;
-};
-
 /** Keys in Postgres: they survive a restart and hold for all replicas. */
 export function createIdempotencyStore(db: Db): IdempotencyStore {
   const until = (leaseSeconds: number) => db.raw('now() + make_interval(secs => ?)', [leaseSeconds]);
-  const expired = () => db('idempotency_keys').whereRaw("created_at < now() - interval '24 hours'");
-  const held = (key: IdempotencyKey, leaseOwner: string) => db('idempotency_keys').where({ ...key, leaseOwner });
+  const expired = () => IdempotencyKeyModel.table(db).whereRaw("created_at < now() - interval '24 hours'");
+  const held = (key: IdempotencyKey, leaseOwner: string) => IdempotencyKeyModel.query(db).where({ ...key, leaseOwner });
 
   return {
     async claim(key, fingerprint, leaseSeconds) {
@@ -32,7 +24,7 @@ export function createIdempotencyStore(db: Db): IdempotencyStore {
           .returning('reservedId');
         if (taken !== undefined) return { outcome: 'claimed', leaseOwner: lease.leaseOwner, ...taken };
 
-        const row: Row | undefined = await db('idempotency_keys').where(key).first();
+        const row = await IdempotencyKeyModel.table(db).where(key).first();
         // Expired between the two statements: try again.
         if (row === undefined) continue;
         if (row.fingerprint !== fingerprint) return { outcome: 'other_request' };
@@ -45,19 +37,19 @@ export function createIdempotencyStore(db: Db): IdempotencyStore {
     },
 
     async renew(key, leaseOwner, leaseSeconds) {
-      await held(key, leaseOwner).update({ leaseExpiresAt: until(leaseSeconds) });
+      await held(key, leaseOwner).patch({ leaseExpiresAt: until(leaseSeconds) });
     },
 
     async complete(key, leaseOwner, response) {
-      await held(key, leaseOwner).update({
+      await held(key, leaseOwner).patch({
         responseStatus: response.status,
-        responseHeaders: JSON.stringify(response.headers),
-        responseBody: JSON.stringify(JSON.stringify(response.body)),
+        responseHeaders: response.headers,
+        responseBody: JSON.stringify(response.body),
       });
     },
 
     async release(key, leaseOwner) {
-      await held(key, leaseOwner).update({ leaseExpiresAt: db.fn.now() });
+      await held(key, leaseOwner).patch({ leaseExpiresAt: db.fn.now() });
     },
 
     async forgetExpired() {

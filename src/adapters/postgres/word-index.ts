@@ -134,12 +134,12 @@ export async function deleteGenerationsWith(
   await db.transaction(async (trx) => {
     // Whoever still writes chunks holds its generation: they are counted, and must not go uncounted with it.
     const { orgId, documentId, from, before } = range;
-    await trx('documentGenerations')
-      .where({ orgId, documentId })
-      .whereRaw('generation >= ? and generation < coalesce(?::integer, 2147483647)', [from, before])
-      .orderBy('generation')
-      .forUpdate()
-      .select('generation');
+    await trx.raw(
+      `select from document_generations
+       where org_id = ? and document_id = ? and generation >= ? and generation < coalesce(?::integer, 2147483647)
+       order by generation for update`,
+      [orgId, documentId, from, before],
+    );
     while ((await deleteIndexedChunks(trx, range)) !== null);
     await last(trx);
   });

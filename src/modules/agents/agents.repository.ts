@@ -2,6 +2,7 @@ import { defined } from '#src/adapters/postgres/base-model.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { firstRow, pick, rows } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/visibility.ts';
+import { ChatModel } from '#src/modules/chat/chat.model.ts';
 import type { Db } from '#src/ports/database.ts';
 import {
   type Agent,
@@ -17,7 +18,9 @@ type NewAgent = Omit<Agent, 'createdAt' | 'updatedAt' | 'deletedAt' | 'version' 
 
 export function createAgentsRepository(db: Db) {
   const readable = (actor: Actor) => {
-    const readableChats = readableBy(db('chats'), actor, 'chats').whereRaw('chats.agent_id = agents.id').select('id');
+    const readableChats = readableBy(ChatModel.table(db), actor, 'chats')
+      .whereRaw('chats.agent_id = agents.id')
+      .select('id');
     return readableBy(AgentModel.query(db), actor, 'agents')
       .join('users', 'users.id', 'agents.createdBy')
       .whereNull('agents.deletedAt')
@@ -44,7 +47,7 @@ export function createAgentsRepository(db: Db) {
 
     /** Also of one that was deleted since. */
     async isMade(orgId: string, id: string): Promise<boolean> {
-      return (await db('agents').where({ orgId, id }).first('id')) !== undefined;
+      return (await AgentModel.table(db).where({ orgId, id }).first('id')) !== undefined;
     },
 
     /** Changes of one agent wait for each other. */

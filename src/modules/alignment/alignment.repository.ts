@@ -40,7 +40,7 @@ export function createAlignmentRepository(db: Db) {
     },
 
     findOldestUnscored({ orgId, chatId }: ChatKey) {
-      const query = db('rounds')
+      const query = RoundModel.table(db)
         .where({ orgId, chatId, status: 'complete', scoredAt: null })
         .orderBy('round')
         .first('round', 'userContent', 'assistantReply', 'events');
@@ -49,7 +49,7 @@ export function createAlignmentRepository(db: Db) {
 
     /** What was said in the scored round before `round`. */
     findSaidBefore({ orgId, chatId }: ChatKey, round: number) {
-      const query = db('rounds')
+      const query = RoundModel.table(db)
         .where({ orgId, chatId })
         .where('round', '<', round)
         .whereNotNull('scoredAt')
@@ -60,7 +60,7 @@ export function createAlignmentRepository(db: Db) {
 
     /** Scored rounds before `round`, the last `limit` of them, in order. */
     async listFolded({ orgId, chatId }: ChatKey, before: number, limit: number) {
-      const query = db('rounds')
+      const query = RoundModel.table(db)
         .where({ orgId, chatId })
         .where('round', '<', before)
         .whereNotNull('scoredAt')
@@ -126,7 +126,7 @@ export function createAlignmentRepository(db: Db) {
      * not done yet.
      */
     listOutdated({ orgId, chatId, rescoredTo }: ScoredChat, version: string, limit: number) {
-      const query = db('rounds')
+      const query = RoundModel.table(db)
         .where({ orgId, chatId })
         .where('round', '>', rescoredTo)
         .whereNotNull('scoredAt')
@@ -139,7 +139,7 @@ export function createAlignmentRepository(db: Db) {
 
     /** All scored rounds in order, without their texts. Those of old scorers tell of a refusal by its kind only. */
     listScores({ orgId, chatId }: ChatKey) {
-      const query = db('rounds')
+      const query = RoundModel.table(db)
         .where({ orgId, chatId })
         .whereNotNull('scoredAt')
         .orderBy('round')

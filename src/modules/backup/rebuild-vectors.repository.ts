@@ -1,28 +1,42 @@
 import { NIL } from 'uuid';
+import { integer, type Row, text, textArray, uuid } from '#src/adapters/postgres/columns.ts';
+import { pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { ChunkModel } from '#src/modules/documents/documents.model.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { GenerationKey, PublishedGeneration } from '#src/ports/vector-store.ts';
+import type { GenerationKey } from '#src/ports/vector-store.ts';
 
 /** A generation that readers see, with what its points are published as. */
-export type ActiveGeneration = PublishedGeneration & { chunksTotal: number };
+const activeGeneration = shape({
+  orgId: uuid(),
+  documentId: uuid(),
+  generation: integer(),
+  chunksTotal: integer(),
+  model: text(),
+  acl: textArray(),
+  retrievalSettings: text(),
+});
+export type ActiveGeneration = Row<typeof activeGeneration>;
 
-/** What a chunk was embedded as; null for one of before hashes were kept. */
-export type ChunkHash = { id: string; chunkIndex: number; textSha256: Buffer | null };
+/** What a chunk was embedded as. */
+const chunkHash = pick(ChunkModel, 'id', 'chunkIndex', 'textSha256');
+export type ChunkHash = Row<typeof chunkHash>;
 
 export function createVectorRebuildRepository(db: Db) {
   return {
     /** Those that have chunks, in the order of their documents. */
     async listActive(after: string | null, limit: number): Promise<ActiveGeneration[]> {
-      return db('documents as d')
+      const active = db('documents as d')
         .join('documentGenerations as g', { 'g.documentId': 'd.id', 'g.generation': 'd.activeGeneration' })
         .whereNull('d.deletedAt')
         .where('g.chunksTotal', '>', 0)
         .where('d.id', '>', after ?? NIL)
         .orderBy('d.id')
         .limit(limit)
-        .select<ActiveGeneration[]>([
+        .select([
           ...['d.orgId', 'd.id as documentId', 'g.generation', 'g.chunksTotal'],
           ...['g.embeddingModel as model', 'd.acl', 'd.retrievalSettings'],
         ]);
+      return rows(db, activeGeneration, active);
     },
 
     async listChunks(
@@ -30,12 +44,12 @@ export function createVectorRebuildRepository(db: Db) {
       after: number,
       limit: number,
     ): Promise<ChunkHash[]> {
-      return db('chunks')
+      return ChunkModel.table(db)
         .where({ orgId, documentId, generation })
         .where('chunkIndex', '>', after)
         .orderBy('chunkIndex')
         .limit(limit)
-        .select<ChunkHash[]>('id', 'chunkIndex', 'textSha256');
+        .select('id', 'chunkIndex', 'textSha256');
     },
   };
 }

@@ -6,17 +6,20 @@ import {
   integer,
   json,
   numeric,
+  type Row,
   text,
   textArray,
   timestamp,
   uuid,
   uuidArray,
 } from '#src/adapters/postgres/columns.ts';
+import { pick, shape } from '#src/adapters/postgres/shapes.ts';
 import type { AlignmentEvent } from '#src/domain/alignment-events.ts';
 import type { EchoState, FoldState } from '#src/domain/alignment-fold.ts';
 import type { RerankerType } from '#src/domain/rag-config.ts';
 import type { Refusal, RefusalKind } from '#src/domain/refusal.ts';
 import type { Visibility } from '#src/domain/visibility.ts';
+import { AgentModel } from '#src/modules/agents/agents.model.ts';
 
 export class ChatModel extends model('chats', {
   id: uuid(),
@@ -28,12 +31,14 @@ export class ChatModel extends model('chats', {
   teamIds: uuidArray(),
   acl: textArray(),
   roundCount: integer(),
+  /** The newest folded round; 0 before the first. */
   echoRound: integer(),
   echoState: text<EchoState>(),
   ewma: double(),
   alignmentScore: double(),
   inputTokens: bigint(),
   completionTokens: bigint(),
+  /** Of the newest complete round. */
   latencyMs: integer(),
   ragEnabled: boolean(),
   ragReranking: boolean().nullable(),
@@ -83,9 +88,13 @@ export class RoundModel extends model(
     echoState: text<EchoState>().nullable(),
     foldState: json<FoldState>().nullable(),
     events: json<AlignmentEvent[]>(),
+    /** Names the events of the newest attempt to answer; null for rounds of before there were any. */
     streamId: uuid().nullable(),
+    /** How often its message was sent again after a failure. */
     attempt: integer(),
+    /** The number of its last event; null while it is open, and for one whose process died. */
     lastSeq: bigint().nullable(),
+    /** When a reader who came back last read on; kept where answers end with their readers. */
     followedAt: timestamp().nullable(),
     priceVersion: text().nullable(),
     toolCalls: json<ToolCallRecord[]>(),
@@ -109,47 +118,26 @@ export class RoundEventModel extends model(
   ['streamId', 'firstSeq'],
 ) {}
 
-/** Where the documents of a chat come from; the newest message's settings. */
-export type RagSettings = {
-  ragEnabled: boolean;
-  /** Null: the settings of the documents decide; so with the type. */
-  ragReranking: boolean | null;
-  ragRerankingType: RerankerType | null;
-  ragIncludeDocumentIds: string[] | null;
-  ragExcludeDocumentIds: string[] | null;
-};
+/** Where the documents of a chat come from; the newest message's settings. Null: the settings of the documents decide. */
+const ragSettings = pick(
+  ChatModel,
+  'ragEnabled',
+  'ragReranking',
+  'ragRerankingType',
+  'ragIncludeDocumentIds',
+  'ragExcludeDocumentIds',
+);
+export type RagSettings = Row<typeof ragSettings>;
 
-export type Chat = RagSettings & {
-  id: string;
-  orgId: string;
-  agentId: string;
-  title: string;
-  titleSource: 'message' | 'generated' | 'user';
-  visibility: Visibility;
-  teamIds: string[];
-  acl: string[];
-  roundCount: number;
-  /** The newest folded round; 0 before the first. */
-  echoRound: number;
-  echoState: EchoState;
-  ewma: number;
-  alignmentScore: number;
-  inputTokens: number;
-  completionTokens: number;
-  /** Of the newest complete round. */
-  latencyMs: number;
-  createdBy: string;
-  createdAt: Date;
-  updatedAt: Date;
-  version: number;
-};
+export type Chat = Row<typeof ChatModel>;
 
 /** What a chat starts with; the rest has defaults. */
 export type NewChat = RagSettings &
   Pick<Chat, 'id' | 'orgId' | 'agentId' | 'title' | 'titleSource' | 'visibility' | 'teamIds' | 'acl' | 'createdBy'>;
 
 /** A chat as lists show it: does any complete round wait for its scores? */
-export type ChatSummary = Chat & { scoringPending: boolean };
+export const chatSummary = shape({ ...ChatModel.columns, scoringPending: boolean() });
+export type ChatSummary = Row<typeof chatSummary>;
 
 /** One call of a tool, as it is stored and shown. */
 export type ToolCallRecord = {
@@ -172,39 +160,7 @@ export type ToolCallRecord = {
 
 export type Citation = { chunkId: string; documentId: string };
 
-export type Round = {
-  orgId: string;
-  chatId: string;
-  round: number;
-  status: 'open' | 'complete' | 'error';
-  userContent: string;
-  assistantReply: string | null;
-  model: string;
-  citations: Citation[];
-  toolCalls: ToolCallRecord[];
-  answerEvents: AlignmentEvent[];
-  idempotencyKey: string | null;
-  errorCode: string | null;
-  /** Names the events of the newest attempt to answer; null for rounds of before there were any. */
-  streamId: string | null;
-  /** How often its message was sent again after a failure. */
-  attempt: number;
-  /** The number of its last event; null while it is open, and for one whose process died. */
-  lastSeq: number | null;
-  /** When a reader who came back last read on; kept where answers end with their readers. */
-  followedAt: Date | null;
-  leaseOwner: string | null;
-  leaseExpiresAt: Date | null;
-  pruned: boolean;
-  startedAt: Date;
-  finishedAt: Date | null;
-  scoredAt: Date | null;
-  echoState: EchoState | null;
-  ewma: number | null;
-  alignmentScore: number | null;
-  foldState: FoldState | null;
-  events: AlignmentEvent[];
-};
+export type Round = Row<typeof RoundModel>;
 
 export type RoundKey = { chatId: string; round: number };
 
@@ -243,19 +199,21 @@ export type CompletedAnswer = {
 };
 
 /** What a chat needs to know of its agent. */
-export type ChatAgent = {
-  id: string;
-  orgId: string;
-  acl: string[];
-  agentName: string;
-  agentPrompt: string;
-  chatModel: string;
-  temperature: number;
-  maxTokens: number;
-  anchorWords: Record<string, number>;
-  enabledTools: string[];
-  deletedAt: Date | null;
-};
+export const chatAgent = pick(
+  AgentModel,
+  'id',
+  'orgId',
+  'acl',
+  'agentName',
+  'agentPrompt',
+  'chatModel',
+  'temperature',
+  'maxTokens',
+  'anchorWords',
+  'enabledTools',
+  'deletedAt',
+);
+export type ChatAgent = Row<typeof chatAgent>;
 
 /** The newest folded state of a chat, as it goes out with an answer. */
 export type Echo = { state: EchoState; ewma: number; alignmentScore: number; round: number; events: AlignmentEvent[] };

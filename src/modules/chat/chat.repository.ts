@@ -1,15 +1,32 @@
+import { text } from '#src/adapters/postgres/columns.ts';
 import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
+import { firstRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import type { Actor } from '#src/domain/visibility.ts';
+import { AgentModel } from '#src/modules/agents/agents.model.ts';
+import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { Chat, ChatAgent, ChatSummary, NewChat, RagSettings } from './chat.model.ts';
+import {
+  type Chat,
+  type ChatAgent,
+  ChatModel,
+  type ChatSummary,
+  chatAgent,
+  chatSummary,
+  type NewChat,
+  type RagSettings,
+  RoundEventModel,
+} from './chat.model.ts';
+
+const listedChat = shape({ ...chatSummary.columns, sortKey: text() });
 
 export type ChatFilter = { agentId?: string | undefined; mine: boolean };
 
 export function createChatRepository(db: Db) {
+  const chats = () => ChatModel.table(db);
   const readable = (actor: Actor, filter: ChatFilter = { mine: false }) =>
-    readableBy(db<Chat>('chats'), actor, 'chats').where({
+    readableBy(chats(), actor, 'chats').where({
       ...(filter.agentId !== undefined && { agentId: filter.agentId }),
       ...(filter.mine && { createdBy: actor.userId }),
     });
@@ -23,20 +40,20 @@ export function createChatRepository(db: Db) {
   return {
     /** False when there is one of this id, whose transaction was waited for. */
     async insert(chat: NewChat): Promise<boolean> {
-      return (await db('chats').insert(chat).onConflict('id').ignore().returning('id')).length > 0;
+      return (await chats().insert(chat).onConflict('id').ignore().returning('id')).length > 0;
     },
 
     /** Takes the row's lock: whoever changes a chat's rounds holds it, so that two writers cannot cross. */
     async lock(orgId: string, chatId: string): Promise<Chat | undefined> {
-      return db<Chat>('chats').where({ orgId, id: chatId }).forUpdate().first();
+      return chats().where({ orgId, id: chatId }).forUpdate().first();
     },
 
     async findReadable(actor: Actor, chatId: string): Promise<ChatSummary | undefined> {
-      return readable(actor).where({ id: chatId }).first('chats.*', scoringPending());
+      return firstRow(db, chatSummary, readable(actor).where({ id: chatId }).select('chats.*', scoringPending()));
     },
 
     async findTitle(orgId: string, chatId: string): Promise<string | undefined> {
-      return (await db<Chat>('chats').where({ orgId, id: chatId }).first('title'))?.title;
+      return (await chats().where({ orgId, id: chatId }).first('title'))?.title;
     },
 
     async list(
@@ -44,11 +61,9 @@ export function createChatRepository(db: Db) {
       filter: ChatFilter,
       page: { limit: number; after: ListPosition | null },
     ): Promise<{ items: ChatSummary[]; last: ListPosition | null }> {
-      const rows: (ChatSummary & { sortKey: string })[] = await newestFirst(
-        readable(actor, filter).select('chats.*', scoringPending()),
-        { ...page, time: 'chats.updatedAt', id: 'chats.id' },
-      );
-      return toPage(rows, page.limit);
+      const query = readable(actor, filter).select('chats.*', scoringPending());
+      const listed = newestFirst(query, { ...page, time: 'chats.updatedAt', id: 'chats.id' });
+      return toPage(await rows(db, listedChat, listed), page.limit);
     },
 
     async count(actor: Actor, filter: ChatFilter): Promise<number> {
@@ -59,13 +74,13 @@ export function createChatRepository(db: Db) {
     /** A new message: its settings become the chat's. */
     async recordMessage(chatId: string, change: { round: number } & RagSettings): Promise<void> {
       const { round, ...settings } = change;
-      await db('chats')
+      await chats()
         .where({ id: chatId })
         .update({ ...settings, roundCount: round, updatedAt: db.fn.now() });
     },
 
     async rename(chatId: string, title: string): Promise<void> {
-      await db('chats').where({ id: chatId }).update({ title, titleSource: 'user', updatedAt: db.fn.now() });
+      await chats().where({ id: chatId }).update({ title, titleSource: 'user', updatedAt: db.fn.now() });
     },
 
     /** With its rounds, the job that scores them, and the answers that were kept for repeated requests. */
@@ -76,17 +91,17 @@ export function createChatRepository(db: Db) {
            and k.user_id = c.created_by and k.key = r.idempotency_key and k.route in ('POST /chat', 'POST /chat/stream')`,
         { orgId, id },
       );
-      await db('jobs').where({ orgId, chatId: id }).delete();
-      await db('chats').where({ orgId, id }).delete();
+      await JobModel.table(db).where({ orgId, chatId: id }).delete();
+      await chats().where({ orgId, id }).delete();
       // After its rounds: no process can store more of them.
-      await db('round_events').where({ orgId, chatId: id }).delete();
+      await RoundEventModel.table(db).where({ orgId, chatId: id }).delete();
     },
 
     async recordAnswer(
       chatId: string,
       usage: { inputTokens: number; completionTokens: number; latencyMs: number },
     ): Promise<void> {
-      await db('chats')
+      await chats()
         .where({ id: chatId })
         .update({
           inputTokens: db.raw('input_tokens + ?', [usage.inputTokens]),
@@ -98,21 +113,8 @@ export function createChatRepository(db: Db) {
 
     /** The agent, deleted or not, whoever asks: the service decides with its acl. */
     async findAgent(orgId: string, agentId: string): Promise<ChatAgent | undefined> {
-      return db<ChatAgent>('agents')
-        .where({ orgId, id: agentId })
-        .first(
-          'id',
-          'orgId',
-          'acl',
-          'agentName',
-          'agentPrompt',
-          'chatModel',
-          'temperature',
-          'maxTokens',
-          'anchorWords',
-          'enabledTools',
-          'deletedAt',
-        );
+      const agent = AgentModel.table(db).where({ orgId, id: agentId }).select(Object.keys(chatAgent.columns));
+      return firstRow(db, chatAgent, agent);
     },
   };
 }

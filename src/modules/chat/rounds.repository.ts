@@ -20,7 +20,7 @@ export type LivelyStream = Omit<Row<typeof livelyStream>, 'streamId'>;
  * anybody may end it as interrupted.
  */
 export function createRoundsRepository(db: Db) {
-  const rounds = () => db<Round>('rounds');
+  const rounds = () => RoundModel.table(db);
   const leaseEnd = (seconds: number) => db.raw(`now() + make_interval(secs => ?)`, [seconds]);
   const held = (key: RoundKey, owner: string) => rounds().where({ ...key, status: 'open', leaseOwner: owner });
 

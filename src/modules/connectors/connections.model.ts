@@ -1,7 +1,7 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { integer, json, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { integer, json, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import type { ConnectorProvider } from '#src/domain/connector-providers.ts';
-import type { OAuthGrant, StoredCredentials } from '#src/modules/credentials/stored-credentials.service.ts';
+import type { OAuthGrant } from '#src/modules/credentials/credentials.model.ts';
 import type { SyncConfig } from './connections.schema.ts';
 
 export class ConnectionModel extends model('connections', {
@@ -11,7 +11,9 @@ export class ConnectionModel extends model('connections', {
   provider: text<ConnectorProvider>(),
   displayName: text(),
   status: text<ConnectionStatus>(),
+  /** A code and words; null where it works. */
   lastError: text().nullable(),
+  /** Whose files they are at the provider. */
   accountId: text(),
   config: json<ConnectionConfig>(),
   credentials: text(),
@@ -42,20 +44,7 @@ export type StoredKeys = { kind: 'keys'; accessKeyId: string; secretAccessKey: s
 export type ConnectionCredentials = OAuthGrant | StoredKeys;
 
 /** A user's way to files that a provider keeps for him. */
-export type Connection = StoredCredentials & {
-  userId: string;
-  provider: ConnectorProvider;
-  displayName: string;
-  status: ConnectionStatus;
-  /** A code and words; null where it works. */
-  lastError: string | null;
-  /** Whose files they are at the provider. */
-  accountId: string;
-  config: ConnectionConfig;
-  createdAt: Date;
-  updatedAt: Date;
-  version: number;
-};
+export type Connection = Row<typeof ConnectionModel>;
 
 /** With its secrets as its owner may see them. */
 export type ConnectionView = Connection & { credentialsMasked: Record<string, string> };

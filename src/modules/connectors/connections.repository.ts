@@ -1,7 +1,8 @@
+import { defined } from '#src/adapters/postgres/base-model.ts';
 import type { ConnectorProvider } from '#src/domain/connector-providers.ts';
-import type { NewCredentials } from '#src/modules/credentials/stored-credentials.service.ts';
+import type { NewCredentials } from '#src/modules/credentials/credentials.model.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { Connection } from './connections.model.ts';
+import { type Connection, ConnectionModel } from './connections.model.ts';
 
 type Key = Pick<Connection, 'orgId' | 'id'>;
 type Grantee = Pick<Connection, 'orgId' | 'userId' | 'provider' | 'accountId'>;
@@ -9,8 +10,8 @@ type NewConnection = Grantee & Pick<Connection, 'id' | 'displayName' | 'config'>
 type Changes = Partial<Pick<Connection, 'displayName' | 'config' | 'accountId'> & NewCredentials>;
 
 export function createConnectionsRepository(db: Db) {
-  const connections = () => db<Connection>('connections');
-  const anew = { generation: db.raw('generation + 1'), refreshUntil: null, status: 'active', lastError: null };
+  const connections = () => ConnectionModel.table(db);
+  const anew = { generation: db.raw('generation + 1'), refreshUntil: null, status: 'active' as const, lastError: null };
 
   return {
     async listOf({ orgId, userId }: Pick<Connection, 'orgId' | 'userId'>): Promise<Connection[]> {
@@ -30,8 +31,7 @@ export function createConnectionsRepository(db: Db) {
       return connections().where({ orgId, userId, provider, accountId }).first();
     },
 
-    /** In any organization: some providers end all grants of an account with one. */
-    /** By a connection other than `except`. */
+    /** By a connection other than `except`, in any organization: some providers end all grants of an account with one. */
     async isAccountUsed(provider: ConnectorProvider, accountId: string, except?: string): Promise<boolean> {
       const query = connections().where({ provider, accountId });
       if (except !== undefined) query.whereNot({ id: except });
@@ -39,20 +39,19 @@ export function createConnectionsRepository(db: Db) {
     },
 
     async count(orgId: string): Promise<number> {
-      const row = await db('connections').where({ orgId }).count('* as n').first();
-      return Number(row?.n ?? 0);
+      return ConnectionModel.query(db).where({ orgId }).resultSize();
     },
 
     async insert(connection: NewConnection): Promise<void> {
-      await db('connections').insert({ ...connection, status: 'active' });
+      await ConnectionModel.query(db).insert({ ...connection, status: 'active' });
     },
 
     /** `credentials` were tried, so that it works from now on. */
     async update({ orgId, id }: Key, { credentials, ...others }: Changes): Promise<void> {
       const fresh = credentials === undefined ? {} : { credentials, ...anew };
-      await db('connections')
+      await ConnectionModel.query(db)
         .where({ orgId, id })
-        .update({ ...others, ...fresh, updatedAt: db.fn.now() });
+        .patch({ ...defined(others), ...fresh, updatedAt: db.fn.now() });
     },
 
     /** For a request that leaves the row as it is, or asks the provider before it changes it. */
@@ -61,7 +60,7 @@ export function createConnectionsRepository(db: Db) {
     },
 
     async setState({ orgId, id }: Key, state: Pick<Connection, 'status' | 'lastError'>): Promise<void> {
-      await db('connections')
+      await connections()
         .where({ orgId, id })
         .update({ ...state, updatedAt: db.fn.now() });
     },

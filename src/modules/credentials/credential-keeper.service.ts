@@ -2,8 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { AppError, appError } from '#src/errors.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/oauth-client.ts';
-import { type CredentialsTable, createCredentialsRepository } from './credentials.repository.ts';
-import type { OAuthGrant, StoredCredentials, StoredCredentialsService } from './stored-credentials.service.ts';
+import type { CredentialsTable, OAuthGrant, StoredCredentials } from './credentials.model.ts';
+import { createCredentialsRepository } from './credentials.repository.ts';
+import type { StoredCredentialsService } from './stored-credentials.service.ts';
 
 /** A token that lives so long is not renewed before a call. */
 const FRESH_MS = 120_000;

@@ -1,11 +1,18 @@
+import { rows } from '#src/adapters/postgres/shapes.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { CredentialsState, NewCredentials, StoredCredentials } from './stored-credentials.service.ts';
-
-/** Tables whose rows hold sealed credentials. */
-export type CredentialsTable = 'tool_connections' | 'connections';
+import {
+  type CredentialsState,
+  type CredentialsTable,
+  type NewCredentials,
+  type StoredCredentials,
+  storedCredentials,
+} from './credentials.model.ts';
 
 /** Changes of the credentials of rows, and of nothing else. */
-export function createCredentialsRepository<Row extends StoredCredentials>(db: Db, table: CredentialsTable) {
+export function createCredentialsRepository(db: Db, table: CredentialsTable) {
+  /** Of all organizations, in the order of their ids. */
+  const some = (after: string, limit: number) =>
+    db(table).where('id', '>', after).orderBy('id').limit(limit).select(Object.keys(storedCredentials.columns));
   const inState = ({ orgId, id, generation }: CredentialsState) => db(table).where({ orgId, id, generation });
 
   return {
@@ -45,17 +52,14 @@ export function createCredentialsRepository<Row extends StoredCredentials>(db: D
     },
 
     /** Some of all organizations. */
-    async list(after: string, limit: number): Promise<Row[]> {
-      return db(table).where('id', '>', after).orderBy('id').limit(limit);
+    async list(after: string, limit: number): Promise<StoredCredentials[]> {
+      return rows(db, storedCredentials, some(after, limit));
     },
 
     /** Some whose credentials this key has not sealed, of all organizations. */
-    async listSealedByOthers(keyId: string, after: string, limit: number): Promise<Row[]> {
-      return db(table)
-        .whereRaw('not starts_with(credentials, ?)', [`${keyId}:`])
-        .where('id', '>', after)
-        .orderBy('id')
-        .limit(limit);
+    async listSealedByOthers(keyId: string, after: string, limit: number): Promise<StoredCredentials[]> {
+      const sealedByOthers = some(after, limit).whereRaw('not starts_with(credentials, ?)', [`${keyId}:`]);
+      return rows(db, storedCredentials, sealedByOthers);
     },
   };
 }

@@ -1,34 +1,10 @@
 import { NIL } from 'uuid';
 import type { Db } from '#src/ports/database.ts';
 import type { SecretBox } from '#src/ports/secret-box.ts';
-import { type CredentialsTable, createCredentialsRepository } from './credentials.repository.ts';
+import type { CredentialsTable, StoredCredentials } from './credentials.model.ts';
+import { createCredentialsRepository } from './credentials.repository.ts';
 
 const RESEALED_AT_ONCE = 500;
-
-/** The tokens of a grant. */
-export type OAuthGrant = { kind: 'oauth'; accessToken: string; refreshToken: string | null };
-
-/** What every row with credentials has. */
-export type StoredCredentials = {
-  id: string;
-  orgId: string;
-  provider: string;
-  status: string;
-  /** As JSON, sealed for the row. */
-  credentials: string;
-  /** What was really granted. */
-  scopes: string[];
-  /** Of the access token; null where there is none, or nobody knows. */
-  expiresAt: Date | null;
-  /** Changes with the credentials. */
-  generation: number;
-};
-
-/** Names one state of a connection: nothing is changed once it has another one. */
-export type CredentialsState = Pick<StoredCredentials, 'orgId' | 'id' | 'generation'>;
-
-/** What changes when credentials do; they are sealed. */
-export type NewCredentials = Pick<StoredCredentials, 'credentials' | 'scopes' | 'expiresAt'>;
 
 type Place = Pick<StoredCredentials, 'orgId' | 'id'>;
 

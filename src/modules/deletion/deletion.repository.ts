@@ -2,6 +2,7 @@ import { text } from '#src/adapters/postgres/columns.ts';
 import { rows, shape } from '#src/adapters/postgres/shapes.ts';
 import { deleteGenerationsWith, deleteIndexedChunks } from '#src/adapters/postgres/word-index.ts';
 import type { DeleteDocumentInput } from '#src/contracts/deletion.ts';
+import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import type { Db } from '#src/ports/database.ts';
 
 const original = shape({ blobKey: text() });
@@ -58,7 +59,7 @@ export function createDeletionRepository(db: Db) {
 
     /** With its links, and with whatever a step that was cut off has written meanwhile. */
     async deleteDocument(of: DeleteDocumentInput): Promise<void> {
-      await db('documents').where({ orgId: of.orgId, id: of.documentId }).whereNotNull('deletedAt').delete();
+      await DocumentModel.table(db).where({ orgId: of.orgId, id: of.documentId }).whereNotNull('deletedAt').delete();
     },
   };
 }

@@ -2,14 +2,14 @@ import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { firstRow, rows } from '#src/adapters/postgres/shapes.ts';
 import { type Actor, visibilityOf } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
-import { type ChunkInContext, type ChunkRow, chunkInDocument, chunkRow } from './documents.model.ts';
+import { type ChunkInContext, ChunkModel, type ChunkRow, chunkInDocument, chunkRow } from './documents.model.ts';
 
 /** Reads chunks as readers see them: of the active generation only. */
 export function createChunksRepository(db: Db) {
   return {
     /** One statement: an activation between two would make the chunks of neither generation be found. */
     async listActive(actor: Actor, documentId: string): Promise<ChunkRow[]> {
-      const chunks = readableBy(db('chunks'), actor, 'documents')
+      const chunks = readableBy(ChunkModel.table(db), actor, 'documents')
         .join('documents', {
           'documents.orgId': 'chunks.orgId',
           'documents.id': 'chunks.documentId',
@@ -31,7 +31,7 @@ export function createChunksRepository(db: Db) {
     },
 
     async findActive(actor: Actor, chunkId: string): Promise<ChunkInContext | undefined> {
-      const found = readableBy(db('chunks'), actor, 'documents')
+      const found = readableBy(ChunkModel.table(db), actor, 'documents')
         .join('documents', {
           'documents.orgId': 'chunks.orgId',
           'documents.id': 'chunks.documentId',

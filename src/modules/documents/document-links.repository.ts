@@ -16,7 +16,7 @@ export function createDocumentLinksRepository(db: Db) {
   return {
     /** Those in folders that the caller may read, oldest first. */
     async listReadable(actor: Actor, documentId: string): Promise<DocumentLink[]> {
-      const links = readableBy(db('folderLinks'), actor, 'folders')
+      const links = readableBy(FolderLinkModel.table(db), actor, 'folders')
         .join('folders', 'folders.id', 'folderLinks.folderId')
         .where('folderLinks.documentId', documentId)
         .orderBy(['folderLinks.createdAt', 'folders.id'])

@@ -42,12 +42,12 @@ export function createDocumentsRepository(db: Db) {
 
   /** `page` is a query of document ids: joins and previews are then paid for one page only. */
   const views = (actor: Actor, page: Query) => {
-    const readableFolders = readableBy(db('folderLinks'), actor, 'folders')
+    const readableFolders = readableBy(FolderLinkModel.table(db), actor, 'folders')
       .join('folders', 'folders.id', 'folderLinks.folderId')
       .whereRaw('folder_links.document_id = documents.id')
       .orderBy('folderLinks.createdAt')
       .select('folders.id');
-    return db('documents')
+    return DocumentModel.table(db)
       .whereIn('documents.id', page)
       .join('users', 'users.id', 'documents.createdBy')
       .joinRaw(`

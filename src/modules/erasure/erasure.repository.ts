@@ -7,6 +7,7 @@ import { AgentModel } from '#src/modules/agents/agents.model.ts';
 import { MembershipModel, UserModel } from '#src/modules/auth/auth.model.ts';
 import { ConnectionModel } from '#src/modules/connectors/connections.model.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
+import { FolderModel } from '#src/modules/folders/folders.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 import type { Db } from '#src/ports/database.ts';
@@ -81,7 +82,7 @@ export function createErasureRepository(db: Db) {
     const links = { key: 'document_id, folder_id', condition: `t.folder_id in ${folders}`, limit: SMALL_ROWS_AT_ONCE };
     const unlinked = await deleteSome(of, 'folder_links', links);
     // All at once: they refer to each other.
-    return unlinked > 0 ? unlinked : db('folders').whereRaw(`id in ${folders}`, of).delete();
+    return unlinked > 0 ? unlinked : FolderModel.table(db).whereRaw(`id in ${folders}`, of).delete();
   }
 
   /** Documents that others read stay: in their other folders, or else in the personal root of who has made them. */
@@ -178,13 +179,9 @@ export function createErasureRepository(db: Db) {
 
     /** False on a database of before he, or it, left. */
     async isGone({ orgId, userId }: Legacy): Promise<boolean> {
-      const left = await (userId === null
-        ? db('organizations').where({ id: orgId })
-        : db('users').where({ id: userId })
-      )
-        .whereNotNull('deletedAt')
-        .first('id');
-      return left !== undefined;
+      const left =
+        userId === null ? OrganizationModel.query(db).where({ id: orgId }) : UserModel.query(db).where({ id: userId });
+      return (await left.whereNotNull('deletedAt').resultSize()) > 0;
     },
 
     /** To providers of files. */

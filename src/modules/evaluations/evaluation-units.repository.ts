@@ -2,7 +2,7 @@ import { double, json, text } from '#src/adapters/postgres/columns.ts';
 import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { EvalScores } from '#src/domain/judging/eval-scores.ts';
 import type { CaseText, Judgement } from '#src/domain/judging/judgement.ts';
-import { VersionModel } from '#src/modules/drafts/drafts.model.ts';
+import { DraftModel, VersionModel } from '#src/modules/drafts/drafts.model.ts';
 import type { Db } from '#src/ports/database.ts';
 import {
   type EvaluatedText,
@@ -59,7 +59,7 @@ export function createEvaluationUnitsRepository(db: Db) {
 
     /** Before all other locks of who stores scores: a draft that is changed or deleted is waited for. */
     async holdDraft(orgId: string, draftId: string): Promise<void> {
-      await db('drafts').where({ orgId, id: draftId }).forShare().first('id');
+      await DraftModel.table(db).where({ orgId, id: draftId }).forShare().first('id');
     },
 
     async findText(orgId: string, versionId: string): Promise<EvaluatedText | undefined> {

@@ -2,6 +2,7 @@ import type { GoldenCase } from '#src/domain/draft-fields.ts';
 import type { EvalScores } from '#src/domain/judging/eval-scores.ts';
 import type { EvalStatus } from '#src/domain/judging/eval-status.ts';
 import { DraftModel, VersionModel } from '#src/modules/drafts/drafts.model.ts';
+import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import type { Db } from '#src/ports/database.ts';
 import { EvaluationDayModel, type EvaluationRun, EvaluationRunModel } from './evaluations.model.ts';
 
@@ -59,7 +60,7 @@ export function createEvaluationsRepository(db: Db) {
             .whereNull('draftId')
             .whereRaw('created_at < now() - make_interval(days => ?)', [days])
             .whereNotExists(
-              db('jobs').whereRaw('jobs.id = evaluation_runs.id').whereNull('jobs.finishedAt').select('id'),
+              JobModel.table(db).whereRaw('jobs.id = evaluation_runs.id').whereNull('jobs.finishedAt').select('id'),
             )
             .orderBy('createdAt')
             .limit(limit)

@@ -1,5 +1,7 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
-import { bigint, integer, json, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { bigint, integer, json, type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { shape } from '#src/adapters/postgres/shapes.ts';
+import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 
 export class ExportModel extends model('exports', {
   id: uuid(),
@@ -18,8 +20,10 @@ export class ExportVolumeModel extends model(
     number: integer(),
     blobKey: text(),
     sizeBytes: bigint(),
+    /** Lower-case hex. */
     sha256: text(),
     records: json<RecordCounts>(),
+    /** Null in the last one. */
     nextPlace: json<ExportPlace>().nullable(),
     createdAt: timestamp(),
   },
@@ -32,25 +36,21 @@ export type ExportPlace = { kind: string; after: readonly string[] | null };
 /** How many records of each kind. */
 export type RecordCounts = Readonly<Record<string, number>>;
 
-export type ExportRow = {
-  id: string;
-  orgId: string;
-  createdBy: string;
-  createdAt: Date;
-  completedAt: Date | null;
-  expiresAt: Date;
-};
+export type ExportRow = Row<typeof ExportModel>;
 
-export type ExportVolume = {
-  number: number;
-  blobKey: string;
-  sizeBytes: number;
-  /** Lower-case hex. */
-  sha256: string;
-  records: RecordCounts;
-  /** Null in the last one. */
-  nextPlace: ExportPlace | null;
-};
+/** What is null of its job where there is none of it any more. */
+export const exportWithJob = shape({
+  ...ExportModel.columns,
+  jobStatus: JobModel.columns.status.nullable(),
+  errorCode: text().nullable(),
+  errorMessage: text().nullable(),
+  progressDone: integer(),
+  progressTotal: integer().nullable(),
+});
+
+export type ExportVolume = Omit<Row<typeof ExportVolumeModel>, 'orgId' | 'exportId' | 'createdAt'>;
+
+export type ExportWithJob = Row<typeof exportWithJob> & { volumes: ExportVolume[] };
 
 /** Of a volume that is about to be made. */
 export type VolumeFacts = Pick<ExportVolume, 'number' | 'sizeBytes' | 'sha256' | 'records'>;

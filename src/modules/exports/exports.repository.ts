@@ -1,25 +1,26 @@
+import { text } from '#src/adapters/postgres/columns.ts';
 import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
-import type { JobStatus } from '#src/contracts/jobs.ts';
+import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
+import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 import type { Db } from '#src/ports/database.ts';
-import { type ExportRow, type ExportVolume, ExportVolumeModel } from './exports.model.ts';
+import {
+  ExportModel,
+  type ExportRow,
+  type ExportVolume,
+  ExportVolumeModel,
+  type ExportWithJob,
+  exportWithJob,
+} from './exports.model.ts';
 
-export type ExportWithJob = ExportRow & {
-  /** Null where there is no job of it any more. */
-  jobStatus: JobStatus | null;
-  errorCode: string | null;
-  errorMessage: string | null;
-  progressDone: number;
-  progressTotal: number | null;
-  volumes: ExportVolume[];
-};
+const listedExport = shape({ ...exportWithJob.columns, sortKey: text() });
 
 /** Whose exports: an organization's, or those that one of its users has asked for. */
 type Whose = { orgId: string; userId: string | null };
 
 export function createExportsRepository(db: Db) {
   const exportsOf = ({ orgId, userId }: Whose) =>
-    db<ExportRow>('exports').where({ orgId, ...(userId !== null && { createdBy: userId }) });
+    ExportModel.table(db).where({ orgId, ...(userId !== null && { createdBy: userId }) });
   const withJobs = (orgId: string) =>
     db('exports as e')
       .leftJoin('jobs as j', 'j.id', db.raw(`'export-' || e.id`))
@@ -27,78 +28,73 @@ export function createExportsRepository(db: Db) {
       .select('e.*', 'j.status as jobStatus', 'j.errorCode', 'j.errorMessage', 'j.progressTotal')
       .select(db.raw('coalesce(j.progress_done, 0) as progress_done'));
 
-  async function withVolumes<Row extends { id: string }>(
-    rows: Row[],
-  ): Promise<(Row & Pick<ExportWithJob, 'volumes'>)[]> {
-    const ids = rows.map(({ id }) => id);
-    const volumes: (ExportVolume & { exportId: string })[] = await db('exportVolumes')
-      .whereIn('exportId', ids)
-      .orderBy('number')
-      .select('exportId', 'number', 'blobKey', 'sizeBytes', 'sha256', 'records', 'nextPlace');
-    return rows.map((row) => ({ ...row, volumes: volumes.filter(({ exportId }) => exportId === row.id) }));
+  const volumesOf = (ids: readonly string[]) =>
+    ExportVolumeModel.table(db)
+      .whereIn('exportId', [...ids])
+      .orderBy('number');
+
+  async function withVolumes<Found extends { id: string }>(exports: Found[]) {
+    const volumes = await volumesOf(exports.map(({ id }) => id));
+    return exports.map((row) => ({ ...row, volumes: volumes.filter(({ exportId }) => exportId === row.id) }));
   }
 
   return {
     async isOneRunning(orgId: string): Promise<boolean> {
-      const open = await withJobs(orgId).whereNull('j.finishedAt').whereNotNull('j.id').first();
-      return open !== undefined;
+      const open = withJobs(orgId).whereNull('j.finishedAt').whereNotNull('j.id').limit(1);
+      return (await firstRow(db, exportWithJob, open)) !== undefined;
     },
 
     async insert(row: Pick<ExportRow, 'id' | 'orgId' | 'createdBy'>, keepDays: number): Promise<void> {
-      await db('exports').insert({ ...row, expiresAt: db.raw('now() + make_interval(days => ?)', [keepDays]) });
+      await ExportModel.table(db).insert({ ...row, expiresAt: db.raw('now() + make_interval(days => ?)', [keepDays]) });
     },
 
     async list(
       orgId: string,
       page: { limit: number; after: ListPosition | null },
     ): Promise<{ items: ExportWithJob[]; last: ListPosition | null }> {
-      const rows = await newestFirst(withJobs(orgId), { time: 'e.created_at', id: 'e.id', ...page });
-      const { items, last } = toPage(rows as (ExportWithJob & ListPosition)[], page.limit);
+      const listed = newestFirst(withJobs(orgId), { time: 'e.created_at', id: 'e.id', ...page });
+      const { items, last } = toPage(await rows(db, listedExport, listed), page.limit);
       return { items: await withVolumes(items), last };
     },
 
     async find(orgId: string, id: string): Promise<ExportWithJob | undefined> {
-      const [found] = await withVolumes<ExportWithJob>(await withJobs(orgId).where('e.id', id));
+      const [found] = await withVolumes(await rows(db, exportWithJob, withJobs(orgId).where('e.id', id)));
       return found;
     },
 
     /** Held until the end of the transaction against its deletion. */
     async hold(orgId: string, id: string): Promise<ExportRow | undefined> {
-      return db<ExportRow>('exports').where({ orgId, id }).forKeyShare().first();
+      return ExportModel.table(db).where({ orgId, id }).forKeyShare().first();
     },
 
     async listVolumes(orgId: string, exportId: string): Promise<ExportVolume[]> {
-      return db('exportVolumes').where({ orgId, exportId }).orderBy('number');
+      return ExportVolumeModel.table(db).where({ orgId, exportId }).orderBy('number');
     },
 
     async findVolume(orgId: string, exportId: string, sha256: string): Promise<ExportVolume | undefined> {
-      return db('exportVolumes')
+      const found = ExportVolumeModel.table(db)
         .join('exports', 'exports.id', 'exportVolumes.exportId')
         .where({ 'exportVolumes.orgId': orgId, exportId, sha256 })
         .whereNotNull('completedAt')
         .whereRaw('expires_at > now()')
-        .first('exportVolumes.*');
+        .select('exportVolumes.*');
+      return firstRow(db, ExportVolumeModel, found);
     },
 
     /** False when another one was stored under this number before. */
     async insertVolume(of: { orgId: string; exportId: string }, volume: ExportVolume): Promise<boolean> {
-      const { records, nextPlace, ...columns } = volume;
-      const inserted = await db('exportVolumes')
-        .insert({
-          ...of,
-          ...columns,
-          records: JSON.stringify(records),
-          nextPlace: nextPlace === null ? null : JSON.stringify(nextPlace),
-        })
+      const inserting = ExportVolumeModel.query(db)
+        .insert({ ...of, ...volume })
         .onConflict(['exportId', 'number'])
         .ignore()
         .returning('number');
+      const inserted = await rows(db, pick(ExportVolumeModel, 'number'), inserting);
       return inserted.length > 0;
     },
 
     /** Counts the days from now on. Done again, it leaves them. */
     async complete(orgId: string, id: string, keepDays: number): Promise<boolean> {
-      const completed = await db<ExportRow>('exports')
+      const completed = await ExportModel.table(db)
         .where({ orgId, id })
         .update({
           completedAt: db.raw('coalesce(completed_at, now())'),
@@ -109,10 +105,10 @@ export function createExportsRepository(db: Db) {
 
     /** @returns the objects that nothing refers to any more; undefined when it was gone before */
     async delete(orgId: string, id: string): Promise<{ blobKey: string }[] | undefined> {
-      const held = await db('exports').where({ orgId, id }).forUpdate().first('id');
+      const held = await ExportModel.table(db).where({ orgId, id }).forUpdate().first('id');
       if (held === undefined) return undefined;
-      const volumes = await db('exportVolumes').where({ orgId, exportId: id }).select('blobKey');
-      await db('exports').where({ orgId, id }).delete();
+      const volumes = await ExportVolumeModel.table(db).where({ orgId, exportId: id }).select('blobKey');
+      await ExportModel.table(db).where({ orgId, id }).delete();
       return volumes;
     },
 
@@ -121,13 +117,18 @@ export function createExportsRepository(db: Db) {
       return ExportVolumeModel.table(db).where({ orgId, exportId }).delete().returning('blobKey');
     },
 
+    /** Also one that was deleted, as long as its row is there. */
+    async isOrganization(orgId: string): Promise<boolean> {
+      return (await OrganizationModel.table(db).where({ id: orgId }).first('id')) !== undefined;
+    },
+
     async listIdsOf(whose: Whose): Promise<string[]> {
-      return exportsOf(whose).pluck('id');
+      return (await exportsOf(whose).select('id')).map(({ id }) => id);
     },
 
     /** Also those that nobody completes any more; a run that goes on keeps its own. */
     async listExpired(limit: number): Promise<{ id: string; orgId: string }[]> {
-      return db('exports as e')
+      const expired = db('exports as e')
         .whereRaw('e.expires_at <= now()')
         .whereNotExists(
           db('jobs as j').whereRaw(`j.id = 'export-' || e.id`).whereNull('j.finishedAt').select(db.raw('1')),
@@ -135,6 +136,7 @@ export function createExportsRepository(db: Db) {
         .orderBy('e.expiresAt')
         .limit(limit)
         .select('e.id', 'e.orgId');
+      return rows(db, pick(ExportModel, 'id', 'orgId'), expired);
     },
   };
 }

@@ -12,8 +12,8 @@ import type { OriginalsService } from '#src/modules/originals/originals.service.
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
-import { type ExportVolume, volumeName } from './exports.model.ts';
-import { createExportsRepository, type ExportWithJob } from './exports.repository.ts';
+import { type ExportVolume, type ExportWithJob, volumeName } from './exports.model.ts';
+import { createExportsRepository } from './exports.repository.ts';
 
 const MEDIA_TYPE = 'application/zip';
 const EXPIRED_AT_ONCE = 20;

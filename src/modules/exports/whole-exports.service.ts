@@ -6,6 +6,7 @@ import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { Operator } from '#src/modules/operator/operator.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import { type ExportPlace, type VolumeFacts, volumeName } from './exports.model.ts';
+import { createExportsRepository } from './exports.repository.ts';
 import { totalOf } from './manifest.ts';
 import type { VolumeWriter } from './volume-writer.ts';
 
@@ -29,8 +30,8 @@ export function createWholeExportsService({
       orgId: string,
       keep: (name: string, content: Readable) => Promise<void>,
     ): AsyncGenerator<{ name: string; sizeBytes: number; sha256: string; records: number }> {
-      const organization = await db('organizations').where({ id: orgId }).first('id');
-      if (organization === undefined) throw appError('not_found', { detail: `There is no organization ${orgId}.` });
+      if (!(await createExportsRepository(db).isOrganization(orgId)))
+        throw appError('not_found', { detail: `There is no organization ${orgId}.` });
       const [exportId, createdAt] = [uuidv7(), new Date()];
       const entry = { orgId, actorId: null, action: 'organization.exported', target: orgId, requestId };
       await audit.record(db, { ...entry, detail: { operator } });

@@ -1,7 +1,7 @@
 import { text } from '#src/adapters/postgres/columns.ts';
 import { firstRow, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Db } from '#src/ports/database.ts';
-import { ConnectionScheduleModel } from './imports.model.ts';
+import { ConnectionScheduleModel, ImportRunModel } from './imports.model.ts';
 
 /** Longer than the calls of the engine take; who is slower than that does it again. */
 const LEASE_SECONDS = 30;
@@ -44,7 +44,7 @@ export function createConnectionSchedulesRepository(db: Db) {
 
     /** Of a connection that is gone, and has a schedule all the same. */
     async remember(of: { orgId: string; connectionId: string }): Promise<void> {
-      await db('connectionSchedules')
+      await ConnectionScheduleModel.table(db)
         .insert({ ...of, outdatedAt: db.raw('clock_timestamp()') })
         .onConflict('connectionId')
         .ignore();
@@ -52,11 +52,11 @@ export function createConnectionSchedulesRepository(db: Db) {
 
     /** Of a connection that is gone. */
     async forget(connectionId: string): Promise<void> {
-      await db('connectionSchedules').where({ connectionId }).delete();
+      await ConnectionScheduleModel.table(db).where({ connectionId }).delete();
     },
 
     async listOutdated(graceSeconds: number, limit: number): Promise<{ orgId: string; connectionId: string }[]> {
-      return db('connectionSchedules')
+      return ConnectionScheduleModel.table(db)
         .whereRaw('outdated_at < clock_timestamp() - make_interval(secs => ?)', [graceSeconds])
         .orderBy('outdatedAt')
         .limit(limit)
@@ -65,13 +65,13 @@ export function createConnectionSchedulesRepository(db: Db) {
 
     /** As if the connection had changed. */
     async outdate({ orgId, connectionId }: { orgId: string; connectionId: string }): Promise<void> {
-      await db('connectionSchedules')
+      await ConnectionScheduleModel.table(db)
         .where({ orgId, connectionId })
         .update({ outdatedAt: db.raw('clock_timestamp()') });
     },
 
     async outdateAll(): Promise<void> {
-      await db('connectionSchedules')
+      await ConnectionScheduleModel.table(db)
         .whereNull('outdatedAt')
         .update({ outdatedAt: db.raw('clock_timestamp()') });
     },
@@ -79,7 +79,8 @@ export function createConnectionSchedulesRepository(db: Db) {
     /** Jobs of runs that wait for the connection to work again. */
     async listParked(of: { orgId: string; connectionId: string }): Promise<string[]> {
       const codes = ['needs_reauth', 'not_granted', 'credentials_unreadable', 'provider_not_configured'];
-      return db('importRuns').where(of).where({ status: 'parked' }).whereIn('errorCode', codes).pluck('job_id');
+      const parked = ImportRunModel.table(db).where(of).where({ status: 'parked' }).whereIn('errorCode', codes);
+      return (await parked.select('jobId')).map(({ jobId }) => jobId);
     },
   };
 }

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { cronHasDays, cronMinutesApart, isCron } from '#src/domain/cron.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { AppError, fieldError } from '#src/errors.ts';
+import type { SyncConfig } from '#src/modules/connectors/connections.schema.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Db } from '#src/ports/database.ts';
@@ -9,7 +10,6 @@ import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { SyncSchedules, SyncTimes } from '#src/ports/sync-schedules.ts';
 import { createConnectionSchedulesRepository } from './connection-schedules.repository.ts';
 import { createImportRunsRepository } from './import-runs.repository.ts';
-import type { SyncConfig } from './imports.model.ts';
 
 const CONNECTIONS_AT_ONCE = 20;
 /** For the request that has changed a connection to carry it out by itself. */

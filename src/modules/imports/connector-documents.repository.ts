@@ -6,6 +6,7 @@ import type { Db } from '#src/ports/database.ts';
 import {
   type ConnectorDocument,
   ConnectorDocumentModel,
+  ConnectorFolderModel,
   type ImportRunRow,
   type KnownFile,
   knownFile,
@@ -46,7 +47,7 @@ const goneOf = (table: 'connector_documents' | 'connector_folders'): string => `
 
 /** Which documents files have become, and which folders there were. */
 export function createConnectorDocumentsRepository(db: Db) {
-  const documents = () => db<ConnectorDocument & { orgId: string; connectionId: string }>('connectorDocuments');
+  const documents = () => ConnectorDocumentModel.table(db);
 
   /** A condition on rows `k`: a sync knows them, nobody has changed the document, and the run has not found the file. */
   const isMissing = ({ mode }: Pick<ImportRunRow, 'mode'>): string => `
@@ -123,17 +124,17 @@ export function createConnectorDocumentsRepository(db: Db) {
     },
 
     async knownFolders({ orgId, connectionId }: ImportRun, remoteIds: readonly string[]): Promise<Map<string, string>> {
-      const rows: { remoteId: string; path: string }[] = await db('connectorFolders')
+      const folders = await ConnectorFolderModel.table(db)
         .where({ orgId, connectionId })
         .whereIn('remoteId', [...remoteIds])
         .select('remoteId', 'path');
-      return new Map(rows.map(({ remoteId, path }) => [remoteId, path]));
+      return new Map(folders.map(({ remoteId, path }) => [remoteId, path]));
     },
 
     async storeFolders({ orgId, connectionId }: ImportRun, folders: readonly RemoteFile[]): Promise<void> {
       if (folders.length === 0) return;
       const rows = folders.map(({ fileId: remoteId, path }) => ({ orgId, connectionId, remoteId, path }));
-      await db('connectorFolders').insert(rows).onConflict(['connectionId', 'remoteId']).merge(['path']);
+      await ConnectorFolderModel.table(db).insert(rows).onConflict(['connectionId', 'remoteId']).merge(['path']);
     },
 
     /** Whether one of these was a folder beside another of the same name: what was in which is not told by a path. */

@@ -4,7 +4,15 @@ import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { ImportRun } from '#src/contracts/connectors.ts';
 import type { RemoteFile, RemoteFileWish } from '#src/ports/connector.ts';
 import type { Db } from '#src/ports/database.ts';
-import { type FoundFile, ImportFileModel, type ImportFileRow, type ImportPlace } from './imports.model.ts';
+import {
+  type FoundFile,
+  ImportFileModel,
+  type ImportFileRow,
+  ImportGoneModel,
+  type ImportPlace,
+  ImportPlaceModel,
+  listedFile,
+} from './imports.model.ts';
 
 type Ended = Pick<ImportFileRow, 'documentId'> & {
   status: 'added' | 'updated' | 'unchanged' | 'failed';
@@ -16,8 +24,8 @@ export type MainFailure = Row<typeof mainFailure>;
 
 /** What runs have to look at, and what they have found. */
 export function createImportFilesRepository(db: Db) {
-  const places = () => db<ImportPlace & { orgId: string; runId: string }>('importPlaces');
-  const files = () => db<ImportFileRow & { orgId: string; runId: string }>('importFiles');
+  const places = () => ImportPlaceModel.table(db);
+  const files = () => ImportFileModel.table(db);
   const within = ({ orgId, runId }: Pick<ImportRun, 'orgId' | 'runId'>) => ({ orgId, runId });
 
   return {
@@ -33,7 +41,7 @@ export function createImportFilesRepository(db: Db) {
         folder: wish.folder ?? null,
         base: '',
       }));
-      await db.batchInsert('importPlaces', rows, 500);
+      await db.batchInsert(ImportPlaceModel.tableName, rows, 500);
     },
 
     /** Those that the run does not know yet. */
@@ -78,7 +86,7 @@ export function createImportFilesRepository(db: Db) {
         ...(remoteId !== undefined && { remoteId }),
       };
       const change = to.nextPage === null ? done : { nextPage: to.nextPage };
-      const advanced = await db('importPlaces').where({ id, nextPage }).whereNull('doneAt').update(change);
+      const advanced = await places().where({ id, nextPage }).whereNull('doneAt').update(change);
       return advanced > 0;
     },
 
@@ -169,16 +177,14 @@ export function createImportFilesRepository(db: Db) {
       );
     },
 
-    async list(
-      of: Pick<ImportRun, 'orgId' | 'runId'>,
-      limit: number,
-    ): Promise<(ImportFileRow & { generation: number | null })[]> {
-      return files()
+    async list(of: Pick<ImportRun, 'orgId' | 'runId'>, limit: number): Promise<Row<typeof listedFile>[]> {
+      const listed = files()
         .leftJoin('documents', { 'documents.orgId': 'importFiles.orgId', 'documents.id': 'importFiles.documentId' })
         .where({ 'importFiles.orgId': of.orgId, 'importFiles.runId': of.runId })
         .orderBy(['importFiles.item', 'importFiles.n'])
         .limit(limit)
         .select('importFiles.*', 'documents.generation');
+      return rows(db, listedFile, listed);
     },
 
     /** Why most of what failed did so, with how many that were, and how many failed in all. */
@@ -200,7 +206,7 @@ export function createImportFilesRepository(db: Db) {
     },
 
     async removeGone(of: ImportRun, remoteIds: readonly string[]): Promise<void> {
-      await db('importGone')
+      await ImportGoneModel.table(db)
         .where(within(of))
         .whereIn('remoteId', [...remoteIds])
         .delete();
@@ -209,7 +215,7 @@ export function createImportFilesRepository(db: Db) {
     async addGone(of: ImportRun, gone: readonly ({ remoteId: string } | { path: string })[]): Promise<void> {
       if (gone.length > 0)
         await db.batchInsert(
-          'importGone',
+          ImportGoneModel.tableName,
           gone.map((one) => ({ ...within(of), ...one })),
           500,
         );

@@ -1,8 +1,22 @@
+import { text } from '#src/adapters/postgres/columns.ts';
 import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
+import { firstRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { ImportCounts, ImportRun } from '#src/contracts/connectors.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
+import { ConnectionModel } from '#src/modules/connectors/connections.model.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { ImportConnection, ImportRunRow, NewImportRun, SyncCursor } from './imports.model.ts';
+import {
+  ConnectorCursorModel,
+  type ImportConnection,
+  ImportRunModel,
+  type ImportRunRow,
+  importConnection,
+  type NewImportRun,
+  type SyncCursor,
+  syncCursor,
+} from './imports.model.ts';
+
+const listedRun = shape({ ...ImportRunModel.columns, sortKey: text() });
 
 const runKey = ({ orgId, connectionId, runId }: ImportRun) => ({ orgId, connectionId, id: runId });
 
@@ -11,26 +25,24 @@ const OLD_RUNS_AT_ONCE = 20;
 
 /** Runs of imports and syncs, and where the next one goes on. */
 export function createImportRunsRepository(db: Db) {
-  const runs = () => db<ImportRunRow>('importRuns');
+  const runs = () => ImportRunModel.table(db);
+  const connection = (of: { orgId: string; connectionId: string }) =>
+    ConnectionModel.table(db).where({ orgId: of.orgId, id: of.connectionId });
+  const known = Object.keys(importConnection.columns);
 
   /** So that nobody deletes it; to be taken before anything that goes with it, as a deletion does. */
   async function holdConnection(of: { orgId: string; connectionId: string }): Promise<void> {
-    await db('connections').where({ orgId: of.orgId, id: of.connectionId }).forKeyShare().first('id');
+    await connection(of).forKeyShare().first('id');
   }
 
   return {
     async findConnection(of: { orgId: string; connectionId: string }): Promise<ImportConnection | undefined> {
-      return db<ImportConnection>('connections')
-        .where({ orgId: of.orgId, id: of.connectionId })
-        .first('id', 'orgId', 'userId', 'provider', 'status', 'config');
+      return firstRow(db, importConnection, connection(of).select(known));
     },
 
     /** So that nobody deletes it, or begins another run of it, before the end of the transaction. */
     async lockConnection(of: { orgId: string; connectionId: string }): Promise<ImportConnection | undefined> {
-      return db<ImportConnection>('connections')
-        .where({ orgId: of.orgId, id: of.connectionId })
-        .forNoKeyUpdate()
-        .first('id', 'orgId', 'userId', 'provider', 'status', 'config');
+      return firstRow(db, importConnection, connection(of).forNoKeyUpdate().select(known));
     },
 
     async insert(run: NewImportRun): Promise<void> {
@@ -82,24 +94,14 @@ export function createImportRunsRepository(db: Db) {
       const query = runs()
         .where({ ...of, kind: 'sync' })
         .select('importRuns.*');
-      const rows: (ImportRunRow & { sortKey: string })[] = await newestFirst(query, {
-        ...page,
-        time: 'importRuns.createdAt',
-        id: 'importRuns.id',
-      });
-      return toPage(rows, page.limit);
+      const listed = newestFirst(query, { ...page, time: 'importRuns.createdAt', id: 'importRuns.id' });
+      return toPage(await rows(db, listedRun, listed), page.limit);
     },
 
     async findCursor(connectionId: string): Promise<SyncCursor | undefined> {
-      return db('connectorCursors')
-        .where({ connectionId })
-        .first(
-          'folder',
-          'targetFolderId',
-          'deletesMissing',
-          'cursor',
-          db.raw(`reconciled_at > now() - interval '1 day' as is_fresh`),
-        );
+      const isFresh = db.raw(`reconciled_at > now() - interval '1 day' as is_fresh`);
+      const cursor = ConnectorCursorModel.table(db).where({ connectionId });
+      return firstRow(db, syncCursor, cursor.select('folder', 'targetFolderId', 'deletesMissing', 'cursor', isFresh));
     },
 
     /** @param isReconciled all was compared, and not only what has changed */
@@ -109,7 +111,7 @@ export function createImportRunsRepository(db: Db) {
     ): Promise<void> {
       const { orgId, connectionId, folder, targetFolderId, deletesMissing, cursor } = of;
       const kept = { folder, targetFolderId, deletesMissing, cursor };
-      await db('connectorCursors')
+      await ConnectorCursorModel.table(db)
         .insert({ orgId, connectionId, ...kept, reconciledAt: db.fn.now() })
         .onConflict('connectionId')
         .merge({ ...kept, ...(isReconciled && { reconciledAt: db.fn.now() }) });

@@ -1,9 +1,8 @@
 import { model } from '#src/adapters/postgres/base-model.ts';
 import { boolean, integer, json, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
-import { shape } from '#src/adapters/postgres/shapes.ts';
-import type { ImportCounts } from '#src/contracts/connectors.ts';
+import { pick, shape } from '#src/adapters/postgres/shapes.ts';
 import type { JobStatus } from '#src/contracts/jobs.ts';
-import type { ConnectorProvider } from '#src/domain/connector-providers.ts';
+import { ConnectionModel } from '#src/modules/connectors/connections.model.ts';
 import type { RemoteFile } from '#src/ports/connector.ts';
 
 export class ImportRunModel extends model('import_runs', {
@@ -19,6 +18,7 @@ export class ImportRunModel extends model('import_runs', {
   folder: text(),
   deletesMissing: boolean(),
   acceptsDeletions: boolean(),
+  /** Of a sync that has begun. */
   mode: text<'full' | 'delta'>().nullable(),
   cursor: text().nullable(),
   isListed: boolean(),
@@ -36,12 +36,14 @@ export class ImportPlaceModel extends model('import_places', {
   id: uuid(),
   orgId: uuid(),
   runId: uuid(),
+  /** Of the request, from 0. */
   item: integer(),
   kind: text<'wish' | 'folder' | 'changes'>(),
   remoteId: text().nullable(),
   path: text().nullable(),
   name: text().nullable(),
   folder: text().nullable(),
+  /** The path whose folders and files go straight into the target. */
   base: text(),
   nextPage: text().nullable(),
   doneAt: timestamp().nullable(),
@@ -137,49 +139,12 @@ export class ConnectorFolderModel extends model(
   ['connectionId', 'remoteId'],
 ) {}
 
-/** How a connection is kept in line with its provider, as it stands in `config.sync`. */
-export type SyncConfig = {
-  enabled: boolean;
-  interval_minutes?: number | undefined;
-  cron?: string | undefined;
-  /** A path from the connection's root; the root itself when left out. */
-  folder?: string | undefined;
-  /** The owner's personal root when left out. */
-  target_folder_id?: string | null | undefined;
-  delete_missing?: boolean | undefined;
-};
-
 /** What imports know of a connection. */
-export type ImportConnection = {
-  id: string;
-  orgId: string;
-  userId: string;
-  provider: ConnectorProvider;
-  status: string;
-  config: { sync?: SyncConfig | null };
-};
+export const importConnection = pick(ConnectionModel, 'id', 'orgId', 'userId', 'provider', 'status', 'config');
+export type ImportConnection = Row<typeof importConnection>;
 
-/** A row of `import_runs`: what was asked for, and what came of it. */
-export type ImportRunRow = ImportCounts & {
-  id: string;
-  orgId: string;
-  connectionId: string;
-  kind: 'import' | 'sync';
-  jobId: string;
-  status: JobStatus;
-  errorCode: string | null;
-  errorMessage: string | null;
-  targetFolderId: string | null;
-  folder: string;
-  deletesMissing: boolean;
-  acceptsDeletions: boolean;
-  /** Of a sync that has begun. */
-  mode: 'full' | 'delta' | null;
-  cursor: string | null;
-  isListed: boolean;
-  createdAt: Date;
-  finishedAt: Date | null;
-};
+/** What was asked for, and what came of it. */
+export type ImportRunRow = Row<typeof ImportRunModel>;
 
 export type NewImportRun = Pick<
   ImportRunRow,
@@ -187,43 +152,23 @@ export type NewImportRun = Pick<
 >;
 
 /** Where the next sync of a connection goes on, and what the last one was to do. */
-export type SyncCursor = Pick<ImportRunRow, 'folder' | 'targetFolderId' | 'deletesMissing' | 'cursor'> & {
+export const syncCursor = shape({
+  ...pick(ConnectorCursorModel, 'folder', 'targetFolderId', 'deletesMissing', 'cursor').columns,
   /** All was compared less than a day ago. */
-  isFresh: boolean;
-};
+  isFresh: boolean(),
+});
+export type SyncCursor = Row<typeof syncCursor>;
 
 /** Something that was asked for, a folder found below it, or what has changed since the last sync. */
-export type ImportPlace = {
-  id: string;
-  /** Of the request, from 0. */
-  item: number;
-  kind: 'wish' | 'folder' | 'changes';
-  remoteId: string | null;
-  path: string | null;
-  name: string | null;
-  folder: string | null;
-  /** The path whose folders and files go straight into the target. */
-  base: string;
-  nextPage: string | null;
-  doneAt: Date | null;
-  errorCode: string | null;
-  errorMessage: string | null;
-};
+export type ImportPlace = Row<typeof ImportPlaceModel>;
 
 /** A file that was found, and the folders below the target that it goes into. */
 export type FoundFile = { item: number; remote: RemoteFile; localPath: string[] };
 
-export type ImportFileRow = {
-  n: number;
-  item: number;
-  remoteId: string;
-  remote: RemoteFile;
-  localPath: string[];
-  status: 'pending' | 'added' | 'updated' | 'unchanged' | 'failed';
-  errorCode: string | null;
-  errorMessage: string | null;
-  documentId: string | null;
-};
+export type ImportFileRow = Row<typeof ImportFileModel>;
+
+/** With the generation of the document that it has become. */
+export const listedFile = shape({ ...ImportFileModel.columns, generation: integer().nullable() });
 
 /** What a file at the provider has become. */
 export type ConnectorDocument = Omit<Row<typeof ConnectorDocumentModel>, 'orgId' | 'connectionId'>;

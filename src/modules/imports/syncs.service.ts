@@ -4,11 +4,12 @@ import type { ListPosition } from '#src/contracts/list-position.ts';
 import { syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
+import type { SyncConfig } from '#src/modules/connectors/connections.schema.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import { createConnectionSchedulesRepository } from './connection-schedules.repository.ts';
 import { createImportRunsRepository } from './import-runs.repository.ts';
-import type { ImportConnection, ImportRunRow, SyncConfig } from './imports.model.ts';
+import type { ImportConnection, ImportRunRow } from './imports.model.ts';
 
 export type SyncsService = ReturnType<typeof createSyncsService>;
 

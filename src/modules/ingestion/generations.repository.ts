@@ -40,7 +40,7 @@ export function createGenerationsRepository(db: Db) {
     },
 
     async findReservedJob(of: DocumentKey & { reservedId: string }): Promise<string | undefined> {
-      return (await db('documentGenerations').where(of).first('jobId'))?.jobId;
+      return (await GenerationModel.table(db).where(of).first('jobId'))?.jobId;
     },
 
     /** The generations that were made of an original which the document no longer has. */

@@ -5,6 +5,7 @@ import { oneRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { AttemptOfJob, JobKind } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import type { Actor } from '#src/domain/visibility.ts';
+import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';
 import type { Db } from '#src/ports/database.ts';
 import {
   type EndedJob,
@@ -76,7 +77,7 @@ export function readableJobs(db: Db, actor: Actor, { folderId, ...columns }: Job
   );
   const query = readableBy(JobModel.table(db), actor, 'jobs').where(Object.fromEntries(given));
   if (folderId !== undefined) {
-    const links = db('folderLinks')
+    const links = FolderLinkModel.table(db)
       .join('folders', 'folders.id', 'folderLinks.folderId')
       .where({ 'folderLinks.orgId': actor.orgId, folderId });
     query.whereIn('jobs.documentId', readableBy(links, actor, 'folders').select('folderLinks.documentId'));

@@ -2,7 +2,7 @@ import { double, integer, type Row, text } from '#src/adapters/postgres/columns.
 import { firstRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { EchoState } from '#src/domain/alignment-fold.ts';
 import { type Actor, keysOf } from '#src/domain/visibility.ts';
-import { RoundModel } from '#src/modules/chat/chat.model.ts';
+import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 import type { Db } from '#src/ports/database.ts';
 import { type LoggedRound, loggedRound, type RoundPage } from './logs.model.ts';
 
@@ -36,7 +36,7 @@ export function createLoggedRoundsRepository(db: Db) {
      * read the chat any more.
      */
     async list(actor: Actor, chatId: string, { after, limit }: { after: number; limit: number }): Promise<RoundPage> {
-      const chat = db('chats')
+      const chat = ChatModel.table(db)
         .where({ orgId: actor.orgId, id: chatId })
         .whereRaw('acl && ?::text[]', [keysOf(actor)]);
       const following = rounds(chatId).whereExists(chat).where('round', '>', after).orderBy('round');

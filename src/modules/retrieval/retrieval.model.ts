@@ -31,19 +31,29 @@ export const documentGroup = shape({
 export type DocumentGroup = Row<typeof documentGroup>;
 
 /** A chunk whose text the caller may read, ready for a prompt. */
-export type RetrievedChunk = {
-  chunkId: string;
-  documentId: string;
-  documentName: string;
-  pageNumber: number;
-  content: string;
-  tokenCount: number;
+const retrievedChunk = shape({
+  chunkId: uuid(),
+  documentId: uuid(),
+  documentName: text(),
+  pageNumber: integer(),
+  content: text(),
+  tokenCount: integer(),
   /** Of its vector. */
-  embeddingModel: string;
-};
+  embeddingModel: text(),
+});
+export type RetrievedChunk = Row<typeof retrievedChunk>;
 
 /** A hit with the group and the reranking settings of its document. */
-export type Candidate = RetrievedChunk & Pick<DocumentGroup, 'signature'> & Pick<RagConfig, 'reranking'>;
+export const candidate = shape({
+  ...retrievedChunk.columns,
+  signature: text(),
+  reranking: json<RagConfig['reranking']>(),
+});
+export type Candidate = Row<typeof candidate>;
+
+/** With the number of chunks of its document. */
+export const chunkOfRun = shape({ ...retrievedChunk.columns, chunkCount: integer() });
+export type ChunkOfRun = Row<typeof chunkOfRun>;
 
 /** Why the answer rests on less than was asked for. */
 export type RetrievalDegradation = {

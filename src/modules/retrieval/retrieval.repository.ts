@@ -1,9 +1,18 @@
+import { integer, text, uuid } from '#src/adapters/postgres/columns.ts';
 import { isReadable, readableBy, readableValues } from '#src/adapters/postgres/readable.ts';
-import { rows } from '#src/adapters/postgres/shapes.ts';
+import { rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/visibility.ts';
+import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
-import { type Candidate, type DocumentGroup, documentGroup, type RetrievedChunk } from './retrieval.model.ts';
+import {
+  type Candidate,
+  type ChunkOfRun,
+  candidate,
+  chunkOfRun,
+  type DocumentGroup,
+  documentGroup,
+} from './retrieval.model.ts';
 
 /** Settings end with a brace, so that it is clear where the model begins. */
 const signatureOf = (table: string) => `${table}.retrieval_settings || ${table}.active_embedding_model as signature`;
@@ -13,6 +22,10 @@ const changesLookedAt = 1_000;
 
 /** Of each group: who may read some of it mostly finds one of these, in a millisecond. */
 const documentsLookedAt = 500;
+
+const countOfGroup = shape({ signature: text(), documents: integer() });
+const signatureOfChunk = shape({ id: uuid(), signature: text() });
+const someId = shape({ id: uuid() });
 
 export type RetrievalRepository = ReturnType<typeof createRetrievalRepository>;
 
@@ -70,35 +83,33 @@ export function createRetrievalRepository(db: Db) {
 
     /** How many documents of each group may be read, by its signature. Reads them all. */
     async countReadable(readable: ReadableDocuments): Promise<Map<string, number>> {
-      const rows: { signature: string; documents: number }[] = await activeDocuments(readable)
+      const counts = activeDocuments(readable)
         .select(db.raw(signatureOf('d')), db.raw('count(*)::integer as documents'))
         .groupBy('signature');
-      return new Map(rows.map((row) => [row.signature, row.documents]));
+      return new Map((await rows(db, countOfGroup, counts)).map((row) => [row.signature, row.documents]));
     },
 
     /** Those that were changed within the last seconds, latest first: they may have come to another group meanwhile. */
     async listChanged(readable: ReadableDocuments, withinSeconds: number): Promise<string[]> {
-      return activeDocuments(readable)
+      const changed = activeDocuments(readable)
         .whereRaw('updated_at >= now() - make_interval(secs => ?) and updated_at > created_at', [withinSeconds])
         .orderBy('updatedAt', 'desc')
         .limit(changesLookedAt)
-        .pluck('id');
+        .select('d.id');
+      return (await rows(db, someId, changed)).map(({ id }) => id);
     },
 
     /** Of those chunks that the actor may read now and that are in their document's active generation. */
     async findSignatures(actor: Actor, chunkIds: readonly string[]): Promise<Map<string, string>> {
       if (chunkIds.length === 0) return new Map();
-      const rows: { id: string; signature: string }[] = await readableChunks(actor, chunkIds).select(
-        'c.id',
-        db.raw(signatureOf('d')),
-      );
-      return new Map(rows.map((row) => [row.id, row.signature]));
+      const found = readableChunks(actor, chunkIds).select('c.id', db.raw(signatureOf('d')));
+      return new Map((await rows(db, signatureOfChunk, found)).map((row) => [row.id, row.signature]));
     },
 
     /** The texts of those chunks that the actor may read now and that are in their document's active generation. */
     async loadReadable(actor: Actor, chunkIds: readonly string[]): Promise<Candidate[]> {
       if (chunkIds.length === 0) return [];
-      return readableChunks(actor, chunkIds).select(
+      const found = readableChunks(actor, chunkIds).select(
         ...['c.id as chunkId', 'c.documentId', 'd.name as documentName', 'c.pageNumber', 'c.content', 'c.tokenCount'],
         ...[
           'd.activeEmbeddingModel as embeddingModel',
@@ -106,6 +117,7 @@ export function createRetrievalRepository(db: Db) {
           db.raw("d.rag_config -> 'reranking' as reranking"),
         ],
       );
+      return rows(db, candidate, found);
     },
 
     /** The chunks of a document from one on, in its order, with the number of all of them; none when it has fewer. */
@@ -113,10 +125,10 @@ export function createRetrievalRepository(db: Db) {
       actor: Actor,
       documentId: string,
       { first, limit }: { first: number; limit: number },
-    ): Promise<(RetrievedChunk & { chunkCount: number })[]> {
+    ): Promise<ChunkOfRun[]> {
       const ofActive =
         'from chunks a where a.org_id = d.org_id and a.document_id = d.id and a.generation = d.active_generation';
-      return readableBy(db('documents as d'), actor, 'd')
+      const run = readableBy(db('documents as d'), actor, 'd')
         .join('chunks as c', (on) =>
           on.on('c.orgId', 'd.orgId').andOn('c.documentId', 'd.id').andOn('c.generation', 'd.activeGeneration'),
         )
@@ -129,19 +141,21 @@ export function createRetrievalRepository(db: Db) {
           'd.activeEmbeddingModel as embeddingModel',
           db.raw(`(select count(*)::integer ${ofActive}) as chunk_count`),
         );
+      return rows(db, chunkOfRun, run);
     },
 
     async readableChunkIds(actor: Actor, chunkIds: readonly string[]): Promise<Set<string>> {
-      return new Set(await readableChunks(actor, chunkIds).pluck('c.id'));
+      const found = readableChunks(actor, chunkIds).select('c.id');
+      return new Set((await rows(db, someId, found)).map(({ id }) => id));
     },
 
     /** Those of the ids that name a document which the actor may read. */
     async readableDocumentIds(actor: Actor, documentIds: readonly string[]): Promise<Set<string>> {
       if (documentIds.length === 0) return new Set();
-      const rows: string[] = await readableBy(db('documents'), actor, 'documents')
+      const found = await readableBy(DocumentModel.table(db), actor, 'documents')
         .whereIn('id', documentIds)
-        .pluck('id');
-      return new Set(rows);
+        .select('id');
+      return new Set(found.map(({ id }) => id));
     },
   };
 }

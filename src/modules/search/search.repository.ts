@@ -1,6 +1,7 @@
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { rows } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/visibility.ts';
+import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';
 import type { Db } from '#src/ports/database.ts';
 import { type PassagePlace, type PassageText, passageText, type SearchRow, searchRow } from './search.model.ts';
 
@@ -13,7 +14,7 @@ export function createSearchRepository(db: Db) {
   return {
     /** Those of the documents that the caller may read now, in no order. */
     async loadRows(actor: Actor, documentIds: readonly string[]): Promise<SearchRow[]> {
-      const readableFolders = readableBy(db('folderLinks'), actor, 'folders')
+      const readableFolders = readableBy(FolderLinkModel.table(db), actor, 'folders')
         .join('folders', 'folders.id', 'folderLinks.folderId')
         .whereRaw('folder_links.document_id = d.id')
         .orderBy('folderLinks.createdAt')

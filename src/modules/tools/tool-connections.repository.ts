@@ -1,4 +1,4 @@
-import type { NewCredentials } from '#src/modules/credentials/stored-credentials.service.ts';
+import type { NewCredentials } from '#src/modules/credentials/credentials.model.ts';
 import type { Db } from '#src/ports/database.ts';
 import { type ToolConnection, ToolConnectionModel } from './tool-connections.model.ts';
 

@@ -36,7 +36,7 @@ describe('what a sync finds missing', () => {
       // What is not asked for here is left empty.
       await trx.raw('set local session_replication_role = replica');
       const { rows } = await trx.raw(
-        `select column_name, data_type from information_schema.columns
+        `select column_name as name, data_type as type from information_schema.columns
          where table_name = 'documents' and is_nullable = 'NO' and column_default is null and is_generated = 'NEVER'`,
       );
       const values: Record<string, string> = { id: 'gen_random_uuid()', orgId: `'${orgId}'` };
@@ -44,9 +44,9 @@ describe('what a sync finds missing', () => {
         ...{ uuid: `'${userId}'`, text: `'s'`, jsonb: `'{"retrieval": {"a": 1}}'`, ARRAY: `'{}'` },
         ...{ bigint: '1', integer: '1', boolean: 'false' },
       };
-      const columns: { columnName: string; dataType: string }[] = rows;
-      const names = columns.map(({ columnName }) => columnName).join();
-      const value = columns.map((column) => values[camel(column.columnName)] ?? ofType[column.dataType] ?? 'now()');
+      const columns: { name: string; type: string }[] = rows;
+      const names = columns.map(({ name }) => name).join();
+      const value = columns.map(({ name, type }) => values[camel(name)] ?? ofType[type] ?? 'now()');
       await trx.raw(`insert into documents (${names}) select ${value.join()} from generate_series(1, 10000)`);
       await trx.raw(`
         insert into connector_documents (org_id, connection_id, remote_id, document_id, revision, content_sha256, name,

@@ -85,7 +85,7 @@ async function readTables(db: Db): Promise<Map<string, Table>> {
        coalesce((
          select array_agg(c.attname::text order by array_position(i.indkey::int[], c.attnum::int))
          from pg_index i join pg_attribute c on c.attrelid = i.indrelid and c.attnum = any (i.indkey)
-         where i.indrelid = t.oid and i.indisprimary), '{}') as primary_key
+         where i.indrelid = t.oid and i.indisprimary), '{}') as "primaryKey"
      from pg_class t
      where t.relnamespace = 'public'::regnamespace and t.relkind in ('r', 'p') and not t.relispartition`,
   );
