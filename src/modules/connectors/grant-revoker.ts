@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { AppError } from '#src/errors.ts';
-import type { OAuthGrant } from '#src/modules/credentials/credentials.model.ts';
+import type { OAuthGrant } from '#src/modules/credentials/stored-credentials.service.ts';
 import type { ConnectorAccesses } from '#src/ports/connector.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { OAuthClient } from '#src/ports/oauth-client.ts';

@@ -4,6 +4,8 @@ import type { SecretBox } from '#src/ports/secret-box.ts';
 import type { CredentialsTable, StoredCredentials } from './credentials.model.ts';
 import { createCredentialsRepository } from './credentials.repository.ts';
 
+export type { OAuthGrant } from './credentials.model.ts';
+
 const RESEALED_AT_ONCE = 500;
 
 type Place = Pick<StoredCredentials, 'orgId' | 'id'>;

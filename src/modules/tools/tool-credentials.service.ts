@@ -3,7 +3,7 @@ import { tools } from '#src/domain/tools.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { CredentialKeeper } from '#src/modules/credentials/credential-keeper.service.ts';
-import type { OAuthGrant } from '#src/modules/credentials/credentials.model.ts';
+import type { OAuthGrant } from '#src/modules/credentials/stored-credentials.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { OAuthClient, OAuthProvider } from '#src/ports/oauth-client.ts';
 import type { ToolCredentials } from '#src/ports/tool-credentials.ts';
