@@ -94,6 +94,7 @@ export type Config = Readonly<{
     issuer: string;
     accessTokenSeconds: number;
   };
+  passwordHashMemoryMiB: number;
   /** The identity provider that people sign in with; null where there is none. */
   sso: {
     issuer: string;
@@ -208,6 +209,7 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
       issuer: s.JWT_ISSUER,
       accessTokenSeconds: s.ACCESS_TOKEN_SECONDS,
     },
+    passwordHashMemoryMiB: s.PASSWORD_HASH_MEMORY_MIB,
     sso: sso(s),
     ocr: { languages: s.OCR_LANGUAGES, maxPages: s.OCR_MAX_PAGES },
     urlSigningKey: s.URL_SIGNING_KEY,

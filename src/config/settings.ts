@@ -30,6 +30,8 @@ export const settings = z.object({
   SHUTDOWN_DELAY_SECONDS: z.coerce.number().int().min(0).max(120).default(0),
   // More than balancers keep idle connections (60 s at NGINX and ALB), so that it is they who close one.
   KEEP_ALIVE_SECONDS: z.coerce.number().int().min(1).max(7_200).default(65),
+  // OWASP's password storage cheat sheet: Argon2id with 19 MiB and two passes.
+  PASSWORD_HASH_MEMORY_MIB: z.coerce.number().int().min(1).max(1_024).default(19),
   BASE_PATH: z
     .string()
     .regex(/^(\/[\w.-]+)*$/, 'must be empty or a path like /api')

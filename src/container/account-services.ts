@@ -26,7 +26,7 @@ import type { SharedServices } from './shared-services.ts';
 export function createAccountServices(shared: SharedServices) {
   const { config, db, audit, folders, limits, jobs, orchestrator } = shared;
   const { secrets, findSignInStrategy, makeAvatar } = shared;
-  const passwordHasher = createArgon2Hasher();
+  const passwordHasher = createArgon2Hasher({ memoryMiB: config.passwordHashMemoryMiB });
   const accessTokens = createRs256AccessTokens({
     ...config.auth,
     lifetimeSeconds: config.auth.accessTokenSeconds,

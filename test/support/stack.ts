@@ -77,6 +77,8 @@ export async function startStack(
     ALIGNMENT_EMBEDDING_BASE_URL: services.modelBaseUrl,
     JWT_PRIVATE_KEY: signingKey,
     URL_SIGNING_KEY: createHash('sha256').update(dataDir).digest('hex'),
+    // Thousands of accounts are made in a run.
+    PASSWORD_HASH_MEMORY_MIB: '1',
     ENCRYPTION_KEYS: `1:${randomBytes(32).toString('base64')}`,
     // Nothing leaves the machine: the guard refuses this address.
     BRAVE_SEARCH_BASE_URL: 'http://127.0.0.1:1',

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { createArgon2Hasher } from '#src/adapters/passwords/argon2-hasher.ts';
 
 describe('Argon2 hasher', () => {
-  const hasher = createArgon2Hasher();
+  const hasher = createArgon2Hasher({ memoryMiB: 19 });
 
   it('knows a password again, and no other', async () => {
     const stored = await hasher.hash('Correct-horse-1');
