@@ -38,6 +38,7 @@ const wrongKeys = [
 const wrong: Record<string, string[]> = {
   SHUTDOWN_DELAY_SECONDS: ['-1', '121', 'soon'],
   KEEP_ALIVE_SECONDS: ['0', '1.5', 'long'],
+  PASSWORD_HASH_MEMORY_MIB: ['0', '1.5', 'much'],
   PORT: ['http', '-1', '70000', '3000.5'],
   BASE_PATH: ['api', '/api/', '/a?b'],
   EGRESS_ALLOW: ['minio', 'minio:http', 'http://minio:9000', 'minio:99999', '10.0.0.0/8:80', 'a:80,b'],

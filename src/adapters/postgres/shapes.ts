@@ -42,10 +42,12 @@ export async function rows<S extends Shape>(
     typeof statement === 'string' ? db.raw(statement, bindings as Knex.RawBinding[]) : knexQuery(statement)
   )
     // See `ObservedPostgres.processResponse`.
-    .queryContext({ keepsResult: true });
+    .queryContext({ keepsResult: true })
+    // Values in the order of the fields: an object by the names of the columns would only be copied.
+    .options({ rowMode: 'array' });
   const result: Result = await (timeoutMs === undefined ? query : query.timeout(timeoutMs, { cancel: true }));
   const fields = compare(result.fields, source.columns);
-  return result.rows.map((row) => Object.fromEntries(fields.map((field) => read(field, row)))) as Row<S>[];
+  return result.rows.map((values) => rowOf(fields, values)) as Row<S>[];
 }
 
 /** The first row, which is undefined where there is none. */
@@ -72,8 +74,8 @@ export async function oneRow<S extends Shape>(
   return row;
 }
 
-type Result = { fields: { name: string; dataTypeID: number }[]; rows: Record<string, unknown>[] };
-type Field = { name: string; key: string; isNullable: boolean };
+type Result = { fields: { name: string; dataTypeID: number }[]; rows: unknown[][] };
+type Field = { key: string; isNullable: boolean };
 
 function knexQuery(builder: Builder): Knex.QueryBuilder {
   return 'toKnexQuery' in builder ? builder.toKnexQuery() : builder;
@@ -105,7 +107,7 @@ function compare(fields: Result['fields'], columns: Columns): Field[] {
     else if (!hasType(column, dataTypeID)) {
       differences.push(`"${name}" is ${nameOfType(dataTypeID)} and not ${column.type}`);
     }
-    return { name, key: column?.key ?? name, isNullable: column?.isNullable ?? true };
+    return { key: column?.key ?? name, isNullable: column?.isNullable ?? true };
   });
   const given = new Set(fields.map(({ name }) => name));
   if (given.size < fields.length) differences.push('two columns have the same name');
@@ -130,8 +132,12 @@ export function checkNulls(): void {
   checksNulls = true;
 }
 
-function read({ name, key, isNullable }: Field, row: Record<string, unknown>): [string, unknown] {
-  const value = row[name];
-  if (checksNulls && value === null && !isNullable) throw new Error(`"${name}" is null, which its shape excludes.`);
-  return [key, value];
+function rowOf(fields: readonly Field[], values: readonly unknown[]): Record<string, unknown> {
+  const row: Record<string, unknown> = {};
+  for (const [index, { key, isNullable }] of fields.entries()) {
+    const value = values[index];
+    if (checksNulls && value === null && !isNullable) throw new Error(`"${key}" is null, which its shape excludes.`);
+    row[key] = value;
+  }
+  return row;
 }
