@@ -1,6 +1,6 @@
 import type { Request } from 'express';
 import type { Logger } from 'pino';
-import { v7 as uuidv7 } from 'uuid';
+import { NIL, v7 as uuidv7 } from 'uuid';
 import { z } from 'zod';
 import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
 import { can } from '#src/domain/policy.ts';
@@ -84,7 +84,7 @@ export function createDispatcher(deps: DispatchDeps) {
 
       const body = await receiveBody(route, req, actor);
       let isBodyUsed = false;
-      const call = async (newId = uuidv7()): Promise<Answer> => {
+      const call = async (newId = route.idempotent ? uuidv7() : NIL): Promise<Answer> => {
         const parsed = body.parse();
         await rateLimit(ofEmail, { ...subject, email: emailOf(parsed) }, res);
         // A body comes as slowly as its sender likes, who may have lost his rights meanwhile.

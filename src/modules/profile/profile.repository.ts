@@ -10,20 +10,15 @@ export function createProfileRepository(db: Db) {
 
   return {
     async find(userId: string): Promise<Profile | undefined> {
-      const shown = UserModel.table(db)
-        .where({ id: userId })
-        .select(
-          'id as userId',
-          'email',
-          'firstName',
-          'lastName',
-          'displayName',
-          'avatarUrl',
-          'version',
-          db.raw('password_hash is not null as has_password'),
-          db.raw('exists (select from avatars where user_id = users.id) as has_avatar'),
-        );
-      return firstRow(db, profile, shown);
+      return firstRow(
+        db,
+        profile,
+        `select id as user_id, email, first_name, last_name, display_name, avatar_url, version,
+                password_hash is not null as has_password,
+                exists (select from avatars where user_id = users.id) as has_avatar
+         from users where id = ?`,
+        [userId],
+      );
     },
 
     async lock(userId: string): Promise<Pick<Profile, 'version'> | undefined> {
