@@ -11,7 +11,8 @@ export class IdempotencyKeyModel extends model(
     fingerprint: text(),
     responseStatus: integer().nullable(),
     responseHeaders: json<Record<string, string>>().nullable(),
-    /** As JSON within JSON, since `jsonb` would put the fields in another order; what was kept before that is plain. */
+    /** As JSON within JSON, since `jsonb` would put the fields in another order; what was kept before that is plain.
+     * Read by `table`: `query` would parse it a second time. */
     responseBody: json<string | StoredResponse['body']>().nullable(),
     reservedId: uuid(),
     leaseOwner: uuid(),

@@ -49,7 +49,8 @@ export function createIdempotencyStore(db: Db): IdempotencyStore {
     },
 
     async release(key, leaseOwner) {
-      await held(key, leaseOwner).patch({ leaseExpiresAt: db.fn.now() });
+      // With another owner: a renewal that is still on its way must not bring the lease back.
+      await held(key, leaseOwner).patch({ leaseOwner: uuidv7(), leaseExpiresAt: db.fn.now() });
     },
 
     async forgetExpired() {

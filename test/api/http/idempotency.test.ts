@@ -230,6 +230,15 @@ describe('Idempotency-Key', () => {
     await claimed(key);
   });
 
+  it('is free once it was released, also when a renewal of the lease comes after that', async () => {
+    const key = { userId, route: 'POST /works', key: randomUUID() };
+    const store = createIdempotencyStore(db);
+    const released = await claimed(key);
+    await store.release(key, released);
+    await store.renew(key, released, 20);
+    await claimed(key);
+  });
+
   it('keeps the fields of an answer in their order', async () => {
     const key = { userId, route: 'POST /works', key: randomUUID() };
     const store = createIdempotencyStore(db);
