@@ -21,10 +21,8 @@ export function createTeamsRepository(db: Db) {
     },
 
     /** Also one that is disabled. */
-    async findMade(orgId: string, id: string): Promise<Team | undefined> {
-      return TeamModel.table(db)
-        .where({ orgId, id })
-        .first(...columns);
+    async isMade(orgId: string, id: string): Promise<boolean> {
+      return (await TeamModel.table(db).where({ orgId, id }).first('id')) !== undefined;
     },
 
     /** Those of the ids that are live teams of the organization. */

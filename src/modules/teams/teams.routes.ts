@@ -44,7 +44,7 @@ export function teamsRoutes(teams: TeamsService, members: TeamMembersService): R
       idempotent: true,
       body: createTeamBody,
       responses: { 201: { description: 'The new team', schema: teamSchema } },
-      errors: ['name_taken'],
+      errors: ['name_taken', 'team_not_found'],
       handle: async ({ actor, body, newId }) => created(toTeamDto(await teams.create(actor, newId, body.name))),
     }),
     route({

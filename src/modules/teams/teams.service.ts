@@ -38,7 +38,10 @@ export function createTeamsService(deps: {
     /** A live team of an organization. Throws `team_not_found`. */
     get,
 
-    /** A team without members, with its root folder. For org admins. Throws `forbidden`, `name_taken`. */
+    /**
+     * A team without members, with its root folder. For org admins. Throws `forbidden`, `name_taken`, and `team_not_found`
+     * when the one that an interrupted request has made was disabled since.
+     */
     async create(actor: RequestActor, id: string, name: string): Promise<Team> {
       const { orgId, userId, requestId } = actor;
       const make = () =>
@@ -49,7 +52,9 @@ export function createTeamsService(deps: {
           await audit.record(trx, { orgId, actorId: userId, action: 'team.created', target: id, requestId });
           return team;
         });
-      return makeOnce(make, () => createTeamsRepository(db).findMade(orgId, id));
+      const findMade = async () =>
+        (await createTeamsRepository(db).isMade(orgId, id)) ? get(db, orgId, id) : undefined;
+      return makeOnce(make, findMade);
     },
 
     /**

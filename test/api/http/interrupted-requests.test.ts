@@ -218,18 +218,18 @@ describe('a request with an Idempotency-Key whose process dies', () => {
     return send(route, asked, key);
   }
 
-  it('404 for an agent or a member that was deleted since', async () => {
+  it('404 for an agent, a member or a team that was deleted or disabled since', async () => {
     const agent = await repeatAfterDeletion('publishVersion', ({ id }) => ada.delete(`/agents/${id}`, 204));
     expect(agent.body).include({ code: 'agent_not_found' });
     const member = await repeatAfterDeletion('createMember', ({ user_id }) =>
       ada.delete(`/entity/members/${user_id}`, 204),
     );
     expect(member.body).include({ code: 'member_not_found' });
+    const team = await repeatAfterDeletion('createTeam', ({ id }) => ada.delete(`/entity/teams/${id}`, 204));
+    expect(team.body).include({ code: 'team_not_found' });
   });
 
-  it('201 for a team that was disabled since, and for a draft that is made again after its deletion', async () => {
-    const team = await repeatAfterDeletion('createTeam', ({ id }) => ada.delete(`/entity/teams/${id}`, 204));
-    expect(team.status).equal(201);
+  it('201 for a draft that is made again after its deletion', async () => {
     const draft = await repeatAfterDeletion('createDraft', ({ id }) => ada.delete(`/agent-drafts/${id}`, 204));
     expect(draft.status).equal(201);
   });

@@ -48,6 +48,19 @@ describe('POST /entity/teams', () => {
     await (await shared.signUp('Eve')).post(path, { name: 'Sales' }, 201);
   });
 
+  it('404: repeats a request that was interrupted, whose team was disabled since', async () => {
+    const key = { 'Idempotency-Key': 'interrupted' };
+    const { id } = Object((await ada.post(path, { name: 'Sales' }, 201, key)).body);
+    await ada.delete(`${path}/${id}`, 204);
+    // As if its process had died before it could keep the answer.
+    await shared.container
+      .db('idempotencyKeys')
+      .where({ userId: ada.userId, key: 'interrupted' })
+      .update({ responseStatus: null, responseBody: null, leaseExpiresAt: new Date(0) });
+    expect((await ada.post(path, { name: 'Sales' }, 404, key)).body).include({ code: 'team_not_found' });
+    await create('Sales');
+  });
+
   it('401: without a token', async () => {
     await shared.anonymous.post(path, { name: 'Sales' }, 401);
   });
