@@ -114,6 +114,11 @@ export function createAccountsRepository(db: Db) {
         .patch({ avatarUrl, updatedAt: db.fn.now() });
     },
 
+    /** The same password, hashed anew: no change of the profile. False when it is another one than `from` by now. */
+    async renewHash(userId: string, from: string, to: string): Promise<boolean> {
+      return (await UserModel.table(db).where({ id: userId, passwordHash: from }).update({ passwordHash: to })) === 1;
+    },
+
     /** False when the password is another one than `from` by now; null is none. */
     async replacePassword(userId: string, from: string | null, to: string): Promise<boolean> {
       const updated = await UserModel.table(db)

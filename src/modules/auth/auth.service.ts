@@ -44,7 +44,7 @@ export function createAuthService(deps: AuthServiceDeps) {
     let passwordHash = stored;
     if (passwords.isOutdated(stored)) {
       const renewed = await passwords.hash(input.password);
-      if (await users.replacePassword(userId, stored, renewed)) passwordHash = renewed;
+      if (await users.renewHash(userId, stored, renewed)) passwordHash = renewed;
     }
     const signedIn = await db.transaction(async (trx) => {
       // A change of the password waits, and ends this session with the others; after one this password may be wrong.

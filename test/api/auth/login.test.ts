@@ -34,7 +34,9 @@ describe('POST /auth/login', () => {
     await api.anonymous.post('/auth/login', { ...credentials, password: 'Wrong-horse-1' }, 401);
     expect((await users().first())?.passwordHash).to.equal(weak);
     await Promise.all([1, 2, 3].map(() => api.anonymous.post('/auth/login', credentials, 200)));
-    const renewed = (await users().first())?.passwordHash;
+    const { passwordHash: renewed, version } = await users().first();
+    // The profile is as it was.
+    expect(version).to.equal(1);
     // The memory that `PASSWORD_HASH_MEMORY_MIB` of the stack gives.
     expect(renewed).to.match(/^\$argon2id\$v=19\$m=1024,t=2,p=1\$/);
     await api.anonymous.post('/auth/login', credentials, 200);
