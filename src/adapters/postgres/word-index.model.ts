@@ -21,7 +21,7 @@ export class DocumentTermModel extends model(
     block: integer(),
     postings: integerArray(),
   },
-  ['orgId', 'term', 'documentId', 'generation', 'block', 'postings'],
+  ['orgId', 'term', 'documentId', 'generation', 'block'],
 ) {}
 
 export class TermStatisticModel extends model(

@@ -83,9 +83,12 @@ async function readTables(db: Db): Promise<Map<string, Table>> {
             || case when c.attnotnull then ' not null' else '' end) order by c.attnum)
         from pg_attribute c where c.attrelid = t.oid and c.attnum > 0 and not c.attisdropped) as columns,
        coalesce((
-         select array_agg(c.attname::text order by array_position(i.indkey::int[], c.attnum::int))
-         from pg_index i join pg_attribute c on c.attrelid = i.indrelid and c.attnum = any (i.indkey)
-         where i.indrelid = t.oid and i.indisprimary), '{}') as "primaryKey"
+         select array_agg(c.attname::text order by k.place)
+         from pg_index i
+         -- Included columns are behind those of the key.
+         cross join unnest(i.indkey::int[]) with ordinality as k (attnum, place)
+         join pg_attribute c on c.attrelid = i.indrelid and c.attnum = k.attnum
+         where i.indrelid = t.oid and i.indisprimary and k.place <= i.indnkeyatts), '{}') as "primaryKey"
      from pg_class t
      where t.relnamespace = 'public'::regnamespace and t.relkind in ('r', 'p') and not t.relispartition`,
   );
