@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 
-/** Columns in every statement of a request that changes the resource, and in none of the work that follows it. */
+/** Columns in every statement that changes the resource, of a request or of a sync, and in none of the work that follows it. */
 const edited = {
   agents: ['updated_at'],
   // Not updated_at: an ingestion that ends sets it.

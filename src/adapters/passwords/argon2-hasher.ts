@@ -4,7 +4,7 @@ import { appError } from '#src/errors.ts';
 import type { PasswordHasher } from '#src/ports/password-hasher.ts';
 import { createGate } from '../gate.ts';
 
-/** Hashing fills the thread pool that files and token checks share: a storm of logins must leave room in it. */
+/** Hashing fills the thread pool that files and the signing of tokens share: a storm of logins must leave room in it. */
 const maxAtOnce = 2;
 /** A few seconds of work; who would wait longer is better told at once. */
 const maxWaiting = 100;

@@ -26,8 +26,9 @@ export type Bindings = Readonly<Record<string, unknown>> | readonly unknown[];
 export type Builder = Knex.QueryBuilder | QueryBuilder<any, any>;
 
 /**
- * The rows of a statement: SQL text with bindings, or a builder of knex or objection, which was made on `db`. Names and types of the columns
- * that Postgres gives are compared with the shape each time, so that a wrong shape fails in every test of the statement.
+ * The rows of a statement: SQL text with bindings, or a builder of knex or objection, which was made on `db`. Names and
+ * types of the columns that Postgres gives are compared with the shape each time, so that a wrong shape fails in every
+ * test of the statement.
  * @param source a shape, or a model for statements that give its whole rows
  * @param timeoutMs after this time the statement is cancelled, and a KnexTimeoutError thrown
  */

@@ -31,7 +31,7 @@ export function createFolderChangesService(deps: {
 }) {
   const { db, folders, contents } = deps;
 
-  /** A folder that the caller may change, with the lock on all trees. */
+  /** A folder that the caller may change. What is locked is the organization's root, which every change of its trees takes first. */
   async function lockWritable(trx: Db, actor: RequestActor, folderId: string): Promise<FolderView> {
     await createFolderTreeRepository(trx).lockTrees(actor.orgId);
     const folder = await createFoldersRepository(trx).findReadable(actor, folderId);
@@ -56,8 +56,8 @@ export function createFolderChangesService(deps: {
 
   /**
    * Gives a folder with all that is in it what it has of its root, which is another one from now on. To be called before
-   * any other update of it: who puts something into a folder that was updated, but not locked, may be shown the keys that
-   * it had before.
+   * any other update of it: who puts something into a folder locks it `for key share`, which a plain update does not stop,
+   * and may then be shown its keys of before. `for update`, taken first, does.
    */
   async function adopt(trx: Db, folder: FolderView, parent: FolderView): Promise<void> {
     const trees = createFolderTreeRepository(trx);

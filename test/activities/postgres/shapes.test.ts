@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import type { Knex } from 'knex';
-import { BaseModel, model } from '#src/adapters/postgres/base-model.ts';
+import { model } from '#src/adapters/postgres/base-model.ts';
 import { bigint, integer, json, type Row, text, textArray, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { firstRow, oneRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
@@ -9,16 +9,7 @@ import { isUniqueViolation } from '#src/adapters/postgres/unique-violation.ts';
 import type { Db } from '#src/ports/database.ts';
 import { testServices } from '#test/support/services.ts';
 
-class ParentModel extends model('parents', { id: uuid(), fullName: text(), tags: textArray() }) {
-  static override relationMappings = () => ({
-    children: {
-      relation: BaseModel.HasManyRelation,
-      modelClass: ChildModel,
-      join: { from: 'parents.id', to: 'children.parentId' },
-    },
-  });
-  declare children?: ChildModel[];
-}
+class ParentModel extends model('parents', { id: uuid(), fullName: text(), tags: textArray() }) {}
 
 class ChildModel extends model('children', {
   id: uuid(),
@@ -73,11 +64,6 @@ describe('models and shapes', () => {
     expect(isUniqueViolation(failed, 'parents_pkey')).equal(true);
   });
 
-  it('follows relations', async () => {
-    const [found] = await ParentModel.query(db).withGraphFetched('children').where('fullName', 'Ada');
-    expect(found?.children?.map(({ id }) => id)).deep.equal([child.id]);
-  });
-
   it('selects some columns with their types', async () => {
     const found: { id: string; kind: 'big' | 'small' } | undefined = await ChildModel.table(db)
       .where({ parentId: parent.id })
@@ -95,7 +81,7 @@ describe('models and shapes', () => {
     const joined = db('children as c').join('parents as p', 'p.id', 'c.parentId').whereIn('c.kind', ['big', 'small']);
     expect(await rows(db, named, joined.whereRaw('p.tags && ?', [['b']]).select(columns))).deep.equal(expected);
     const counted = ParentModel.query(db)
-      .joinRelated('children')
+      .join('children', 'children.parentId', 'parents.id')
       .select('children.id', 'children.firstSeenAt', 'fullName', db.raw('count(*) over () as total'));
     expect(await rows(db, named, counted.whereRaw('?? && ?', ['tags', ['b']]))).deep.equal(expected);
     expect(await firstRow(db, ChildModel, ChildModel.query(db).where('kind', 'small'))).equal(undefined);
