@@ -99,7 +99,9 @@ export function createDispatcher(deps: DispatchDeps) {
           const name = { userId: actor.userId, route: `${route.method.toUpperCase()} ${route.path}`, key };
           const asked = { params: req.params, query: req.query, body: body.identity() };
           const fingerprint = fingerprintOf(deps.fingerprintKey, asked);
-          send = await answerOnce(req, res, name, fingerprint, call);
+          // With another secret it is the same request, and may well be accepted: only its success is kept.
+          const keepsRefusals = !body.hasSecrets();
+          send = await answerOnce(req, res, { key: name, fingerprint, keepsRefusals }, call);
         } else {
           const answer = await call();
           send = () => delivery.send(req, res, answer);
@@ -131,8 +133,7 @@ export function createDispatcher(deps: DispatchDeps) {
   async function answerOnce(
     req: Request,
     res: AppResponse,
-    key: IdempotencyKey,
-    fingerprint: string,
+    { key, fingerprint, keepsRefusals }: { key: IdempotencyKey; fingerprint: string; keepsRefusals: boolean },
     call: (newId: string) => Promise<Answer>,
   ): Promise<() => Promise<void>> {
     let endStream: (() => void) | undefined;
@@ -141,6 +142,7 @@ export function createDispatcher(deps: DispatchDeps) {
       try {
         answer = await call(reservedId);
       } catch (thrown) {
+        if (!keepsRefusals) throw thrown;
         return keepRefusal(thrown, res);
       }
       if (answer.kind !== 'events') return toStored(answer);

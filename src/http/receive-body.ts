@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { isDeepStrictEqual } from 'node:util';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { readJsonBody } from './json-body.ts';
 import type { Route } from './route.ts';
@@ -10,6 +11,8 @@ import { validate } from './validate.ts';
 export type ReceivedBody = {
   /** What makes two requests the same: the fields as sent, without secrets, and a file by its content. */
   identity: () => unknown;
+  /** Does the identity leave anything out? */
+  hasSecrets: () => boolean;
   parse: () => unknown;
   /** Removes what was stored of a request that is refused. */
   discard: () => Promise<void>;
@@ -23,12 +26,12 @@ export async function receiveBody(
   actor: RequestActor | undefined,
 ): Promise<ReceivedBody> {
   const spec = route.body;
-  if (spec === undefined) return { identity: () => null, parse: () => undefined, discard: nothingToDiscard };
+  if (spec === undefined) return { ...identified(null, null), parse: () => undefined, discard: nothingToDiscard };
   if (!('kind' in spec) || (spec.kind !== 'multipart' && !isForm(req))) {
     const schema = 'kind' in spec ? spec.fields : spec;
     const json = await readJsonBody(req, route.bodyLimitBytes);
     return {
-      identity: () => withoutSecrets(schema, json),
+      ...identified(withoutSecrets(schema, json), json),
       parse: () => validate(schema, json),
       discard: nothingToDiscard,
     };
@@ -36,7 +39,7 @@ export async function receiveBody(
   if (spec.kind === 'form_or_json') {
     const { fields } = await receiveForm(req, null);
     return {
-      identity: () => withoutSecrets(spec.fields, fields),
+      ...identified(withoutSecrets(spec.fields, fields), fields),
       parse: () => validate(spec.fields, fields),
       discard: nothingToDiscard,
     };
@@ -48,14 +51,17 @@ export async function receiveBody(
     isFileOptional: spec.kind === 'multipart_or_json',
   });
   return {
-    identity: () => ({
-      ...Object(withoutSecrets(spec.fields, fields)),
-      file: file?.sha256,
-      fileName: file?.fileName,
-    }),
+    ...identified(
+      { ...Object(withoutSecrets(spec.fields, fields)), file: file?.sha256, fileName: file?.fileName },
+      { ...fields, file: file?.sha256, fileName: file?.fileName },
+    ),
     parse: () => ({ ...Object(validate(spec.fields, fields)), file }),
     discard: async () => {
       if (file !== undefined) await spec.discard(file);
     },
   };
+}
+
+function identified(identity: unknown, sent: unknown): Pick<ReceivedBody, 'identity' | 'hasSecrets'> {
+  return { identity: () => identity, hasSecrets: () => !isDeepStrictEqual(identity, sent) };
 }

@@ -193,6 +193,14 @@ describe('Idempotency-Key', () => {
     });
   }
 
+  it('keeps no refusal of a request with a secret, which may be what was wrong', async () => {
+    const key = randomUUID();
+    refusal = 'validation_failed';
+    expect((await post('/works', key, { name: 'a', password: 'short' })).status).to.equal(422);
+    refusal = undefined;
+    expect((await post('/works', key, { name: 'a', password: 'Correct-horse-1' })).status).to.equal(201);
+  });
+
   it('ignores secrets when it compares requests', async () => {
     const key = randomUUID();
     await post('/works', key, { name: 'a', password: 'Correct-horse-1' });
