@@ -76,7 +76,8 @@ export function createChatRepository(db: Db) {
       const { round, ...settings } = change;
       await chats()
         .where({ id: chatId })
-        .update({ ...settings, roundCount: round, updatedAt: db.fn.now() });
+        // A message that is sent again has the number of the one that failed, and is a new version of the chat as well.
+        .update({ ...settings, roundCount: round, updatedAt: db.fn.now(), version: db.raw('version + 1') });
     },
 
     async rename(chatId: string, title: string): Promise<void> {

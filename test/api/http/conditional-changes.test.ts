@@ -245,6 +245,13 @@ describe('If-Match', () => {
         const { chat_id } = await newChat();
         return { subject: `/chat/${chat_id}`, meanwhile: () => ask(ada, { chat_id, message: 'And then?' }, 200) };
       },
+      'sent a message to the chat again that had failed': async () => {
+        const { chat_id } = await newChat();
+        const rounds = api.container.db('rounds').where({ chatId: chat_id });
+        const { userContent: message } = await rounds.clone().first('userContent');
+        await rounds.update({ status: 'error', errorCode: 'model_unavailable' });
+        return { subject: `/chat/${chat_id}`, meanwhile: () => ask(ada, { chat_id, message }, 200) };
+      },
       'uploaded an avatar': async () => ({
         subject: '/entity/me/profile',
         meanwhile: () => uploadAvatar(ada, gifOfFrames(1), 200),
