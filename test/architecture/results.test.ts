@@ -9,6 +9,9 @@ const asserted: Record<string, string> = {
   'src/adapters/postgres/base-model.ts': 'the columns of a model are compared with the schema',
   'src/adapters/postgres/shapes.ts': 'the columns of a shape were compared with the result',
   'src/modules/consents/one-time-states.repository.ts': 'the model of a type parameter, whose columns are its facts',
+  'src/adapters/postgres/idempotency-keys.ts': 'JSON within text, as the service has written it',
+  'src/modules/chat/round-events.repository.ts': 'JSON within text, as the service has written it',
+  'src/adapters/postgres/migrate.ts': 'what knex migrates, and one column of a connection without knex',
   'src/modules/credentials/credentials.repository.ts':
     'tables of a parameter: rows are read by a shape, the rest counts',
   'src/modules/erasure/erasure.repository.ts': 'tables of a list, whose rows are deleted and counted',
@@ -18,9 +21,12 @@ const asserted: Record<string, string> = {
 const patterns = {
   'a type argument for a result': /\.(select|first|returning|pluck|raw|query|delete|del|update)</,
   'a type argument for a table': /\b(db|trx)<(?!\{ columns)/,
-  'a cast of rows': /\b(rows?|result|found) as (?!const\b)[A-Z{]|\)\) as [A-Z]/,
+  'a cast of rows': /\b(rows?|result|found) as (?!const\b)[A-Z{]|\) as (unknown as|[A-Z{])/,
   'a table by its name, whose rows are of any type': /\b(db|trx)\((?!'[^']+ as |this\.tableName)[^)]/,
-  'a join that is read without its shape': /(await|return) (readableBy\()?(db|trx)\('[^']+ as /,
+  'rows of a statement in text': /\{ rows\b[^}]*\} = await [^;]*\.(raw|query)\(|\.raw\([^;]*\)\)\.rows/,
+  'a query that names its table last': /\b(db|trx)\.(select|from|with)\(/,
+  'a join that is read without its shape':
+    /(await|return) (readableBy\()?(db|trx)\('[^']+ as [^;]*\.(select|first|returning|pluck)\(/,
   'a plucked column whose property has another name': /\.pluck\('\w*[A-Z_]/,
 };
 
