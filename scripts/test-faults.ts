@@ -26,6 +26,7 @@ const ROWS: Record<string, { file: string; seeds: number[] }> = {
   F6: { file: 'f6-postgres-away.system-test.ts', seeds: [1] },
   F7: { file: 'f7-qdrant-down.system-test.ts', seeds: [1] },
   F8: { file: 'f8-lost-answers.system-test.ts', seeds: [1] },
+  F9: { file: 'f9-busy-judge.system-test.ts', seeds: [1] },
   F10: { file: 'f10-broken-chat-model.test.ts', seeds: [1] },
   F11: { file: 'f11-duplicates.test.ts', seeds: [1] },
   F12: { file: 'f12-one-parent.test.ts', seeds: [1] },
