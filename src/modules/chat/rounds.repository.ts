@@ -93,18 +93,16 @@ export function createRoundsRepository(db: Db) {
 
     /** False when the round is not ours any more. */
     async complete(key: RoundKey, owner: string, answer: CompletedAnswer, lastSeq: number): Promise<boolean> {
-      const { citations, toolCalls, answerEvents, ...columns } = answer;
-      const updated = await held(key, owner).update({
-        ...columns,
-        lastSeq,
-        citations: db.raw('?::jsonb', [JSON.stringify(citations)]),
-        toolCalls: db.raw('?::jsonb', [JSON.stringify(toolCalls)]),
-        answerEvents: db.raw('?::jsonb', [JSON.stringify(answerEvents)]),
-        status: 'complete',
-        finishedAt: db.fn.now(),
-        leaseOwner: null,
-        leaseExpiresAt: null,
-      });
+      const updated = await RoundModel.query(db)
+        .where({ ...key, status: 'open', leaseOwner: owner })
+        .patch({
+          ...answer,
+          lastSeq,
+          status: 'complete',
+          finishedAt: db.fn.now(),
+          leaseOwner: null,
+          leaseExpiresAt: null,
+        });
       return updated === 1;
     },
 
