@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
+import type { z } from 'zod';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { readJsonBody } from './json-body.ts';
 import type { Route } from './route.ts';
@@ -26,12 +27,13 @@ export async function receiveBody(
   actor: RequestActor | undefined,
 ): Promise<ReceivedBody> {
   const spec = route.body;
-  if (spec === undefined) return { ...identified(null, null), parse: () => undefined, discard: nothingToDiscard };
+  if (spec === undefined)
+    return { identity: () => null, hasSecrets: () => false, parse: () => undefined, discard: nothingToDiscard };
   if (!('kind' in spec) || (spec.kind !== 'multipart' && !isForm(req))) {
     const schema = 'kind' in spec ? spec.fields : spec;
     const json = await readJsonBody(req, route.bodyLimitBytes);
     return {
-      ...identified(withoutSecrets(schema, json), json),
+      ...identified(schema, json),
       parse: () => validate(schema, json),
       discard: nothingToDiscard,
     };
@@ -39,7 +41,7 @@ export async function receiveBody(
   if (spec.kind === 'form_or_json') {
     const { fields } = await receiveForm(req, null);
     return {
-      ...identified(withoutSecrets(spec.fields, fields), fields),
+      ...identified(spec.fields, fields),
       parse: () => validate(spec.fields, fields),
       discard: nothingToDiscard,
     };
@@ -50,11 +52,10 @@ export async function receiveBody(
     discard: (stored) => spec.discard(stored),
     isFileOptional: spec.kind === 'multipart_or_json',
   });
+  const ofFields = identified(spec.fields, fields);
   return {
-    ...identified(
-      { ...Object(withoutSecrets(spec.fields, fields)), file: file?.sha256, fileName: file?.fileName },
-      { ...fields, file: file?.sha256, fileName: file?.fileName },
-    ),
+    ...ofFields,
+    identity: () => ({ ...Object(ofFields.identity()), file: file?.sha256, fileName: file?.fileName }),
     parse: () => ({ ...Object(validate(spec.fields, fields)), file }),
     discard: async () => {
       if (file !== undefined) await spec.discard(file);
@@ -62,6 +63,8 @@ export async function receiveBody(
   };
 }
 
-function identified(identity: unknown, sent: unknown): Pick<ReceivedBody, 'identity' | 'hasSecrets'> {
-  return { identity: () => identity, hasSecrets: () => !isDeepStrictEqual(identity, sent) };
+/** Both are asked for under an `Idempotency-Key` only, and found out then. */
+function identified(schema: z.ZodType, sent: unknown): Pick<ReceivedBody, 'identity' | 'hasSecrets'> {
+  const identity = () => withoutSecrets(schema, sent);
+  return { identity, hasSecrets: () => !isDeepStrictEqual(identity(), sent) };
 }

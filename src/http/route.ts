@@ -101,7 +101,10 @@ export type RouteContext<WhoMayCall extends Access, Params, Query, Body> = {
   publicUrl: string;
   /** Of an idempotent route. */
   idempotencyKey: string | null;
-  /** Of an idempotent route, for what the request makes: a request that is repeated under its key, because it got no answer, has it again. */
+  /**
+   * Of an idempotent route, for what the request makes: a request that is repeated under its key, because it got no
+   * answer, has it again.
+   */
   newId: string;
   /** Where a reader of Server-Sent Events was who comes back: the id of the last event that he got. */
   lastEventId: string | null;

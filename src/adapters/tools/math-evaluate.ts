@@ -9,7 +9,10 @@ import { createGate } from '../gate.ts';
 const script = join(import.meta.dirname, 'math-process.ts');
 const projectFolder = join(import.meta.dirname, '../../..');
 const readable = [script, join(projectFolder, 'node_modules'), join(projectFolder, 'package.json')];
-/** Of the processor, not of the clock: on a busy machine a sum that is not to blame may wait long for its turn. A sum takes a millisecond of it, the start of its process 300 ms. */
+/**
+ * Of the processor, not of the clock: on a busy machine a sum that is not to blame may wait long for its turn. A sum takes
+ * a millisecond of it, the start of its process 300 ms.
+ */
 const longestCpuSeconds = 3;
 const heapMiB = 64;
 /** Two answers full of sums; whoever came later would wait in vain. */

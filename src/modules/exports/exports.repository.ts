@@ -28,13 +28,9 @@ export function createExportsRepository(db: Db) {
       .select('e.*', 'j.status as jobStatus', 'j.errorCode', 'j.errorMessage', 'j.progressTotal')
       .select(db.raw('coalesce(j.progress_done, 0) as progress_done'));
 
-  const volumesOf = (ids: readonly string[]) =>
-    ExportVolumeModel.table(db)
-      .whereIn('exportId', [...ids])
-      .orderBy('number');
-
   async function withVolumes<Found extends { id: string }>(exports: Found[]) {
-    const volumes = await volumesOf(exports.map(({ id }) => id));
+    const ids = exports.map(({ id }) => id);
+    const volumes = await ExportVolumeModel.table(db).whereIn('exportId', ids).orderBy('number');
     return exports.map((row) => ({ ...row, volumes: volumes.filter(({ exportId }) => exportId === row.id) }));
   }
 

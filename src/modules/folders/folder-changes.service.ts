@@ -31,7 +31,10 @@ export function createFolderChangesService(deps: {
 }) {
   const { db, folders, contents } = deps;
 
-  /** A folder that the caller may change. What is locked is the organization's root, which every change of its trees takes first. */
+  /**
+   * A folder that the caller may change. What is locked is the organization's root, which every change of its trees takes
+   * first.
+   */
   async function lockWritable(trx: Db, actor: RequestActor, folderId: string): Promise<FolderView> {
     await createFolderTreeRepository(trx).lockTrees(actor.orgId);
     const folder = await createFoldersRepository(trx).findReadable(actor, folderId);
