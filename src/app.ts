@@ -160,7 +160,7 @@ export function createApp(container: Container): App {
       isLeaving = true;
     },
     drain: () => {
-      container.jobWaits.endWaits();
+      container.jobWatch.endWaits();
       return streams.drain(drainMs);
     },
   };

@@ -24,7 +24,7 @@ import type { SharedServices } from './shared-services.ts';
 
 /** Who the callers are, what they belong to, and what they may follow. */
 export function createAccountServices(shared: SharedServices) {
-  const { config, db, audit, folders, limits, jobs, orchestrator } = shared;
+  const { config, db, audit, folders, limits, jobs, orchestrator, logger } = shared;
   const { secrets, findSignInStrategy, makeAvatar } = shared;
   const passwordHasher = createArgon2Hasher({ memoryMiB: config.passwordHashMemoryMiB });
   const accessTokens = createRs256AccessTokens({
@@ -76,7 +76,7 @@ export function createAccountServices(shared: SharedServices) {
     profile: createProfileService({ db }),
     avatars: createAvatarsService({ db, makeAvatar }),
     jobMoves: createJobMovesService({ db, orchestrator, jobs }),
-    jobWatch: createJobWatch({ jobs, findActor }),
+    jobWatch: createJobWatch({ jobs, findActors: auth.findActors, logger }),
   };
 }
 

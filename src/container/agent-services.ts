@@ -45,7 +45,7 @@ export function createAgentServices(services: SharedServices & AccountServices &
     models,
     jobs,
     openRun: createEvaluationOpener({ jobs, logger }),
-    waiter: services.jobWaits,
+    waiter: services.jobWatch,
   };
   const nonceKey = derivedKey(config.urlSigningKey, 'judged-texts');
 

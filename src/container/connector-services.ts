@@ -70,7 +70,7 @@ export function createConnectorServices(
     connectionSyncs,
     connections,
     connectionConsents: createConnectionConsentsService({ ...connecting, consents }),
-    imports: createImportsService({ db, folders, jobs, untilOver: services.jobWaits.untilOver }),
+    imports: createImportsService({ db, folders, jobs, untilOver: services.jobWatch.untilOver }),
     importSteps: createImportStepsService({
       ...importing,
       listing: createRemoteListing(importing),

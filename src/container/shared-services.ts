@@ -2,7 +2,6 @@ import { createModelCatalog } from '../adapters/models/model-catalog.ts';
 import { embeddingSpace } from '../domain/embedding-space.ts';
 import { createAuditService } from '../modules/audit/audit.service.ts';
 import { createFoldersService } from '../modules/folders/folders.service.ts';
-import { createJobWaitsService } from '../modules/jobs/job-waits.service.ts';
 import { createJobsService } from '../modules/jobs/jobs.service.ts';
 import { createModelsService } from '../modules/models/models.service.ts';
 import { createTierLimitsService } from '../modules/organization/tier-limits.service.ts';
@@ -24,7 +23,6 @@ export function createSharedServices(infrastructure: Infrastructure) {
     audit: createAuditService({ db, logger }),
     folders: createFoldersService({ db }),
     jobs,
-    jobWaits: createJobWaitsService({ jobs }),
     limits: createTierLimitsService({ db, tierLimits: config.tierLimits }),
   };
 }

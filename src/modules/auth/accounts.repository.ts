@@ -67,6 +67,13 @@ export function createAccountsRepository(db: Db) {
       return firstRow(db, actor, active(userId).select(db.raw(actorColumns)));
     },
 
+    findActors(userIds: readonly string[]): Promise<Actor[]> {
+      const found = living()
+        .whereRaw('u.id = any(?)', [[...userIds]])
+        .whereNull('u.disabledAt');
+      return rows(db, actor, found.select(db.raw(actorColumns)));
+    },
+
     /** The same, unless this session of his was cut off. */
     findCaller(userId: string, sessionId: string): Promise<Actor | undefined> {
       const caller = active(userId)

@@ -81,6 +81,9 @@ export function createAuthService(deps: AuthServiceDeps) {
       return (await createAccountsRepository(db).findActor(userId)) ?? null;
     },
 
+    /** Those of the users whose accounts are active, as they are now. */
+    findActors: (userIds: readonly string[]): Promise<Actor[]> => createAccountsRepository(db).findActors(userIds),
+
     /** The user behind a verified token; null when his account is disabled or gone, or this session was cut off. */
     async findCaller({ userId, sessionId }: Caller): Promise<Actor | null> {
       return (await createAccountsRepository(db).findCaller(userId, sessionId)) ?? null;

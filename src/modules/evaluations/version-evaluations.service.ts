@@ -6,7 +6,7 @@ import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { DraftVersionsService } from '#src/modules/drafts/draft-versions.service.ts';
 import type { DraftsService } from '#src/modules/drafts/drafts.service.ts';
-import type { JobWaitsService } from '#src/modules/jobs/job-waits.service.ts';
+import type { JobWatch } from '#src/modules/jobs/job-watch.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
@@ -41,7 +41,7 @@ export function createVersionEvaluationsService(deps: {
   models: Pick<ModelsService, 'chatModels' | 'evaluator'>;
   jobs: Pick<JobsService, 'dispatch' | 'isOpen'>;
   openRun: OpenRun;
-  waiter: Pick<JobWaitsService, 'untilOver'>;
+  waiter: Pick<JobWatch, 'untilOver'>;
 }) {
   const { db, drafts, versions, limits, models, jobs, openRun, waiter } = deps;
 

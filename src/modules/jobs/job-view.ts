@@ -32,6 +32,8 @@ export type JobView = Pick<
   temporalUiUrl: string | null;
 };
 
+type JobState = Omit<JobView, 'temporalUiUrl'>;
+
 /** The parts of a job that have ids of their own: stages in their order, or null where it goes on by rounds. */
 const stagesOf: { readonly [kind in JobKind]: readonly string[] | null } = {
   ingest: ingestionStages,
@@ -53,8 +55,8 @@ export function isOver({ status }: Pick<JobView, 'status'>): boolean {
 }
 
 /** Undefined when the job has no such part. A part's status follows from where the job stands. */
-export function viewOf(job: Job, part: string | null, temporalUiUrl: string | null): JobView | undefined {
-  const whole = { ...job, temporalUiUrl };
+export function viewOf(job: JobState, part: string | null, temporalUiUrl: string | null): JobView | undefined {
+  const whole: JobView = { ...job, temporalUiUrl };
   if (part === null) return whole;
   const stages = stagesOf[job.kind];
   const status = stages === null ? roundStatus(job, part) : stageStatus(job, stages, part);
@@ -71,7 +73,7 @@ export function viewOf(job: Job, part: string | null, temporalUiUrl: string | nu
 }
 
 /** Parts before the job's stage are done; those after it wait, or will not come any more when the job is over. */
-function stageStatus(job: Job, stages: readonly string[], stage: string): JobStatus | undefined {
+function stageStatus(job: JobState, stages: readonly string[], stage: string): JobStatus | undefined {
   const position = stages.indexOf(stage);
   if (position < 0) return undefined;
   if (job.status === 'succeeded') return 'succeeded';
@@ -82,7 +84,7 @@ function stageStatus(job: Job, stages: readonly string[], stage: string): JobSta
 }
 
 /** An alignment job's progress is the number of the last round that it scored; it succeeds once no round waits. */
-function roundStatus(job: Job, round: string): JobStatus | undefined {
+function roundStatus(job: JobState, round: string): JobStatus | undefined {
   if (!/^[1-9]\d{0,8}$/.test(round)) return undefined;
   if (Number(round) <= job.progressDone) return 'succeeded';
   return job.status === 'succeeded' ? undefined : job.status;

@@ -38,6 +38,28 @@ export class JobModel extends model('jobs', {
 
 export type Job = Row<typeof JobModel>;
 
+/** What is read again and again of a job that clients watch. */
+export const watchedJob = pick(
+  JobModel,
+  'id',
+  'orgId',
+  'acl',
+  'kind',
+  'status',
+  'stage',
+  'progressDone',
+  'progressTotal',
+  'progressUnit',
+  'attempt',
+  'errorCode',
+  'errorMessage',
+  'documentId',
+  'chatId',
+  'startedAt',
+  'finishedAt',
+);
+export type WatchedJob = Row<typeof watchedJob>;
+
 export type NewJob = Pick<Job, 'id' | 'orgId' | 'kind' | 'start' | 'createdBy' | 'requestId'> & {
   acl: readonly string[];
   documentId?: string;

@@ -16,6 +16,8 @@ import {
   JobModel,
   type NewJob,
   type OpenRunsOf,
+  type WatchedJob,
+  watchedJob,
 } from './jobs.model.ts';
 
 type Run = Pick<Job, 'id' | 'startId'>;
@@ -282,6 +284,11 @@ export function createJobsRepository(db: Db) {
 
     async find(id: string): Promise<Job | undefined> {
       return JobModel.query(db).findById(id);
+    },
+
+    async findWatched(ids: readonly string[]): Promise<WatchedJob[]> {
+      const query = JobModel.table(db).whereRaw('id = any(?)', [[...ids]]);
+      return rows(db, watchedJob, query.select(Object.keys(watchedJob.columns)));
     },
 
     async findReadable(actor: Actor, id: string): Promise<Job | undefined> {

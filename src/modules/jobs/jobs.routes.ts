@@ -76,9 +76,9 @@ export function jobsRoutes(
       responses: { 200: { description: 'Server-Sent Events', contentType: 'text/event-stream' } },
       errors: ['job_not_found'],
       handle: async ({ actor, params: { job_id } }) => {
-        await jobs.get(actor, job_id);
+        const job = await jobs.get(actor, job_id);
         const tell = async (events: EventSink) => {
-          for await (const job of watch(actor, job_id, events.closed)) await events.send(toJobEvent(job));
+          for await (const change of watch(actor, job, events.closed)) await events.send(toJobEvent(change));
         };
         return eventStream(tell, { isWatch: true });
       },

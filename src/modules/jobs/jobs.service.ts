@@ -12,7 +12,17 @@ import { createJobStatisticsRepository } from './job-statistics.repository.ts';
 import { createJobSummaryRepository } from './job-summary.repository.ts';
 import { summaryOf } from './job-summary.ts';
 import { type JobView, viewOf } from './job-view.ts';
-import type { EndedJob, Job, JobChange, JobError, JobFilters, JobSummary, NewJob, OpenRunsOf } from './jobs.model.ts';
+import type {
+  EndedJob,
+  Job,
+  JobChange,
+  JobError,
+  JobFilters,
+  JobSummary,
+  NewJob,
+  OpenRunsOf,
+  WatchedJob,
+} from './jobs.model.ts';
 import { createJobsRepository } from './jobs.repository.ts';
 
 /** The request that wrote a job starts it right after its commit; the sweeper comes after this. */
@@ -221,6 +231,9 @@ export function createJobsService(deps: {
     async find(jobId: string): Promise<Job | undefined> {
       return jobs.find(jobId);
     },
+
+    /** Those of the jobs that exist; rights are the caller's to check. */
+    findWatched: (jobIds: readonly string[]): Promise<WatchedJob[]> => jobs.findWatched(jobIds),
 
     /** A job, or a part of one (`….chunk`). Throws `job_not_found`. */
     async get(actor: Actor, jobId: string): Promise<JobView> {
