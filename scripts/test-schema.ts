@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { defaultRateLimits } from '#src/domain/rate-limits.ts';
 import { judgeWell } from '#test/support/scripted-judge.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type ApiClient, createApiClient } from './demo/api-client.ts';
@@ -32,18 +33,6 @@ const CALLERS: Record<string, { signUp: (api: ApiClient) => Promise<string>; isS
 
 /** Where nothing listens. */
 const NOWHERE = 'http://127.0.0.1:9';
-const RATE_LIMITS = [
-  'LOGIN',
-  'LOGIN_IP',
-  'REGISTER',
-  'REGISTER_IP',
-  'REFRESH',
-  'CHAT',
-  'UPLOAD',
-  'CONNECT',
-  'SSO_AUTHORIZE',
-  'SSO_CALLBACK',
-];
 /** Whose consents are asked for. */
 const CONSENTING = ['ACME_DRIVE', 'ACME_ONEDRIVE', 'ACME_SHAREPOINT', 'ACME_DROPBOX', 'GOOGLE_CALENDAR'];
 const MANY = 1_000_000;
@@ -106,7 +95,8 @@ async function environment(dataDir: string, model: ScriptedModel): Promise<Recor
   return {
     DATA_DIR: dataDir,
     ...Object.fromEntries(names.map((name, index) => [name, String(ports[index])])),
-    ...Object.fromEntries(RATE_LIMITS.map((name) => [`RATE_LIMIT_${name}`, 'off'])),
+    ...Object.fromEntries(Object.keys(defaultRateLimits).map((name) => [`RATE_LIMIT_${name.toUpperCase()}`, 'off'])),
+    CONCURRENT_REQUESTS: 'off',
     TIER_LIMITS: JSON.stringify({ free: tier }),
     ACCESS_TOKEN_SECONDS: '86400',
     IMPORT_WAIT_SECONDS: '0',

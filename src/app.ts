@@ -6,6 +6,7 @@ import { metricsPlaceOf, noTelemetry } from './container/telemetry.ts';
 import type { Container } from './container.ts';
 import { derivedKey } from './derived-key.ts';
 import { appError } from './errors.ts';
+import { createConcurrency } from './http/concurrency.ts';
 import { createCors } from './http/cors.ts';
 import { createDispatcher } from './http/dispatch.ts';
 import { createDocsPage } from './http/docs-page.ts';
@@ -130,7 +131,8 @@ export function createApp(container: Container): App {
     authenticate: container.authenticate,
     idempotency: container.idempotency,
     fingerprintKey: derivedKey(config.urlSigningKey, 'request-fingerprints'),
-    rateLimit: createRateLimiting({ take: container.rateLimiter.take, limits: config.rateLimits }),
+    rateLimit: createRateLimiting({ ...container.rateLimiters, limits: config.rateLimits }),
+    concurrency: createConcurrency(config.concurrency),
     publicUrl,
     streams,
     logger,

@@ -8,7 +8,7 @@ import { type TemporalConfig, temporalConfig } from './config/temporal-config.ts
 import type { TaskQueue } from './contracts/task-queues.ts';
 import type { OAuthConnectorProvider } from './domain/connector-providers.ts';
 import { listPrices, priceListVersion, settingsPriceVersion, type VersionedPrice } from './domain/prices.ts';
-import { defaultRateLimits, type RateLimit, type RateLimitName } from './domain/rate-limits.ts';
+import { type ConcurrencyLimit, defaultRateLimits, type RateLimit, type RateLimitName } from './domain/rate-limits.ts';
 import { defaultTierLimits, type Tier, type TierLimits } from './domain/tiers.ts';
 import type { EncryptionKey } from './encryption-keys.ts';
 import { signingKeyPem, verifyKeyPems } from './jwt-keys.ts';
@@ -131,6 +131,7 @@ export type Config = Readonly<{
   tierLimits: Record<Tier, TierLimits>;
   /** Null is off. */
   rateLimits: Readonly<Record<RateLimitName, RateLimit | null>>;
+  concurrency: Readonly<Record<'requests' | 'streams', ConcurrencyLimit | null>>;
   /** Of tests only. */
   faults: readonly Fault[];
 }>;
@@ -235,6 +236,7 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
     streamOnDisconnect: s.STREAM_ON_DISCONNECT,
     tierLimits: tierLimits(s.TIER_LIMITS),
     rateLimits: rateLimits(s),
+    concurrency: { requests: s.CONCURRENT_REQUESTS, streams: s.CONCURRENT_STREAMS },
     faults: s.FAULTS,
   });
 }
@@ -356,6 +358,10 @@ function rateLimits(s: Settings): Config['rateLimits'] {
     chat: or(s.RATE_LIMIT_CHAT, 'chat'),
     upload: or(s.RATE_LIMIT_UPLOAD, 'upload'),
     connect: or(s.RATE_LIMIT_CONNECT, 'connect'),
+    read: or(s.RATE_LIMIT_READ, 'read'),
+    write: or(s.RATE_LIMIT_WRITE, 'write'),
+    search: or(s.RATE_LIMIT_SEARCH, 'search'),
+    preview: or(s.RATE_LIMIT_PREVIEW, 'preview'),
   };
 }
 

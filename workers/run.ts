@@ -65,7 +65,7 @@ export function startWorkers(container: Container): RunningWorkers {
 /** Starts the sweeper alone. @returns stops it, once the sweep that is under way has ended */
 export function startSweeps(container: Container): () => Promise<void> {
   const { jobs, chat, alignment, sessions, documents, embeddings, situations, ingestion, erasure, vectors } = container;
-  const { evaluations, blobs, originals, idempotency, rateLimiter, consents, temporal, logger } = container;
+  const { evaluations, blobs, originals, idempotency, rateLimiters, consents, temporal, logger } = container;
   const { connectionSyncs, importSteps, sso, exports } = container;
   return startSweeper(
     [
@@ -80,7 +80,7 @@ export function startSweeps(container: Container): () => Promise<void> {
       { name: 'forget old answers', run: everyMinute(idempotency.forgetExpired) },
       { name: 'forget consents that never came', run: everyMinute(consents.deleteExpired) },
       { name: 'forget sign-ins that never came', run: everyMinute(sso.deleteExpired) },
-      { name: 'forget windows of rate limits', run: everyMinute(rateLimiter.forgetExpired) },
+      { name: 'forget windows of rate limits', run: everyMinute(rateLimiters.shared.forgetExpired) },
       { name: 'release originals', run: aside(everyMinute(originals.sweepExpired)) },
       { name: 'delete stray folders', run: aside(daily(() => deleteStrayFolders(container.tempDir))) },
       { name: 'delete stray uploads', run: aside(daily(blobs.deleteStrays)) },

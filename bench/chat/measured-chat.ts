@@ -28,6 +28,7 @@ export async function startMeasuredChat(): Promise<MeasuredChat> {
     CHAT_MODEL: chatModel,
     EMBEDDING_MODEL: embeddingModel,
     RATE_LIMIT_CHAT: 'off',
+    CONCURRENT_REQUESTS: 'off',
   });
   model.embedAt(product.modelBaseUrl);
   const api = await product.signUp();

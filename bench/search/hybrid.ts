@@ -70,7 +70,7 @@ function searchOf({ db, vectors }: SearchSubject, { terms, vector }: CorpusQuery
     analyze: () => terms.map((stem) => ({ stem, isStopWord: false })),
     models: { queryPrefix: async () => '' },
     logger: { warn: console.warn },
-    inTurn: { words: (search) => search(), vectors: (search) => search() },
+    inTurn: { words: (_, search) => search(), vectors: (_, search) => search() },
     repository: createRetrievalRepository(db),
   });
 }

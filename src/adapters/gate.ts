@@ -1,3 +1,5 @@
+import type { FairGate } from '#src/ports/fair-gate.ts';
+
 /**
  * Runs at most `size` tasks at once; the others wait their turn in order. Where nobody can know how many come,
  * `bound` refuses those beyond a queue that is too long to be worth waiting in.
@@ -19,6 +21,48 @@ export function createGate(size: number, bound?: { maxWaiting: number; refusal: 
       const next = waiting.shift();
       if (next === undefined) running -= 1;
       else next();
+    }
+  };
+}
+
+/**
+ * The same for tasks of many owners, whose turns go round: an owner with a thousand tasks delays one of another owner
+ * by no more than one. One place is always left for others.
+ * @param bound refuses tasks of an owner that has so many waiting already
+ */
+export function createFairGate(size: number, bound?: { maxWaitingPerOwner: number; refusal: () => Error }): FairGate {
+  const maxRunningPerOwner = Math.max(1, size - 1);
+  /** In the order of their turns. */
+  const owners = new Map<string, { running: number; waiting: (() => void)[] }>();
+  let running = 0;
+
+  function proceed(): void {
+    while (running < size) {
+      const next = [...owners].find(([, { waiting, running }]) => waiting.length > 0 && running < maxRunningPerOwner);
+      if (next === undefined) return;
+      const [name, owner] = next;
+      owners.delete(name);
+      owners.set(name, owner);
+      running += 1;
+      owner.running += 1;
+      owner.waiting.shift()?.();
+    }
+  }
+
+  return async (name, task) => {
+    const owner = owners.get(name) ?? { running: 0, waiting: [] };
+    if (bound !== undefined && owner.waiting.length >= bound.maxWaitingPerOwner) throw bound.refusal();
+    owners.set(name, owner);
+    const turn = new Promise<void>((resolve) => owner.waiting.push(resolve));
+    proceed();
+    await turn;
+    try {
+      return await task();
+    } finally {
+      running -= 1;
+      owner.running -= 1;
+      if (owner.running === 0 && owner.waiting.length === 0) owners.delete(name);
+      proceed();
     }
   };
 }

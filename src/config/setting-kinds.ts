@@ -1,7 +1,7 @@
 import { isIP, isIPv4 } from 'node:net';
 import { z } from 'zod';
 import { taskQueues } from '../contracts/task-queues.ts';
-import type { RateLimit } from '../domain/rate-limits.ts';
+import type { ConcurrencyLimit, RateLimit } from '../domain/rate-limits.ts';
 import type { TierLimits } from '../domain/tiers.ts';
 import { encryptionKeys } from '../encryption-keys.ts';
 import { type ErrorCode, isErrorCode } from '../errors.ts';
@@ -103,6 +103,16 @@ export const rateLimit = z
     return { count, seconds };
   })
   .optional();
+
+// `off`, or how many of a user and of an organization.
+export const concurrencyLimit = z
+  .string()
+  .regex(/^(off|[1-9]\d{0,6}\/[1-9]\d{0,6})$/, 'must be off or per-user/per-organization, like 100/500')
+  .transform((text): ConcurrencyLimit | null => {
+    if (text === 'off') return null;
+    const [perUser = 0, perOrganization = 0] = text.split('/').map(Number);
+    return { perUser, perOrganization };
+  });
 
 // Whose word about the client's address is taken: nobody's, so many proxies' in a row, or these addresses'.
 export const trustedProxies = z

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { calibratedModels } from '../domain/alignment-calibration.ts';
 import {
   apiKey,
+  concurrencyLimit,
   fault,
   host,
   json,
@@ -193,6 +194,12 @@ export const settings = z.object({
   RATE_LIMIT_CHAT: rateLimit,
   RATE_LIMIT_UPLOAD: rateLimit,
   RATE_LIMIT_CONNECT: rateLimit,
+  RATE_LIMIT_READ: rateLimit,
+  RATE_LIMIT_WRITE: rateLimit,
+  RATE_LIMIT_SEARCH: rateLimit,
+  RATE_LIMIT_PREVIEW: rateLimit,
+  CONCURRENT_REQUESTS: concurrencyLimit.prefault('100/500'),
+  CONCURRENT_STREAMS: concurrencyLimit.prefault('30/500'),
   TIER_LIMITS: json.pipe(z.partialRecord(z.enum(['free', 'pro', 'max'], 'is no tier'), limitsOfTier)).optional(),
 
   NODE_ENV: z.string().optional(),

@@ -1,8 +1,9 @@
 import { pageTitle } from '../adapters/converter/page-title.ts';
-import { createGate } from '../adapters/gate.ts';
+import { createFairGate, createGate } from '../adapters/gate.ts';
 import { createClamd } from '../adapters/malware/clamd.ts';
 import { derivedKey } from '../derived-key.ts';
 import { defaultRagConfig } from '../domain/rag-config.ts';
+import { appError } from '../errors.ts';
 import { createDeletionService } from '../modules/deletion/deletion.service.ts';
 import { createDocumentFilesService } from '../modules/documents/document-files.service.ts';
 import { createDocumentLinksService } from '../modules/documents/document-links.service.ts';
@@ -25,6 +26,15 @@ import { createRagService } from '../modules/rag/rag.service.ts';
 import { createReembeddingService } from '../modules/reembedding/reembedding.service.ts';
 import { createStoreAuditService } from '../modules/store-audit/store-audit.service.ts';
 import type { SharedServices } from './shared-services.ts';
+
+/** Of an organization: each holds up to a megabyte of text, and takes up to a second. */
+const MAX_WAITING_PREVIEWS = 8;
+
+const tooManyPreviews = () =>
+  appError('rate_limited', {
+    detail: `Your organization has ${MAX_WAITING_PREVIEWS} previews waiting.`,
+    retryAfterSeconds: 5,
+  });
 
 /** The dataroom, and the way of its documents to where they are found. */
 export function createDocumentServices(shared: SharedServices) {
@@ -94,7 +104,10 @@ export function createDocumentServices(shared: SharedServices) {
     }),
     reembedding: createReembeddingService({ db, documents, generations, jobs, models, orchestrator }),
     rag: createRagService({ db, documents, generations, models }),
-    chunkPreviews: createChunkPreviewsService({ documents, cutter, situations, embedders, models, defaultConfig }),
+    chunkPreviews: createChunkPreviewsService({
+      ...{ documents, cutter, situations, embedders, models, defaultConfig },
+      inTurn: createFairGate(2, { maxWaitingPerOwner: MAX_WAITING_PREVIEWS, refusal: tooManyPreviews }),
+    }),
     storeAudit: createStoreAuditService({ db, vectors, blobs, originals, deletion, jobs, generations, logger }),
   };
 }

@@ -7,6 +7,7 @@ import { createS3BlobStore } from '../adapters/blob/s3-blob-store.ts';
 import { createAvatarMaker } from '../adapters/converter/avatar/avatar-maker.ts';
 import { createConverter } from '../adapters/converter/converter.ts';
 import { createLogDestination } from '../adapters/log-destination.ts';
+import { createMemoryRateLimiter } from '../adapters/memory-rate-limiter.ts';
 import { createChatModel } from '../adapters/models/chat-model.ts';
 import { createEmbedder, createEmbedders } from '../adapters/models/embedder.ts';
 import { createParameterHabits } from '../adapters/models/parameter-habits.ts';
@@ -107,7 +108,10 @@ export function createInfrastructure(config: Config, role: Role, telemetry: Tele
       programsDir: join(toolsDir, 'embedded_postgres', 'pginstall', 'bin'),
     }),
     idempotency: createIdempotencyStore(db),
-    rateLimiter: observedRateLimiter(createPgRateLimiter(db), metrics),
+    rateLimiters: {
+      shared: observedRateLimiter(createPgRateLimiter(db), metrics),
+      own: observedRateLimiter(createMemoryRateLimiter(), metrics),
+    },
     temporal,
     orchestrator: observedOrchestrator(createOrchestrator(temporal, config.temporal), tracing),
     blobs: observedBlobStore(blobs, config.blobs.store, telemetry),

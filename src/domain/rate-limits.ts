@@ -1,6 +1,9 @@
 /** So many requests in a window of so many seconds, which begins with the first of them. */
 export type RateLimit = { count: number; seconds: number };
 
+/** How many may be open at once in one process: of a user, and of all users of an organization. */
+export type ConcurrencyLimit = { perUser: number; perOrganization: number };
+
 /** What is counted: one person's attempts at one account (`…_ip` from one address at all), or one user's requests. */
 export type RateLimitName =
   | 'login'
@@ -12,7 +15,11 @@ export type RateLimitName =
   | 'sso_callback'
   | 'chat'
   | 'upload'
-  | 'connect';
+  | 'connect'
+  | 'read'
+  | 'write'
+  | 'search'
+  | 'preview';
 
 const minute = 60;
 
@@ -27,4 +34,14 @@ export const defaultRateLimits: Readonly<Record<RateLimitName, RateLimit>> = {
   chat: { count: 60, seconds: minute },
   upload: { count: 1_000, seconds: 10 * minute },
   connect: { count: 60, seconds: 10 * minute },
+  read: { count: 3_000, seconds: minute },
+  write: { count: 1_200, seconds: minute },
+  search: { count: 120, seconds: minute },
+  preview: { count: 60, seconds: minute },
 };
+
+/**
+ * Counted by each process for itself, without a query: they need not be exact, since they only keep one user from
+ * taking a process whole. The others are counted in Postgres for all processes together.
+ */
+export const countedByProcess: ReadonlySet<RateLimitName> = new Set(['read', 'write', 'search', 'preview'] as const);

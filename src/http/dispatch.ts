@@ -9,6 +9,7 @@ import { appError } from '#src/errors.ts';
 import type { IdempotencyKey, IdempotencyStore, StoredEvent, StoredResponse } from '#src/ports/idempotency-store.ts';
 import type { Answer, EventsAnswer } from './answers.ts';
 import type { Authenticate } from './authenticate.ts';
+import type { Concurrency } from './concurrency.ts';
 import { readIfMatch } from './conditional.ts';
 import { createDelivery } from './delivery.ts';
 import { fingerprintOf, readIdempotencyKey, withIdempotency } from './idempotency.ts';
@@ -19,7 +20,7 @@ import { problemHeaders, toAppError, toProblem } from './problem.ts';
 import type { RateLimited, RateLimiting } from './rate-limiting.ts';
 import { type ReceivedBody, receiveBody } from './receive-body.ts';
 import type { AppResponse } from './request-log.ts';
-import type { Route } from './route.ts';
+import { isEventStream, limitsOf, type Route } from './route.ts';
 import { soundInput } from './sound-input.ts';
 import { validate } from './validate.ts';
 
@@ -31,6 +32,7 @@ export type DispatchDeps = {
   streams: OpenStreams;
   logger: Logger;
   rateLimit: RateLimiting;
+  concurrency: Concurrency;
   /** Where clients find the API; null: where their request went. */
   publicUrl: string | null;
   /** Is this the error of a database that cannot be reached? */
@@ -48,10 +50,12 @@ type Dispatch = (req: Request, res: AppResponse) => Promise<void>;
 
 /** Takes a request through its route: who, what, once, and the answer. */
 export function createDispatcher(deps: DispatchDeps) {
-  const { authenticate, idempotency, rateLimit, logger, isOutage } = deps;
+  const { authenticate, idempotency, rateLimit, concurrency, logger, isOutage } = deps;
   const delivery = createDelivery(deps);
 
   function dispatch(route: Route): Dispatch {
+    const { ofCaller, ofEmail } = splitLimits(limitsOf(route));
+    const kind = isEventStream(route) ? 'streams' : 'requests';
     return async (req, res) => {
       res.locals.route = route.path;
       const { requestId } = res.locals;
@@ -61,8 +65,11 @@ export function createDispatcher(deps: DispatchDeps) {
       });
 
       const { actor, sessionId, actorNow } = await admit(route, req, requestId);
-      if (actor !== undefined) Object.assign(res.locals, { orgId: actor.orgId, userId: actor.userId, sessionId });
-      const { ofCaller, ofEmail } = splitLimits(route.limits);
+      if (actor !== undefined) {
+        Object.assign(res.locals, { orgId: actor.orgId, userId: actor.userId, sessionId });
+        if (res.destroyed) return;
+        res.once('close', concurrency.take(kind, actor));
+      }
       const subject = { ip: req.ip, userId: actor?.userId, email: undefined };
       await rateLimit(ofCaller, subject, res);
       const key = route.idempotent && readIdempotencyKey(req.headers['idempotency-key']);
@@ -183,7 +190,7 @@ function expectedVersionsOf({ method, takesIfMatch }: Route, req: Request): Expe
 }
 
 /** An email is known only once the body is checked. */
-function splitLimits(limits: readonly RateLimited[] = []) {
+function splitLimits(limits: readonly RateLimited[]) {
   const { ofEmail = [], ofCaller = [] } = Object.groupBy(limits, ({ by }) =>
     by === 'ip_and_email' ? 'ofEmail' : 'ofCaller',
   );

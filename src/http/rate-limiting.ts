@@ -1,15 +1,17 @@
-import type { RateLimit, RateLimitName } from '#src/domain/rate-limits.ts';
+import { countedByProcess, type RateLimit, type RateLimitName } from '#src/domain/rate-limits.ts';
 import { appError } from '#src/errors.ts';
+import type { RateLimiter } from '#src/ports/rate-limiter.ts';
 import { clientNetwork } from './client-network.ts';
 import type { AppResponse } from './request-log.ts';
 
 /** Counts the requests of a route: those of an address, of a user, or of an address about one email. */
 export type RateLimited = { limit: RateLimitName; by: 'ip' | 'user' | 'ip_and_email' };
 
-type Window = { isAllowed: boolean; remaining: number; resetSeconds: number };
-
 export type RateLimitingDeps = {
-  take: (name: RateLimitName, subject: string, limit: RateLimit) => Promise<Window>;
+  /** Counts for all processes. */
+  shared: Pick<RateLimiter, 'take'>;
+  /** Counts for this process. */
+  own: Pick<RateLimiter, 'take'>;
   /** Null switches a limit off. */
   limits: Readonly<Record<RateLimitName, RateLimit | null>>;
 };
@@ -23,14 +25,15 @@ export type RateLimiting = (uses: readonly RateLimited[], subject: Subject, res:
  * Counts a request against its limits and says in its answer how they stand (the fields `RateLimit` and
  * `RateLimit-Policy` of draft-ietf-httpapi-ratelimit-headers). Throws `rate_limited` beyond one of them.
  */
-export function createRateLimiting({ take, limits }: RateLimitingDeps): RateLimiting {
+export function createRateLimiting({ shared, own, limits }: RateLimitingDeps): RateLimiting {
   return async (uses, subject, res) => {
     let waitSeconds = 0;
     for (const { limit: name, by } of uses) {
       const limit = limits[name];
       const counted = subjectOf(by, subject);
       if (limit === null || counted === undefined) continue;
-      const { isAllowed, remaining, resetSeconds } = await take(name, counted, limit);
+      const limiter = countedByProcess.has(name) ? own : shared;
+      const { isAllowed, remaining, resetSeconds } = await limiter.take(name, counted, limit);
       res.append('RateLimit-Policy', `"${name}";q=${limit.count};w=${limit.seconds}`);
       res.append('RateLimit', `"${name}";r=${remaining};t=${resetSeconds}`);
       if (!isAllowed) waitSeconds = Math.max(waitSeconds, resetSeconds);

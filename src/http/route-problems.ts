@@ -11,7 +11,7 @@ export function problemsOf(route: Route): ReadonlySet<ErrorCode> {
     ...(route.errors ?? []),
     ...(route.access === 'public' ? [] : (['invalid_token'] as const)),
     ...(isRefusable(route.access) ? (['forbidden'] as const) : []),
-    ...(route.limits === undefined ? [] : (['rate_limited'] as const)),
+    ...(route.access === 'public' && route.limits === undefined ? [] : (['rate_limited'] as const)),
     ...(takesCursor(route) ? (['invalid_cursor'] as const) : []),
     ...(route.body === undefined
       ? []

@@ -133,7 +133,7 @@ type RouteFacts = {
   idempotent?: true;
   /** Goes on behind the event that `Last-Event-ID` names. */
   resumable?: true;
-  /** What its requests are counted against; beyond it they are 429. */
+  /** What its requests are counted against; beyond it they are 429. See {@link limitsOf} for those that name none. */
   limits?: readonly RateLimited[];
   /** Of a JSON body; 1 MB when not given. */
   bodyLimitBytes?: number;
@@ -180,4 +180,16 @@ export function route<
   Body extends BodySpec | undefined = undefined,
 >(definition: RouteDefinition<WhoMayCall, Spec, Params, Query, Body>): Route {
   return definition;
+}
+
+/** A route that names no limit is counted as a read or a write of its user. */
+export function limitsOf({ access, method, limits }: Route): readonly RateLimited[] {
+  if (limits !== undefined || access === 'public') return limits ?? [];
+  return [{ limit: method === 'get' ? 'read' : 'write', by: 'user' }];
+}
+
+/** Does a GET of it stay open for as long as its client likes? */
+export function isEventStream({ method, responses }: Route): boolean {
+  const ok = responses[200];
+  return method === 'get' && ok !== undefined && 'contentType' in ok && ok.contentType === 'text/event-stream';
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import pino from 'pino';
-import { createGate } from '#src/adapters/gate.ts';
+import { createFairGate } from '#src/adapters/gate.ts';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
@@ -102,7 +102,7 @@ export async function createRetrievalFixture(): Promise<RetrievalFixture> {
         rank: async (_type, { passages }) => [...passages],
         models: { reranker: async () => null, queryPrefix: async () => '' },
         logger: pino({ level: 'silent' }),
-        inTurn: { words: createGate(4), vectors: createGate(4) },
+        inTurn: { words: createFairGate(4), vectors: createFairGate(4) },
         ...parts,
       }),
 

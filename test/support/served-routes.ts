@@ -6,6 +6,7 @@ import express from 'express';
 import pino from 'pino';
 import { appError } from '#src/errors.ts';
 import type { Authenticate } from '#src/http/authenticate.ts';
+import { createConcurrency } from '#src/http/concurrency.ts';
 import { createDispatcher } from '#src/http/dispatch.ts';
 import { createErrorHandler } from '#src/http/error-handler.ts';
 import { createOpenStreams, type OpenStreams } from '#src/http/open-streams.ts';
@@ -39,6 +40,7 @@ export async function serveRoutes(
     idempotency: deps.idempotency ?? noIdempotency,
     fingerprintKey: randomBytes(32),
     rateLimit: async () => {},
+    concurrency: createConcurrency({ requests: null, streams: null }),
     streams,
     logger,
     isOutage,

@@ -135,6 +135,12 @@ const wrong: Record<string, string[]> = {
   RATE_LIMIT_CHAT: wrongLimits,
   RATE_LIMIT_UPLOAD: wrongLimits,
   RATE_LIMIT_CONNECT: wrongLimits,
+  RATE_LIMIT_READ: wrongLimits,
+  RATE_LIMIT_WRITE: wrongLimits,
+  RATE_LIMIT_SEARCH: wrongLimits,
+  RATE_LIMIT_PREVIEW: wrongLimits,
+  CONCURRENT_REQUESTS: wrongLimits,
+  CONCURRENT_STREAMS: wrongLimits,
   TIER_LIMITS: [
     'free',
     '[]',

@@ -1,7 +1,10 @@
 import type { Metrics } from '#src/ports/metrics.ts';
 import type { RateLimiter } from '#src/ports/rate-limiter.ts';
 
-export function observedRateLimiter(limiter: RateLimiter, metrics: Metrics): RateLimiter {
+export function observedRateLimiter<Limiter extends Pick<RateLimiter, 'take'>>(
+  limiter: Limiter,
+  metrics: Metrics,
+): Limiter {
   return {
     ...limiter,
     async take(name, subject, limit) {

@@ -29,7 +29,7 @@ export function avatarsRoutes(avatars: AvatarsService, profiles: ProfileService)
       limits: [{ limit: 'upload', by: 'user' }],
       body: multipart({
         fields: z.strictObject({}),
-        store: (_, upload) => avatars.receive(upload),
+        store: (actor, upload) => avatars.receive(actor, upload),
         discard: (upload) => avatars.discard(upload),
       }),
       responses: profileAnswer,

@@ -12,12 +12,13 @@ const LIMIT_BYTES = 5 * 1024 ** 2;
 
 /** A sender may be slow, and each of them takes as much memory as an image may have. */
 const MAX_IN_MEMORY = 22;
+const MAX_OF_ORGANIZATION = 4;
 
 /** The pictures of users. */
 export function createAvatarsService({ db, makeAvatar }: { db: Db; makeAvatar: AvatarMaker }) {
   const avatars = createAvatarsRepository(db);
-  /** Of each upload, from before its first byte until it is an avatar. */
-  const inMemory = new Set<ArrayBufferLike>();
+  /** Of each upload, from before its first byte until it is an avatar, whose it is. */
+  const inMemory = new Map<ArrayBufferLike, Actor>();
   const free = ({ content }: AvatarUpload) => inMemory.delete(content.buffer);
 
   /** What others see of a member; undefined for nothing. */
@@ -30,14 +31,25 @@ export function createAvatarsService({ db, makeAvatar }: { db: Db; makeAvatar: A
   }
 
   return {
-    /** Throws `payload_too_large` as soon as there is more, and `service_unavailable` when too many come at once. */
-    async receive({ fileName, content }: { fileName: string; content: Readable }): Promise<AvatarUpload> {
+    /**
+     * Throws `payload_too_large` as soon as there is more, `rate_limited` beyond one upload of the user or four of the
+     * organization at once, and `service_unavailable` when too many come altogether.
+     */
+    async receive(actor: Actor, { fileName, content }: { fileName: string; content: Readable }): Promise<AvatarUpload> {
+      const others = [...inMemory.values()];
+      if (others.some(({ userId }) => userId === actor.userId)) {
+        throw appError('rate_limited', { detail: 'Your last avatar is still being uploaded.', retryAfterSeconds: 5 });
+      }
+      if (others.filter(({ orgId }) => orgId === actor.orgId).length >= MAX_OF_ORGANIZATION) {
+        const detail = `${MAX_OF_ORGANIZATION} avatars of your organization are being uploaded.`;
+        throw appError('rate_limited', { detail, retryAfterSeconds: 5 });
+      }
       if (inMemory.size >= MAX_IN_MEMORY) {
         throw appError('service_unavailable', { detail: 'Too many avatars are being made.', retryAfterSeconds: 5 });
       }
       // No more than this, in however small pieces it comes.
       const memory = Buffer.allocUnsafeSlow(LIMIT_BYTES);
-      inMemory.add(memory.buffer);
+      inMemory.set(memory.buffer, actor);
       try {
         const image = memory.subarray(0, await fill(memory, content));
         return { fileName, content: image, sha256: sha256Of(image) };

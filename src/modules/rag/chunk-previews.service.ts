@@ -7,6 +7,7 @@ import type { CutStep, DocumentCutterService } from '#src/modules/ingestion/docu
 import type { SituationsService } from '#src/modules/ingestion/situations.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { Embedders } from '#src/ports/embedder.ts';
+import type { FairGate } from '#src/ports/fair-gate.ts';
 
 /** Seconds of an embedder on two cores: somebody waits for the answer. */
 export const maxPreviewWindows = 1_000;
@@ -34,8 +35,10 @@ export function createChunkPreviewsService(deps: {
   embedders: Embedders;
   models: Pick<ModelsService, 'refusalOf'>;
   defaultConfig: () => Promise<RagConfig>;
+  /** A preview of a long text takes a second of a core. */
+  inTurn: FairGate;
 }) {
-  const { documents, cutter, situations, embedders, models, defaultConfig } = deps;
+  const { documents, cutter, situations, embedders, models, defaultConfig, inTurn } = deps;
 
   /** Throws `preview_too_large`. */
   function stepOf(model: string, signal: AbortSignal): CutStep {
@@ -52,7 +55,11 @@ export function createChunkPreviewsService(deps: {
 
   return {
     /** Its chunks have no contextual text: that begins with the name of their document. Throws `unknown_model`. */
-    async ofText({ content, chunking, embeddingModel }: TextToPreview, signal: AbortSignal): Promise<ChunkPreview[]> {
+    async ofText(
+      { orgId }: Actor,
+      { content, chunking, embeddingModel }: TextToPreview,
+      signal: AbortSignal,
+    ): Promise<ChunkPreview[]> {
       const config = withChunking(await defaultConfig(), chunking);
       requireOverlapBelowTarget(config, 'config.chunking.overlap_tokens');
       if (embeddingModel !== undefined) {
@@ -62,7 +69,7 @@ export function createChunkPreviewsService(deps: {
       }
       requireFewChunks(content, config);
       const source = { documentName: '', body: content, pageMap: null, chunking: config.chunking };
-      const chunks = await cutter.cut(source, stepOf(config.embedding.model, signal));
+      const chunks = await inTurn(orgId, () => cutter.cut(source, stepOf(config.embedding.model, signal)));
       return chunks.map((chunk) => ({ ...chunk, contextualText: null }));
     },
 
@@ -81,7 +88,8 @@ export function createChunkPreviewsService(deps: {
       requireOverlapBelowTarget(config, 'overlap_tokens');
       requireFewChunks(document.body, config);
       const source = { ...document, documentName: document.name, chunking: config.chunking };
-      const chunks = await cutter.cutSituated(source, stepOf(config.embedding.model, signal));
+      const step = stepOf(config.embedding.model, signal);
+      const chunks = await inTurn(actor.orgId, () => cutter.cutSituated(source, step));
       if (!situations.isOn) return chunks;
       const found = await situations.find(document, chunks);
       return chunks.map((chunk, index) => ({ ...chunk, ...(found[index] === null && { contextualText: null }) }));

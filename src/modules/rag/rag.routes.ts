@@ -81,12 +81,13 @@ export function ragRoutes(rag: RagService, previews: ChunkPreviewsService): Rout
       tag: 'rag',
       summary: 'How a text would be cut; nothing of it is stored',
       access: 'user',
+      limits: [{ limit: 'preview', by: 'user' }],
       body: previewTextBody,
       bodyLimitBytes: previewLimitBytes,
       responses: { 200: { description: 'The chunks, in order', schema: chunkPreviewsSchema } },
       errors: ['preview_too_large', 'too_large', 'unknown_model', 'model_unavailable'],
-      handle: async ({ body, signal }) =>
-        ok(toChunkPreviewsDto(await previews.ofText(fromPreviewTextBody(body), signal))),
+      handle: async ({ actor, body, signal }) =>
+        ok(toChunkPreviewsDto(await previews.ofText(actor, fromPreviewTextBody(body), signal))),
     }),
     route({
       method: 'post',
@@ -95,6 +96,7 @@ export function ragRoutes(rag: RagService, previews: ChunkPreviewsService): Rout
       tag: 'rag',
       summary: 'How a document would be cut; nothing of it is stored',
       access: 'document:read',
+      limits: [{ limit: 'preview', by: 'user' }],
       params,
       body: formOrJson(previewDocumentFields),
       responses: { 200: { description: 'The chunks, in order', schema: chunkPreviewsSchema } },

@@ -5,6 +5,7 @@ import { AppError, appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Embedders } from '#src/ports/embedder.ts';
+import type { FairGate } from '#src/ports/fair-gate.ts';
 import type { ReadableDocuments, VectorStore } from '#src/ports/vector-store.ts';
 import type { RetrievalDegradation } from './retrieval.model.ts';
 import type { Search } from './search-plan.ts';
@@ -27,10 +28,11 @@ export type LegSearchDeps = {
   models: Pick<ModelsService, 'queryPrefix'>;
   logger: Pick<Logger, 'warn'>;
   /**
-   * How many searches this process has running at once: those of many groups, or of many questions, leave connections
-   * of the database for the others. Words do not wait for vectors, whose store may not answer.
+   * How many searches this process has running at once, in turns of organizations: those of many groups, or of many
+   * questions, leave connections of the database for the others. Words do not wait for vectors, whose store may not
+   * answer.
    */
-  inTurn: Record<Leg['kind'], <Result>(task: () => Promise<Result>) => Promise<Result>>;
+  inTurn: Record<Leg['kind'], FairGate>;
   /** A person waits for the answer: rather words alone than a slow embedder, or a slow store. */
   patienceMs?: number;
 };
@@ -101,7 +103,7 @@ export function createLegSearch(deps: LegSearchDeps) {
       const minSimilarity = settings.minVectorSimilarity;
       const waiting = patience();
       try {
-        const hits = await inTurn.vectors(() =>
+        const hits = await inTurn.vectors(readable.orgId, () =>
           vectors.search({ readable, model, vector, limit, minSimilarity, signal: waiting }),
         );
         return hits.map(({ chunkId, similarity }) => ({ id: chunkId, score: similarity }));
@@ -114,7 +116,7 @@ export function createLegSearch(deps: LegSearchDeps) {
     return {
       /** Best first; null when the leg cannot answer, which `degradations` then gives a reason for. */
       search: (leg: Leg): Promise<LegHit[] | null> =>
-        leg.kind === 'words' ? inTurn.words(() => byWords(leg)) : byVectors(leg),
+        leg.kind === 'words' ? inTurn.words(documents.orgId, () => byWords(leg)) : byVectors(leg),
       /** Each reason once. */
       degradations: (): RetrievalDegradation[] => Array.from(degradations, (reason) => ({ reason })),
     };

@@ -22,6 +22,6 @@ export function createPassageSearch(deps: Pick<LegSearchDeps, 'db' | 'inTurn'> &
   return (actor: Actor, query: string): Promise<PassageHit[]> => {
     const terms = [...new Set(contentStems(deps.analyze(query)))];
     const readable = { orgId: actor.orgId, acl: keysOf(actor) };
-    return deps.inTurn.words(() => searchPassages({ readable, terms, limit: chunks, enough }, passages));
+    return deps.inTurn.words(actor.orgId, () => searchPassages({ readable, terms, limit: chunks, enough }, passages));
   };
 }

@@ -12,6 +12,7 @@ export function searchRoutes(search: SearchService): Route[] {
       tag: 'documents',
       summary: 'The documents whose names or texts have these words, best first',
       access: 'user',
+      limits: [{ limit: 'search', by: 'user' }],
       query: searchDocumentsQuery,
       responses: { 200: { description: 'A page of what was found', schema: searchResultSchema } },
       errors: ['service_unavailable'],

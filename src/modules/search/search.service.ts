@@ -4,6 +4,7 @@ import type { AnalyzeText } from '#src/domain/text-analysis.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
 import type { Db } from '#src/ports/database.ts';
+import type { FairGate } from '#src/ports/fair-gate.ts';
 import { createNameSearch } from './name-search.ts';
 import { createNamesRepository } from './names.repository.ts';
 import type { PassagePlace, SearchHit } from './search.model.ts';
@@ -19,7 +20,7 @@ export function createSearchService(deps: {
   retrieval: Pick<RetrievalService, 'searchPassages'>;
   analyze: AnalyzeText;
   /** Searches leave connections of the database for the others. */
-  inTurn: <Result>(task: () => Promise<Result>) => Promise<Result>;
+  inTurn: FairGate;
 }) {
   const { db, analyze, inTurn } = deps;
   const repository = createSearchRepository(db);
@@ -49,7 +50,10 @@ export function createSearchService(deps: {
     ): Promise<{ items: SearchHit[]; total: number }> {
       if (text.trim() === '') return { items: [], total: 0 };
       const query = readQuery(text, analyze);
-      const [names, texts] = await Promise.all([inTurn(() => findNames(actor, query)), findTexts(actor, query)]);
+      const [names, texts] = await Promise.all([
+        inTurn(actor.orgId, () => findNames(actor, query)),
+        findTexts(actor, query),
+      ]);
       const found = new Map<string, { updatedAt: Date }>([...names, ...texts]);
       const ranked = rankDocuments(
         Array.from(found, ([documentId, { updatedAt }]) => ({

@@ -53,7 +53,7 @@ describe('a search by different readers', () => {
     const database = await createTestDatabase();
     db = createDatabase({ url: database.url, maxConnections: 4, applicationName: 'test' });
     const analyze = createTextAnalyzer();
-    const inTurn = <Result>(task: () => Promise<Result>) => task();
+    const inTurn = <Result>(_: string, task: () => Promise<Result>) => task();
     const searchPassages = createPassageSearch({ db, analyze, inTurn: { words: inTurn, vectors: inTurn } });
     service = createSearchService({ db, analyze, inTurn, retrieval: { searchPassages } });
     drop = async () => {

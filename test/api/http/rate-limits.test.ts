@@ -151,7 +151,7 @@ describe('rate limits', () => {
     expect(rows.length).above(0);
     for (const { subject } of rows) expect(subject).length(32);
     await first.container.db('rate_limits').update({ endsAt: new Date(0) });
-    await first.container.rateLimiter.forgetExpired();
+    await first.container.rateLimiters.shared.forgetExpired();
     expect(await first.container.db('rate_limits').select()).deep.equal([]);
   });
 });

@@ -44,7 +44,7 @@ describe('a question that is asked while a document comes to another generation'
       rank: async (_type, { passages }) => [...passages],
       models: { reranker: async () => null, queryPrefix: async () => '' },
       logger: pino({ level: 'silent' }),
-      inTurn: { words: (search) => search(), vectors: (search) => search() },
+      inTurn: { words: (_, search) => search(), vectors: (_, search) => search() },
     });
     const actor = {
       userId: ada.userId,

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { createGate } from '#src/adapters/gate.ts';
+import { createFairGate, createGate } from '#src/adapters/gate.ts';
+import { until } from '#test/support/until.ts';
 
 describe('a gate', () => {
   function tasks() {
@@ -47,5 +48,43 @@ describe('a gate', () => {
     finish(3);
     await Promise.all(done);
     expect(begun).to.deep.equal([0, 1, 3]);
+  });
+});
+
+describe('a fair gate', () => {
+  it('starts the task of another owner before the rest of an owner with many', async () => {
+    const begun: string[] = [];
+    const ends: (() => void)[] = [];
+    const run = (name: string) => () => {
+      begun.push(name);
+      return new Promise<void>((resolve) => ends.push(resolve));
+    };
+    const gate = createFairGate(2);
+    const done = ['a1', 'a2', 'a3', 'a4'].map((name) => gate('a', run(name)));
+    await Promise.resolve();
+    expect(begun, 'one place is left for others').deep.equal(['a1']);
+    done.push(gate('b', run('b1')), gate('b', run('b2')), gate('c', run('c1')));
+    for (let ended = 0; ended < 7; ended += 1) {
+      await until('a task runs', async () => ends.length > ended);
+      ends[ended]?.();
+    }
+    await Promise.all(done);
+    expect(begun).deep.equal(['a1', 'b1', 'a2', 'b2', 'c1', 'a3', 'a4']);
+  });
+
+  it('refuses the tasks of an owner that has too many waiting, and takes those of others', async () => {
+    const gate = createFairGate(1, { maxWaitingPerOwner: 1, refusal: () => new Error('full') });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const done = [gate('a', () => promise), gate('a', async () => {})];
+    expect(await gate('a', async () => {}).catch((error: unknown) => error)).property('message', 'full');
+    done.push(gate('b', async () => {}));
+    resolve();
+    await Promise.all(done);
+  });
+
+  it('goes on after a task that fails', async () => {
+    const gate = createFairGate(1);
+    await gate('a', () => Promise.reject(new Error('no'))).catch(() => undefined);
+    expect(await gate('a', async () => 'yes')).equal('yes');
   });
 });
