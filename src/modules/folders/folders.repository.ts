@@ -60,11 +60,15 @@ export function createFoldersRepository(db: Db) {
       return root?.id;
     },
 
-    /** Names of the readable documents that are linked to folders: to one, or to any. */
-    async listDocumentNames(actor: Actor, folderId?: string): Promise<DocumentName[]> {
+    /** Names of at most `limit` readable documents that are linked to folders: to one, or to any. */
+    async listDocumentNames(
+      actor: Actor,
+      { folderId, limit }: { folderId?: string; limit: number },
+    ): Promise<DocumentName[]> {
       const query = readableBy(FolderLinkModel.query(db), actor, 'documents')
         .join('documents', 'documents.id', 'folderLinks.documentId')
         .orderByRaw('lower(documents.name), documents.id')
+        .limit(limit)
         .select('folderLinks.folderId', 'documents.id', 'documents.name');
       if (folderId !== undefined) query.where('folderLinks.orgId', actor.orgId).where({ folderId });
       return rows(db, documentName, query);

@@ -10,6 +10,7 @@ import {
   folderChildrenSchema,
   folderSchema,
   folderTreeNodeSchema,
+  folderTreeQuery,
   toDocumentNameDto,
   toFolderDto,
   toFolderTreeDto,
@@ -27,8 +28,13 @@ export function foldersRoutes(folders: FoldersService, changes: FolderChangesSer
       tag: 'folders',
       summary: 'The folders that you may read, as trees',
       access: 'user',
+      query: folderTreeQuery,
       responses: { 200: { description: 'Root folders with their children', schema: z.array(folderTreeNodeSchema) } },
-      handle: async ({ actor }) => ok((await folders.tree(actor)).map((root) => toFolderTreeDto(actor, root))),
+      errors: ['too_many_documents'],
+      handle: async ({ actor, query: { include_documents } }) => {
+        const roots = await folders.tree(actor, { withDocuments: include_documents });
+        return ok(roots.map((root) => toFolderTreeDto(actor, root)));
+      },
     }),
     route({
       method: 'get',
@@ -39,7 +45,7 @@ export function foldersRoutes(folders: FoldersService, changes: FolderChangesSer
       access: 'folder:read',
       params,
       responses: { 200: { description: 'Its folders and documents', schema: folderChildrenSchema } },
-      errors: ['folder_not_found'],
+      errors: ['folder_not_found', 'too_many_documents'],
       handle: async ({ actor, params: { folder_id } }) => {
         const children = await folders.children(actor, folder_id);
         return ok({

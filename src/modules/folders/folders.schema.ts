@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isBlank, isOneLine } from '#src/domain/plain-text.ts';
 import { can } from '#src/domain/policy.ts';
 import type { Actor } from '#src/domain/visibility.ts';
-import { idField, namePattern, switchField, visibilityField } from '#src/http/fields.ts';
+import { idField, namePattern, switchField, textSwitchField, visibilityField } from '#src/http/fields.ts';
 import type { FolderNode, FolderView } from './folders.model.ts';
 
 const folderName = z
@@ -29,6 +29,12 @@ export const changeFolderBody = z
   .strictObject({ name: folderName.optional(), parent_id: idField.optional().describe('Its new place.') })
   .refine(({ name, parent_id }) => name !== undefined || parent_id !== undefined, 'name or parent_id is needed')
   .meta({ minProperties: 1 });
+
+export const folderTreeQuery = z.strictObject({
+  include_documents: textSwitchField
+    .default(true)
+    .describe('False for the folders alone; `GET /documents?folder_id=` pages through the documents of one.'),
+});
 
 export const deleteFolderQuery = z.strictObject({
   cascade: switchField.default(false).describe('Also delete all that is in it.'),

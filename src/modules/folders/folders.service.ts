@@ -3,17 +3,31 @@ import { can } from '#src/domain/policy.ts';
 import { type Actor, aclOf, type Visibility } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { FolderNode, FolderView, SystemRole } from './folders.model.ts';
+import type { DocumentName, FolderNode, FolderView, SystemRole } from './folders.model.ts';
 import { createFoldersRepository } from './folders.repository.ts';
 
-export function createFoldersService(deps: { db: Db }) {
-  const folders = createFoldersRepository(deps.db);
+/** Of one answer: 2 MB of JSON, which hold up other requests for some 50 ms. */
+const MAX_DOCUMENTS = 20_000;
+
+export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db: Db; maxDocuments?: number }) {
+  const folders = createFoldersRepository(db);
 
   const get = async (actor: Actor, folderId: string): Promise<FolderView> => {
     const folder = await folders.findReadable(actor, folderId);
     if (folder === undefined) throw appError('folder_not_found');
     return folder;
   };
+
+  async function documentNames(actor: Actor, folderId?: string): Promise<DocumentName[]> {
+    const found = await folders.listDocumentNames(actor, {
+      ...(folderId !== undefined && { folderId }),
+      limit: maxDocuments + 1,
+    });
+    if (found.length <= maxDocuments) return found;
+    throw appError('too_many_documents', {
+      detail: `There are more than ${maxDocuments}: read them a page at a time with GET /documents?folder_id=…`,
+    });
+  }
 
   return {
     /** The root that everybody of an organization reads. */
@@ -42,9 +56,15 @@ export function createFoldersService(deps: { db: Db }) {
       await createFoldersRepository(trx).renameOrganizationRoot(orgId, name);
     },
 
-    /** Every readable folder with its readable documents, as trees. */
-    async tree(actor: Actor): Promise<FolderNode[]> {
-      const [rows, documents] = await Promise.all([folders.listReadable(actor), folders.listDocumentNames(actor)]);
+    /**
+     * Every readable folder, with its readable documents unless they are left out, as trees. Throws
+     * `too_many_documents`.
+     */
+    async tree(actor: Actor, { withDocuments }: { withDocuments: boolean }): Promise<FolderNode[]> {
+      const [rows, documents] = await Promise.all([
+        folders.listReadable(actor),
+        withDocuments ? documentNames(actor) : [],
+      ]);
       const nodes = new Map(rows.map((row): [string, FolderNode] => [row.id, { ...row, folders: [], documents: [] }]));
       for (const document of documents) nodes.get(document.folderId)?.documents.push(document);
       const roots: FolderNode[] = [];
@@ -55,11 +75,12 @@ export function createFoldersService(deps: { db: Db }) {
       return roots;
     },
 
+    /** Throws `too_many_documents`. */
     async children(actor: Actor, folderId: string) {
       await get(actor, folderId);
       const [children, documents] = await Promise.all([
         folders.listChildren(actor, folderId),
-        folders.listDocumentNames(actor, folderId),
+        documentNames(actor, folderId),
       ]);
       return { folders: children, documents };
     },

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { v7 as uuidv7 } from 'uuid';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { folderChildrenSchema, folderSchema, folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
+import { createFoldersService } from '#src/modules/folders/folders.service.ts';
 import type { Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
@@ -45,6 +46,21 @@ describe('folders', () => {
       ]);
     });
 
+    it('refuses an answer with more documents than one may have', async () => {
+      const { db, auth } = shared.container;
+      const bob = await shared.signUp('Bob');
+      const paste = () => bob.post('/documents/paste', { name: 'n', content: 'c', source_format: 'text' }, 201);
+      const actor = await auth.findActor(bob.userId);
+      if (actor === null) throw new Error('There is no Bob.');
+      const folders = createFoldersService({ db, maxDocuments: 2 });
+      const tree = () => folders.tree(actor, { withDocuments: true }).catch(({ code }: { code: string }) => code);
+      await Promise.all([paste(), paste()]);
+      expect(await tree()).length(2);
+      await paste();
+      expect(await tree()).equal('too_many_documents');
+      expect(await folders.tree(actor, { withDocuments: false })).length(2);
+    });
+
     it('200: holds folders in folders, with their documents', async () => {
       const personal = await root(ada, 'personal_root');
       const laws = await insertFolder(personal.id, 'Laws');
@@ -56,6 +72,14 @@ describe('folders', () => {
       expect(child).to.include({ id: laws, name: 'Laws', kind: 'user', system_role: null });
       expect(child?.folders[0]).to.include({ id: taxes });
       expect(child?.folders[0]?.documents).to.deep.equal([{ id, name: 'vat.txt' }]);
+    });
+
+    it('200: holds the folders alone, where documents are left out', async () => {
+      const [, personal] = folderTreeNodeSchema
+        .array()
+        .parse((await ada.get('/folders?include_documents=false', 200)).body);
+      expect(personal?.folders.map(({ name }) => name)).deep.equal(['Laws']);
+      expect(personal?.folders[0]?.folders[0]).deep.include({ name: 'Taxes', documents: [] });
     });
 
     it('401: without a token', async () => {
