@@ -1,5 +1,6 @@
 // `npm run check:deploy`: checks the files that the service is deployed with by the programs that read them. It fetches
 // these once, and builds two of them; `npm test` has the checks that need none of this.
+import { deepStrictEqual } from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -7,6 +8,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { installWheels, wheelsFolder } from './bootstrap/tools.mjs';
 import { chartValues } from './deploy/chart-values.ts';
+import { egressOf } from './deploy/network-policies.ts';
 import { rehearseImage } from './deploy/rehearse-image.ts';
 import { goProgram } from './go-program.ts';
 import { readModelFolders } from './settings.ts';
@@ -66,6 +68,7 @@ await exitAfter(async () => {
             name: `the chart ${name}, by helm template and the schemas of Kubernetes ${KUBERNETES}`,
             check: () => chart({ helm, wheels, home, values }),
           })),
+          { name: 'the network policies of the chart', check: () => networkPolicies(helm, home) },
           {
             name: 'what the image holds, by running its processes',
             check: async () => rehearseImage({ supervisor, toolsDir, home: await mkdtemp(join(home, 'image-')) }),
@@ -132,15 +135,36 @@ async function helmLint(helm: string, home: string): Promise<void> {
   ]);
 }
 
+async function render(helm: string, home: string, values: object): Promise<string> {
+  const args = ['template', 'acs', CHART, '--kube-version', KUBERNETES, '--values', await fileOf(home, values)];
+  const { stdout } = await run(helm, args, { maxBuffer: 16 * 1024 * 1024 });
+  return stdout;
+}
+
 async function chart(of: { helm: string; wheels: string; home: string; values: object }): Promise<void> {
-  const values = await fileOf(of.home, of.values);
-  const args = ['template', 'acs', CHART, '--kube-version', KUBERNETES, '--values', values];
-  const { stdout } = await run(of.helm, args, { maxBuffer: 16 * 1024 * 1024 });
   const rendered = join(of.home, 'rendered.yaml');
-  await writeFile(rendered, stdout);
+  await writeFile(rendered, await render(of.helm, of.home, of.values));
   await run('python3', ['-m', 'kubernetes_validate', '-k', KUBERNETES.slice(0, -2), '--strict', '--quiet', rendered], {
     env: { ...process.env, PYTHONPATH: of.wheels, PYTHONDONTWRITEBYTECODE: '1' },
   });
+}
+
+/** A parser reads files of users: its worker connects to services only, and not to what users name. */
+async function networkPolicies(helm: string, home: string): Promise<void> {
+  // DNS, a collector by https, S3, Postgres and Qdrant at any address or where the values say, Temporal, the model server.
+  const services = ['443*', '53*', '6333*', '6432', '7070*', '7233', '8443'];
+  const expected = {
+    api: [...services, '3010', '443', '80'],
+    'worker-ingestion': [...services, '3000*', '3010', '3310*'],
+    'worker-general': [...services, '3010', '443', '80'],
+    'worker-all': [...services, '3000*', '3010', '3310*', '443', '80'],
+    migrate: ['53*', '6432'],
+    'model-server': [],
+  };
+  deepStrictEqual(
+    egressOf(await render(helm, home, chartValues['with everything'])),
+    Object.fromEntries(Object.entries(expected).map(([name, ports]) => [name, ports.sort()])),
+  );
 }
 
 /** JSON is YAML. */

@@ -11,7 +11,15 @@ export const chartValues = {
     ...required,
     filesSecret: 'acs-files',
     imagePullSecrets: [{ name: 'registry' }],
-    settings: { ...required.settings, BASE_PATH: '/agents', DATABASE_POOL_SIZE: 20 },
+    settings: {
+      ...required.settings,
+      BASE_PATH: '/agents',
+      DATABASE_POOL_SIZE: 20,
+      S3_ENDPOINT: 'http://s3:7070',
+      GOTENBERG_URL: 'http://gotenberg:3000/base',
+      CLAMD_ADDRESS: 'clamd:3310',
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.example.com',
+    },
     api: {
       autoscaling,
       disruptionBudget: { minAvailable: '50%', maxUnavailable: null },
@@ -34,6 +42,14 @@ export const chartValues = {
     podMonitor: { enabled: true, labels: { release: 'prometheus' } },
     serviceAccount: { annotations: { note: 'account' } },
     service: { annotations: { note: 'service' } },
+    networkPolicy: {
+      ingress: { api: [{ namespaceSelector: { matchLabels: { name: 'ingress-nginx' } } }] },
+      egress: {
+        postgres: { ports: [6432], peers: [{ ipBlock: { cidr: '10.1.2.3/32' } }] },
+        temporal: { peers: [{ namespaceSelector: { matchLabels: { name: 'temporal' } } }] },
+      },
+      extraEgress: [{ ports: [{ port: 8443 }], to: [{ ipBlock: { cidr: '10.9.0.0/16' } }] }],
+    },
   },
   'with models elsewhere': {
     ...required,
@@ -44,6 +60,7 @@ export const chartValues = {
     },
     modelServer: { enabled: false },
     migrations: { enabled: false },
+    networkPolicy: { enabled: false },
     serviceAccount: { create: false },
   },
 };

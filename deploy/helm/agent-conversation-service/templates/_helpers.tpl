@@ -123,3 +123,55 @@ spec:
   selector:
     matchLabels: {{- include "acs.selector" . | nindent 6 }}
 {{- end -}}
+
+{{/* The port of an address: of `host:port`, or of a URL, whose scheme may say it; (dict "address" … "port" 7233) */}}
+{{- define "acs.port" -}}
+{{- $host := regexReplaceAll "^[a-z]+://([^/?#]*).*$" .address "${1}" -}}
+{{- $port := regexFind ":[0-9]+$" $host | trimPrefix ":" -}}
+{{- $port | default (.port | default (ternary 80 443 (hasPrefix "http://" .address))) -}}
+{{- end -}}
+
+{{/*
+A rule of a NetworkPolicy, or nothing where the settings name no such service; (dict "root" $ "service" "s3"). The
+addresses are those of `settings`, of the API and of the groups of workers, where one may stand in place of another.
+*/}}
+{{- define "acs.egress" -}}
+{{- $names := dict
+  "temporal" (list "TEMPORAL_ADDRESS")
+  "qdrant" (list "QDRANT_URL")
+  "s3" (list "S3_ENDPOINT")
+  "models" (list "OPENAI_BASE_URL" "ALIGNMENT_EMBEDDING_BASE_URL" "RERANK_BASE_URL")
+  "gotenberg" (list "GOTENBERG_URL")
+  "clamd" (list "CLAMD_ADDRESS")
+  "traces" (list "OTEL_EXPORTER_OTLP_ENDPOINT") -}}
+{{- $root := .root -}}
+{{- $rule := get $root.Values.networkPolicy.egress .service | default dict -}}
+{{- $ports := $rule.ports | default list -}}
+{{- if empty $ports -}}
+{{- $places := list $root.Values.settings ($root.Values.api.settings | default dict) -}}
+{{- range $root.Values.workers }}{{ $places = append $places (.settings | default dict) }}{{ end -}}
+{{- range $name := get $names .service | default list -}}
+{{- range $places -}}
+{{- $address := get . $name | toString -}}
+{{- if and $address (not (hasPrefix "/" $address)) -}}
+{{- $default := get (dict "TEMPORAL_ADDRESS" 7233 "CLAMD_ADDRESS" 3310) $name -}}
+{{- $ports = append $ports (include "acs.port" (dict "address" $address "port" $default) | int) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- /* Amazon's own. */ -}}
+{{- if and (eq .service "s3") (empty $ports) }}{{ $ports = list 443 }}{{ end -}}
+{{- end -}}
+{{- if $ports -}}
+- ports:
+    {{- range $ports | uniq }}
+    - { port: {{ . }}, protocol: TCP }
+    {{- if eq $.service "dns" }}
+    - { port: {{ . }}, protocol: UDP }
+    {{- end }}
+    {{- end }}
+  {{- with $rule.peers }}
+  to: {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end -}}
+{{- end -}}
