@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { settingNames } from '#src/config.ts';
@@ -17,6 +18,13 @@ describe('the docs', () => {
     const missing = [...new Set([...settingNames, ...startSettingNames])].filter(
       (name) => !text.includes(`\`${name}\``),
     );
+    expect(missing).to.deep.equal([]);
+  });
+
+  it('name files that exist where they say what holds a promise of security', async () => {
+    const paths = [...(await page('security.md')).matchAll(/`((?:src|test)\/[\w./-]+)`/g)].map(([, path = '']) => path);
+    expect(paths).include('src/domain/policy.ts');
+    const missing = paths.filter((path) => !existsSync(new URL(`../../${path}`, import.meta.url)));
     expect(missing).to.deep.equal([]);
   });
 
