@@ -1,6 +1,6 @@
 // `npm run check:deploy`: checks the files that the service is deployed with by the programs that read them. It fetches
 // these once, and builds two of them; `npm test` has the checks that need none of this.
-import { deepStrictEqual } from 'node:assert/strict';
+import { deepStrictEqual, doesNotMatch, match } from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -68,6 +68,10 @@ await exitAfter(async () => {
             name: `the chart ${name}, by helm template and the schemas of Kubernetes ${KUBERNETES}`,
             check: () => chart({ helm, wheels, home, values }),
           })),
+          {
+            name: "the chart takes the addresses of clients from its ingress' headers",
+            check: () => clientAddresses(helm, home),
+          },
           { name: 'the network policies of the chart', check: () => networkPolicies(helm, home) },
           {
             name: 'what the image holds, by running its processes',
@@ -147,6 +151,12 @@ async function chart(of: { helm: string; wheels: string; home: string; values: o
   await run('python3', ['-m', 'kubernetes_validate', '-k', KUBERNETES.slice(0, -2), '--strict', '--quiet', rendered], {
     env: { ...process.env, PYTHONPATH: of.wheels, PYTHONDONTWRITEBYTECODE: '1' },
   });
+}
+
+/** Without it, all users behind the ingress share the rate limits of one address. */
+async function clientAddresses(helm: string, home: string): Promise<void> {
+  match(await render(helm, home, chartValues['with everything']), /^ {2}TRUST_PROXY: "1"$/m);
+  doesNotMatch(await render(helm, home, chartValues['as it comes']), /TRUST_PROXY/);
 }
 
 /** A parser reads files of users: its worker connects to services only, and not to what users name. */
