@@ -40,7 +40,7 @@ export function egressOf(rendered: string): Record<string, string[]> {
       );
       const [first] = own;
       if (first === undefined || own.length > 1 || !isDeepStrictEqual(first.spec.policyTypes, ['Ingress', 'Egress'])) {
-        throw new Error(`${component} has ${own.length} network policies in place of one for both directions.`);
+        throw new Error(`${component} must have one network policy for Ingress and Egress (${own.length} select it).`);
       }
       const ports = (first.spec.egress ?? []).flatMap((rule) =>
         rule.ports.map(({ port }) => `${port}${rule.to === undefined ? '*' : ''}`),
