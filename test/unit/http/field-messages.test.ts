@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { z } from 'zod';
 import { AppError } from '#src/errors.ts';
 import { idField, integerField } from '#src/http/fields.ts';
+import { toProblem } from '#src/http/problem.ts';
 import { validate } from '#src/http/validate.ts';
 
 describe('what is wrong with a field', () => {
@@ -38,4 +39,31 @@ describe('what is wrong with a field', () => {
       expect(() => validate(schema, { ...right, ...wrong })).throw(AppError, detail);
     });
   }
+
+  /** The problem that the client gets. */
+  function problemOf(body: object) {
+    try {
+      validate(schema, body);
+    } catch (error) {
+      if (error instanceof AppError) return toProblem(error, { path: '/', requestId: 'request' });
+      throw error;
+    }
+    throw new Error('The body is valid.');
+  }
+
+  it('is said of the first hundred fields, so that an answer is no larger than its request', () => {
+    const unknown = Object.fromEntries(Array.from({ length: 10_000 }, (_, index) => [`field${index}`, 0]));
+    const { errors, detail } = problemOf({ ...right, ...unknown });
+    expect(errors).length(100);
+    expect(errors?.[0]).deep.equal({ path: 'field0', message: 'This field is not known here', code: 'unknown_field' });
+    expect(detail).equal('field0: This field is not known here');
+    const wrong = Object.fromEntries(Object.keys(unknown).map((name) => [name, 1.5]));
+    expect(problemOf({ ...right, words: wrong }).errors).length(100);
+  });
+
+  it('names no field by more than 200 characters', () => {
+    const { errors, detail } = problemOf({ ...right, ['x'.repeat(900_000)]: 0 });
+    expect(errors?.[0]?.path).equal(`${'x'.repeat(199)}…`);
+    expect(detail).equal(`${'x'.repeat(199)}…: This field is not known here`);
+  });
 });
