@@ -8,16 +8,22 @@ const maxLevels = 64;
  * Refuses what no schema would think of, before anybody reads it: text that the database cannot store and nesting
  * without end. Gives the value back.
  */
-export function soundInput<Value>(value: Value, path: readonly string[] = []): Value {
+export function soundInput<Value>(value: Value): Value {
+  requireSound(value, []);
+  return value;
+}
+
+/** @param path one list for all of the body, since a body may have a hundred thousand fields */
+function requireSound(value: unknown, path: string[]): void {
   if (path.length > maxLevels) throw appError('malformed_request', { detail: 'The body is nested too deep.' });
   if (typeof value === 'string') requireStorable(value, path);
-  if (value !== null && typeof value === 'object') {
-    for (const [key, item] of Object.entries(value)) {
-      requireStorable(key, path);
-      soundInput(item, [...path, key]);
-    }
+  if (value === null || typeof value !== 'object') return;
+  for (const key of Object.keys(value)) {
+    requireStorable(key, path);
+    path.push(key);
+    requireSound(value[key as keyof typeof value], path);
+    path.pop();
   }
-  return value;
 }
 
 function requireStorable(text: string, path: readonly string[]): void {
