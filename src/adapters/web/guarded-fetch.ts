@@ -1,5 +1,5 @@
 import { type Readable, Transform } from 'node:stream';
-import { createBrotliDecompress, createGunzip } from 'node:zlib';
+import { createGunzip } from 'node:zlib';
 import { type Dispatcher, request } from 'undici';
 import { AppError, appError } from '#src/errors.ts';
 import type { WebContent, WebFetcher } from '#src/ports/web-fetcher.ts';
@@ -20,7 +20,8 @@ export function createGuardedFetch(deps: { agent: Dispatcher; deadlineMs?: numbe
   const { agent, deadlineMs = 20_000 } = deps;
 
   async function ask(url: URL, accept: string, signal: AbortSignal): Promise<Response> {
-    const headers = { accept, 'accept-encoding': 'gzip, br', 'user-agent': userAgent };
+    // Not Brotli: any user can name a server, and Node's decoder has had memory errors (CVE-2026-111497).
+    const headers = { accept, 'accept-encoding': 'gzip', 'user-agent': userAgent };
     // A connection is not kept: nobody comes back soon.
     return request(url, { dispatcher: agent, headers, signal, reset: true });
   }
@@ -104,7 +105,6 @@ const unpackers = new Map<string, () => Transform | null>([
   ['identity', () => null],
   ['gzip', createGunzip],
   ['x-gzip', createGunzip],
-  ['br', createBrotliDecompress],
 ]);
 
 /** Counts what comes out, not what comes in. */
@@ -172,6 +172,6 @@ function unreachable(detail: string, cause?: unknown): AppError {
 function reasonOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (/CERT|TLS|SSL|ISSUER/.test(code)) return 'Its certificate is not valid, or it does not speak TLS.';
-  if (code.startsWith('Z_') || code.startsWith('ERR_BROTLI')) return 'What it sends is damaged.';
+  if (code.startsWith('Z_')) return 'What it sends is damaged.';
   return 'It does not answer, or breaks off.';
 }
