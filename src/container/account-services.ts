@@ -10,7 +10,7 @@ import { createSsoService, type SignInFacts } from '../modules/auth/sso.service.
 import { SignInStateModel } from '../modules/consents/consents.model.ts';
 import { createOneTimeStates } from '../modules/consents/one-time-states.service.ts';
 import { createJobMovesService } from '../modules/jobs/job-moves.service.ts';
-import { createJobWatch } from '../modules/jobs/job-watch.ts';
+import { createJobWatch } from '../modules/jobs/job-watch.service.ts';
 import { createMembersService } from '../modules/members/members.service.ts';
 import { createUsersService } from '../modules/members/users.service.ts';
 import { createOperatorService } from '../modules/operator/operator.service.ts';

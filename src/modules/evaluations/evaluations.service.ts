@@ -6,7 +6,7 @@ import type { ComparedSpecification, EvaluationSpecification } from '#src/domain
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { DraftVersionsService } from '#src/modules/drafts/draft-versions.service.ts';
-import type { JobWatch } from '#src/modules/jobs/job-watch.ts';
+import type { JobWatch } from '#src/modules/jobs/job-watch.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';

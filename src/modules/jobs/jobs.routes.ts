@@ -3,7 +3,7 @@ import { answer, type EventSink, eventStream, ok } from '#src/http/answers.ts';
 import { type Cursors, keysetQuery } from '#src/http/pagination.ts';
 import { type Route, route } from '#src/http/route.ts';
 import type { JobMovesService } from './job-moves.service.ts';
-import type { JobWatch } from './job-watch.ts';
+import type { JobWatch } from './job-watch.service.ts';
 import {
   jobFilters,
   jobListSchema,
