@@ -25,7 +25,7 @@ import { previewsWorker } from './previews.ts';
 import type { QueueWorker } from './queue-worker.ts';
 import { reembeddingWorker } from './reembedding.ts';
 import { storeAuditWorker } from './store-audit.ts';
-import { aside, daily, dailyInParts, everyMinute, startSweeper } from './sweeper.ts';
+import { aside, daily, dailyInParts, everyMinute, hourly, startSweeper } from './sweeper.ts';
 import { traceSinks } from './trace-sinks.ts';
 import { becomeFirstVersion, versioningOptions, workerVersion } from './versioning.ts';
 
@@ -83,7 +83,7 @@ export function startSweeps(container: Container): () => Promise<void> {
       { name: 'forget windows of rate limits', run: everyMinute(rateLimiters.shared.forgetExpired) },
       { name: 'release originals', run: aside(everyMinute(originals.sweepExpired)) },
       { name: 'delete stray folders', run: aside(daily(() => deleteStrayFolders(container.tempDir))) },
-      { name: 'delete stray uploads', run: aside(daily(blobs.deleteStrays)) },
+      { name: 'delete stray uploads', run: aside(hourly(blobs.deleteStrays)) },
       { name: 'forget unused embeddings', run: dailyInParts(embeddings.sweepUnused) },
       { name: 'forget unused situations', run: dailyInParts(situations.sweepUnused) },
       { name: 'forget unused conversions', run: dailyInParts(ingestion.sweepUnusedConversions) },

@@ -50,6 +50,11 @@ export function daily(run: Sweep['run']): Sweep['run'] {
   return inParts(DAY_MS, () => run().then(() => null));
 }
 
+/** At the start of the process, and once an hour from then on. */
+export function hourly(run: Sweep['run']): Sweep['run'] {
+  return inParts(HOUR_MS, () => run().then(() => null));
+}
+
 /** At the start of the process, and once a minute from then on. */
 export function everyMinute(run: Sweep['run']): Sweep['run'] {
   return inParts(MINUTE_MS, () => run().then(() => null));

@@ -8,8 +8,8 @@ import type { BlobStore, StoredBlob } from '#src/ports/blob-store.ts';
 import { requireBlobKey } from './blob-key.ts';
 import { createUploadMeter } from './upload-meter.ts';
 
-/** No upload pauses for so long. */
-const strayAfterMs = 24 * 60 * 60_000;
+/** An upload that receives nothing for a minute is ended: a file that was not written to for so long belongs to none. */
+const strayAfterMs = 60 * 60_000;
 
 const ENTRIES_PER_READ = 1_000;
 

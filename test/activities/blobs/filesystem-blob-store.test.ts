@@ -27,9 +27,9 @@ describe('the filesystem blob store', () => {
   it('sweeps what a crash left of an upload', async () => {
     await putBlob(open(), 'org/one', 'kept');
     for (const name of ['stray', 'fresh']) await writeFile(join(incoming(), name), 'half');
-    const daysAgo = new Date(Date.now() - 2 * 24 * 60 * 60_000);
-    await utimes(join(incoming(), 'stray'), daysAgo, daysAgo);
-    await utimes(join(directory, 'objects', 'org', 'one'), daysAgo, daysAgo);
+    const hoursAgo = new Date(Date.now() - 2 * 60 * 60_000);
+    await utimes(join(incoming(), 'stray'), hoursAgo, hoursAgo);
+    await utimes(join(directory, 'objects', 'org', 'one'), hoursAgo, hoursAgo);
 
     await open().deleteStrays();
     expect(await leftovers()).deep.equal(['fresh']);
