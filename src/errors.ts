@@ -59,6 +59,7 @@ const catalogue = {
   round_not_found: { status: 404, class: 'permanent', title: 'The chat has no such round' },
   job_not_found: { status: 404, class: 'permanent', title: 'The job does not exist or is not readable' },
   method_not_allowed: { status: 405, class: 'permanent', title: 'The address does not take this method' },
+  request_timeout: { status: 408, class: 'transient', title: 'The body arrives too slowly' },
   password_already_set: { status: 409, class: 'permanent', title: 'The account has a password' },
   email_taken: { status: 409, class: 'permanent', title: 'An account with this email exists' },
   name_taken: { status: 409, class: 'permanent', title: 'The name is taken' },

@@ -2,29 +2,41 @@ import type { ConcurrencyLimit } from '#src/domain/rate-limits.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 
-type Kind = 'requests' | 'streams';
+type Kind = 'requests' | 'streams' | 'uploads';
 
-/** Event streams of all organizations: each takes some 30 KB and a heartbeat. */
-const MAX_STREAMS = 5_000;
+/**
+ * Of all organizations. A stream takes some 30 KB and a heartbeat; an upload some 300 KB, and with S3 two parts of 5 MB
+ * in the temporary folder.
+ */
+const MAX_OF_PROCESS: Partial<Record<Kind, number>> = { streams: 5_000, uploads: 256 };
+/** Browsers send six requests at once over HTTP/1.1 and about a hundred over HTTP/2; bulk clients 8 to 32. */
+const UPLOAD_LIMIT: ConcurrencyLimit = { perUser: 64, perOrganization: 128 };
 const RETRY_AFTER_SECONDS = 5;
 
-const nameOf: Record<Kind, string> = { requests: 'requests', streams: 'event streams' };
+const nameOf: Record<Kind, string> = { requests: 'requests', streams: 'event streams', uploads: 'uploads' };
 
 /**
  * Limits what a user and an organization have open at once, so that queues and streams of this process stay bounded
- * for everyone else. Streams do not count as requests.
+ * for everyone else. Streams do not count as requests; uploads count as requests, too.
  * @param limits null switches a limit off
  */
-export function createConcurrency(limits: Readonly<Record<Kind, ConcurrencyLimit | null>>) {
-  const open = { requests: new Map<string, number>(), streams: new Map<string, number>() };
-  let streams = 0;
+export function createConcurrency(
+  limits: Readonly<Record<'requests' | 'streams', ConcurrencyLimit | null> & { uploads?: ConcurrencyLimit }>,
+) {
+  const limitOf: Record<Kind, ConcurrencyLimit | null> = { uploads: UPLOAD_LIMIT, ...limits };
+  const openOf = {
+    requests: new Map<string, number>(),
+    streams: new Map<string, number>(),
+    uploads: new Map<string, number>(),
+  };
+  const totals: Record<Kind, number> = { requests: 0, streams: 0, uploads: 0 };
 
   return {
     /** @returns gives the place back. Throws `rate_limited`. */
     take(kind: Kind, { userId, orgId }: Pick<Actor, 'userId' | 'orgId'>): () => void {
-      const limit = limits[kind];
+      const limit = limitOf[kind];
       if (limit === null) return () => undefined;
-      const counts = open[kind];
+      const counts = openOf[kind];
       const count = (owner: string) => counts.get(owner) ?? 0;
       if (count(userId) >= limit.perUser) {
         throw refusal(`You have ${limit.perUser} ${nameOf[kind]} open, and no more are allowed at once.`);
@@ -34,12 +46,14 @@ export function createConcurrency(limits: Readonly<Record<Kind, ConcurrencyLimit
           `Your organization has ${limit.perOrganization} ${nameOf[kind]} open, and no more are allowed at once.`,
         );
       }
-      if (kind === 'streams' && streams >= MAX_STREAMS) throw refusal('This server has too many event streams open.');
+      if (totals[kind] >= (MAX_OF_PROCESS[kind] ?? Number.POSITIVE_INFINITY)) {
+        throw refusal(`This server has too many ${nameOf[kind]} open.`);
+      }
       const owners = [userId, orgId];
       for (const owner of owners) counts.set(owner, count(owner) + 1);
-      if (kind === 'streams') streams += 1;
+      totals[kind] += 1;
       return () => {
-        if (kind === 'streams') streams -= 1;
+        totals[kind] -= 1;
         for (const owner of owners) {
           if (count(owner) > 1) counts.set(owner, count(owner) - 1);
           else counts.delete(owner);

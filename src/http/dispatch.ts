@@ -22,6 +22,7 @@ import { type ReceivedBody, receiveBody } from './receive-body.ts';
 import type { AppResponse } from './request-log.ts';
 import { isEventStream, limitsOf, type Route } from './route.ts';
 import { soundInput } from './sound-input.ts';
+import { isUpload } from './upload.ts';
 import { validate } from './validate.ts';
 
 export type DispatchDeps = {
@@ -89,7 +90,9 @@ export function createDispatcher(deps: DispatchDeps) {
         expectedVersions: expectedVersionsOf(route, req),
       };
 
-      const body = await receiveBody(route, req, actor);
+      // Only until the body has arrived: an answer may take an hour.
+      const endUpload = actor && isUpload(route, req) ? concurrency.take('uploads', actor) : undefined;
+      const body = await receiveBody(route, req, actor).finally(endUpload);
       let isBodyUsed = false;
       const call = async (newId = route.idempotent ? uuidv7() : NIL): Promise<Answer> => {
         const parsed = body.parse();

@@ -40,6 +40,8 @@ export function createErrorHandler(
         if (restBytes > maxRestBytes) req.destroy();
       });
     }
+    // The rest of a body that is too slow is not waited for.
+    if (error.status === 408) res.set('Connection', 'close');
     const problem = toProblem(error, res.locals);
     sendProblem(res, error.status, problem, problemHeaders(error, req.headers.authorization !== undefined));
   };

@@ -1,17 +1,22 @@
 import type { IncomingMessage } from 'node:http';
-import { PassThrough, type Readable } from 'node:stream';
+import { PassThrough, type Readable, type Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import busboy, { type FileInfo } from 'busboy';
 import { isStorable } from '#src/domain/plain-text.ts';
 import { appError, fieldError } from '#src/errors.ts';
-import type { IncomingFile } from './route.ts';
+import type { IncomingFile, Route } from './route.ts';
 
 const limits = { files: 1, fields: 64, parts: 66, fieldSize: 64 * 1024, fieldNameSize: 100 };
 /** Of all fields together, and of what stands around the parts: as much as a body of JSON. */
 const maxBytesBesides = 1024 * 1024;
 const maxFileNameLength = 255;
-/** An upload may take hours over a slow line, but not stand still. */
-const defaultPatienceMs = 60_000;
+const maxSmallBodyBytes = 1024 * 1024;
+/**
+ * An upload may take hours over a slow line, but may neither stand still nor trickle to hold its slot. The rate is an
+ * average over each window, the first of which is the grace period. 1 KiB/s is a fifth of a GPRS line.
+ */
+const defaultPace = { idleMs: 60_000, windowMs: 60_000, windowBytes: 60 * 1024 };
+export type UploadPace = typeof defaultPace;
 
 type FormTarget<Stored> = {
   store: (upload: IncomingFile) => Promise<Stored>;
@@ -23,19 +28,20 @@ export type ReceivedForm<Stored> = { fields: Record<string, unknown>; file: Stor
 
 /**
  * Reads a form whose part `file` is streamed to `store` while it arrives. Nothing is left behind by a form that turns
- * out wrong: then `discard` has been called with what was stored. Who sends nothing for `patienceMs` is cut off.
+ * out wrong: then `discard` has been called with what was stored. A client that sends nothing for `idleMs` is
+ * disconnected; one that sends less than `windowBytes` in `windowMs` gets `request_timeout`.
  * @param target null for a form that takes no file
  */
 export async function receiveForm<Stored>(
   req: IncomingMessage,
   target: FormTarget<Stored> | null,
-  patienceMs = defaultPatienceMs,
+  pace: UploadPace = defaultPace,
 ): Promise<ReceivedForm<Stored>> {
   // Node destroys a socket whose time is over and that nobody speaks for.
   const { socket } = req;
-  socket.setTimeout(patienceMs);
+  socket.setTimeout(pace.idleMs);
   try {
-    return await readForm(req, target);
+    return await readForm(req, target, pace);
   } finally {
     socket.setTimeout(0);
   }
@@ -44,6 +50,7 @@ export async function receiveForm<Stored>(
 async function readForm<Stored>(
   req: IncomingMessage,
   target: FormTarget<Stored> | null,
+  pace: UploadPace,
 ): Promise<ReceivedForm<Stored>> {
   const parser = openParser(req);
   const fields = new Map<string, string[]>();
@@ -106,7 +113,8 @@ async function readForm<Stored>(
   finished(req, { writable: false }).catch((error: Error) => parser.destroy(error));
   // Not a pipeline, which would take the connection from a client that is to read why its form is refused.
   req.pipe(parser);
-  const damage = await Promise.race([parsed, refusal.promise]);
+  const stopMeasuring = requirePace(req, parser, pace, fail);
+  const damage = await Promise.race([parsed, refusal.promise]).finally(stopMeasuring);
   if (damage instanceof Error) {
     failure = appError('malformed_request', { detail: 'The form is damaged or broke off.', cause: damage });
   }
@@ -120,6 +128,37 @@ async function readForm<Stored>(
     throw failure;
   }
   return { fields: singleValues(fields), file: stored };
+}
+
+/** @returns stops it */
+function requirePace(
+  req: IncomingMessage,
+  parser: Writable,
+  { windowMs, windowBytes }: UploadPace,
+  fail: (error: unknown) => void,
+): () => void {
+  let receivedBytes = 0;
+  let wasHeldUp = false;
+  req.on('data', (piece: Buffer) => {
+    receivedBytes += piece.length;
+    wasHeldUp ||= parser.writableNeedDrain;
+  });
+  const timer = setInterval(() => {
+    // A store that takes no more holds the client up.
+    if (receivedBytes < windowBytes && !wasHeldUp && !req.complete) {
+      const detail = `A body has to arrive with at least ${windowBytes} bytes in ${windowMs / 1_000} seconds.`;
+      fail(appError('request_timeout', { detail }));
+    }
+    receivedBytes = 0;
+    wasHeldUp = parser.writableNeedDrain;
+  }, windowMs);
+  return () => clearInterval(timer);
+}
+
+/** Requests that stage a file or take much memory: forms with a file, and large JSON bodies. */
+export function isUpload({ body, bodyLimitBytes = 0 }: Route, req: IncomingMessage): boolean {
+  const takesFile = body !== undefined && 'kind' in body && body.kind !== 'form_or_json';
+  return (takesFile && isForm(req)) || bodyLimitBytes > maxSmallBodyBytes;
 }
 
 export function isForm(req: IncomingMessage): boolean {

@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import pino from 'pino';
+import type { ConcurrencyLimit } from '#src/domain/rate-limits.ts';
 import { appError } from '#src/errors.ts';
 import type { Authenticate } from '#src/http/authenticate.ts';
 import { createConcurrency } from '#src/http/concurrency.ts';
@@ -25,6 +26,7 @@ export async function serveRoutes(
     activeSessions?: (sessionIds: readonly string[]) => Promise<ReadonlySet<string>>;
     idempotency?: IdempotencyStore;
     maxRestBytes?: number;
+    uploadLimit?: ConcurrencyLimit;
   } = {},
 ): Promise<ServedRoutes> {
   const logger = pino({ level: 'silent' });
@@ -40,7 +42,10 @@ export async function serveRoutes(
     idempotency: deps.idempotency ?? noIdempotency,
     fingerprintKey: randomBytes(32),
     rateLimit: async () => {},
-    concurrency: createConcurrency({ requests: null, streams: null }),
+    concurrency: createConcurrency({
+      ...{ requests: null, streams: null },
+      ...(deps.uploadLimit !== undefined && { uploads: deps.uploadLimit }),
+    }),
     streams,
     logger,
     isOutage,

@@ -1,0 +1,139 @@
+import { type ClientRequest, type IncomingMessage, request } from 'node:http';
+import { buffer, text } from 'node:stream/consumers';
+import { expect } from 'chai';
+import { z } from 'zod';
+import { noContent } from '#src/http/answers.ts';
+import { createConcurrency } from '#src/http/concurrency.ts';
+import { multipart, route } from '#src/http/route.ts';
+import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
+
+const head = '--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\nsome bytes';
+const end = '\r\n--b--\r\n';
+
+describe('concurrent uploads', () => {
+  let served: ServedRoutes;
+  let open: ClientRequest[];
+  /** Settles when so many files have begun to arrive. */
+  let begun: PromiseWithResolvers<void>;
+  let expectedFiles = 0;
+
+  const upload = route({
+    method: 'post',
+    path: '/uploads',
+    operationId: 'upload',
+    tag: 'uploads',
+    summary: 'A form of the tests',
+    access: 'user',
+    body: multipart({
+      fields: z.strictObject({}),
+      store: async (_actor, { fileName, content }) => {
+        expectedFiles -= 1;
+        if (expectedFiles === 0) begun.resolve();
+        return { fileName, sha256: String((await buffer(content)).length) };
+      },
+      discard: async () => {},
+    }),
+    responses: { 204: { description: 'Stored' } },
+    handle: () => noContent(),
+  });
+  const large = route({
+    method: 'post',
+    path: '/large',
+    operationId: 'large',
+    tag: 'uploads',
+    summary: 'Large JSON of the tests',
+    access: 'user',
+    body: z.looseObject({}),
+    bodyLimitBytes: 8_000_000,
+    responses: { 204: { description: 'Read' } },
+    handle: () => noContent(),
+  });
+
+  before(async () => {
+    served = await serveRoutes([upload, large], {
+      // The token names the user and the organization.
+      authenticate: async (authorization) => {
+        const [userId = '', orgId = ''] = (authorization ?? '').split('@');
+        const actor = { userId, orgId, isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
+        return { actor, sessionId: 's', actorNow: async () => actor };
+      },
+      uploadLimit: { perUser: 2, perOrganization: 3 },
+    });
+  });
+  after(() => served.close());
+  beforeEach(() => {
+    open = [];
+  });
+  afterEach(() => {
+    for (const req of open) req.destroy();
+  });
+
+  function begin(who: string, path = '/uploads', type = 'multipart/form-data; boundary=b') {
+    const headers = { authorization: who, 'content-type': type };
+    const req = request(served.baseUrl + path, { method: 'POST', headers }).on('error', () => {});
+    open.push(req);
+    const answer = new Promise<IncomingMessage>((resolve) => req.once('response', resolve));
+    return { req, answer };
+  }
+
+  /** Files that have begun to arrive, and do not end. */
+  async function hold(...callers: string[]) {
+    begun = Promise.withResolvers();
+    expectedFiles = callers.length;
+    const held = callers.map((who) => begin(who));
+    for (const { req } of held) req.write(head);
+    await begun.promise;
+    return held;
+  }
+
+  async function answerTo(who: string): Promise<{ status: number | undefined; problem: { code?: string } }> {
+    const { req, answer } = begin(who);
+    req.end(head + end);
+    const { statusCode: status, headers } = await answer;
+    if (status === 429) expect(headers).include({ 'retry-after': '5' });
+    const body = await text(await answer);
+    return { status, problem: body === '' ? {} : JSON.parse(body) };
+  }
+
+  it('are refused with 429 beyond the limit of their user, whose other uploads go on', async () => {
+    const held = await hold('ada@acme', 'ada@acme');
+    expect(await answerTo('ada@acme')).deep.include({ status: 429 });
+    expect(await answerTo('grace@acme')).deep.include({ status: 204 });
+    for (const { req, answer } of held) {
+      req.end(end);
+      expect((await answer).statusCode).equal(204);
+    }
+    expect(await answerTo('ada@acme')).deep.include({ status: 204 });
+  });
+
+  it('are refused with 429 beyond the limit of their organization', async () => {
+    await hold('ada@acme', 'ada@acme', 'grace@acme');
+    const { status, problem } = await answerTo('lin@acme');
+    expect({ status, code: problem.code }).deep.equal({ status: 429, code: 'rate_limited' });
+    expect(await answerTo('alan@other')).deep.include({ status: 204 });
+  });
+
+  it('are refused beyond the limit of the process', () => {
+    const concurrency = createConcurrency({ requests: null, streams: null });
+    const take = (n: number) => concurrency.take('uploads', { userId: `user ${n}`, orgId: `organization ${n}` });
+    const [first] = Array.from({ length: 256 }, (_, n) => take(n));
+    expect(() => take(256)).throw('This server has too many uploads open.');
+    first?.();
+    take(256);
+  });
+
+  it('free their slots when their clients leave', async () => {
+    const held = await hold('ada@acme', 'ada@acme');
+    for (const { req } of held) req.destroy();
+    let status: number | undefined = 429;
+    while (status === 429) ({ status } = await answerTo('ada@acme'));
+    expect(status).equal(204);
+  });
+
+  it('count together with large JSON bodies', async () => {
+    await hold('ada@acme', 'ada@acme');
+    const { req, answer } = begin('ada@acme', '/large', 'application/json');
+    req.end('{}');
+    expect((await answer).statusCode).equal(429);
+  });
+});
