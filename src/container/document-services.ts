@@ -51,7 +51,7 @@ export function createDocumentServices(shared: SharedServices) {
       embeddingModel: shared.embeddingModel,
       hasReranker: (await models.reranker('cross_encoder')) !== null,
     });
-  const uploads = createUploadsService({ originals, limits });
+  const uploads = createUploadsService({ db, originals, limits });
   const documents = createDocumentsService({
     db,
     originals,

@@ -92,7 +92,7 @@ export function createDispatcher(deps: DispatchDeps) {
 
       // Only until the body has arrived: an answer may take an hour.
       const endUpload = actor && isUpload(route, req) ? concurrency.take('uploads', actor) : undefined;
-      const body = await receiveBody(route, req, actor).finally(endUpload);
+      const body = await receiveBody(route, req, actor, request.params).finally(endUpload);
       let isBodyUsed = false;
       const call = async (newId = route.idempotent ? uuidv7() : NIL): Promise<Answer> => {
         const parsed = body.parse();

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { z } from 'zod';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { readJsonBody } from './json-body.ts';
-import type { Route } from './route.ts';
+import type { PathParams, Route } from './route.ts';
 import { withoutSecrets } from './secret-fields.ts';
 import { isForm, receiveForm } from './upload.ts';
 import { validate } from './validate.ts';
@@ -25,6 +25,7 @@ export async function receiveBody(
   route: Route,
   req: IncomingMessage,
   actor: RequestActor | undefined,
+  params: PathParams,
 ): Promise<ReceivedBody> {
   const spec = route.body;
   if (spec === undefined)
@@ -48,7 +49,7 @@ export async function receiveBody(
   }
   if (actor === undefined) throw new Error(`${route.operationId}: an upload needs a caller`);
   const { fields, file } = await receiveForm(req, {
-    store: (upload) => spec.store(actor, upload),
+    store: (upload) => spec.store(actor, upload, params),
     discard: (stored) => spec.discard(stored),
     isFileOptional: spec.kind === 'multipart_or_json',
   });

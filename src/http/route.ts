@@ -22,14 +22,18 @@ export type ResponseSpec =
 
 type Responses = Readonly<Record<number, ResponseSpec>>;
 
-export type IncomingFile = { fileName: string; mediaType: string; content: Readable };
+/** `announcedBytes`: the file has at least so many by the request's `Content-Length`; 0 without one. */
+export type IncomingFile = { fileName: string; mediaType: string; content: Readable; announcedBytes: number };
+
+/** Of the path, as the route's `params` has checked them. */
+export type PathParams = Readonly<Record<string, string | undefined>>;
 
 /** What a request's file has become; another one with the same name and `sha256` is the same. */
 type ReceivedFile = { fileName: string; sha256: string };
 
 type FileForm<Fields extends z.ZodType, Stored extends ReceivedFile> = {
   fields: Fields;
-  store: (actor: RequestActor, upload: IncomingFile) => Promise<Stored>;
+  store: (actor: RequestActor, upload: IncomingFile, params: PathParams) => Promise<Stored>;
   discard(stored: Stored): Promise<void>;
 };
 

@@ -88,7 +88,7 @@ async function readForm<Stored>(
       isInFile = false;
     });
     const { content, ...described } = describeFile(info, part);
-    storing = target.store({ ...described, content }).catch((error: unknown) => {
+    storing = target.store({ ...described, content, announcedBytes: announcedBytesOf(req) }).catch((error: unknown) => {
       fail(error);
       content.destroy();
       return undefined;
@@ -128,6 +128,11 @@ async function readForm<Stored>(
     throw failure;
   }
   return { fields: singleValues(fields), file: stored };
+}
+
+/** Whatever the size of the fields beside the file, it has at least so many bytes. */
+function announcedBytesOf(req: IncomingMessage): number {
+  return Math.max(0, Number(req.headers['content-length'] ?? 0) - maxBytesBesides);
 }
 
 /** @returns stops it */
@@ -176,7 +181,7 @@ function openParser(req: IncomingMessage) {
   }
 }
 
-function describeFile(info: FileInfo, part: Readable): IncomingFile {
+function describeFile(info: FileInfo, part: Readable): Omit<IncomingFile, 'announcedBytes'> {
   // A stream of our own in between: a store that gives up destroys it, which must not stop the parser.
   const content = new PassThrough();
   part.on('error', (error) => content.destroy(error));

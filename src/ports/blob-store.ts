@@ -17,7 +17,7 @@ export type BlobStore = {
    * Streams to a temporary place, counts and hashes on the way. Over `limitBytes` it throws `payload_too_large`; that
    * and a stream that breaks leave nothing.
    */
-  stage(input: { content: Readable; limitBytes: number }): Promise<StagedBlob>;
+  stage(input: { content: AsyncIterable<Buffer>; limitBytes: number }): Promise<StagedBlob>;
   /** Makes what was staged the object of this key, in place of one that is there. May be repeated. */
   promote(stagingKey: string, key: string): Promise<void>;
   /** Deletes what was staged. Deleting what is not there is fine. */
@@ -31,7 +31,7 @@ export type BlobStore = {
   delete(key: string, signal?: AbortSignal): Promise<void>;
   /** All objects, a page at a time in the store's own order, which stays the same; `after` is the last key of the page before. */
   list(page: { after: string | null; limit: number }): Promise<StoredBlob[]>;
-  /** Deletes what uploads left behind that were cut off by a crash more than a day ago. */
+  /** Deletes what uploads left behind that were cut off by a crash, once it is certain that they have ended. */
   deleteStrays(): Promise<void>;
   /** An address at which anybody gets the object from the store itself; null where the store has none. */
   signedUrl(key: string, options: SignedUrlOptions): Promise<string | null>;

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import type { Readable } from 'node:stream';
 import { appError } from '#src/errors.ts';
 
 /** Counts and hashes what flows through it, and breaks off beyond the limit. */
@@ -7,8 +6,8 @@ export function createUploadMeter(limitBytes: number) {
   const hash = createHash('sha256');
   let sizeBytes = 0;
   return {
-    async *measure(content: Readable): AsyncGenerator<Buffer> {
-      for await (const piece of content as AsyncIterable<Buffer>) {
+    async *measure(content: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+      for await (const piece of content) {
         sizeBytes += piece.length;
         if (sizeBytes > limitBytes) {
           throw appError('payload_too_large', { detail: `The file has more than ${limitBytes} bytes.` });

@@ -16,6 +16,7 @@ import type { DocumentPublisher } from './document-publisher.ts';
 import { createDocumentTotalsRepository } from './document-totals.repository.ts';
 import type { DocumentRow } from './documents.model.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
+import type { UploadsService } from './uploads.service.ts';
 
 /** What is undefined stays as it is. */
 export type DocumentChange = {
@@ -38,13 +39,14 @@ export type ChangeDeps = {
   folders: Pick<FoldersService, 'requireTarget'>;
   generations: Pick<GenerationsService, 'open' | 'openIfNeeded' | 'carryOut'>;
   limits: Pick<TierLimitsService, 'lock'>;
-  originals: Pick<OriginalsService, 'settle' | 'letGo' | 'releaseNow'>;
+  originals: Pick<OriginalsService, 'letGo' | 'releaseNow'>;
+  uploads: Pick<UploadsService, 'settle'>;
   publisher: Pick<DocumentPublisher, 'publishNow'>;
 };
 
 /** Renames, moves, replaces and configures documents. */
 export function createDocumentChanges(deps: ChangeDeps) {
-  const { db, folders, generations, limits, originals, publisher } = deps;
+  const { db, folders, generations, limits, originals, uploads, publisher } = deps;
 
   /** The row as it will be, and the plan for its ingestion if one is wanted. */
   async function apply(
@@ -78,7 +80,7 @@ export function createDocumentChanges(deps: ChangeDeps) {
     };
     await repository.update(after);
     if (file !== undefined) {
-      await originals.settle(trx, file);
+      await uploads.settle(trx, file);
       await originals.letGo(trx, before);
     }
     if (!ingest) return { before, plan: undefined };

@@ -7,12 +7,12 @@ import type { RequestActor } from '#src/domain/visibility.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
-import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import { requireOverlapBelowTarget } from './chunking-fields.ts';
 import { createDocumentLinksRepository } from './document-links.repository.ts';
 import { createDocumentTotalsRepository } from './document-totals.repository.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
+import type { UploadsService } from './uploads.service.ts';
 
 export type NewDocument = {
   /** A request that is repeated after a lost answer has it again, and finds what it has made. Left out where none is. */
@@ -39,7 +39,7 @@ export type IntakeDeps = {
   generations: Pick<GenerationsService, 'open' | 'carryOut'>;
   folders: Pick<FoldersService, 'requireTarget'>;
   limits: Pick<TierLimitsService, 'lock'>;
-  originals: Pick<OriginalsService, 'settle' | 'discard'>;
+  uploads: Pick<UploadsService, 'settle' | 'discard'>;
   /** What a document starts with on this deployment, now. */
   defaultConfig: () => Promise<RagConfig>;
 };
@@ -104,7 +104,7 @@ export function createDocumentIntake(deps: IntakeDeps) {
       updatedBy: actor.userId,
     };
     await documents.insert(document);
-    await deps.originals.settle(trx, file);
+    await deps.uploads.settle(trx, file);
     const links = createDocumentLinksRepository(trx);
     await links.add({ orgId: actor.orgId, folderId: folder.id, documentId: id, createdBy: actor.userId });
     await input.alongside?.(trx, id);
@@ -125,7 +125,7 @@ export function createDocumentIntake(deps: IntakeDeps) {
         return { id, isMade, plan: isMade ? undefined : await insert(trx, actor, id, input, ragConfig) };
       });
       // The document may have another original by now, and nobody this one.
-      if (isMade) await deps.originals.discard(input.file);
+      if (isMade) await deps.uploads.discard(input.file);
       if (plan !== undefined) await deps.generations.carryOut(plan);
       return id;
     },

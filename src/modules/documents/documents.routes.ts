@@ -37,7 +37,8 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
       limits: [{ limit: 'upload', by: 'user' }],
       body: multipart({
         fields: uploadDocumentFields,
-        ...uploads,
+        store: uploads.store,
+        discard: uploads.discard,
       }),
       idempotent: true,
       responses: { 201: { description: 'The document, its ingestion queued', schema: fullDocumentSchema } },
@@ -138,7 +139,8 @@ export function documentsRoutes(documents: DocumentsService, uploads: UploadsSer
       params,
       body: multipartOrJson({
         fields: changeDocumentFields,
-        ...uploads,
+        store: (actor, upload, { document_id }) => uploads.store(actor, { ...upload, replaces: document_id }),
+        discard: uploads.discard,
       }),
       responses: { 200: { description: 'The document as it is now', schema: fullDocumentSchema } },
       errors: ['document_not_found', 'folder_not_found', 'forbidden', ...storageErrors],

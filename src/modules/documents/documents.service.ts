@@ -81,10 +81,12 @@ export function createDocumentsService(deps: DocumentsDeps) {
 
     async paste(actor: RequestActor, text: PastedText): Promise<FullDocument> {
       const { extension, mediaType } = pastedAs[text.sourceFormat];
+      const content = Buffer.from(text.content);
       const file = await deps.uploads.store(actor, {
         fileName: fileExtension(text.name) === '' ? text.name + extension : text.name,
         mediaType,
-        content: Readable.from([Buffer.from(text.content)]),
+        content: Readable.from([content]),
+        announcedBytes: content.length,
       });
       const { sourceFormat: declaredFormat, content: _, ...asked } = text;
       const document = { ...asked, file, declaredFormat, chunking: {}, ingest: true };

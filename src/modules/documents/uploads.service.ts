@@ -1,30 +1,141 @@
 import type { Readable } from 'node:stream';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
 import type { Actor } from '#src/domain/visibility.ts';
+import { appError } from '#src/errors.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
+import type { Db } from '#src/ports/database.ts';
+import { createDocumentTotalsRepository } from './document-totals.repository.ts';
+import { createDocumentsRepository } from './documents.repository.ts';
+
+/** As long as the claim on a stored file: nothing is made of the file after that. */
+const UNSETTLED_MS = 3_600_000;
+const RETRY_AFTER_SECONDS = 5;
+
+/** The part of the storage quota that an upload takes from its start until its document counts. */
+type Reservation = {
+  bytes: number;
+  /** What other uploads have added to the organization's documents since this one began. */
+  addedMeanwhile: number;
+};
+
+export type Upload = {
+  fileName: string;
+  mediaType: string;
+  content: Readable;
+  /** The file has at least so many bytes. 0 when not known. */
+  announcedBytes?: number;
+  /** The document whose original this file replaces: its size counts as free. */
+  replaces?: string | undefined;
+};
 
 export type UploadsService = ReturnType<typeof createUploadsService>;
 
-/** Files that are stored before it is known what becomes of them: the fields of a form may come after its file. */
+/**
+ * Stores files before it is known what becomes of them: the fields of a form may come after its file.
+ *
+ * A file reserves its size in the storage quota before it is written. Reservations are in the memory of the process, so
+ * a crash leaves none and an upload costs one more SELECT. The transaction that makes the document checks the quota
+ * again under the organization's lock: processes that together reserve too much never exceed it.
+ */
 export function createUploadsService(deps: {
-  originals: Pick<OriginalsService, 'store' | 'discard'>;
+  db: Db;
+  originals: Pick<OriginalsService, 'store' | 'settle' | 'discard'>;
   limits: Pick<TierLimitsService, 'of'>;
 }) {
   const { originals, limits } = deps;
+  const totals = createDocumentTotalsRepository(deps.db);
+  const documents = createDocumentsRepository(deps.db);
+  /** By organization. */
+  const reservations = new Map<string, Set<Reservation>>();
+  /** By claim, of files that are stored. Each releases its reservation. */
+  const unsettled = new Map<string, (end: 'settled' | 'given up') => void>();
+
+  /** @returns the others of the organization, and what releases the new one */
+  function open(orgId: string, own: Reservation) {
+    const ofOrg = reservations.get(orgId) ?? new Set();
+    reservations.set(orgId, ofOrg.add(own));
+    return {
+      others: () => [...ofOrg].filter((other) => other !== own),
+      release: () => {
+        ofOrg.delete(own);
+        if (ofOrg.size === 0 && reservations.get(orgId) === ofOrg) reservations.delete(orgId);
+      },
+    };
+  }
+
+  async function sizeOf(actor: Actor, documentId: string | undefined): Promise<number> {
+    if (documentId === undefined) return 0;
+    return (await documents.findRow(actor, documentId))?.sizeBytes ?? 0;
+  }
 
   return {
-    /** Streams a file into the store, up to the size that the organization's tier allows. Throws `payload_too_large`. */
-    async store(
-      { orgId }: Actor,
-      { fileName, mediaType, content }: { fileName: string; mediaType: string; content: Readable },
-    ): Promise<StoredUpload> {
-      const { fileSizeBytes } = await limits.of(orgId);
-      const stored = await originals.store({ orgId, content, limitBytes: fileSizeBytes });
-      return { fileName, mediaType, ...stored };
+    /**
+     * Streams a file into the store, up to the size that the organization's tier allows. Throws `payload_too_large`,
+     * `storage_quota_exceeded`, and `rate_limited` when the file would fit if other uploads were not under way.
+     */
+    async store(actor: Actor, upload: Upload): Promise<StoredUpload> {
+      const { orgId } = actor;
+      const { fileName, mediaType, content, announcedBytes = 0, replaces } = upload;
+      const { fileSizeBytes, storageBytes } = await limits.of(orgId);
+      if (announcedBytes > fileSizeBytes) {
+        throw appError('payload_too_large', { detail: `The file has more than ${fileSizeBytes} bytes.` });
+      }
+      const replacedBytes = await sizeOf(actor, replaces);
+      const freeBytes = storageBytes - (await totals.usage(orgId)).storageBytes + replacedBytes;
+      const own: Reservation = { bytes: 0, addedMeanwhile: 0 };
+      const { others, release } = open(orgId, own);
+
+      function reserve(bytes: number): void {
+        if (bytes <= own.bytes) return;
+        if (bytes > freeBytes) {
+          throw appError('storage_quota_exceeded', { detail: `The organization's tier allows ${storageBytes}.` });
+        }
+        const taken = others().reduce((sum, other) => sum + other.bytes, own.addedMeanwhile);
+        if (bytes > freeBytes - taken) {
+          const detail = 'Other uploads have reserved the rest of the storage quota. Try again when they have ended.';
+          throw appError('rate_limited', { detail, retryAfterSeconds: RETRY_AFTER_SECONDS });
+        }
+        own.bytes = bytes;
+      }
+      async function* reserving(): AsyncGenerator<Buffer> {
+        let bytes = 0;
+        for await (const piece of content as AsyncIterable<Buffer>) {
+          bytes += piece.length;
+          // The store refuses what is larger.
+          reserve(Math.min(bytes, fileSizeBytes));
+          yield piece;
+        }
+      }
+
+      try {
+        reserve(announcedBytes);
+        const stored = await originals.store({ orgId, content: reserving(), limitBytes: fileSizeBytes });
+        const expiry = setTimeout(() => unsettled.get(stored.claimId)?.('given up'), UNSETTLED_MS).unref();
+        unsettled.set(stored.claimId, (end) => {
+          clearTimeout(expiry);
+          unsettled.delete(stored.claimId);
+          release();
+          if (end === 'given up') return;
+          for (const other of others()) other.addedMeanwhile += stored.sizeBytes - replacedBytes;
+        });
+        return { fileName, mediaType, ...stored };
+      } catch (error) {
+        release();
+        throw error;
+      }
+    },
+
+    /** In the transaction that makes a document of the file, after it has checked the quota. */
+    async settle(trx: Db, file: StoredUpload): Promise<void> {
+      await originals.settle(trx, file);
+      unsettled.get(file.claimId)?.('settled');
     },
 
     /** A document that was made of the file keeps it. Never throws. */
-    discard: (file: StoredUpload): Promise<void> => originals.discard(file),
+    async discard(file: StoredUpload): Promise<void> {
+      await originals.discard(file);
+      unsettled.get(file.claimId)?.('given up');
+    },
   };
 }

@@ -79,7 +79,7 @@ export function createFileImporter(deps: {
     await createImportRunsRepository(trx).add(of, { [ended.status]: 1 });
   }
 
-  async function fetch({ of, run, file, owner }: Work, signal: AbortSignal): Promise<Fetched> {
+  async function fetch({ of, run, file, owner, known }: Work, signal: AbortSignal): Promise<Fetched> {
     const { fileSizeBytes: limitBytes } = await limits.of(of.orgId);
     if ((file.remote.sizeBytes ?? 0) > limitBytes) throw appError('payload_too_large');
     const use = { ...of, requestId: run.jobId };
@@ -88,7 +88,9 @@ export function createFileImporter(deps: {
     );
     const { content } = source;
     const [fileName, mediaType] = [toStorable(source.fileName), toStorable(source.mediaType)];
-    const stored = await uploads.store(owner, { fileName, mediaType, content }).finally(() => content.destroy());
+    const replaces = known?.document == null ? undefined : (known.documentId ?? undefined);
+    const upload = { fileName, mediaType, content, replaces };
+    const stored = await uploads.store(owner, upload).finally(() => content.destroy());
     return { stored, revision: toStorable(source.revision) };
   }
 

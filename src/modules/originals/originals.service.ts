@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { v7 as uuidv7 } from 'uuid';
@@ -89,7 +88,7 @@ export function createOriginalsService(deps: {
     /** Streams a file into the store. Over `limitBytes` it throws `payload_too_large` and leaves nothing. */
     async store(file: {
       orgId: string;
-      content: Readable;
+      content: AsyncIterable<Buffer>;
       limitBytes: number;
     }): Promise<Pick<StoredUpload, 'claimId' | 'blobKey' | 'sizeBytes' | 'sha256'>> {
       const { orgId, content, limitBytes } = file;
