@@ -10,7 +10,7 @@ import type { SharedServices } from './shared-services.ts';
 
 /** Copies of organizations. */
 export function createExportServices(services: SharedServices & AccountServices & DocumentServices) {
-  const { config, db, blobs, originals, accounts, accessChanges, jobs, orchestrator, audit } = services;
+  const { config, db, blobs, originals, accounts, accessChanges, limits, jobs, orchestrator, audit } = services;
   const keepDays = config.exportKeepDays;
   const volumeWriter = createVolumeWriter({ db, blobs });
   const exports = createExportsService({
@@ -18,6 +18,7 @@ export function createExportServices(services: SharedServices & AccountServices 
     blobs,
     originals,
     accessChanges,
+    limits,
     jobs,
     orchestrator,
     audit,

@@ -40,7 +40,7 @@ export function createExportStepsService(deps: {
   originals: Pick<OriginalsService, 'store' | 'settle' | 'discard'>;
   accounts: Pick<AccountsService, 'findActor'>;
   jobs: Pick<JobsService, 'advance'>;
-  exports: Pick<ExportsService, 'deleteVolumes'>;
+  exports: Pick<ExportsService, 'deleteVolumes' | 'deleteOlder'>;
   keepDays: number;
 }) {
   const { db, writer, originals, accounts, jobs, exports, keepDays } = deps;
@@ -148,10 +148,11 @@ export function createExportStepsService(deps: {
       return keep(of, file, { number, ...(await end) });
     },
 
-    /** From now on it can be downloaded. */
+    /** From now on it can be downloaded, and older ones beyond the limits are deleted. */
     async publish({ records, ...of }: PublishExportInput): Promise<void> {
       await enter(of, 'publish', { done: records, total: records });
       if (!(await repository.complete(of.orgId, of.exportId, keepDays))) throw appError('export_not_found');
+      await exports.deleteOlder(of);
     },
 
     async recordSuccess({ attempt, startId, ...of }: RecordExportEndInput): Promise<void> {

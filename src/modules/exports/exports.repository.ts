@@ -122,6 +122,31 @@ export function createExportsRepository(db: Db) {
       return (await exportsOf(whose).select('id')).map(({ id }) => id);
     },
 
+    /** Neither complete nor under way: they failed or were cancelled. Asked while no export is under way. */
+    async listIncomplete(orgId: string): Promise<string[]> {
+      return (await ExportModel.table(db).where({ orgId }).whereNull('completedAt').select('id')).map(({ id }) => id);
+    },
+
+    /** Complete ones beyond the newest `count`, or beyond `bytes` in sum; never the newest. */
+    async listBeyond(orgId: string, { count, bytes }: { count: number; bytes: number }): Promise<string[]> {
+      const beyond = await rows(
+        db,
+        pick(ExportModel, 'id'),
+        `select id from (
+           select e.id, row_number() over newest as position, sum(v.bytes) over newest as bytes
+           from exports e
+           cross join lateral (
+             select coalesce(sum(size_bytes), 0) as bytes from export_volumes where export_id = e.id
+           ) v
+           where e.org_id = :orgId and e.completed_at is not null
+           window newest as (order by e.completed_at desc, e.id desc)
+         ) kept
+         where position > :count or (position > 1 and bytes > :bytes)`,
+        { orgId, count, bytes },
+      );
+      return beyond.map(({ id }) => id);
+    },
+
     /** Also those that nobody completes any more; a run that goes on keeps its own. */
     async listExpired(limit: number): Promise<{ id: string; orgId: string }[]> {
       const expired = db('exports as e')

@@ -8,6 +8,7 @@ import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
+import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Db } from '#src/ports/database.ts';
@@ -17,6 +18,10 @@ import { createExportsRepository } from './exports.repository.ts';
 
 const MEDIA_TYPE = 'application/zip';
 const EXPIRED_AT_ONCE = 20;
+/** One to use, one that is being downloaded, and one to compare with. */
+const KEPT_EXPORTS = 3;
+/** In storage quotas of the tier: two exports of an organization that uses all of its quota. */
+const KEPT_QUOTAS = 2;
 
 /** The export stands in the place of a document. */
 type SignedVolume = { orgId: string; documentId: string; contentSha256: string };
@@ -44,6 +49,7 @@ export function createExportsService(deps: {
   blobs: Pick<BlobStore, 'read' | 'signedUrl'>;
   originals: Pick<OriginalsService, 'letGo' | 'releaseNow' | 'release'>;
   accessChanges: Pick<AccessChangesService, 'administer'>;
+  limits: Pick<TierLimitsService, 'of'>;
   jobs: Pick<JobsService, 'enqueue' | 'dispatch'>;
   orchestrator: Pick<Orchestrator, 'cancel'>;
   audit: AuditService;
@@ -52,7 +58,7 @@ export function createExportsService(deps: {
   downloadUrlSeconds: number;
   keepDays: number;
 }) {
-  const { db, blobs, originals, accessChanges, jobs, orchestrator, audit, tokens } = deps;
+  const { db, blobs, originals, accessChanges, limits, jobs, orchestrator, audit, tokens } = deps;
   const { downloadUrlSeconds, keepDays } = deps;
   const repository = createExportsRepository(db);
 
@@ -96,13 +102,26 @@ export function createExportsService(deps: {
   }
 
   return {
-    /** Throws `export_running` while another one of the organization is under way. @returns the id of its job */
+    /**
+     * Deletes exports that failed or were cancelled, whose place it takes. Throws `export_running` while another one of
+     * the organization is under way. @returns the id of its job
+     */
     async request(actor: RequestActor, exportId: string): Promise<string> {
       const { orgId, userId, requestId } = actor;
       const jobId = exportWorkflowId(exportId);
+      const replacedKeys: { orgId: string; blobKey: string }[] = [];
       const insert = async (trx: Db) => {
         const rows = createExportsRepository(trx);
         if (await rows.isOneRunning(orgId)) throw appError('export_running');
+        replacedKeys.length = 0;
+        for (const target of await rows.listIncomplete(orgId)) {
+          // A request that is repeated finds its own.
+          if (target === exportId) continue;
+          replacedKeys.push(...((await remove(trx, { orgId, exportId: target })) ?? []));
+          const detail = { replaced_by: exportId };
+          const act = { orgId, actorId: userId, action: 'organization.export_deleted', target, requestId, detail };
+          await audit.record(trx, act);
+        }
         await rows.insert({ id: exportId, orgId, createdBy: userId }, keepDays);
         await jobs.enqueue(trx, {
           id: jobId,
@@ -124,6 +143,7 @@ export function createExportsService(deps: {
       };
       const make = () => accessChanges.administer(actor, insert);
       await makeOnce(make, () => repository.find(orgId, exportId));
+      for (const key of replacedKeys) await originals.releaseNow(key);
       await jobs.dispatch(jobId);
       return jobId;
     },
@@ -182,6 +202,16 @@ export function createExportsService(deps: {
         return gone;
       });
       for (const key of keys) await originals.releaseNow(key);
+    },
+
+    /** The older ones of the organization that it may not keep beside its newest. */
+    async deleteOlder({ orgId }: Pick<ExportKey, 'orgId'>): Promise<void> {
+      const { storageBytes } = await limits.of(orgId);
+      const most = { count: KEPT_EXPORTS, bytes: KEPT_QUOTAS * storageBytes };
+      for (const exportId of await repository.listBeyond(orgId, most)) {
+        const keys = await db.transaction((trx) => remove(trx, { orgId, exportId }));
+        for (const key of keys ?? []) await originals.releaseNow(key);
+      }
     },
 
     /** Of somebody who has left, or of an organization that was deleted: at once, since nobody may have them any more. */

@@ -151,6 +151,29 @@ describe('export activities', () => {
     expect(await appErrorCode(publish)).equal('export_not_found');
   });
 
+  it('delete older exports that together are larger than twice the storage quota, and keep the newest', async () => {
+    const { db, config } = own.container;
+    const { storageBytes } = config.tierLimits.free;
+    async function publishOf(sizeBytes: number): Promise<string> {
+      const of = await begin();
+      const volume = { number: 1, blobKey: `${of.orgId}/${of.exportId}`, sha256: of.exportId, records: '{}' };
+      await db('exportVolumes').insert({ ...of, ...volume, sizeBytes });
+      await runActivity(stepsOf().publishExport, { ...of, records: 1 });
+      await db('jobs')
+        .where({ id: `export-${of.exportId}` })
+        .update({ status: 'succeeded', finishedAt: db.fn.now() });
+      return of.exportId;
+    }
+    const kept = async () => (await db('exports').where({ orgId: ada.orgId }).orderBy('createdAt')).map(({ id }) => id);
+    const first = await publishOf(storageBytes);
+    const second = await publishOf(storageBytes);
+    expect(await kept()).deep.equal([first, second]);
+    const third = await publishOf(1);
+    expect(await kept()).deep.equal([second, third]);
+    const large = await publishOf(3 * storageBytes);
+    expect(await kept()).deep.equal([large]);
+  });
+
   it('take away what is stored when they are cancelled', async () => {
     const of = await begin();
     const steps = stepsOf();

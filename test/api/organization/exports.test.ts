@@ -84,6 +84,26 @@ describe('exports of an organization', () => {
       await untilJob(ada, Object(first.body).job_id, 'succeeded');
     });
 
+    it('202: keeps the three newest, and deletes the oldest with its files once a new one is complete', async () => {
+      const [oldest, ...others] = [await exportOf(ada), await exportOf(ada), await exportOf(ada)];
+      const newest = await exportOf(ada);
+      const { items } = exportListSchema.parse((await ada.get(path, 200)).body);
+      const kept = [...others, newest].map(({ export_id }) => export_id);
+      expect(items.map(({ export_id }) => export_id)).have.members(kept);
+      await ada.get(`${path}/${oldest?.export_id}`, 404);
+      expect(await shared.container.blobs.exists(`${ada.orgId}/${oldest?.volumes[0]?.sha256}`)).equal(false);
+    });
+
+    it('202: takes the place of one that has failed', async () => {
+      const failed = await insertExport(ada);
+      const other = await insertExport(await shared.signUp());
+      const { export_id } = Object((await ada.post(path, undefined, 202)).body);
+      await ada.get(`${path}/${failed}`, 404);
+      expect(await shared.container.db('exports').where({ id: other })).length(1);
+      const [entry] = await auditEntries(shared, failed);
+      expect(entry).deep.include({ action: 'organization.export_deleted', detail: { replaced_by: export_id } });
+    });
+
     it('401: without a token', async () => {
       await shared.anonymous.post(path, undefined, 401);
     });
