@@ -42,7 +42,7 @@ export function createDocumentServices(shared: SharedServices) {
   const { converter, renderer, tempDir, tokens, chunker, embedders, chatModel, web } = shared;
 
   const originals = createOriginalsService({ db, blobs, logger, inTurn: createGate(2) });
-  const previews = createPreviewsService({ db, blobs, originals, renderer, converter, jobs, tempDir });
+  const previews = createPreviewsService({ db, blobs, originals, renderer, converter, jobs, limits, tempDir });
   const embeddings = createEmbeddingsService({ db, embedders });
   const generations = createGenerationsService({ jobs, orchestrator, logger });
   const deletion = createDeletionService({ db, originals, embeddings, vectors, jobs, orchestrator });

@@ -3,7 +3,14 @@ import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { oneRow, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { Db } from '#src/ports/database.ts';
-import { DocumentTotalModel, type DocumentUsage, documentUsage, FolderLinkModel } from './documents.model.ts';
+import {
+  DocumentTotalModel,
+  type DocumentUsage,
+  documentUsage,
+  FolderLinkModel,
+  type StoredBytes,
+  storedBytes,
+} from './documents.model.ts';
 
 const readableTotal = shape({ total: numeric() });
 
@@ -31,6 +38,20 @@ export function createDocumentTotalsRepository(db: Db) {
           db.raw('coalesce(sum(size_bytes), 0)::bigint as storage_bytes'),
         );
       return oneRow(db, documentUsage, totals);
+    },
+
+    /** What the organization's documents take, and what those take that are deleted and still in the store. */
+    async stored(orgId: string): Promise<StoredBytes> {
+      return oneRow(
+        db,
+        storedBytes,
+        `select
+           (select coalesce(sum(size_bytes), 0)::bigint from document_totals where org_id = :orgId) as used_bytes,
+           (
+             select coalesce(sum(size_bytes), 0)::bigint from documents where org_id = :orgId and deleted_at is not null
+           ) as deleted_bytes`,
+        { orgId },
+      );
     },
   };
 }

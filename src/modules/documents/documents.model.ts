@@ -179,6 +179,9 @@ export type Publication = Row<typeof publication>;
 export const documentUsage = shape({ documents: bigint(), storageBytes: bigint() });
 export type DocumentUsage = Row<typeof documentUsage>;
 
+export const storedBytes = shape({ usedBytes: bigint(), deletedBytes: bigint() });
+export type StoredBytes = Row<typeof storedBytes>;
+
 /** A document with its keys, and whether it is in a folder beside those that were asked about. */
 export const folderContent = shape({ ...pick(DocumentModel, 'id', 'acl').columns, isElsewhere: boolean() });
 export type FolderContent = Row<typeof folderContent>;

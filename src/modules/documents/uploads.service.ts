@@ -11,6 +11,8 @@ import { createDocumentsRepository } from './documents.repository.ts';
 /** As long as the claim on a stored file: nothing is made of the file after that. */
 const UNSETTLED_MS = 3_600_000;
 const RETRY_AFTER_SECONDS = 5;
+/** In storage quotas: documents, and deleted ones that no worker has removed yet. */
+const DISK_QUOTAS = 2;
 
 /** The part of the storage quota that an upload takes from its start until its document counts. */
 type Reservation = {
@@ -72,7 +74,8 @@ export function createUploadsService(deps: {
   return {
     /**
      * Streams a file into the store, up to the size that the organization's tier allows. Throws `payload_too_large`,
-     * `storage_quota_exceeded`, and `rate_limited` when the file would fit if other uploads were not under way.
+     * `storage_quota_exceeded`, and `rate_limited` when the file will fit once other uploads have ended or deleted files
+     * are removed.
      */
     async store(actor: Actor, upload: Upload): Promise<StoredUpload> {
       const { orgId } = actor;
@@ -82,7 +85,9 @@ export function createUploadsService(deps: {
         throw appError('payload_too_large', { detail: `The file has more than ${fileSizeBytes} bytes.` });
       }
       const replacedBytes = await sizeOf(actor, replaces);
-      const freeBytes = storageBytes - (await totals.usage(orgId)).storageBytes + replacedBytes;
+      const { usedBytes, deletedBytes } = await totals.stored(orgId);
+      const freeBytes = storageBytes - usedBytes + replacedBytes;
+      const freeDiskBytes = DISK_QUOTAS * storageBytes - usedBytes - deletedBytes;
       const own: Reservation = { bytes: 0, addedMeanwhile: 0 };
       const { others, release } = open(orgId, own);
 
@@ -92,8 +97,9 @@ export function createUploadsService(deps: {
           throw appError('storage_quota_exceeded', { detail: `The organization's tier allows ${storageBytes}.` });
         }
         const taken = others().reduce((sum, other) => sum + other.bytes, own.addedMeanwhile);
-        if (bytes > freeBytes - taken) {
-          const detail = 'Other uploads have reserved the rest of the storage quota. Try again when they have ended.';
+        if (bytes > Math.min(freeBytes, freeDiskBytes) - taken) {
+          const detail =
+            'Other uploads, or deleted files that are still being removed, take the rest of the storage. Try again later.';
           throw appError('rate_limited', { detail, retryAfterSeconds: RETRY_AFTER_SECONDS });
         }
         own.bytes = bytes;

@@ -26,4 +26,6 @@ export const previewTarget = pick(GenerationModel, 'blobKey', 'sourceFormat', 'c
 
 export const previewRequest = shape({ createdBy: uuid(), acl: textArray(), requestId: text().nullable() });
 
+export const previewBytes = shape({ bytes: bigint() });
+
 export const ingestionOutcome = shape({ status: text().nullable(), errorMessage: text().nullable() });

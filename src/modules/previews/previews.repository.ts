@@ -1,11 +1,18 @@
 import { numberPages } from '#src/adapters/postgres/page-numbers.ts';
-import { firstRow } from '#src/adapters/postgres/shapes.ts';
+import { firstRow, oneRow } from '#src/adapters/postgres/shapes.ts';
 import type { PreviewDocumentInput } from '#src/contracts/previews.ts';
 import { previewWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { ConversionModel, GenerationModel } from '#src/modules/ingestion/ingestion.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import type { Db } from '#src/ports/database.ts';
-import { ingestionOutcome, type Preview, PreviewModel, previewRequest, previewTarget } from './previews.model.ts';
+import {
+  ingestionOutcome,
+  type Preview,
+  PreviewModel,
+  previewBytes,
+  previewRequest,
+  previewTarget,
+} from './previews.model.ts';
 
 type OriginalKey = Pick<Preview, 'orgId' | 'originalKey'>;
 
@@ -34,6 +41,13 @@ export function createPreviewsRepository(db: Db) {
 
     async find({ orgId, originalKey }: OriginalKey): Promise<Preview | undefined> {
       return PreviewModel.query(db).findOne({ orgId, originalKey });
+    },
+
+    /** What the organization's previews take, without the one of this original. */
+    async bytesBeside({ orgId, originalKey }: OriginalKey): Promise<number> {
+      const others = PreviewModel.table(db).where({ orgId }).whereNot({ originalKey });
+      return (await oneRow(db, previewBytes, others.select(db.raw('coalesce(sum(size_bytes), 0)::bigint as bytes'))))
+        .bytes;
     },
 
     /** Takes the place of one that was rendered in another way. @returns the one before; undefined when there was none */

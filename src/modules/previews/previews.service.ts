@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type {
   PagesResult,
@@ -14,6 +14,7 @@ import { isOfficeFormat } from '#src/domain/office-format.ts';
 import { alignPages } from '#src/domain/page-alignment.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
+import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Converter } from '#src/ports/converter.ts';
@@ -44,9 +45,10 @@ export function createPreviewsService(deps: {
   renderer: PdfRenderer | null;
   converter: Pick<Converter, 'readPages'>;
   jobs: Pick<JobsService, 'enqueue' | 'advance'>;
+  limits: Pick<TierLimitsService, 'of'>;
   tempDir: string;
 }) {
-  const { db, blobs, originals, renderer, converter, jobs, tempDir } = deps;
+  const { db, blobs, originals, renderer, converter, jobs, limits, tempDir } = deps;
   const repository = createPreviewsRepository(db);
 
   const enter = (of: PreviewDocumentInput, stage: PreviewStage): Promise<void> =>
@@ -68,6 +70,14 @@ export function createPreviewsService(deps: {
         throw error;
       }
     }
+  }
+
+  /** Previews have as much room as the documents, beside them: a small file may make a large PDF. */
+  async function requireRoom(of: { orgId: string; originalKey: string }, sizeBytes: number): Promise<void> {
+    const { storageBytes } = await limits.of(of.orgId);
+    if ((await repository.bytesBeside(of)) + sizeBytes <= storageBytes) return;
+    const detail = `Previews of the organization may take ${storageBytes} bytes.`;
+    throw appError('storage_quota_exceeded', { detail });
   }
 
   /** @returns false when the original was let go of meanwhile */
@@ -112,7 +122,7 @@ export function createPreviewsService(deps: {
 
     /**
      * Makes the PDF, or finds that the organization has had this content before. Throws as `PdfRenderer` and
-     * `Converter.readPages`.
+     * `Converter.readPages`, and `storage_quota_exceeded` when the previews of the organization take too much.
      */
     async render(of: PreviewDocumentInput, { signal }: Stoppable): Promise<RenderResult> {
       await enter(of, 'render');
@@ -129,6 +139,7 @@ export function createPreviewsService(deps: {
         await blobs.withLocalFile(originalKey, (path) => renderer.render({ path, format, pdfPath, signal }));
         signal.throwIfAborted();
         await requireReadable(pdfPath, signal);
+        await requireRoom({ orgId: of.orgId, originalKey }, (await stat(pdfPath)).size);
         if (!(await store(of.orgId, originalKey, renderer.version, pdfPath))) return null;
       } finally {
         await rm(folder, { recursive: true, force: true });

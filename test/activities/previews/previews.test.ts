@@ -52,10 +52,10 @@ describe('preview activities', () => {
 
   /** Of the service over a renderer of which something is different. */
   function depsOver(render: PdfRenderer['render']) {
-    const { db, blobs, originals, jobs } = own.container;
+    const { db, blobs, originals, jobs, limits } = own.container;
     const converter = createConverter({ toolsDir: testServices().toolsDir, tempDir: tmpdir() });
     const renderer: PdfRenderer = { version: 'gotenberg 1', render };
-    return { db, blobs, originals, jobs, converter, tempDir: tmpdir(), renderer };
+    return { db, blobs, originals, jobs, limits, converter, tempDir: tmpdir(), renderer };
   }
   const realRender: PdfRenderer['render'] = (input) => createGotenberg(gotenberg).render(input);
 
@@ -70,6 +70,17 @@ describe('preview activities', () => {
     expect(await previews.alignPages(of, step)).deep.equal({ pageCount: 2 });
     expect(await previews.alignPages(of, step)).deep.equal({ pageCount: 2 });
     await expectStoresMatch(own);
+  });
+
+  it('makes no preview that exceeds the storage quota together with others', async () => {
+    const of = await convert('One too many.');
+    gotenberg.answer({ pages: [...pages, 'Not stored before.'] });
+    const [keys, made] = [await keysOfStore(), await previewsOf(of)];
+    const full = { ...own.config.tierLimits.free, storageBytes: 10 };
+    const service = createPreviewsService({ ...depsOver(realRender), limits: { of: async () => full } });
+    expect(await appErrorCode(service.render(of, step))).equal('storage_quota_exceeded');
+    expect(await previewsOf(of)).deep.equal(made);
+    expect(await keysOfStore()).deep.equal(keys);
   });
 
   it('tells chunks their pages that were cut before, and those that are cut after', async () => {

@@ -121,6 +121,16 @@ describe('storage that uploads under way reserve', () => {
     expect(await upload(3.5 * MB)).include({ status: 201 });
   });
 
+  it('refuses more files while as many deleted ones as the quota allows are still on disk', async () => {
+    for (const n of [1, 2]) {
+      const { id } = Object(await (await ada.raw('/documents', { method: 'POST', body: formOf(3 * MB + n) })).json());
+      // No worker takes it away.
+      await ada.delete(`/documents/${id}`, 204);
+    }
+    expect(await upload(2 * MB)).deep.equal({ status: 429, retryAfter: '5', code: 'rate_limited' });
+    expect(await upload(MB)).include({ status: 201 });
+  });
+
   it('counts the file that is replaced as free', async () => {
     const { body } = await ada.upload('/documents', { name: 'a.txt', content: 'x'.repeat(3 * MB) }, 201, {
       fields: { ingest: 'false' },
