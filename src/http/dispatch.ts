@@ -99,7 +99,10 @@ export function createDispatcher(deps: DispatchDeps) {
         await rateLimit(ofEmail, { ...subject, email: emailOf(parsed) }, res);
         // A body comes as slowly as its sender likes, who may have lost his rights meanwhile.
         const sender = route.body === undefined ? {} : await admit(route, req, requestId);
-        const answer = await route.handle({ ...request, ...sender, newId, body: parsed });
+        // The handler goes on when the client leaves.
+        const endFetch = actor && route.fetchesFile ? concurrency.take('uploads', actor) : undefined;
+        const handled = async () => route.handle({ ...request, ...sender, newId, body: parsed });
+        const answer = await handled().finally(endFetch);
         isBodyUsed = true;
         return answer;
       };

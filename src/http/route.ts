@@ -141,6 +141,8 @@ type RouteFacts = {
   limits?: readonly RateLimited[];
   /** Of a JSON body; 1 MB when not given. */
   bodyLimitBytes?: number;
+  /** The handler fetches a file and stores it: it counts as an upload while it runs. */
+  fetchesFile?: true;
   /** Problems beyond those that follow from the route itself ({@link problemsOf} in route-problems.ts). */
   errors?: readonly ErrorCode[];
 };

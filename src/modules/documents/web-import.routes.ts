@@ -16,6 +16,7 @@ export function webImportRoutes(webImport: DocumentWebImport): Route[] {
       summary: 'Fetch a page or a file from the public web and make a document of it',
       access: 'user',
       limits: [{ limit: 'upload', by: 'user' }],
+      fetchesFile: true,
       body: importFromUrlBody,
       idempotent: true,
       responses: { 201: { description: 'The document, its ingestion queued', schema: fullDocumentSchema } },

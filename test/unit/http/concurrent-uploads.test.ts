@@ -49,8 +49,27 @@ describe('concurrent uploads', () => {
     handle: () => noContent(),
   });
 
+  let fetching = Promise.withResolvers<void>();
+  const fetched = route({
+    method: 'post',
+    path: '/fetched',
+    operationId: 'fetched',
+    tag: 'uploads',
+    summary: 'A file that the handler fetches',
+    access: 'user',
+    fetchesFile: true,
+    body: z.strictObject({}),
+    responses: { 204: { description: 'Fetched' } },
+    handle: async () => {
+      expectedFiles -= 1;
+      if (expectedFiles === 0) begun.resolve();
+      await fetching.promise;
+      return noContent();
+    },
+  });
+
   before(async () => {
-    served = await serveRoutes([upload, large], {
+    served = await serveRoutes([upload, large, fetched], {
       // The token names the user and the organization.
       authenticate: async (authorization) => {
         const [userId = '', orgId = ''] = (authorization ?? '').split('@');
@@ -128,6 +147,22 @@ describe('concurrent uploads', () => {
     let status: number | undefined = 429;
     while (status === 429) ({ status } = await answerTo('ada@acme'));
     expect(status).equal(204);
+  });
+
+  it('count together with files that the service fetches', async () => {
+    begun = Promise.withResolvers();
+    fetching = Promise.withResolvers();
+    expectedFiles = 2;
+    const begunFetches = [1, 2].map(() => begin('ada@acme', '/fetched', 'application/json'));
+    for (const { req } of begunFetches) req.end('{}');
+    await begun.promise;
+    const third = begin('ada@acme', '/fetched', 'application/json');
+    third.req.end('{}');
+    expect((await third.answer).statusCode).equal(429);
+    expect(await answerTo('ada@acme')).deep.include({ status: 429 });
+    fetching.resolve();
+    for (const { answer } of begunFetches) expect((await answer).statusCode).equal(204);
+    expect(await answerTo('ada@acme')).deep.include({ status: 204 });
   });
 
   it('count together with large JSON bodies', async () => {
