@@ -34,9 +34,11 @@ export function createConnectorServices(
   const { telemetry, jobs, limits, audit, folders, folderChanges, documents, deletion } = services;
   const { members, passwords, sessions, accessChanges, findActor } = services;
 
-  const frontend = { frontendUrl: config.server.frontendUrl, origins: config.server.corsOrigins };
+  const { frontendUrl, publicUrl, corsOrigins } = config.server;
+  // Not by the Host header, which a client chooses: a consent code must not be sent to another site.
+  const home = frontendUrl ?? (publicUrl && new URL(publicUrl).origin);
   const states = createOneTimeStates<ConsentFacts>({ db, secrets, model: OauthStateModel });
-  const consents = createConsentsService({ states, oauth, frontend });
+  const consents = createConsentsService({ states, oauth, secrets, frontend: { home, origins: corsOrigins } });
   const access = observedConnectors(createConnectors(config.connectors, { call, agent: guardedAgent }), telemetry);
   const storedConnections = createStoredCredentials<ConnectionCredentials>({ db, secrets, table: 'connections' });
   const revokeGrant = createGrantRevoker({ db, access, oauth, logger });

@@ -38,9 +38,10 @@ const rules: Record<string, string> = {
   '§2.2 what is immutable after publish': '422: says of what was published that it is immutable',
   '§2.3 connections and grants of tools': '200: follows what its own organization is connected to, for every member',
   '§2.4 connections of providers': '200: shows what was consented to, and not the credentials',
-  '§4.2 the way back to the frontend': '303: goes on to where the user came from, with the id of the connection',
+  '§4.2 the way back to the frontend':
+    '303: redirects to return_to with the code, or with the error, in the place of an earlier outcome',
   '§5.8 callbacks are verified by their state':
-    '400: for a state that nobody has made, is too old, or is of another provider',
+    '400: for a state that is unknown, expired or of another provider, and without a code',
   '§2.9 credentials are stored encrypted and never shown':
     '201: connects to a bucket by keys that work, and shows of them what tells them apart',
   '§2.9 no credentials of providers of files leak':

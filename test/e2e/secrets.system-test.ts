@@ -5,6 +5,7 @@ import { publishAgent } from '#test/support/chat-fixtures.ts';
 import { type ServiceProcess, startApiProcess, startWorkerProcess } from '#test/support/child-processes.ts';
 import type { Member, Reply } from '#test/support/client.ts';
 import { beginConsent, connect, consentTo, s3Fields } from '#test/support/connector-stack.ts';
+import { finishConsent } from '#test/support/finish-consent.ts';
 import { freshEmail } from '#test/support/fresh-email.ts';
 import { importFiles } from '#test/support/import-stack.ts';
 import { createBucket, s3Endpoint } from '#test/support/s3.ts';
@@ -155,10 +156,10 @@ describe('secrets', function () {
     await heard(ada.post(search, { api_key: plant('wrong key of a tool') }, 422));
     brave.failNext(1, { status: 500, text: `about ${key}` });
     await heard(ada.post(search, { api_key: key }, 503));
-    await heard(anonymous.get(await consentToTool({ google }, ada), 200));
+    await heard(finishConsent({ anonymous }, ada, await consentToTool({ google }, ada)));
     const back = await consentToTool({ google }, ada);
     google.failNext(1, { status: 400, json: { error: 'odd', error_description: google.client.secret } });
-    await heard(anonymous.get(back, 502));
+    await heard(finishConsent({ anonymous }, ada, back, 502));
     google.failNext(1, { status: 503, text: google.client.secret });
     await heard(ada.delete('/agents/tools/google_calendar/connection', 204));
     const verifiers = google.calls.flatMap(({ body }) => new URLSearchParams(body).get('code_verifier') ?? []);
@@ -170,11 +171,13 @@ describe('secrets', function () {
     const anonymous = stack.anonymous.at(api.baseUrl);
     for (const provider of oauthConnectorProviders) {
       const fake = stack.fakes[provider];
-      const { connection } = Object(await heard(anonymous.get(await consentTo(stack, ada, provider), 200)));
+      const { connection } = Object(
+        await heard(finishConsent({ anonymous }, ada, await consentTo(stack, ada, provider))),
+      );
       const one = `/connectors/connections/${connection.id}`;
       const path = await consentTo(stack, ada, provider);
       fake.failNext(1, { status: 400, json: { error: 'odd', error_description: fake.client.secret } });
-      await heard(anonymous.get(path, 502));
+      await heard(finishConsent({ anonymous }, ada, path, 502));
       fake.expireTokens();
       await heard(ada.post(`${one}/browse`, {}, 200));
       const token = fake.secrets.at(-1) ?? '';

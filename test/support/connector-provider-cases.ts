@@ -7,6 +7,7 @@ import {
 import { auditEntries } from './audit-entries.ts';
 import type { Member } from './client.ts';
 import { beginConsent, type ConnectorStack, connect, consentTo } from './connector-stack.ts';
+import { finishConsent } from './finish-consent.ts';
 import {
   connectSynced,
   countsOf,
@@ -143,7 +144,7 @@ export async function encryptsVerifierAndHashesState({ api, member, provider }: 
 
 export async function createsConnectionOnConsent({ api, member, provider }: ProviderCase): Promise<void> {
   const path = await consentTo(api, member, provider, { account: 'ada@example.com' });
-  const { body, headers } = await api.anonymous.get(path, 200);
+  const { body, headers } = await finishConsent(api, member, path);
   expect(headers.get('cache-control')).equal('no-store');
   const { connection } = Object(body);
   expect(connection).include({ provider, status: 'active', last_error: null, user_id: member.userId });

@@ -5,6 +5,7 @@ import { type FakeFiles, startFakeDrive } from './fake-drive.ts';
 import { startFakeDropbox } from './fake-dropbox.ts';
 import { fakeSiteId, startFakeGraph } from './fake-graph.ts';
 import type { Choice } from './fake-oauth.ts';
+import { finishConsent } from './finish-consent.ts';
 import type { TestBucket } from './s3.ts';
 import { type Stack, startStack } from './stack.ts';
 
@@ -85,14 +86,14 @@ export async function consentTo(
   return `${back.pathname}${back.search}`;
 }
 
-/** Consents and follows the callback. @returns the connection as its owner sees it */
+/** Consents and finishes. @returns the connection as its owner sees it */
 export async function connect(
   stack: Pick<ConnectorStack, 'fakes' | 'anonymous'>,
   member: Member,
   provider: OAuthConnectorProvider,
   choice: Choice = {},
 ) {
-  const { body } = await stack.anonymous.get(await consentTo(stack, member, provider, choice), 200);
+  const { body } = await finishConsent(stack, member, await consentTo(stack, member, provider, choice));
   return Object(body).connection;
 }
 

@@ -43,6 +43,8 @@ export function bodiesOfRoutes(word: string, config: object): Record<string, (id
     compareVersions: ({ draft_id, version_id }) => ({ draft_id, version_id, baseline_version_id: version_id }),
     importDocumentsFromConnector: ({ connection_id }) => ({ connection_id, files: [{ path: 'x' }] }),
     syncConnection: () => ({}),
+    finishConnectorConsent: () => ({ consent_code: word }),
+    finishToolConsent: () => ({ consent_code: word }),
     connectTool: () => ({ api_key: 'not one word' }),
     createS3Connection: () => ({ display_name: word, credentials: {}, config: {} }),
     changeConnection: () => ({ display_name: word }),

@@ -4,6 +4,7 @@ import type { ToolCallContext } from '#src/ports/tool-executor.ts';
 import type { Member } from './client.ts';
 import { type FakeBrave, startFakeBrave } from './fake-brave.ts';
 import { type FakeGoogle, startFakeGoogle } from './fake-google.ts';
+import { finishConsent } from './finish-consent.ts';
 import { type Stack, startStack } from './stack.ts';
 
 /** An API whose providers of tools are on this machine. */
@@ -71,7 +72,7 @@ export async function connectCalendar(
   admin: Member,
   choice = {},
 ): Promise<void> {
-  await stack.anonymous.get(await consentTo(stack, admin, choice), 200);
+  await finishConsent(stack, admin, await consentTo(stack, admin, choice));
 }
 
 /** Its search works. @returns the key */

@@ -1,9 +1,14 @@
 import { v7 as uuidv7 } from 'uuid';
 import { type ConnectorProvider, connectorLabels, oauthConnectorProviders } from '#src/domain/connector-providers.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
-import { AppError, appError, fieldError } from '#src/errors.ts';
+import { fieldError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
-import type { Consent, ConsentAnswer, ConsentResult, ConsentsService } from '#src/modules/consents/consents.service.ts';
+import type {
+  Consent,
+  ConsentCallback,
+  ConsentReturn,
+  ConsentsService,
+} from '#src/modules/consents/consents.service.ts';
 import type { OAuthGrant, StoredCredentialsService } from '#src/modules/credentials/stored-credentials.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
 import type { ConnectorAccesses, RemoteAccount } from '#src/ports/connector.ts';
@@ -25,13 +30,11 @@ export type ConnectorConsentInput = {
   publicUrl: string;
 };
 
-type Whose = Pick<RequestActor, 'orgId' | 'userId' | 'requestId'>;
-
 /** How users get us to their files by a consent at the provider. */
 export function createConnectionConsentsService(deps: {
   access: ConnectorAccesses;
   stored: Pick<StoredCredentialsService<ConnectionCredentials>, 'seal'>;
-  consents: Pick<ConsentsService, 'begin' | 'finish'>;
+  consents: Pick<ConsentsService, 'begin' | 'comeBack' | 'finish'>;
   accessChanges: Pick<AccessChangesService, 'change'>;
   revokeGrant: RevokeGrant;
   syncs: Pick<ConnectionSyncs, 'apply'>;
@@ -44,7 +47,7 @@ export function createConnectionConsentsService(deps: {
    * @returns its id
    */
   async function store(
-    whose: Whose,
+    actor: RequestActor,
     provider: ConnectorProvider,
     granted: {
       account: RemoteAccount;
@@ -54,10 +57,10 @@ export function createConnectionConsentsService(deps: {
       expiresAt: Date | null;
     },
   ): Promise<string> {
-    const { orgId, userId, requestId } = whose;
+    const { orgId, userId, requestId } = actor;
     const { account, config, grant, scopes, expiresAt } = granted;
     const { accountId } = account;
-    return accessChanges.change(whose, async (trx, _caller, places) => {
+    return accessChanges.change(actor, async (trx, _caller, places) => {
       const repository = createConnectionsRepository(trx);
       const old = await repository.findGrant({ orgId, userId, provider, accountId });
       const id = old?.id ?? uuidv7();
@@ -76,10 +79,10 @@ export function createConnectionConsentsService(deps: {
   }
 
   async function complete(
+    actor: RequestActor,
     provider: ConnectorProvider,
-    { orgId, userId, siteId, scopes }: Consent,
+    { siteId, scopes }: Consent,
     tokens: OAuthTokens,
-    requestId: string,
   ): Promise<string> {
     const { accessToken, refreshToken, expiresAt } = tokens;
     const grant = { kind: 'oauth', accessToken, refreshToken } as const;
@@ -88,14 +91,12 @@ export function createConnectionConsentsService(deps: {
     const granted = { account, config, grant, scopes: tokens.scopes ?? scopes, expiresAt };
     let connectionId: string;
     try {
-      connectionId = await store({ orgId, userId, requestId }, provider, granted);
+      connectionId = await store(actor, provider, granted);
     } catch (error) {
       await revokeGrant({ provider, accountId: account.accountId, config: granted.config }, grant);
-      // Of an account or an organization that has ended meanwhile; nobody is signed in here.
-      if (!(error instanceof AppError) || error.code !== 'invalid_token') throw error;
-      throw appError('consent_invalid', { detail: 'Who has begun it is no member any more.' });
+      throw error;
     }
-    await syncs.apply({ orgId, connectionId });
+    await syncs.apply({ orgId: actor.orgId, connectionId });
     return connectionId;
   }
 
@@ -118,20 +119,25 @@ export function createConnectionConsentsService(deps: {
         scopes,
         ...(hasSites && siteId !== undefined && { siteId }),
         returnTo,
-        publicUrl,
       });
     },
 
+    /** Answers the provider's redirect, see {@link ConsentsService.comeBack}. */
+    comeBack: (callback: ConsentCallback): Promise<ConsentReturn> => consents.comeBack(callback, purpose),
+
     /**
-     * Takes what the provider has sent the browser back with. Once the state is known, what goes wrong is told where
-     * the browser goes; throws what nobody else can tell: `consent_invalid`, `consent_denied`,
+     * Makes the connection of a consent that the caller began. Throws `wrong_auth_kind`, `consent_invalid`,
      * `connection_check_failed`, `connection_limit_reached`, `provider_not_configured`, `provider_rejected`,
      * `provider_unavailable`, `provider_throttled`.
+     * @returns the id of the connection
      */
-    async finish(answer: ConsentAnswer & { provider: ConnectorProvider }): Promise<ConsentResult> {
-      const { provider, requestId } = answer;
-      const made = { purpose, settings: () => consentAt(access, provider).settings } as const;
-      return consents.finish(answer, made, (consent, tokens) => complete(provider, consent, tokens, requestId));
+    async finish(
+      actor: RequestActor,
+      { provider, consentCode }: { provider: ConnectorProvider; consentCode: string },
+    ): Promise<string> {
+      const { settings } = consentAt(access, provider);
+      const { consent, tokens } = await consents.finish(actor, { provider, consentCode }, { purpose, settings });
+      return complete(actor, provider, consent, tokens);
     },
   };
 }

@@ -39,14 +39,6 @@ export const authorizeQuery = z.strictObject({
     .describe('Where the browser goes afterwards: a path of the frontend, or an address of an allowed origin.'),
 });
 
-/** Providers send more than they have to. */
-export const callbackQuery = z.looseObject({
-  state: z.string().min(1).max(200),
-  code: z.string().max(4_096).optional(),
-  error: z.string().max(200).optional(),
-  iss: z.string().max(500).optional(),
-});
-
 export const authorizeSchema = z.strictObject({ authorize_url: z.url() });
 
 export const providerListSchema = z.strictObject({

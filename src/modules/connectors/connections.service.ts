@@ -120,13 +120,6 @@ export function createConnectionsService(deps: {
   return {
     get,
 
-    /** One that a consent has just made. */
-    async getMade({ orgId, connectionId }: { orgId: string; connectionId: string }): Promise<ConnectionView> {
-      const connection = await createConnectionsRepository(db).find(orgId, connectionId);
-      if (connection === undefined) throw appError('consent_invalid');
-      return viewOf(connection);
-    },
-
     /** The caller's own, oldest first. */
     async list(actor: RequestActor): Promise<ConnectionView[]> {
       return Promise.all((await createConnectionsRepository(db).listOf(actor)).map(viewOf));

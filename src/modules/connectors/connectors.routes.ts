@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { created, noContent, ok, seeOther, versioned } from '#src/http/answers.ts';
+import { callbackQuery, consentReturnSchema, finishConsentBody } from '#src/http/consent-schemas.ts';
 import type { Cursors } from '#src/http/pagination.ts';
 import { idParam } from '#src/http/params.ts';
 import { type Route, route } from '#src/http/route.ts';
@@ -9,7 +10,6 @@ import {
   authorizeSchema,
   browseBody,
   browseSchema,
-  callbackQuery,
   changeConnectionBody,
   connectedSchema,
   connectionListSchema,
@@ -66,33 +66,49 @@ export function connectorsRoutes(
     route({
       method: 'get',
       path: '/connectors/oauth/:provider/callback',
-      operationId: 'finishConnectorConsent',
+      operationId: 'returnFromConnectorConsent',
       tag,
-      summary: 'Where a provider of files sends the browser after a consent; its state says whose it is',
+      summary: 'Where a provider of files redirects the browser after a consent, which it does not finish yet',
       access: 'public',
-      isSafe: false,
       limits: [{ limit: 'connect', by: 'ip' }],
       params: providerParams,
       query: callbackQuery,
       responses: {
-        200: { description: 'The connection, when no `return_to` was given', schema: connectedSchema },
-        303: { description: 'On to `return_to`, with `connection_id` or `error`' },
+        200: { description: 'The code to finish with, if no `return_to` was given', schema: consentReturnSchema },
+        303: { description: 'On to `return_to`, with `consent_code` or `error`' },
       },
+      errors: ['provider_not_found', 'consent_invalid', 'consent_denied'],
+      handle: async ({ params: { provider }, query: { state, code, error, iss } }) => {
+        const back = await consents.comeBack({ provider, state, code, error, issuer: iss });
+        if (back.location !== null) return seeOther(back.location);
+        return ok({ consent_code: back.consentCode }, { 'Cache-Control': 'no-store' });
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/connectors/oauth/:provider/finish',
+      operationId: 'finishConnectorConsent',
+      tag,
+      summary: 'Finish a consent that you began, with the code from its callback',
+      access: 'user',
+      limits: [{ limit: 'connect', by: 'user' }],
+      params: providerParams,
+      body: finishConsentBody,
+      responses: { 200: { description: 'The connection', schema: connectedSchema } },
       errors: [
         'provider_not_found',
+        'wrong_auth_kind',
         'consent_invalid',
-        'consent_denied',
         'connection_check_failed',
         'connection_limit_reached',
         'provider_not_configured',
         'provider_rejected',
         ...outages,
       ],
-      handle: async ({ params: { provider }, query: { state, code, error, iss }, requestId }) => {
-        const result = await consents.finish({ provider, state, code, error, issuer: iss, requestId });
-        if (result.location !== null) return seeOther(result.location);
-        const connection = await connections.getMade(result);
-        return ok({ connection: toConnectionDto(connection) }, { 'Cache-Control': 'no-store' });
+      handle: async ({ actor, params: { provider }, body: { consentCode } }) => {
+        const connectionId = await consents.finish(actor, { provider, consentCode });
+        const connection = await connections.get(actor, connectionId);
+        return ok({ connection: toConnectionDto(connection) });
       },
     }),
     route({

@@ -1,24 +1,25 @@
+import { z } from 'zod';
 import { returnAddress } from '#src/domain/return-address.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { AppError, appError, fieldError } from '#src/errors.ts';
 import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/oauth-client.ts';
+import type { SecretBox } from '#src/ports/secret-box.ts';
 import type { Consent, ConsentFacts, ConsentPurpose } from './consents.model.ts';
 import type { OneTimeStates } from './one-time-states.service.ts';
 
 export type { Consent, ConsentFacts } from './consents.model.ts';
 
-/** What the browser brings back from a provider. */
-export type ConsentAnswer = {
+/** Parameters of the callback to which the provider redirects the browser. */
+export type ConsentCallback = {
   provider: string;
   state: string;
   code: string | undefined;
   error: string | undefined;
   issuer: string | undefined;
-  requestId: string;
 };
 
-/** `location` is where the browser goes next; null where it stays. */
-export type ConsentResult = { location: string } | { location: null; orgId: string; connectionId: string };
+/** Either where the browser goes next, or the code itself if the consent was begun without `return_to`. */
+export type ConsentReturn = { location: string } | { location: null; consentCode: string };
 
 export type ConsentWish = {
   purpose: ConsentPurpose;
@@ -31,42 +32,47 @@ export type ConsentWish = {
   siteId?: string;
   /** As the client has sent it; the browser ends at the callback without one. */
   returnTo: string | undefined;
-  /** Where the API is, for a deployment that has not said where its users are. */
-  publicUrl: string;
 };
 
+/** Content of a consent code, which is sealed: the frontend that passes it on cannot read it. */
+const codeContent = z.tuple([z.string(), z.string(), z.string().nullable()]);
+
 /**
- * Consents of users that a provider gives us rights: what is remembered between sending somebody there and his coming
- * back. A state works once, for ten minutes, for what it was made for.
+ * Consents (OAuth 2.0 authorization code grant with PKCE) in three steps: an authenticated request begins one, the
+ * provider redirects the browser to the callback, and an authenticated request of the same user finishes it with the
+ * consent code from the callback. Only the last step gets tokens: the callback cannot know whose browser it serves, so a
+ * user could otherwise get hold of an account whose owner they sent their authorization URL (RFC 9700 §4.7).
+ * A state works once, for ten minutes, for its user, purpose and provider.
  */
 export function createConsentsService(deps: {
   states: OneTimeStates<ConsentFacts>;
   oauth: OAuthClient;
-  /** Where users may be sent back to. `frontendUrl` is null where the API's own origin has their pages. */
-  frontend: { frontendUrl: string | null; origins: readonly string[] };
+  secrets: Pick<SecretBox, 'seal' | 'open'>;
+  /** Where browsers may be sent back to. `home` is the base of paths; null if no setting names it. */
+  frontend: { home: string | null; origins: readonly string[] };
 }) {
-  const { states, oauth, frontend } = deps;
+  const { states, oauth, secrets, frontend } = deps;
 
-  function addressOf({ returnTo, publicUrl }: ConsentWish): string | null {
+  function checkedReturn({ returnTo }: ConsentWish): string | null {
     if (returnTo === undefined) return null;
-    const home = frontend.frontendUrl ?? new URL(publicUrl).origin;
-    const address = returnAddress(returnTo, { home, origins: frontend.origins });
+    const address = returnAddress(returnTo, frontend);
     if (address === null) throw fieldError('return_to', 'must be a path, or an address of an allowed origin', 'origin');
     return address;
   }
 
-  /** Throws `consent_invalid` unless it was made for this; one that is too old says still where its browser goes. */
-  async function take(state: string, made: { purpose: ConsentPurpose; provider: string }): Promise<Consent> {
-    const consent = await states.take(state);
-    if (consent === undefined || consent.purpose !== made.purpose || consent.provider !== made.provider) throw lost();
-    return consent;
+  function openCode(sealed: string, place: string): z.infer<typeof codeContent> {
+    try {
+      return codeContent.parse(JSON.parse(secrets.open(sealed, place).secret));
+    } catch {
+      throw lost();
+    }
   }
 
   return {
-    /** The address at which the caller gives his consent. Throws `validation_failed` for where he may not return to. */
+    /** Returns the provider's consent page for the caller. Throws `validation_failed` if `return_to` is not allowed. */
     async begin({ orgId, userId }: RequestActor, wish: ConsentWish): Promise<string> {
       const { purpose, provider, settings, redirectUri, scopes } = wish;
-      const returnTo = addressOf(wish);
+      const returnTo = checkedReturn(wish);
       const state = states.newState();
       const codeVerifier = oauth.newCodeVerifier();
       await states.keep(state, {
@@ -84,31 +90,46 @@ export function createConsentsService(deps: {
     },
 
     /**
-     * Takes what the provider has sent the browser back with, and uses its state up. Once the state is known, what goes
-     * wrong is told where the browser goes; throws what nobody else can tell: `consent_invalid`, `consent_denied`, what
-     * the exchange throws, and what `complete` does.
-     * @param complete makes the connection, and gives its id
+     * Turns the callback into a consent code, and changes nothing. Errors go to `return_to` if the state is known and
+     * has one; otherwise throws `consent_invalid` or `consent_denied`.
+     */
+    async comeBack(callback: ConsentCallback, purpose: ConsentPurpose): Promise<ConsentReturn> {
+      const { provider, state, code, error, issuer = null } = callback;
+      const consent = await states.find(state);
+      if (!isOf(consent, { purpose, provider })) throw lost();
+      const { returnTo, isFresh } = consent;
+      try {
+        if (!isFresh) throw lost();
+        if (error !== undefined) throw appError('consent_denied');
+        if (code === undefined) throw lost();
+        const consentCode = secrets.seal(JSON.stringify([state, code, issuer]), placeOf(purpose, provider));
+        if (returnTo === null) return { location: null, consentCode };
+        return { location: withOutcome(returnTo, 'consent_code', consentCode) };
+      } catch (thrown) {
+        if (returnTo === null || !(thrown instanceof AppError)) throw thrown;
+        return { location: withOutcome(returnTo, 'error', thrown.code) };
+      }
+    },
+
+    /**
+     * Exchanges a consent code for tokens, and uses its state up, also for a user who did not begin the consent. Throws
+     * `consent_invalid`, and what the exchange throws.
      */
     async finish(
-      answer: ConsentAnswer,
-      made: { purpose: ConsentPurpose; settings: () => OAuthProvider },
-      complete: (consent: Consent, tokens: OAuthTokens) => Promise<string>,
-    ): Promise<ConsentResult> {
-      const consent = await take(answer.state, { purpose: made.purpose, provider: answer.provider });
-      const { orgId, returnTo, codeVerifier, redirectUri } = consent;
-      try {
-        if (!consent.isFresh) throw lost();
-        if (answer.error !== undefined) throw appError('consent_denied');
-        if (answer.code === undefined) throw appError('consent_invalid');
-        const { code, issuer } = answer;
-        const tokens = await oauth.exchange(made.settings(), { code, issuer, codeVerifier, redirectUri });
-        const connectionId = await complete(consent, tokens);
-        if (returnTo === null) return { location: null, orgId, connectionId };
-        return { location: withOutcome(returnTo, 'connection_id', connectionId) };
-      } catch (error) {
-        if (returnTo === null || !(error instanceof AppError)) throw error;
-        return { location: withOutcome(returnTo, 'error', error.code) };
+      actor: RequestActor,
+      { provider, consentCode }: { provider: string; consentCode: string },
+      made: { purpose: ConsentPurpose; settings: OAuthProvider },
+    ): Promise<{ consent: Consent; tokens: OAuthTokens }> {
+      const { purpose, settings } = made;
+      const [state, code, issuer] = openCode(consentCode, placeOf(purpose, provider));
+      const consent = await states.take(state);
+      if (!isOf(consent, { purpose, provider }) || !consent.isFresh) throw lost();
+      if (consent.userId !== actor.userId) {
+        throw appError('consent_invalid', { detail: 'Another user began this consent. Begin one yourself.' });
       }
+      const { codeVerifier, redirectUri } = consent;
+      const grant = { code, issuer: issuer ?? undefined, codeVerifier, redirectUri };
+      return { consent, tokens: await oauth.exchange(settings, grant) };
     },
 
     /** A step of the sweeper. */
@@ -118,14 +139,24 @@ export function createConsentsService(deps: {
 
 export type ConsentsService = ReturnType<typeof createConsentsService>;
 
+const placeOf = (purpose: ConsentPurpose, provider: string) => `consent_code/${purpose}/${provider}`;
+
+type Made = Pick<ConsentFacts, 'purpose' | 'provider'>;
+
+function isOf<Facts extends Made>(consent: Facts | undefined, made: Made): consent is Facts {
+  return consent !== undefined && consent.purpose === made.purpose && consent.provider === made.provider;
+}
+
 function lost(): AppError {
   return appError('consent_invalid', { detail: 'Begin the consent once more.' });
 }
 
-/** In the place of the outcome of an earlier consent, which the page may have had in its address. */
-function withOutcome(address: string, name: 'connection_id' | 'error', value: string): string {
-  const url = new URL(address);
-  for (const each of ['connection_id', 'error']) url.searchParams.delete(each);
+const outcomes = ['consent_code', 'error'] as const;
+
+/** Replaces the outcome of an earlier consent, which the page may have had in its address. A path stays a path. */
+function withOutcome(address: string, name: (typeof outcomes)[number], value: string): string {
+  const url = new URL(address, 'http://path');
+  for (const each of outcomes) url.searchParams.delete(each);
   url.searchParams.set(name, value);
-  return url.href;
+  return address.startsWith('/') ? url.href.slice(url.origin.length) : url.href;
 }

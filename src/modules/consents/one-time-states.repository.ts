@@ -28,6 +28,13 @@ export function createOneTimeStatesRepository<Facts extends object>(
       await db(tableName).insert({ ...row, expiresAt });
     },
 
+    /** Reads a state and leaves it usable. */
+    async find(stateHash: Buffer): Promise<TakenRow<Facts> | undefined> {
+      const sql = 'select *, expires_at > now() as is_fresh from ?? where state_hash = ?';
+      const row: unknown = await firstRow(db, taken, sql, [tableName, stateHash]);
+      return row as TakenRow<Facts> | undefined;
+    },
+
     /** Whoever gets it is the only one who ever does. Undefined when there is none. */
     async take(stateHash: Buffer): Promise<TakenRow<Facts> | undefined> {
       const sql = 'delete from ?? where state_hash = ? returning *, expires_at > now() as is_fresh';

@@ -16,6 +16,8 @@ export type OneTimeStates<Facts> = {
   /** Unguessable. */
   newState(): string;
   keep(state: string, facts: Facts & { codeVerifier: string }): Promise<void>;
+  /** Reads a state and leaves it usable. Undefined if it is unknown or was used. */
+  find(state: string): Promise<(Facts & { isFresh: boolean }) | undefined>;
   /** Uses a state up. Undefined when nobody has made it, it was used before, or its key went out of the settings. */
   take(state: string): Promise<TakenState<Facts> | undefined>;
   /** A step of the sweeper. */
@@ -47,6 +49,8 @@ export function createOneTimeStates<Facts extends object>(deps: {
       const codeVerifier = secrets.seal(facts.codeVerifier, placeOf(stateHash));
       await repository.insert({ ...facts, stateHash, codeVerifier });
     },
+
+    find: (state) => repository.find(hashOf(state)),
 
     async take(state) {
       const row = await repository.take(hashOf(state));

@@ -4,7 +4,12 @@ import type { ToolProvider } from '#src/domain/tool-providers.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { AppError, appError, fieldError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
-import type { Consent, ConsentAnswer, ConsentResult, ConsentsService } from '#src/modules/consents/consents.service.ts';
+import type {
+  Consent,
+  ConsentCallback,
+  ConsentReturn,
+  ConsentsService,
+} from '#src/modules/consents/consents.service.ts';
 import type { StoredCredentialsService } from '#src/modules/credentials/stored-credentials.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
 import type { Db } from '#src/ports/database.ts';
@@ -24,7 +29,6 @@ export type ConsentInput = {
   publicUrl: string;
 };
 
-type Whose = Pick<RequestActor, 'orgId' | 'userId' | 'requestId'>;
 type Granted = { credentials: Credentials; scopes: string[]; expiresAt: Date | null };
 
 /** How organizations connect themselves to the providers of tools: one connection for each provider. */
@@ -33,7 +37,7 @@ export function createToolConnectionsService(deps: {
   access: ProviderAccesses;
   secrets: Pick<StoredCredentialsService<Credentials>, 'open' | 'seal'>;
   oauth: Pick<OAuthClient, 'revoke'>;
-  consents: Pick<ConsentsService, 'begin' | 'finish'>;
+  consents: Pick<ConsentsService, 'begin' | 'comeBack' | 'finish'>;
   accessChanges: Pick<AccessChangesService, 'administer'>;
   audit: AuditService;
   logger: Logger;
@@ -50,9 +54,9 @@ export function createToolConnectionsService(deps: {
   }
 
   /** Puts credentials in the place of whatever was there. */
-  async function store(whose: Whose, provider: string, granted: Granted): Promise<string> {
-    const { orgId, userId, requestId } = whose;
-    return accessChanges.administer(whose, async (trx) => {
+  async function store(actor: RequestActor, provider: string, granted: Granted): Promise<void> {
+    const { orgId, userId, requestId } = actor;
+    await accessChanges.administer(actor, async (trx) => {
       const repository = createToolConnectionsRepository(trx);
       const old = await repository.find(orgId, provider);
       const id = old?.id ?? uuidv7();
@@ -63,7 +67,6 @@ export function createToolConnectionsService(deps: {
       const action = old === undefined ? 'tool.connected' : 'tool.reconnected';
       const detail = { provider, scopes: granted.scopes.join(' ') };
       await audit.record(trx, { orgId, actorId: userId, action, target: id, detail, requestId });
-      return id;
     });
   }
 
@@ -92,17 +95,14 @@ export function createToolConnectionsService(deps: {
     if (!isConnected) await revoke(provider, credentials);
   }
 
-  /** @returns the id of the connection that a consent has led to */
-  async function complete(whose: Whose, consent: Consent, tokens: OAuthTokens, provider: string): Promise<string> {
+  async function complete(actor: RequestActor, provider: string, consent: Consent, tokens: OAuthTokens): Promise<void> {
     const { accessToken, refreshToken, expiresAt } = tokens;
     const credentials = { kind: 'oauth', accessToken, refreshToken } as const;
     try {
-      return await store(whose, provider, { credentials, scopes: tokens.scopes ?? consent.scopes, expiresAt });
+      await store(actor, provider, { credentials, scopes: tokens.scopes ?? consent.scopes, expiresAt });
     } catch (error) {
-      await giveBack(whose.orgId, provider, credentials);
-      // Of an account, an organization or a role that has ended meanwhile; nobody is signed in here.
-      if (!(error instanceof AppError)) throw error;
-      throw appError('consent_invalid', { detail: 'Who has begun it is no admin of the organization any more.' });
+      await giveBack(actor.orgId, provider, credentials);
+      throw error;
     }
   }
 
@@ -130,29 +130,20 @@ export function createToolConnectionsService(deps: {
       const { returnTo, publicUrl } = input;
       const redirectUri = `${publicUrl}/agents/tools/${provider.id}/callback`;
       const scopes = input.scopes ?? offered;
-      return consents.begin(actor, {
-        purpose,
-        provider: provider.id,
-        settings,
-        redirectUri,
-        scopes,
-        returnTo,
-        publicUrl,
-      });
+      return consents.begin(actor, { purpose, provider: provider.id, settings, redirectUri, scopes, returnTo });
     },
 
+    /** Answers the provider's redirect, see {@link ConsentsService.comeBack}. */
+    comeBack: (callback: ConsentCallback): Promise<ConsentReturn> => consents.comeBack(callback, purpose),
+
     /**
-     * Takes what the provider has sent the browser back with. Once the state is known, what goes wrong is told where
-     * the browser goes; throws what nobody else can tell: `provider_not_found`, `consent_invalid`, `consent_denied`,
-     * `provider_not_configured`, `provider_rejected`, `provider_unavailable`.
+     * Connects the organization by a consent that the caller began. Throws `provider_not_found`, `wrong_auth_kind`,
+     * `consent_invalid`, `provider_not_configured`, `provider_rejected`, `provider_unavailable`.
      */
-    async finishConsent(answer: ConsentAnswer): Promise<ConsentResult> {
-      const { provider, requestId } = answer;
-      providerOf(provider);
-      const made = { purpose, settings: () => grantSettings(provider).settings } as const;
-      return consents.finish(answer, made, (consent, tokens) =>
-        complete({ orgId: consent.orgId, userId: consent.userId, requestId }, consent, tokens, provider),
-      );
+    async finishConsent(actor: RequestActor, answer: { provider: string; consentCode: string }): Promise<void> {
+      const { provider, settings } = grantSettings(answer.provider);
+      const { consent, tokens } = await consents.finish(actor, answer, { purpose, settings });
+      await complete(actor, provider.id, consent, tokens);
     },
 
     /** Nothing happens to who is not connected. Throws `provider_not_found`. */

@@ -1,12 +1,12 @@
 import { can } from '#src/domain/policy.ts';
 import { noContent, ok, seeOther } from '#src/http/answers.ts';
+import { callbackQuery, consentReturnSchema, finishConsentBody } from '#src/http/consent-schemas.ts';
 import { type Route, route } from '#src/http/route.ts';
 import type { ToolCatalogService } from './tool-catalog.service.ts';
 import type { ToolConnectionsService } from './tool-connections.service.ts';
 import {
   authorizeQuery,
   authorizeSchema,
-  callbackQuery,
   connectedSchema,
   connectToolBody,
   providerConnectionListSchema,
@@ -65,32 +65,46 @@ export function toolsRoutes(catalog: ToolCatalogService, connections: ToolConnec
     route({
       method: 'get',
       path: '/agents/tools/:provider/callback',
-      operationId: 'finishToolConsent',
+      operationId: 'returnFromToolConsent',
       tag,
-      summary: 'Where a provider sends the browser after a consent; its state says whose it is',
+      summary: 'Where a provider redirects the browser after a consent, which it does not finish yet',
       access: 'public',
-      isSafe: false,
       limits: [{ limit: 'connect', by: 'ip' }],
       params: providerParams,
       query: callbackQuery,
       responses: {
-        200: { description: 'The connection, when no `return_to` was given', schema: connectedSchema },
-        303: { description: 'On to `return_to`, with `connection_id` or `error`' },
+        200: { description: 'The code to finish with, if no `return_to` was given', schema: consentReturnSchema },
+        303: { description: 'On to `return_to`, with `consent_code` or `error`' },
       },
+      errors: ['provider_not_found', 'consent_invalid', 'consent_denied'],
+      handle: async ({ params: { provider }, query: { state, code, error, iss } }) => {
+        const back = await connections.comeBack({ provider, state, code, error, issuer: iss });
+        if (back.location !== null) return seeOther(back.location);
+        return ok({ consent_code: back.consentCode }, { 'Cache-Control': 'no-store' });
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/agents/tools/:provider/finish',
+      operationId: 'finishToolConsent',
+      tag,
+      summary: 'Finish a consent that you began, with the code from its callback',
+      access: 'organization:administer',
+      limits: [{ limit: 'connect', by: 'user' }],
+      params: providerParams,
+      body: finishConsentBody,
+      responses: { 200: { description: 'The connection', schema: connectedSchema } },
       errors: [
         'provider_not_found',
+        'wrong_auth_kind',
         'consent_invalid',
-        'consent_denied',
         'provider_not_configured',
         'provider_rejected',
         'provider_unavailable',
       ],
-      handle: async ({ params: { provider }, query: { state, code, error, iss }, requestId }) => {
-        const answer = { provider, state, code, error, issuer: iss, requestId };
-        const result = await connections.finishConsent(answer);
-        if (result.location !== null) return seeOther(result.location);
-        const view = await catalog.getProvider(result.orgId, provider);
-        return ok({ connection: toProviderConnectionDto(true, view) }, { 'Cache-Control': 'no-store' });
+      handle: async ({ actor, params: { provider }, body: { consentCode } }) => {
+        await connections.finishConsent(actor, { provider, consentCode });
+        return ok({ connection: toProviderConnectionDto(true, await catalog.getProvider(actor.orgId, provider)) });
       },
     }),
     route({

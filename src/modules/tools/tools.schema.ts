@@ -20,14 +20,6 @@ export const authorizeQuery = z.strictObject({
   scopes: repeated(z.string().max(300)).describe('May be repeated; all that the provider has for tools when omitted.'),
 });
 
-/** Providers send more than they have to. */
-export const callbackQuery = z.looseObject({
-  state: z.string().min(1).max(200),
-  code: z.string().max(4_096).optional(),
-  error: z.string().max(200).optional(),
-  iss: z.string().max(500).optional(),
-});
-
 export const connectToolBody = z.strictObject({
   api_key: z
     .string()

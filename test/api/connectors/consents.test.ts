@@ -14,6 +14,7 @@ import {
   consentTo,
   frontendUrl,
 } from '#test/support/connector-stack.ts';
+import { finishConsent } from '#test/support/finish-consent.ts';
 import { stack } from '#test/support/stack.ts';
 
 const drive = '/connectors/oauth/acme_drive';
@@ -98,7 +99,92 @@ describe('GET /connectors/oauth/{provider}/authorize', () => {
   });
 });
 
+/** Expires the user's pending consents. */
+async function expireConsents(api: ConnectorStack, { orgId }: Member): Promise<void> {
+  const expiresAt = api.container.db.raw("now() - interval '1 second'");
+  await api.container.db('oauth_states').where({ orgId }).update({ expiresAt });
+}
+
 describe('GET /connectors/oauth/{provider}/callback', () => {
+  let api: ConnectorStack;
+  let ada: Member;
+  before(async () => {
+    api = await connectorStack();
+    ada = await api.signUp();
+  });
+
+  const refused = async (path: string) => Object((await api.anonymous.get(path, 400)).body).code;
+  const location = async (path: string) =>
+    (await api.anonymous.raw(path, { redirect: 'manual' })).headers.get('location') ?? '';
+
+  it('200: returns a code, as often as the browser asks, and neither connects nor asks the provider', async () => {
+    const path = await consentTo(api, ada, 'acme_drive');
+    const [grants, calls] = [api.fakes.acme_drive.liveGrants(), api.fakes.acme_drive.calls.length];
+    expect((await api.anonymous.raw(path, { method: 'HEAD' })).status).equal(200);
+    for (const _ of [1, 2]) {
+      const { body, headers } = await api.anonymous.get(path, 200);
+      expect(headers.get('cache-control')).equal('no-store');
+      for (const secret of api.fakes.acme_drive.secrets) expect(JSON.stringify(body)).not.contain(secret);
+    }
+    expect([api.fakes.acme_drive.liveGrants(), api.fakes.acme_drive.calls.length]).deep.equal([grants, calls]);
+    expect((await ada.get('/connectors/connections', 200)).body).deep.equal({ items: [] });
+  });
+
+  it('303: redirects to return_to with the code', async () => {
+    const query = { return_to: '/files?tab=1' };
+    const path = await consentTo(api, ada, 'acme_dropbox', { query, account: 'd' });
+    const response = await api.anonymous.raw(path, { redirect: 'manual' });
+    expect(response.status).equal(303);
+    const page = new URL(response.headers.get('location') ?? '');
+    expect(page.href).match(/^https:\/\/app\.example\.com\/files\?tab=1&consent_code=/);
+    expect(await response.text()).equal('');
+    const finish = { consent_code: page.searchParams.get('consent_code') };
+    await ada.post('/connectors/oauth/acme_dropbox/finish', finish, 200);
+  });
+
+  it('303: tells there what went wrong', async () => {
+    const query = { return_to: '/files' };
+    const denied = await consentTo(api, ada, 'acme_onedrive', { query, isDenied: true });
+    expect(await location(denied)).equal(`${frontendUrl}/files?error=consent_denied`);
+    const old = await consentTo(api, ada, 'acme_onedrive', { query });
+    await expireConsents(api, ada);
+    expect(await location(old)).equal(`${frontendUrl}/files?error=consent_invalid`);
+  });
+
+  it('400: when the user denies consent', async () => {
+    const denied = await consentTo(api, ada, 'acme_drive', { isDenied: true });
+    expect(await refused(denied)).equal('consent_denied');
+    expect(await refused(`${denied}&code=c`)).equal('consent_denied');
+  });
+
+  it('400: for a state that is unknown, expired, of another provider, or made for a tool', async () => {
+    expect(await refused(`${drive}/callback?state=unknown&code=x`)).equal('consent_invalid');
+    const old = await consentTo(api, ada, 'acme_drive');
+    await expireConsents(api, ada);
+    expect(await refused(old)).equal('consent_invalid');
+    const foreign = (await consentTo(api, ada, 'acme_onedrive')).replace('acme_onedrive', 'acme_drive');
+    expect(await refused(foreign)).equal('consent_invalid');
+    const path = await consentTo(api, ada, 'acme_drive');
+    await api.container.db('oauth_states').where({ orgId: ada.orgId }).update({ purpose: 'tools' });
+    expect(await refused(path)).equal('consent_invalid');
+  });
+
+  it('400: without a code', async () => {
+    const without = (await consentTo(api, ada, 'acme_drive')).replace(/code=[^&]+&?/, '');
+    expect(await refused(without)).equal('consent_invalid');
+  });
+
+  it('404: for an unknown provider', async () => {
+    const { body } = await api.anonymous.get('/connectors/oauth/nobody/callback?state=s&code=c', 404);
+    expect(body).include({ code: 'provider_not_found' });
+  });
+
+  it('422: without a state', async () => {
+    await api.anonymous.get(`${drive}/callback?code=c`, 422);
+  });
+});
+
+describe('POST /connectors/oauth/{provider}/finish', () => {
   let api: ConnectorStack;
   let ada: Member;
   before(async () => {
@@ -108,14 +194,8 @@ describe('GET /connectors/oauth/{provider}/callback', () => {
     await api.container.db('organizations').where({ id: ada.orgId }).update({ tier: 'max' });
   });
 
-  const refused = async (path: string) => Object((await api.anonymous.get(path, 400)).body).code;
-  const location = async (path: string) =>
-    (await api.anonymous.raw(path, { redirect: 'manual' })).headers.get('location');
-  /** Expires the user's pending consents. */
-  const expireConsents = async ({ orgId }: Member) => {
-    const expiresAt = api.container.db.raw("now() - interval '1 second'");
-    await api.container.db('oauth_states').where({ orgId }).update({ expiresAt });
-  };
+  const finish = (path: string, status: number, member = ada) => finishConsent(api, member, path, status);
+  const refused = async (path: string, status: number) => Object((await finish(path, status)).body).code;
   const connectionsOf = (member: Member) => api.container.db('connections').where({ userId: member.userId });
 
   it('200: creates the connection', () => createsConnectionOnConsent({ api, member: ada, provider: 'acme_drive' }));
@@ -133,81 +213,54 @@ describe('GET /connectors/oauth/{provider}/callback', () => {
     expect(new Set(ids).size).equal(3);
   });
 
-  it('200: creates one connection for two concurrent callbacks of one account', async () => {
+  it('200: creates one connection for two concurrent consents of one account', async () => {
     const bob = await api.signUp();
     const account = { account: 'twice@example.com' };
     const [one, two] = [
       await consentTo(api, bob, 'acme_onedrive', account),
       await consentTo(api, bob, 'acme_onedrive', account),
     ];
-    await Promise.all([api.anonymous.get(one, 200), api.anonymous.get(two, 200)]);
+    await Promise.all([finish(one, 200, bob), finish(two, 200, bob)]);
     expect(await connectionsOf(bob)).length(1);
   });
 
-  it('303: redirects to return_to with the id of the connection', async () => {
-    const query = { return_to: '/files?tab=1' };
-    const response = await api.anonymous.raw(await consentTo(api, ada, 'acme_dropbox', { query, account: 'd' }), {
-      redirect: 'manual',
-    });
-    const [made] = await connectionsOf(ada).orderBy('createdAt', 'desc');
-    expect(response.status).equal(303);
-    expect(response.headers.get('location')).equal(`${frontendUrl}/files?tab=1&connection_id=${made.id}`);
-    expect(await response.text()).equal('');
-  });
-
-  it('303: tells there what went wrong', async () => {
-    const query = { return_to: '/files' };
-    const denied = await consentTo(api, ada, 'acme_onedrive', { query, isDenied: true });
-    expect(await location(denied)).equal(`${frontendUrl}/files?error=consent_denied`);
-    const path = await consentTo(api, ada, 'acme_onedrive', { query });
-    api.fakes.acme_onedrive.failNext(1, { status: 503 });
-    expect(await location(path)).equal(`${frontendUrl}/files?error=provider_unavailable`);
-    const old = await consentTo(api, ada, 'acme_onedrive', { query });
-    await expireConsents(ada);
-    expect(await location(old)).equal(`${frontendUrl}/files?error=consent_invalid`);
-  });
-
-  it('400: when the user denies consent', async () => {
-    expect(await refused(await consentTo(api, ada, 'acme_drive', { isDenied: true }))).equal('consent_denied');
-  });
-
-  it('400: for a repeated callback, and for all but one of several concurrent ones', async () => {
-    const path = await consentTo(api, ada, 'acme_drive');
-    const statuses = await Promise.all([0, 1, 2].map(async () => (await api.anonymous.raw(path)).status));
+  it('400: for a used code, and for all but one of several concurrent requests', async () => {
+    const { body } = await api.anonymous.get(await consentTo(api, ada, 'acme_drive'), 200);
+    const send = () => ada.raw(`${drive}/finish`, { method: 'POST', headers, body: JSON.stringify(body) });
+    const headers = { 'content-type': 'application/json' };
+    const statuses = await Promise.all([send(), send(), send()].map(async (answer) => (await answer).status));
     expect(statuses.toSorted()).deep.equal([200, 400, 400]);
-    expect(await refused(path)).equal('consent_invalid');
+    expect((await ada.post(`${drive}/finish`, body, 400)).body).include({ code: 'consent_invalid' });
   });
 
-  it('400: for a state that is unknown, expired, of another provider, or made for a tool', async () => {
-    expect(await refused(`${drive}/callback?state=unknown&code=x`)).equal('consent_invalid');
-    const old = await consentTo(api, ada, 'acme_drive');
-    await expireConsents(ada);
-    expect(await refused(old)).equal('consent_invalid');
-    const foreign = (await consentTo(api, ada, 'acme_onedrive')).replace('acme_onedrive', 'acme_drive');
-    expect(await refused(foreign)).equal('consent_invalid');
+  it('400: for a code that is made up, of another provider, or expired', async () => {
+    const code = async (path: string) => Object((await api.anonymous.get(path, 200)).body).consent_code;
+    const old = await code(await consentTo(api, ada, 'acme_drive'));
+    const foreign = await code(await consentTo(api, ada, 'acme_onedrive'));
+    await expireConsents(api, ada);
+    for (const consent_code of ['made-up', foreign, old]) {
+      const { body } = await ada.post(`${drive}/finish`, { consent_code }, 400);
+      expect(body).include({ code: 'consent_invalid' });
+    }
+  });
+
+  it('400: for a code that the provider rejects', async () => {
     const path = await consentTo(api, ada, 'acme_drive');
-    await api.container.db('oauth_states').where({ orgId: ada.orgId }).update({ purpose: 'tools' });
-    expect(await refused(path)).equal('consent_invalid');
+    expect(await refused(path.replace(/code=[^&]+/, 'code=guessed'), 400)).equal('consent_invalid');
   });
 
-  it('400: for a code that the provider rejects, and without a code', async () => {
-    const path = await consentTo(api, ada, 'acme_drive');
-    expect(await refused(path.replace(/code=[^&]+/, 'code=guessed'))).equal('consent_invalid');
-    const without = (await consentTo(api, ada, 'acme_drive')).replace(/code=[^&]+&?/, '');
-    expect(await refused(without)).equal('consent_invalid');
-  });
-
-  it('400: when the organization was deleted, and revokes the grant', async () => {
+  it('401: without a token, and when the organization was deleted', async () => {
     const bob = await api.signUp();
     const path = await consentTo(api, bob, 'acme_drive');
+    await api.anonymous.post(`${drive}/finish`, { consent_code: 'c' }, 401);
     await bob.delete('/entity/org', 204);
     const before = api.fakes.acme_drive.liveGrants();
-    expect(await refused(path)).equal('consent_invalid');
+    await finish(path, 401, bob);
     expect(api.fakes.acme_drive.liveGrants()).equal(before);
   });
 
   it('404: for an unknown provider', async () => {
-    const { body } = await api.anonymous.get('/connectors/oauth/nobody/callback?state=s&code=c', 404);
+    const { body } = await ada.post('/connectors/oauth/nobody/finish', { consent_code: 'c' }, 404);
     expect(body).include({ code: 'provider_not_found' });
   });
 
@@ -217,36 +270,41 @@ describe('GET /connectors/oauth/{provider}/callback', () => {
     await Promise.all(rows);
     const path = await consentTo(api, bob, 'acme_drive');
     const before = api.fakes.acme_drive.liveGrants();
-    expect((await api.anonymous.get(path, 409)).body).include({ code: 'connection_limit_reached' });
+    expect((await finish(path, 409, bob)).body).include({ code: 'connection_limit_reached' });
     expect(api.fakes.acme_drive.liveGrants()).equal(before);
   });
 
-  it('422: without a state', async () => {
-    await api.anonymous.get(`${drive}/callback?code=c`, 422);
+  it('409: for the provider that uses access keys', async () => {
+    const { body } = await ada.post('/connectors/oauth/acme_s3/finish', { consent_code: 'c' }, 409);
+    expect(body).include({ code: 'wrong_auth_kind' });
   });
 
-  it('422: for a site that the account cannot read, and for missing scopes', async () => {
+  it('422: for wrong fields, a site that the account cannot read, and missing scopes', async () => {
+    for (const fields of [{}, { consent_code: '' }, { consent_code: 'c', state: 's' }]) {
+      await ada.post(`${drive}/finish`, fields, 422);
+    }
     const site = await consentTo(api, ada, 'acme_sharepoint', { query: { site_id: 'no,such,site' } });
-    expect((await api.anonymous.get(site, 422)).body).include({ code: 'connection_check_failed' });
+    expect(await refused(site, 422)).equal('connection_check_failed');
     const bare = await consentTo(api, ada, 'acme_drive', { scopes: [] });
-    expect((await api.anonymous.get(bare, 422)).body).include({ code: 'connection_check_failed' });
+    expect(await refused(bare, 422)).equal('connection_check_failed');
   });
+
+  const refusedAfter = async (reply: Parameters<(typeof api.fakes.acme_drive)['failNext']>[1], status: number) => {
+    const path = await consentTo(api, ada, 'acme_drive');
+    api.fakes.acme_drive.failNext(1, reply);
+    return refused(path, status);
+  };
 
   it('501: when the provider rejects the OAuth client', async () => {
-    const path = await consentTo(api, ada, 'acme_drive');
-    api.fakes.acme_drive.failNext(1, { status: 401, json: { error: 'invalid_client' } });
-    expect((await api.anonymous.get(path, 501)).body).include({ code: 'provider_not_configured' });
+    const reply = { status: 401, json: { error: 'invalid_client' } };
+    expect(await refusedAfter(reply, 501)).equal('provider_not_configured');
   });
 
   it('502: when the provider rejects the code exchange for another reason', async () => {
-    const path = await consentTo(api, ada, 'acme_drive');
-    api.fakes.acme_drive.failNext(1, { status: 400, json: { error: 'odd' } });
-    expect((await api.anonymous.get(path, 502)).body).include({ code: 'provider_rejected' });
+    expect(await refusedAfter({ status: 400, json: { error: 'odd' } }, 502)).equal('provider_rejected');
   });
 
   it('503: during a provider outage', async () => {
-    const path = await consentTo(api, ada, 'acme_drive');
-    api.fakes.acme_drive.failNext(1, { status: 500, text: 'down' });
-    expect((await api.anonymous.get(path, 503)).body).include({ code: 'provider_unavailable' });
+    expect(await refusedAfter({ status: 500, text: 'down' }, 503)).equal('provider_unavailable');
   });
 });

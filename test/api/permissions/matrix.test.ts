@@ -217,6 +217,7 @@ describe('who may do what: every route, asked by everybody', () => {
     streamMessage: { names: 'agent:read' },
     importDocumentsFromConnector: { names: 'connection:write' },
     authorizeConnector: { fresh: async () => ({ provider: 'acme_s3' }) },
+    returnFromConnectorConsent: { fresh: async () => ({ provider: 'acme_s3' }) },
     finishConnectorConsent: { fresh: async () => ({ provider: 'acme_s3' }) },
     deleteConnection: { fresh: async () => ({ connection_id: await storeConnection(stack, cast.owner, 'Reports') }) },
     disableTeam: {

@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { auditEntries } from '#test/support/audit-entries.ts';
 import type { Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
+import { finishConsent } from '#test/support/finish-consent.ts';
 import { stack } from '#test/support/stack.ts';
 import {
   anotherProcess,
@@ -102,6 +103,12 @@ describe('GET /agents/tools/{provider}/authorize', () => {
   });
 });
 
+/** Expires the organization's pending consents. */
+async function expireConsents(api: ToolStack, { orgId }: Member): Promise<void> {
+  const expiresAt = api.container.db.raw("now() - interval '1 second'");
+  await api.container.db('oauth_states').where({ orgId }).update({ expiresAt });
+}
+
 describe('GET /agents/tools/{provider}/callback', () => {
   let api: ToolStack;
   let ada: Member;
@@ -111,16 +118,93 @@ describe('GET /agents/tools/{provider}/callback', () => {
   });
 
   const refused = async (path: string) => Object((await api.anonymous.get(path, 400)).body).code;
-  const location = async (path: string) =>
-    (await api.anonymous.raw(path, { redirect: 'manual' })).headers.get('location');
-  /** Lets the consents that are under way become too old. */
-  const outlive = async ({ orgId }: Member) => {
-    const expiresAt = api.container.db.raw("now() - interval '1 second'");
-    await api.container.db('oauth_states').where({ orgId }).update({ expiresAt });
+  const pageOf = async (path: string) => {
+    const response = await api.anonymous.raw(path, { redirect: 'manual' });
+    expect(response.headers.get('referrer-policy')).equal('no-referrer');
+    return new URL(response.headers.get('location') ?? '');
+  };
+
+  it('200: returns a code, as often as the browser asks, and does not connect', async () => {
+    const path = await consentTo(api, ada);
+    expect((await api.anonymous.raw(path, { method: 'HEAD' })).status).equal(200);
+    for (const _ of [1, 2]) {
+      const { body, headers } = await api.anonymous.get(path, 200);
+      expect(headers.get('cache-control')).equal('no-store');
+      for (const secret of api.google.secrets) expect(JSON.stringify(body)).not.contain(secret);
+    }
+    expect(await connectionOf(ada, 'google_calendar')).include({ status: 'not_connected' });
+  });
+
+  it('303: redirects to return_to with the code, or with the error, in the place of an earlier outcome', async () => {
+    const query = `?return_to=${encodeURIComponent('/tools?tab=1&error=consent_denied&consent_code=7')}`;
+    const page = await pageOf(await consentTo(api, ada, { query }));
+    expect(page.href).match(/^https:\/\/app\.example\.com\/tools\?tab=1&consent_code=[^&]{40,}$/);
+    const finish = { consent_code: page.searchParams.get('consent_code') };
+    await ada.post(`${google}/finish`, finish, 200);
+    const denied = await pageOf(await consentTo(api, ada, { query, isDenied: true }));
+    expect(denied.href).equal(`${frontendUrl}/tools?tab=1&error=consent_denied`);
+    const old = await consentTo(api, ada, { query });
+    await expireConsents(api, ada);
+    expect((await pageOf(old)).href).equal(`${frontendUrl}/tools?tab=1&error=consent_invalid`);
+  });
+
+  it('400: when the user denies consent', async () => {
+    expect(await refused(await consentTo(api, ada, { isDenied: true }))).equal('consent_denied');
+  });
+
+  it('400: for a state that is unknown, expired or of another provider, and without a code', async () => {
+    expect(await refused(`${google}/callback?state=unknown&code=x`)).equal('consent_invalid');
+    const old = await consentTo(api, ada);
+    await expireConsents(api, ada);
+    expect(await refused(old)).equal('consent_invalid');
+    const foreign = (await consentTo(api, ada)).replace('google_calendar', 'brave_search');
+    expect(await refused(foreign)).equal('consent_invalid');
+    expect(await refused((await consentTo(api, ada)).replace(/code=[^&]+&?/, ''))).equal('consent_invalid');
+  });
+
+  it('400: for a consent that the sweeper has deleted', async () => {
+    const path = await consentTo(api, ada);
+    await beginConsent(ada);
+    await expireConsents(api, ada);
+    await api.container.consents.deleteExpired();
+    expect(await api.container.db('oauth_states').where({ orgId: ada.orgId })).length(0);
+    expect(await refused(path)).equal('consent_invalid');
+  });
+
+  it('404: for an unknown provider', async () => {
+    const { body } = await api.anonymous.get('/agents/tools/nobody/callback?state=s&code=c', 404);
+    expect(body).include({ code: 'provider_not_found' });
+  });
+
+  it('422: without a state', async () => {
+    await api.anonymous.get(`${google}/callback?code=c`, 422);
+  });
+});
+
+describe('POST /agents/tools/{provider}/finish', () => {
+  let api: ToolStack;
+  let ada: Member;
+  before(async () => {
+    api = await toolStack();
+    ada = await api.signUp();
+  });
+
+  const finish = (path: string, status: number, member = ada) => finishConsent(api, member, path, status);
+  const refused = async (path: string, status: number) => Object((await finish(path, status)).body).code;
+  /** Finishes in a process with other settings. @returns the code of its error */
+  const refusedElsewhere = async (path: string, changes: Parameters<typeof anotherProcess>[1]) => {
+    const { consent_code } = Object((await api.anonymous.get(path, 200)).body);
+    const rights = { isOrgAdmin: true, teamIds: [], teamAdminOf: [], openTeamIds: [] };
+    const actor = { ...rights, userId: ada.userId, orgId: ada.orgId, requestId: 'r' };
+    const other = anotherProcess(api, changes);
+    const answer = { provider: 'google_calendar', consentCode: consent_code };
+    const failure = await other.toolConnections.finishConsent(actor, answer).catch((error: unknown) => error);
+    await other.close();
+    return Object(failure).code;
   };
 
   it('200: connects the organization, and says how', async () => {
-    const { body, headers } = await api.anonymous.get(await consentTo(api, ada), 200);
+    const { body, headers } = await finish(await consentTo(api, ada), 200);
     expect(headers.get('cache-control')).equal('no-store');
     const { connection } = Object(body);
     expect(connection).deep.include({ provider: 'google_calendar', connected: true, status: 'active' });
@@ -131,8 +215,8 @@ describe('GET /agents/tools/{provider}/callback', () => {
     expect(entry?.detail).include({ provider: 'google_calendar' });
   });
 
-  it('200: holds what the user has left of the scopes', async () => {
-    await api.anonymous.get(await consentTo(api, ada, { scopes: [writeScope] }), 200);
+  it('200: grants only the scopes that the user has left ticked', async () => {
+    await finish(await consentTo(api, ada, { scopes: [writeScope] }), 200);
     const { actions, id } = await connectionOf(ada, 'google_calendar');
     expect(actions.map(({ granted }: { granted: boolean }) => granted)).deep.equal([false, true]);
     expect((await auditEntries(api, id)).at(-1)).include({ action: 'tool.reconnected' });
@@ -142,162 +226,102 @@ describe('GET /agents/tools/{provider}/callback', () => {
     const bob = await api.signUp();
     const grace = await signUpColleague(api, bob, 'Grace', { is_admin: true });
     const [one, two] = [await consentTo(api, bob), await consentTo(api, grace)];
-    await Promise.all([api.anonymous.get(one, 200), api.anonymous.get(two, 200)]);
+    await Promise.all([finish(one, 200, bob), finish(two, 200, grace)]);
     expect(await api.container.db('tool_connections').where({ orgId: bob.orgId })).length(1);
     expect(await connectionOf(bob, 'google_calendar')).include({ status: 'active' });
   });
 
-  it('200: completes nothing for who only looks ahead', async () => {
+  it('400: for the consent of another admin of the organization', async () => {
+    const grace = await signUpColleague(api, ada, 'Grace', { is_admin: true });
+    const { body } = await finish(await consentTo(api, ada), 400, grace);
+    expect(body).include({ code: 'consent_invalid', detail: 'Another user began this consent. Begin one yourself.' });
+  });
+
+  it('400: for a used code', async () => {
     const path = await consentTo(api, ada);
-    const response = await api.anonymous.raw(path, { method: 'HEAD' });
-    expect([response.status, response.headers.get('allow')]).deep.equal([405, 'GET']);
-    await api.anonymous.get(path, 200);
+    const { body } = await api.anonymous.get(path, 200);
+    await ada.post(`${google}/finish`, body, 200);
+    for (const again of [await ada.post(`${google}/finish`, body, 400), await api.anonymous.get(path, 400)]) {
+      expect(again.body).include({ code: 'consent_invalid' });
+    }
   });
 
-  it('303: goes on to where the user came from, with the id of the connection', async () => {
-    const path = await consentTo(api, ada, { query: `?return_to=${encodeURIComponent('/tools?tab=1')}` });
-    const response = await api.anonymous.raw(path, { redirect: 'manual' });
-    const { id } = await connectionOf(ada, 'google_calendar');
-    expect(response.status).equal(303);
-    expect(response.headers.get('location')).equal(`${frontendUrl}/tools?tab=1&connection_id=${id}`);
-    expect(response.headers.get('referrer-policy')).equal('no-referrer');
-    expect(await response.text()).equal('');
-  });
-
-  it('303: says how it ended in the place of what an earlier consent had said there', async () => {
-    const query = `?return_to=${encodeURIComponent('/tools?error=consent_denied&connection_id=7')}`;
-    const path = await consentTo(api, ada, { query });
-    const good = await location(path);
-    const { id } = await connectionOf(ada, 'google_calendar');
-    expect(good).equal(`${frontendUrl}/tools?connection_id=${id}`);
-    const denied = await consentTo(api, ada, { query, isDenied: true });
-    expect(await location(denied)).equal(`${frontendUrl}/tools?error=consent_denied`);
-  });
-
-  it('303: tells there what went wrong', async () => {
-    const query = `?return_to=${encodeURIComponent('/tools')}`;
-    const denied = await consentTo(api, ada, { query, isDenied: true });
-    expect(await location(denied)).equal(`${frontendUrl}/tools?error=consent_denied`);
-    const path = await consentTo(api, ada, { query });
-    api.google.failNext(1, { status: 503 });
-    expect(await location(path)).equal(`${frontendUrl}/tools?error=provider_unavailable`);
-    const old = await consentTo(api, ada, { query });
-    await outlive(ada);
-    expect(await location(old)).equal(`${frontendUrl}/tools?error=consent_invalid`);
-  });
-
-  it('400: for a consent that was not given', async () => {
-    expect(await refused(await consentTo(api, ada, { isDenied: true }))).equal('consent_denied');
-  });
-
-  it('400: for a callback that comes again, and for all but one of those that come at once', async () => {
+  it('400: for a code that is made up, and one that the provider rejects', async () => {
+    await ada.post(`${google}/finish`, { consent_code: 'made-up' }, 400);
     const path = await consentTo(api, ada);
-    const statuses = await Promise.all([0, 1, 2].map(async () => (await api.anonymous.raw(path)).status));
-    expect(statuses.toSorted()).deep.equal([200, 400, 400]);
-    expect(await refused(path)).equal('consent_invalid');
-  });
-
-  it('400: for a state that nobody has made, is too old, or is of another provider', async () => {
-    expect(await refused(`${google}/callback?state=unknown&code=x`)).equal('consent_invalid');
-    const old = await consentTo(api, ada);
-    await outlive(ada);
-    expect(await refused(old)).equal('consent_invalid');
-    const foreign = (await consentTo(api, ada)).replace('google_calendar', 'brave_search');
-    expect(await refused(foreign)).equal('consent_invalid');
-    expect(await refused(foreign.replace('brave_search', 'google_calendar'))).equal('consent_invalid');
-  });
-
-  it('400: for a code that the provider does not take, and without one', async () => {
-    const path = await consentTo(api, ada);
-    expect(await refused(path.replace(/code=[^&]+/, 'code=guessed'))).equal('consent_invalid');
-    expect(await refused((await consentTo(api, ada)).replace(/code=[^&]+&?/, ''))).equal('consent_invalid');
+    expect(await refused(path.replace(/code=[^&]+/, 'code=guessed'), 400)).equal('consent_invalid');
     const misled = `${await consentTo(api, ada)}&iss=${encodeURIComponent('https://evil.example')}`;
-    expect(await refused(misled)).equal('consent_invalid');
+    expect(await refused(misled, 400)).equal('consent_invalid');
   });
 
-  it('400: for one who is no admin any more, and takes the grant back', async () => {
-    const bob = await api.signUp();
-    const grace = await signUpColleague(api, bob, 'Grace', { is_admin: true });
-    const path = await consentTo(api, grace);
-    await bob.patch(`/entity/members/${grace.userId}/org-admin`, { is_org_admin: false }, 200);
-    const before = api.google.liveGrants();
-    expect(await refused(path)).equal('consent_invalid');
-    expect(api.google.liveGrants()).equal(before);
-    expect(await connectionOf(bob, 'google_calendar')).include({ status: 'not_connected' });
-    const left = await consentTo(api, bob);
-    await bob.delete('/entity/org', 204);
-    expect(await refused(left)).equal('consent_invalid');
+  it('400: for a consent whose encryption key is gone', async () => {
+    const encryptionKeys = [{ id: 'other', key: randomBytes(32) }];
+    expect(await refusedElsewhere(await consentTo(api, ada), { encryptionKeys })).equal('consent_invalid');
   });
 
-  it('400: for one who is no admin any more, and leaves the connection that there is as it was', async () => {
+  it('401: without a token', async () => {
+    await api.anonymous.post(`${google}/finish`, { consent_code: 'c' }, 401);
+  });
+
+  it('403: for a user who is no admin any more, and leaves the connection as it was', async () => {
     const bob = await api.signUp();
     const grace = await signUpColleague(api, bob, 'Grace', { is_admin: true });
     const account = { account: 'calendar@bank.example' };
-    await api.anonymous.get(await consentTo(api, bob, account), 200);
+    await finish(await consentTo(api, bob, account), 200, bob);
     const path = await consentTo(api, grace, account);
     await bob.patch(`/entity/members/${grace.userId}/org-admin`, { is_org_admin: false }, 200);
-    expect(await refused(path)).equal('consent_invalid');
+    const before = api.google.liveGrants();
+    expect((await finish(path, 403, grace)).body).include({ code: 'forbidden' });
+    expect(api.google.liveGrants()).equal(before);
     api.google.expireTokens();
     await callProviderTool(api.container, bob, 'calendar.list_events');
   });
 
-  it('400: for a state whose verifier was sealed by a key that is gone', async () => {
-    const path = await consentTo(api, ada);
-    const other = anotherProcess(api, { encryptionKeys: [{ id: 'other', key: randomBytes(32) }] });
-    const state = new URL(path, 'http://api').searchParams.get('state') ?? '';
-    const answer = { provider: 'google_calendar', state, code: 'c', error: undefined, issuer: undefined };
-    const finished = other.toolConnections.finishConsent({ ...answer, requestId: 'r' });
-    expect(Object(await finished.catch((error: unknown) => error)).code).equal('consent_invalid');
-    await other.close();
+  it('403: for a user who stops being an admin during the exchange, and revokes the grant', async () => {
+    const bob = await api.signUp();
+    const grace = await signUpColleague(api, bob, 'Grace', { is_admin: true });
+    const { consent_code } = Object((await api.anonymous.get(await consentTo(api, grace), 200)).body);
+    await bob.patch(`/entity/members/${grace.userId}/org-admin`, { is_org_admin: false }, 200);
+    const before = api.google.liveGrants();
+    // The rights of the request as they were when it began.
+    const rights = { isOrgAdmin: true, teamIds: [], teamAdminOf: [], openTeamIds: [] };
+    const actor = { ...rights, userId: grace.userId, orgId: grace.orgId, requestId: 'r' };
+    const answer = { provider: 'google_calendar', consentCode: consent_code };
+    const failure = await api.container.toolConnections.finishConsent(actor, answer).catch((error: unknown) => error);
+    expect(Object(failure).code).equal('forbidden');
+    expect(api.google.liveGrants()).equal(before);
   });
 
-  it('404: for a provider that there is none of', async () => {
-    const { body } = await api.anonymous.get('/agents/tools/nobody/callback?state=s&code=c', 404);
-    expect(body).include({ code: 'provider_not_found' });
+  it('404: for an unknown provider', async () => {
+    await ada.post('/agents/tools/nobody/finish', { consent_code: 'c' }, 404);
   });
 
-  it('422: without a state', async () => {
-    await api.anonymous.get(`${google}/callback?code=c`, 422);
+  it('409: for a provider that is connected by a key', async () => {
+    const { body } = await ada.post('/agents/tools/brave_search/finish', { consent_code: 'c' }, 409);
+    expect(body).include({ code: 'wrong_auth_kind' });
+  });
+
+  it('422: without a code', async () => {
+    await ada.post(`${google}/finish`, {}, 422);
   });
 
   it('501: when the client is gone from the settings meanwhile, or the provider refuses it', async () => {
-    const path = await consentTo(api, ada);
-    const other = anotherProcess(api, {
-      providers: { ...api.config.providers, googleCalendar: { baseUrl: null, client: null } },
-    });
-    const params = new URL(path, 'http://api').searchParams;
-    const state = params.get('state') ?? '';
-    const answer = { provider: 'google_calendar', state, code: 'c', error: undefined, issuer: undefined };
-    const finished = other.toolConnections.finishConsent({ ...answer, requestId: 'r' });
-    expect(Object(await finished.catch((error: unknown) => error)).code).equal('provider_not_configured');
-    await other.close();
+    const providers = { ...api.config.providers, googleCalendar: { baseUrl: null, client: null } };
+    expect(await refusedElsewhere(await consentTo(api, ada), { providers })).equal('provider_not_configured');
     const again = await consentTo(api, ada);
     api.google.failNext(1, { status: 401, json: { error: 'invalid_client' } });
-    expect((await api.anonymous.get(again, 501)).body).include({ code: 'provider_not_configured' });
+    expect(await refused(again, 501)).equal('provider_not_configured');
   });
 
   it('502: when the provider refuses in another way', async () => {
     const path = await consentTo(api, ada);
     api.google.failNext(1, { status: 400, json: { error: 'odd' } });
-    expect((await api.anonymous.get(path, 502)).body).include({ code: 'provider_rejected' });
+    expect(await refused(path, 502)).equal('provider_rejected');
   });
 
-  it('503: while the provider is away', async () => {
+  it('503: during a provider outage', async () => {
     const path = await consentTo(api, ada);
     api.google.failNext(1, { status: 500, text: 'down' });
-    expect((await api.anonymous.get(path, 503)).body).include({ code: 'provider_unavailable' });
-  });
-
-  it('200: after what nobody has come back from was forgotten', async () => {
-    const path = await consentTo(api, ada);
-    await beginConsent(ada);
-    const states = () => api.container.db('oauth_states').where({ orgId: ada.orgId });
-    await states()
-      .whereRaw('true')
-      .update({ expiresAt: api.container.db.raw("now() - interval '1 second'") });
-    await api.container.consents.deleteExpired();
-    expect(await states()).length(0);
-    await api.anonymous.get(path, 400);
-    await api.anonymous.get(await consentTo(api, ada), 200);
+    expect(await refused(path, 503)).equal('provider_unavailable');
   });
 });

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { startApiProcess } from '#test/support/child-processes.ts';
+import { finishConsent } from '#test/support/finish-consent.ts';
 import { beginConsent, consentTo, toolStack } from '#test/support/tool-stack.ts';
 import { until } from '#test/support/until.ts';
 
@@ -14,17 +15,14 @@ describe('secrets of providers', () => {
       const search = '/agents/tools/brave_search/connection';
       const [key, guess] = [brave.newKey(), 's3cret-guess'];
       const answers: unknown[] = [];
-      const callback = async (choice: object, status: number) => {
-        const path = await consentTo({ google }, ada, choice);
-        answers.push((await anonymous.get(path, status)).body);
-      };
 
       await ada.post(search, { api_key: key }, 204);
       answers.push((await ada.post(search, { api_key: guess }, 422)).body);
       brave.failNext(1, { status: 500, text: `about ${key}` });
       answers.push((await ada.post(search, { api_key: key }, 503)).body);
-      await callback({}, 200);
-      await callback({ isDenied: true }, 400);
+      const path = await consentTo({ google }, ada);
+      answers.push((await anonymous.get(path, 200)).body, (await finishConsent({ anonymous }, ada, path)).body);
+      answers.push((await anonymous.get(await consentTo({ google }, ada, { isDenied: true }), 400)).body);
       const cases = [
         { reply: { status: 500, text: google.client.secret }, status: 503 },
         { reply: { status: 400, json: { error: 'odd', error_description: google.client.secret } }, status: 502 },
@@ -32,7 +30,7 @@ describe('secrets of providers', () => {
       for (const { reply, status } of cases) {
         const path = await consentTo({ google }, ada);
         google.failNext(1, reply);
-        answers.push((await anonymous.get(path, status)).body);
+        answers.push((await finishConsent({ anonymous }, ada, path, status)).body);
       }
       const state = new URL(await beginConsent(ada)).searchParams.get('state') ?? '';
       google.failNext(1, { status: 503, text: google.client.secret });

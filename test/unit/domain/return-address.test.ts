@@ -36,4 +36,20 @@ describe('returnAddress', () => {
   ]) {
     it(`refuses ${JSON.stringify(text)}`, () => expect(returnAddress(text, known)).equal(null));
   }
+
+  describe('without a home', () => {
+    const unknown = { home: null, origins: ['https://other.example.com'] };
+    for (const [text, address] of Object.entries({
+      '/files?tab=1#list': '/files?tab=1#list',
+      '/@evil.example': '/@evil.example',
+      'https://other.example.com/x': 'https://other.example.com/x',
+      '/..//evil.example': null,
+      '/.//evil.example': null,
+      '//evil.example': null,
+      'https://evil.example/': null,
+      'http://path/': null,
+    })) {
+      it(`returns ${address} for ${text}`, () => expect(returnAddress(text, unknown)).equal(address));
+    }
+  });
 });

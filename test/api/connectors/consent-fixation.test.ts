@@ -1,0 +1,84 @@
+import { request } from 'node:http';
+import { expect } from 'chai';
+import { connectorStack, consentTo, frontendUrl, startConnectorStack } from '#test/support/connector-stack.ts';
+import { consentTo as consentToTool, toolStack } from '#test/support/tool-stack.ts';
+
+// RFC 9700 §4.7: Mallory begins a consent and sends the address to Bob, who consents at the provider.
+describe('consents begun by one user and given by another', () => {
+  it('create no connection to files, neither for the one who began nor for the one who consented', async () => {
+    const api = await connectorStack();
+    const [mallory, bob] = [await api.signUp(), await api.signUp()];
+    const path = await consentTo(api, mallory, 'acme_drive', { query: { return_to: '/files' } });
+    const back = await api.anonymous.raw(path, { redirect: 'manual' });
+    const hasNothing = async () => {
+      for (const user of [mallory, bob]) {
+        expect((await user.get('/connectors/connections', 200)).body).deep.equal({ items: [] });
+      }
+    };
+    await hasNothing();
+    const page = new URL(back.headers.get('location') ?? '');
+    expect(page.href).match(new RegExp(`^${frontendUrl}/files`));
+    // The frontend in Bob's browser does what it does for every consent.
+    const finish = { consent_code: page.searchParams.get('consent_code') };
+    const { body } = await bob.post('/connectors/oauth/acme_drive/finish', finish, 400);
+    expect(body).include({ code: 'consent_invalid' });
+    // Not even with the code can Mallory go on now.
+    await mallory.post('/connectors/oauth/acme_drive/finish', finish, 400);
+    await hasNothing();
+  });
+
+  it('do not connect tools', async () => {
+    const api = await toolStack();
+    const [mallory, bob] = [await api.signUp(), await api.signUp()];
+    const before = api.google.liveGrants();
+    const hasNothing = async () => {
+      for (const { orgId } of [mallory, bob]) {
+        expect(await api.container.db('tool_connections').where({ orgId })).deep.equal([]);
+      }
+    };
+    const answer = await api.anonymous.get(await consentToTool(api, mallory), 200);
+    await hasNothing();
+    const { consent_code } = Object(answer.body);
+    const { body } = await bob.post('/agents/tools/google_calendar/finish', { consent_code }, 400);
+    expect(body).include({ code: 'consent_invalid' });
+    await hasNothing();
+    expect(api.google.liveGrants()).equal(before);
+  });
+});
+
+describe('return_to of a deployment without FRONTEND_URL and PUBLIC_URL', () => {
+  it('stays at the address of the callback, whatever Host header the request that began had', async () => {
+    const api = await startConnectorStack({ FRONTEND_URL: '' });
+    try {
+      const mallory = await api.signUp();
+      const login = { username: mallory.email, password: mallory.password };
+      const { access_token } = Object((await api.anonymous.post('/auth/login', login, 200)).body);
+      const begin = async (returnTo: string) => {
+        const query = new URLSearchParams({ return_to: returnTo });
+        return askAsHost('evil.example', `${api.baseUrl}/connectors/oauth/acme_drive/authorize?${query}`, access_token);
+      };
+      expect((await begin('https://evil.example/files')).status).equal(422);
+      const { body } = await begin('/files?tab=1');
+      const { search } = await api.fakes.acme_drive.consent(body.authorize_url);
+      const callback = `/connectors/oauth/acme_drive/callback${search}`;
+      const { headers } = await api.anonymous.raw(callback, { redirect: 'manual' });
+      expect(headers.get('location')).match(/^\/files\?tab=1&consent_code=/);
+    } finally {
+      await api.close();
+    }
+  });
+});
+
+/** A GET with a Host header, which fetch does not let callers set. */
+async function askAsHost(host: string, address: string, token: string) {
+  const { promise, resolve, reject } = Promise.withResolvers<{
+    status: number | undefined;
+    body: { authorize_url: string };
+  }>();
+  request(address, { headers: { host, authorization: `Bearer ${token}` } }, async (answer) => {
+    resolve({ status: answer.statusCode, body: JSON.parse((await answer.toArray()).join('')) });
+  })
+    .on('error', reject)
+    .end();
+  return promise;
+}
