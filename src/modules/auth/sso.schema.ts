@@ -19,7 +19,7 @@ export const ssoCallbackQuery = z
   .looseObject({
     code: z.string().min(1).max(4_096).optional(),
     state: z.string().min(1).max(200),
-    error: z.string().min(1).max(200).optional().describe('What the provider says instead of a code'),
+    error: z.string().min(1).max(200).optional().describe('The provider refuses; a code beside it is ignored'),
     iss: z.string().min(1).max(2_000).optional(),
   })
   .refine(({ code, error }) => code !== undefined || error !== undefined, {
@@ -31,7 +31,9 @@ export const ssoCallbackQuery = z
 
 export type SsoCallback = z.output<typeof ssoCallbackQuery>;
 
-export const ssoAuthorizeSchema = z.strictObject({ authorization_url: z.url() });
+export const ssoAuthorizeSchema = z.strictObject({
+  authorization_url: z.url().describe('Keep its `state` in this browser, and finish no sign-in with another one'),
+});
 
 /** What cannot be used counts as not said. */
 const nameClaim = optionalNameField.catch(undefined);

@@ -163,18 +163,18 @@ export function createSsoService(deps: SsoServiceDeps) {
      * `sign_in_denied`, `identity_not_verified`, `email_not_verified`, `email_taken`, `account_disabled`, and what asking
      * the provider throws.
      */
-    async finish({ code, state, issuer }: SsoCallback, requestId: string): Promise<SignIn> {
+    async finish({ code, state, error, issuer }: SsoCallback, requestId: string): Promise<SignIn> {
       const { provider } = configured();
       const begun = await states.take(state);
       if (begun === undefined || !begun.isFresh) throw appError('sign_in_invalid', { detail: beginAgain });
-      if (code === undefined) throw appError('sign_in_denied', { detail: beginAgain });
+      if (error !== undefined || code === undefined) throw appError('sign_in_denied', { detail: beginAgain });
       try {
         return await admit(await provider.identify(begun, { code, issuer }), requestId);
-      } catch (error) {
-        if (error instanceof AppError && recordedRefusals.includes(error.code)) {
-          await signIns.recordRefusal(undefined, error.code, requestId);
+      } catch (thrown) {
+        if (thrown instanceof AppError && recordedRefusals.includes(thrown.code)) {
+          await signIns.recordRefusal(undefined, thrown.code, requestId);
         }
-        throw error;
+        throw thrown;
       }
     },
 

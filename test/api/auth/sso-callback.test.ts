@@ -137,6 +137,8 @@ describe('GET /auth/sso/callback', () => {
     const path = await api.visit(api.provider.addAccount(), { consents: false });
     expect(path).to.include('error=access_denied');
     await expectRefusal(path, 400, 'sign_in_denied');
+    const both = `${await api.visit(api.provider.addAccount())}&error=access_denied`;
+    await expectRefusal(both, 400, 'sign_in_denied');
     await come(path, 400);
   });
 
