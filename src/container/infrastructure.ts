@@ -17,6 +17,7 @@ import { createPdfRenderer } from '../adapters/pdf-renderer/pdf-renderer.ts';
 import { createDatabase } from '../adapters/postgres/database.ts';
 import { createDatabaseDumps } from '../adapters/postgres/database-dumps.ts';
 import { createIdempotencyStore } from '../adapters/postgres/idempotency-keys.ts';
+import { loggableError } from '../adapters/postgres/loggable-error.ts';
 import { createPgRateLimiter } from '../adapters/postgres/rate-limiter.ts';
 import { createSecretBox } from '../adapters/secrets/secret-box.ts';
 import { createStatementObserver, measurePool } from '../adapters/telemetry/database-telemetry.ts';
@@ -54,6 +55,7 @@ export function createInfrastructure(config: Config, role: Role, telemetry: Tele
     {
       level: config.server.logLevel,
       base: { role },
+      serializers: { err: loggableError, error: loggableError },
       ...(tracing.isOn && { mixin: () => tracing.ids() ?? {} }),
       redact: {
         paths: ['req.headers.authorization', 'req.headers.cookie', '*.password', '*.refresh_token', '*.access_token'],
