@@ -7,6 +7,8 @@ import { RefreshTokenFamilyModel, RefreshTokenModel } from './auth.model.ts';
 const session = shape({
   sessionId: uuid(),
   userId: uuid(),
+  /** Null once the user was removed. */
+  orgId: uuid().nullable(),
   isOpen: boolean(),
   isCutOff: boolean(),
   isUserDisabled: boolean(),
@@ -58,10 +60,11 @@ export function createSessionsRepository(db: Db) {
         .alias('f')
         .join('refresh_tokens as t', 't.family_id', 'f.id')
         .join('users as u', 'u.id', 'f.user_id')
+        .leftJoin('memberships as m', 'm.user_id', 'f.user_id')
         .where('t.token_hash', hash)
         .select(
           db.raw(
-            `f.id as session_id, f.user_id, f.cut_off_at is not null as is_cut_off,
+            `f.id as session_id, f.user_id, m.org_id, f.cut_off_at is not null as is_cut_off,
              (u.disabled_at is not null and u.deleted_at is null) as is_user_disabled,
              (f.revoked_at is null and f.expires_at > now()) as is_open`,
           ),

@@ -48,7 +48,7 @@ export function createSessionsService(deps: { db: Db; audit: AuditService }) {
         // Who was disabled has no session left; he is told why, for he has shown its token.
         if (session?.isUserDisabled) return 'disabled';
         if (session === undefined || !session.isOpen) return 'invalid';
-        const { sessionId, userId } = session;
+        const { sessionId, userId, orgId } = session;
         const generation = await sessions.useToken(hash);
         if (generation !== undefined) {
           return { accepted: await accept(trx, await issue(trx, { sessionId, userId }, generation + 1)) };
@@ -57,8 +57,8 @@ export function createSessionsService(deps: { db: Db; audit: AuditService }) {
         if (spent === undefined || !spent.wasUsed) return 'invalid';
         if (spent.wasJustRotated) return 'reused';
         await sessions.end(sessionId);
-        const entry = { orgId: null, actorId: userId, action: 'session.reuse_detected', target: sessionId, requestId };
-        await audit.record(trx, entry);
+        const entry = { orgId, actorId: userId, target: sessionId, requestId };
+        await audit.record(trx, { ...entry, action: 'session.reuse_detected' });
         return 'reused';
       });
       // Thrown here and not inside: a revocation has to be committed.
@@ -104,14 +104,9 @@ export function createSessionsService(deps: { db: Db; audit: AuditService }) {
         const session = await sessions.lockByToken(hashOf(refreshToken));
         if (session === undefined || session.isCutOff) return;
         await sessions.end(session.sessionId);
-        const { userId, sessionId } = session;
-        await audit.record(trx, {
-          orgId: null,
-          actorId: userId,
-          action: 'session.closed',
-          target: sessionId,
-          requestId,
-        });
+        const { userId, sessionId, orgId } = session;
+        const entry = { orgId, actorId: userId, target: sessionId, requestId };
+        await audit.record(trx, { ...entry, action: 'session.closed' });
       });
     },
   };

@@ -66,7 +66,9 @@ describe('POST /auth/refresh_tokens', () => {
     const newest = await refresh((await refresh(member.refreshToken)).refresh_token);
     await refuse(member.refreshToken, 'refresh_reused');
     await refuse(newest.refresh_token, 'refresh_invalid');
-    const audit = await api.container.db('audit_log').where({ actorId: member.userId }).pluck('action');
+    const { orgId, userId } = member;
+    // Of the organization, so that its admins see it.
+    const audit = await api.container.db('audit_log').where({ orgId, actorId: userId }).pluck('action');
     expect(audit).to.include('session.reuse_detected');
   });
 
