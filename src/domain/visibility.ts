@@ -44,6 +44,12 @@ export function keysOf(actor: Pick<Actor, 'userId' | 'orgId' | 'openTeamIds' | '
   return actor.isOrgAdmin ? [...keys, adminsKey(actor.orgId)] : keys;
 }
 
+/** Whether a caller has lost a key since `before`. */
+export function hasLostKeys(before: Actor, now: Actor): boolean {
+  const held = new Set(keysOf(now));
+  return keysOf(before).some((key) => !held.has(key));
+}
+
 /** The widest circle that the keys of a row reach. */
 export function visibilityOf(acl: readonly string[]): Visibility {
   if (acl.some((key) => key.startsWith('org:'))) return 'org_level';

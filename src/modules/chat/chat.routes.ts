@@ -114,13 +114,13 @@ export function chatRoutes(chat: ChatService, cursors: Cursors, { basePath }: { 
         204: { description: 'There is nothing to come' },
       },
       errors: ['chat_not_found', 'malformed_request'],
-      handle: async ({ actor, params: { chat_id }, lastEventId }) => {
+      handle: async ({ actor, actorNow, params: { chat_id }, lastEventId }) => {
         const replayed = await chat.replay(actor, chat_id, toEventPosition(lastEventId));
         if (replayed === null) return noContent();
         const { round, events } = replayed;
         return eventStream(
           async (sink) => {
-            for await (const event of events(sink.closed)) await sink.send(toSharedEvent(round, event));
+            for await (const event of events(sink.closed, actorNow)) await sink.send(toSharedEvent(round, event));
           },
           { isWatch: true },
         );

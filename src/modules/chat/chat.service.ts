@@ -8,7 +8,6 @@ import type { AuthService } from '#src/modules/auth/auth.service.ts';
 import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { Metrics } from '#src/ports/metrics.ts';
-import { watchAccount } from './account-watch.ts';
 import type { AnswerWriter, OpenRound } from './answer-writer.ts';
 import {
   type Chat,
@@ -24,6 +23,7 @@ import { type ChatFilter, createChatRepository } from './chat.repository.ts';
 import { createChatChanges } from './chat-changes.ts';
 import { echoOf, readEcho, waitForEcho, withEventsOf } from './echo.ts';
 import { type OnDisconnect, watchReaders } from './reader-watch.ts';
+import { watchRights } from './rights-watch.ts';
 import { createRoundEventsRepository } from './round-events.repository.ts';
 import { createRoundFollower } from './round-follower.ts';
 import { keepLease, leaseSeconds } from './round-lease.ts';
@@ -109,10 +109,12 @@ export function createChatService(deps: {
     const { chat, agent, round, leaseOwner } = open;
     const key = { chatId: chat.id, round };
     const lease = keepLease(key, leaseOwner, rounds, logger);
-    const account = watchAccount(actor.userId, accounts, logger);
+    // What the answer has read already cannot be taken out of it.
+    const onLoss = async () => appError('interrupted', { detail: 'Your rights have changed. Send the message again.' });
+    const rights = watchRights(actor, { findActor: () => accounts.findActor(actor.userId), onLoss, logger });
     let written: CompletedAnswer;
     try {
-      const stopped = AbortSignal.any([lease.signal, account.signal, abandoned, shutdown.signal]);
+      const stopped = AbortSignal.any([lease.signal, rights.signal, abandoned, shutdown.signal]);
       written = await writeAnswer(actor, open, stopped, log);
     } catch (error) {
       const { code } = reasonOf(error);
@@ -121,7 +123,7 @@ export function createChatService(deps: {
       throw error;
     } finally {
       lease.stop();
-      account.stop();
+      rights.stop();
     }
     // Nobody waits for it: the answer is stored, and chat works while the workflow engine is down.
     untilDone(alignment.nudge(chat.id));
@@ -240,7 +242,7 @@ export function createChatService(deps: {
     },
 
     /** The events of an answer again: see `createRoundReplay`. */
-    replay: createRoundReplay({ db, follower, storedAnswer }),
+    replay: createRoundReplay({ db, follower, storedAnswer, logger }),
 
     /** A step of the sweeper. */
     forgetEvents: () => roundEvents.deleteOld(),

@@ -1,3 +1,4 @@
+import type { Logger } from 'pino';
 import type { Actor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { Db } from '#src/ports/database.ts';
@@ -11,22 +12,30 @@ import {
   seqBefore,
 } from './chat.model.ts';
 import { createChatRepository } from './chat.repository.ts';
+import { watchRights } from './rights-watch.ts';
 import type { RoundFollower } from './round-follower.ts';
 import { createRoundsRepository } from './rounds.repository.ts';
 
 /** Where a reader was: the id of the last event that he got. */
 export type EventPosition = { round: number; seq: number };
 
-/** Events come until the last one, or until the reader is gone. */
-export type ReplayedRound = { round: number; events(until: AbortSignal): AsyncIterable<NumberedEvent> };
+/**
+ * Events come until the last one, or until the reader is gone. Throws `chat_not_found` once the reader may not read the
+ * chat any more, by the rights that `actorNow` returns.
+ */
+export type ReplayedRound = {
+  round: number;
+  events(until: AbortSignal, actorNow: () => Promise<Actor>): AsyncIterable<NumberedEvent>;
+};
 
 /** Gives the events of answers again, from any process, while they are written and for a minute after. */
 export function createRoundReplay(deps: {
   db: Db;
   follower: RoundFollower;
   storedAnswer: (chat: Chat, round: Round) => Promise<ChatAnswer>;
+  logger: Pick<Logger, 'warn'>;
 }) {
-  const { db, follower, storedAnswer } = deps;
+  const { db, follower, storedAnswer, logger } = deps;
   const rounds = createRoundsRepository(db);
 
   const unfinished = (attempt: number, code = 'interrupted'): NumberedEvent => {
@@ -65,6 +74,29 @@ export function createRoundReplay(deps: {
     if (!signal.aborted) yield endOf(chat, round, last + 1);
   }
 
+  /** The events while the reader may read the chat. */
+  async function* eventsFor(
+    actor: Actor,
+    chat: Chat,
+    read: (until: AbortSignal) => AsyncGenerator<NumberedEvent>,
+    { until, actorNow }: { until: AbortSignal; actorNow: () => Promise<Actor> },
+  ): AsyncGenerator<NumberedEvent> {
+    const onLoss = async (now: Actor) => {
+      const isReadable = (await createChatRepository(db).findReadable(now, chat.id)) !== undefined;
+      return isReadable ? null : appError('chat_not_found');
+    };
+    const rights = watchRights(actor, { findActor: actorNow, onLoss, logger });
+    try {
+      for await (const event of read(AbortSignal.any([until, rights.signal]))) {
+        rights.signal.throwIfAborted();
+        yield event;
+      }
+      rights.signal.throwIfAborted();
+    } finally {
+      rights.stop();
+    }
+  }
+
   /**
    * What comes after `position`; of the newest round from its beginning on when that is null. Null when there is
    * nothing to come: no message yet, or the last event is known.
@@ -82,6 +114,8 @@ export function createRoundReplay(deps: {
     const isOver = round.status !== 'open' && afterSeq >= (round.lastSeq ?? failureSeq(round.attempt));
     const isOfBefore = afterSeq > 0 && afterSeq === seqBefore(round.attempt);
     if (isOver || isOfBefore) return null;
-    return { round: round.round, events: (until) => eventsAfter(chat, round, afterSeq, until) };
+    const read = (until: AbortSignal) => eventsAfter(chat, round, afterSeq, until);
+    const events: ReplayedRound['events'] = (until, actorNow) => eventsFor(actor, chat, read, { until, actorNow });
+    return { round: round.round, events };
   };
 }

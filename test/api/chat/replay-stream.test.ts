@@ -183,7 +183,7 @@ describe('GET /chat/{chat_id}/stream', () => {
       if (sql.includes('round_events')) looks += 1;
     });
     let isOld = false;
-    for await (const { seq } of replayed?.events(new AbortController().signal) ?? []) {
+    for await (const { seq } of replayed?.events(new AbortController().signal, async () => actor) ?? []) {
       seqs.push(seq);
       if (isOld) continue;
       // Longer ago than anybody waits for its last event.
