@@ -1,11 +1,14 @@
 import { countedByProcess, type RateLimit, type RateLimitName } from '#src/domain/rate-limits.ts';
 import { appError } from '#src/errors.ts';
 import type { RateLimiter } from '#src/ports/rate-limiter.ts';
-import { clientNetwork } from './client-network.ts';
+import { clientBlock, clientNetwork } from './client-network.ts';
 import type { AppResponse } from './request-log.ts';
 
-/** Counts the requests of a route: those of an address, of a user, or of an address about one email. */
+/** Counts the requests of a route: those of a network, of a user, or of a network about one email. */
 export type RateLimited = { limit: RateLimitName; by: 'ip' | 'user' | 'ip_and_email' };
+
+/** How many times the limit of one network the networks of an IPv6 /48 have together. */
+const blockFactor = 10;
 
 export type RateLimitingDeps = {
   /** Counts for all processes. */
@@ -37,6 +40,11 @@ export function createRateLimiting({ shared, own, limits }: RateLimitingDeps): R
       res.append('RateLimit-Policy', `"${name}";q=${limit.count};w=${limit.seconds}`);
       res.append('RateLimit', `"${name}";r=${remaining};t=${resetSeconds}`);
       if (!isAllowed) waitSeconds = Math.max(waitSeconds, resetSeconds);
+      // A refused request does not count: one network must not use up the limit of its neighbours.
+      const block = isAllowed && by === 'ip' ? clientBlock(subject.ip) : null;
+      if (block === null) continue;
+      const ofBlock = await limiter.take(name, block, { ...limit, count: limit.count * blockFactor });
+      if (!ofBlock.isAllowed) waitSeconds = Math.max(waitSeconds, ofBlock.resetSeconds);
     }
     if (waitSeconds > 0) {
       throw appError('rate_limited', { detail: `Try again in ${waitSeconds} s.`, retryAfterSeconds: waitSeconds });

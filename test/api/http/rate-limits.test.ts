@@ -79,7 +79,22 @@ describe('rate limits', () => {
     const email = freshEmail();
     for (let host = 1; host <= 5; host += 1) await from(`2001:db8:1:2::${host}`).login(email);
     expect((await from('2001:db8:1:2:ffff::9').login(email)).status).equal(429);
-    expect((await from('2001:db8:1:3::1').login(email)).status).equal(401);
+    expect((await from('2001:db8:1:ff::1').login(email)).status).equal(429);
+    expect((await from('2001:db8:1:100::1').login(email)).status).equal(401);
+  });
+
+  it('count the networks of an IPv6 /48 together, with ten times the limit', async () => {
+    const refresh = (address: string) =>
+      first.anonymous.raw('/auth/refresh_tokens', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-forwarded-for': address },
+        body: JSON.stringify({ refresh_token: 'unknown' }),
+      });
+    for (let network = 1; network <= 20; network += 1) {
+      expect((await refresh(`2001:db8:2:${network.toString(16)}00::1`)).status).equal(401);
+    }
+    expect((await refresh('2001:db8:2:ff00::1')).status).equal(429);
+    expect((await refresh('2001:db8:3:ff00::1')).status).equal(401);
   });
 
   it('believe the proxy in front and nobody before it', async () => {

@@ -1,15 +1,15 @@
 import { expect } from 'chai';
-import { clientNetwork } from '#src/http/client-network.ts';
+import { clientBlock, clientNetwork } from '#src/http/client-network.ts';
 
 describe('clientNetwork', () => {
   const cases = {
     '203.0.113.7': '203.0.113.7',
     '::ffff:203.0.113.7': '203.0.113.7',
-    '2001:db8:1:2:3:4:5:6': '2001:db8:1:2::/64',
-    '2001:0DB8:0001:0002::1': '2001:db8:1:2::/64',
-    '2001:db8::1': '2001:db8:0:0::/64',
-    '::1': '0:0:0:0::/64',
-    'fe80::1%eth0': 'fe80:0:0:0::/64',
+    '2001:db8:1:2:3:4:5:6': '2001:db8:1:0::/56',
+    '2001:0DB8:0001:02ff::1': '2001:db8:1:200::/56',
+    '2001:db8::1': '2001:db8:0:0::/56',
+    '::1': '0:0:0:0::/56',
+    'fe80::1%eth0': 'fe80:0:0:0::/56',
   };
   for (const [address, network] of Object.entries(cases)) {
     it(`counts ${address} as ${network}`, () => {
@@ -17,7 +17,16 @@ describe('clientNetwork', () => {
     });
   }
 
-  it('counts a client whose address nobody knows, too', () => {
+  it('counts a client with an unknown address, too', () => {
     expect(clientNetwork(undefined)).equal('unknown');
   });
+});
+
+describe('clientBlock', () => {
+  const cases = { '2001:db8:1:2ff::1': '2001:db8:1::/48', '203.0.113.7': null, '::ffff:203.0.113.7': null };
+  for (const [address, block] of Object.entries(cases)) {
+    it(`of ${address} is ${block}`, () => {
+      expect(clientBlock(address)).equal(block);
+    });
+  }
 });
