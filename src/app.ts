@@ -83,7 +83,7 @@ export function createApp(container: Container): App {
   let isLeaving = false;
 
   const routes: Route[] = [
-    ...authRoutes(container.auth, container.passwords),
+    ...authRoutes(container.auth, container.passwords, container.sessions, cursors),
     ...ssoRoutes(container.sso),
     ...profileRoutes(container.profile),
     ...avatarsRoutes(container.avatars, container.profile),

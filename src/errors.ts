@@ -43,6 +43,7 @@ const catalogue = {
   file_url_expired: { status: 403, class: 'permanent', title: 'The address of the file has expired' },
   not_found: { status: 404, class: 'permanent', title: 'There is nothing at this address' },
   document_not_found: { status: 404, class: 'permanent', title: 'The document does not exist or is not readable' },
+  session_not_found: { status: 404, class: 'permanent', title: 'The session is over or is not yours' },
   export_not_found: { status: 404, class: 'permanent', title: 'The export does not exist any more' },
   preview_not_found: { status: 404, class: 'permanent', title: 'The document has no preview' },
   chunk_not_found: { status: 404, class: 'permanent', title: 'The chunk does not exist or is not readable' },

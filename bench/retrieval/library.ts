@@ -164,12 +164,12 @@ async function copyVectors(db: Db, from: VectorStore, to: VectorStore, documentI
 }
 
 async function signUp({ auth }: Container): Promise<RequestActor> {
-  const requestId = 'bench';
+  const origin = { requestId: 'bench', client: { network: '127.0.0.1', userAgent: null } };
   const email = `bench-${process.hrtime.bigint()}@example.com`;
-  const { account } = await auth.register(registerBody.parse({ email, password: newPassword() }), requestId);
+  const { account } = await auth.register(registerBody.parse({ email, password: newPassword() }), origin);
   const actor = await auth.findActor(account.userId);
   if (actor === null) throw new Error('The owner of the documents is gone.');
-  return { ...actor, requestId };
+  return { ...actor, requestId: origin.requestId };
 }
 
 async function forEach<Item>(items: readonly Item[], run: (item: Item) => Promise<unknown>): Promise<void> {

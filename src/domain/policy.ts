@@ -42,6 +42,7 @@ type ResourceOf = {
   'organization:read': InOrganization;
   'organization:administer': InOrganization;
   'user:manage': Colleague;
+  'session:end': Held;
   'team:list_members': Team;
   'team:manage_members': Team;
   'folder:read': Keyed;
@@ -74,6 +75,7 @@ const rules: { [A in Action]: (actor: Actor, resource: ResourceOf[A]) => boolean
     if (user.isOrgAdmin || user.teams.length === 0) return false;
     return user.teams.every(({ teamId, isEntrusted }) => isEntrusted && teamAdminOf.includes(teamId));
   },
+  'session:end': holds,
   'team:list_members': ({ isOrgAdmin, teamIds }, { teamId }) => isOrgAdmin || teamIds.includes(teamId),
   'team:manage_members': ({ isOrgAdmin, teamAdminOf }, { teamId }) => isOrgAdmin || teamAdminOf.includes(teamId),
   'folder:read': holdsKey,

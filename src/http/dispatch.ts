@@ -9,6 +9,7 @@ import { appError } from '#src/errors.ts';
 import type { IdempotencyKey, IdempotencyStore, StoredEvent, StoredResponse } from '#src/ports/idempotency-store.ts';
 import type { Answer, EventsAnswer } from './answers.ts';
 import type { Authenticate } from './authenticate.ts';
+import { clientNetwork } from './client-network.ts';
 import type { Concurrency } from './concurrency.ts';
 import { readIfMatch } from './conditional.ts';
 import { createDelivery } from './delivery.ts';
@@ -81,6 +82,7 @@ export function createDispatcher(deps: DispatchDeps) {
         params: parseParams(route.params, req.params),
         query: validate(route.query ?? noQuery, soundInput(req.query)),
         requestId,
+        client: { network: clientNetwork(req.ip), userAgent: req.get('user-agent') ?? null },
         publicUrl: deps.publicUrl ?? `${req.protocol}://${req.host}${req.baseUrl}`,
         idempotencyKey: key ?? null,
         lastEventId: req.get('last-event-id') ?? null,

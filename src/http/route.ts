@@ -101,6 +101,8 @@ export type RouteContext<WhoMayCall extends Access, Params, Query, Body> = {
   query: Query;
   body: Body;
   requestId: string;
+  /** Where the request comes from: the network that its address stands for, and its `User-Agent`. */
+  client: { network: string; userAgent: string | null };
   /** Where this client finds the API, without a slash at its end. */
   publicUrl: string;
   /** Of an idempotent route. */

@@ -66,7 +66,10 @@ describe('F22: tenants that ask for each other’s things', function () {
     const credentials = { email: `${canary}@example.com`, password: 'Correct-horse-1', team_id: team.id };
     const colleague = Object((await member.post('/entity/members', credentials, 201)).body);
     const made = Object((await member.post('/entity/org/exports', undefined, 202)).body);
+    const client = { network: '127.0.0.1', userAgent: null };
+    const { sessionId } = await stack.container.sessions.open(stack.container.db, member.userId, client);
     const ids = {
+      session_id: sessionId,
       export_id: made.export_id,
       document_id: documentId,
       chunk_id: chunks.items[0].id,

@@ -38,6 +38,8 @@ export class RefreshTokenFamilyModel extends model('refresh_token_families', {
   revokedAt: timestamp().nullable(),
   createdAt: timestamp(),
   cutOffAt: timestamp().nullable(),
+  userAgent: text().nullable(),
+  networkHash: bytea().nullable(),
 }) {}
 
 export class RefreshTokenModel extends model(
@@ -94,6 +96,12 @@ export type NewUser = {
 
 /** `addedBy` is null for who has founded the organization. */
 export type NewMembership = { orgId: string; isOrgAdmin: boolean; addedBy: string | null };
+
+/** Where a request comes from: the network that its address stands for, and the program as it calls itself. */
+export type Client = { network: string; userAgent: string | null };
+
+/** The request that signs in. */
+export type SignInOrigin = { requestId: string; client: Client };
 
 /** What a sign-in gives. */
 export type SignIn = {

@@ -1,4 +1,7 @@
+import { z } from 'zod';
 import { created, noContent, ok } from '#src/http/answers.ts';
+import { type Cursors, keysetQuery } from '#src/http/pagination.ts';
+import { idParam } from '#src/http/params.ts';
 import { type Route, route } from '#src/http/route.ts';
 import {
   changePasswordBody,
@@ -6,17 +9,25 @@ import {
   loginBody,
   refreshTokenBody,
   registerBody,
+  sessionListSchema,
   setPasswordBody,
   tokenResponse,
+  toSessionDto,
   toTokenResponse,
 } from './auth.schema.ts';
 import type { AuthService } from './auth.service.ts';
 import type { PasswordsService } from './passwords.service.ts';
+import type { SessionsService } from './sessions.service.ts';
 
 /** Resource servers may keep our keys for five minutes. */
 const keySetCache = { 'Cache-Control': 'public, max-age=300' };
 
-export function authRoutes(auth: AuthService, passwords: PasswordsService): Route[] {
+export function authRoutes(
+  auth: AuthService,
+  passwords: PasswordsService,
+  sessions: Pick<SessionsService, 'listOwn' | 'endOwn' | 'endOthers'>,
+  cursors: Cursors,
+): Route[] {
   return [
     route({
       method: 'post',
@@ -32,7 +43,8 @@ export function authRoutes(auth: AuthService, passwords: PasswordsService): Rout
       body: registerBody,
       responses: { 201: { description: 'Registered and signed in', schema: tokenResponse } },
       errors: ['email_taken'],
-      handle: async ({ body, requestId }) => created(toTokenResponse(await auth.register(body, requestId))),
+      handle: async ({ body, requestId, client }) =>
+        created(toTokenResponse(await auth.register(body, { requestId, client }))),
     }),
     route({
       method: 'post',
@@ -48,7 +60,7 @@ export function authRoutes(auth: AuthService, passwords: PasswordsService): Rout
       body: loginBody,
       responses: { 200: { description: 'Signed in', schema: tokenResponse } },
       errors: ['invalid_credentials', 'account_disabled'],
-      handle: async ({ body, requestId }) => ok(toTokenResponse(await auth.login(body, requestId))),
+      handle: async ({ body, requestId, client }) => ok(toTokenResponse(await auth.login(body, { requestId, client }))),
     }),
     route({
       method: 'post',
@@ -74,6 +86,53 @@ export function authRoutes(auth: AuthService, passwords: PasswordsService): Rout
       responses: { 204: { description: 'No token of the session works (any more)' } },
       handle: async ({ body, requestId }) => {
         await auth.logout(body.refreshToken, requestId);
+        return noContent();
+      },
+    }),
+    route({
+      method: 'get',
+      path: '/auth/sessions',
+      operationId: 'listSessions',
+      tag: 'auth',
+      summary: 'Your open sessions, newest first',
+      access: 'user',
+      query: z.strictObject(keysetQuery),
+      responses: { 200: { description: 'A page of sessions', schema: sessionListSchema } },
+      handle: async ({ actor, sessionId, query: { limit, cursor } }) => {
+        const list = { list: 'sessions' };
+        const page = { limit, after: cursors.decode(cursor, list) };
+        const { items, last } = await sessions.listOwn(actor, sessionId, page);
+        return ok({
+          items: items.map((session) => toSessionDto(session, sessionId)),
+          next_cursor: cursors.encode(last, list),
+        });
+      },
+    }),
+    route({
+      method: 'delete',
+      path: '/auth/sessions',
+      operationId: 'endOtherSessions',
+      tag: 'auth',
+      summary: 'End all your sessions but that of the request',
+      access: 'user',
+      responses: { 204: { description: 'No token of the others works any more' } },
+      handle: async ({ actor, sessionId }) => {
+        await sessions.endOthers(actor, sessionId);
+        return noContent();
+      },
+    }),
+    route({
+      method: 'delete',
+      path: '/auth/sessions/:session_id',
+      operationId: 'endSession',
+      tag: 'auth',
+      summary: 'End one of your sessions',
+      access: 'session:end',
+      params: z.strictObject({ session_id: idParam('session_not_found') }),
+      responses: { 204: { description: 'No token of it works any more' } },
+      errors: ['session_not_found'],
+      handle: async ({ actor, params: { session_id } }) => {
+        await sessions.endOwn(actor, session_id);
         return noContent();
       },
     }),

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { emailField, idField, newPasswordField, optionalNameField, tierField } from '#src/http/fields.ts';
 import type { SignIn } from './auth.model.ts';
+import type { OpenSession } from './sessions.repository.ts';
 
 const givenPassword = z.string().min(1).max(1_024).meta({ writeOnly: true });
 
@@ -73,6 +74,31 @@ export const keySetResponse = z
     ),
   })
   .meta({ id: 'JsonWebKeySet' });
+
+const sessionSchema = z
+  .strictObject({
+    id: idField,
+    user_agent: z.string().nullable().describe('What the client that signed in called itself'),
+    created_at: z.iso.datetime(),
+    last_used_at: z.iso.datetime().describe('The sign-in, or the last refresh'),
+    expires_at: z.iso.datetime().describe('Unless it is refreshed before'),
+    current: z.boolean().describe('Whether it is the session of this request'),
+  })
+  .meta({ id: 'Session' });
+
+export const sessionListSchema = z.strictObject({ items: z.array(sessionSchema), next_cursor: z.string().nullable() });
+
+export function toSessionDto(session: OpenSession, current: string): z.input<typeof sessionSchema> {
+  const { id, userAgent, createdAt, usedAt, expiresAt } = session;
+  return {
+    id,
+    user_agent: userAgent,
+    created_at: createdAt.toISOString(),
+    last_used_at: usedAt.toISOString(),
+    expires_at: expiresAt.toISOString(),
+    current: id === current,
+  };
+}
 
 export function toTokenResponse({ account, ...signIn }: SignIn): TokenResponse {
   return {

@@ -5,7 +5,7 @@ import type { Db } from '#src/ports/database.ts';
 import type { PasswordHasher } from '#src/ports/password-hasher.ts';
 import { createAccountsRepository } from './accounts.repository.ts';
 import type { AccountsService } from './accounts.service.ts';
-import type { SignIn } from './auth.model.ts';
+import type { SignIn, SignInOrigin } from './auth.model.ts';
 import type { LoginBody, RegisterBody } from './auth.schema.ts';
 import type { SessionsService } from './sessions.service.ts';
 import type { SignIns } from './sign-ins.ts';
@@ -25,7 +25,8 @@ export type AuthServiceDeps = {
 export function createAuthService(deps: AuthServiceDeps) {
   const { db, passwords, accessTokens, accounts, sessions, signIns } = deps;
 
-  async function login(input: LoginBody, requestId: string): Promise<SignIn> {
+  async function login(input: LoginBody, origin: SignInOrigin): Promise<SignIn> {
+    const { requestId } = origin;
     const users = createAccountsRepository(db);
     const account = await users.findByEmail(input.email);
     const stored = account?.passwordHash ?? null;
@@ -49,16 +50,16 @@ export function createAuthService(deps: AuthServiceDeps) {
     const signedIn = await db.transaction(async (trx) => {
       // A change of the password waits, and ends this session with the others; after one this password may be wrong.
       if (!(await createAccountsRepository(trx).holdPassword(userId, passwordHash))) return undefined;
-      return signIns.open(trx, account, requestId);
+      return signIns.open(trx, account, origin);
     });
-    return signedIn ?? login(input, requestId);
+    return signedIn ?? login(input, origin);
   }
 
   return {
     /** Creates an organization and its first user, who is its admin. */
-    async register(input: RegisterBody, requestId: string): Promise<SignIn> {
+    async register(input: RegisterBody, origin: SignInOrigin): Promise<SignIn> {
       const founder = await accounts.prepare(input);
-      return db.transaction((trx) => signIns.register(trx, founder, input.orgName, requestId));
+      return db.transaction((trx) => signIns.register(trx, founder, input.orgName, origin));
     },
 
     login,

@@ -1,5 +1,8 @@
+import { createHash } from 'node:crypto';
 import { boolean, type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
+import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
 import { firstRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import type { ListPosition } from '#src/contracts/list-position.ts';
 import type { Db } from '#src/ports/database.ts';
 import { RefreshTokenFamilyModel, RefreshTokenModel } from './auth.model.ts';
 
@@ -27,10 +30,31 @@ const sessionOfUser = shape({
 
 export type SessionOfUser = Row<typeof sessionOfUser>;
 
+/** `id` is the session. */
+const openSession = shape({
+  id: uuid(),
+  userAgent: text().nullable(),
+  createdAt: timestamp(),
+  usedAt: timestamp(),
+  expiresAt: timestamp(),
+  sortKey: text(),
+});
+
+export type OpenSession = Row<typeof openSession>;
+
 /** How a token that could not be used stands: never used means that it has expired. */
 const spentToken = shape({ wasUsed: boolean(), wasJustRotated: boolean() });
 
 export type SpentToken = Row<typeof spentToken>;
+
+/** The time of a session's last sign-in or refresh, and of its end. */
+const lastToken = `lateral (select max(created_at) as used_at, max(expires_at) as expires_at from refresh_tokens
+  where family_id = f.id) as t`;
+
+/** The same network has another hash for each user. */
+export function networkHashOf(userId: string, network: string): Buffer {
+  return createHash('sha256').update(`${userId} ${network}`).digest();
+}
 
 /** Families of refresh tokens; a family is a session. Tokens are known by their hash only. */
 export function createSessionsRepository(db: Db) {
@@ -39,9 +63,20 @@ export function createSessionsRepository(db: Db) {
   const cutOff = { cutOffAt: db.raw('coalesce(cut_off_at, now())') };
 
   return {
-    async insertFamily(family: { id: string; userId: string; lifetimeDays: number }): Promise<void> {
-      const { id, userId, lifetimeDays } = family;
-      await RefreshTokenFamilyModel.query(db).insert({ id, userId, expiresAt: days(lifetimeDays) });
+    async insertFamily(family: {
+      id: string;
+      userId: string;
+      userAgent: string | null;
+      networkHash: Buffer;
+      lifetimeDays: number;
+    }): Promise<void> {
+      const { lifetimeDays, ...row } = family;
+      await RefreshTokenFamilyModel.query(db).insert({ ...row, expiresAt: days(lifetimeDays) });
+    },
+
+    /** Whether the user has opened a session there, which may be over but is not deleted yet. */
+    async isKnownNetwork(userId: string, networkHash: Buffer): Promise<boolean> {
+      return (await RefreshTokenFamilyModel.table(db).where({ userId, networkHash }).first('id')) !== undefined;
     },
 
     /** No token outlives its family. */
@@ -98,15 +133,27 @@ export function createSessionsRepository(db: Db) {
       return firstRow(db, spentToken, spent);
     },
 
+    /** A user's sessions that can be refreshed, and `current` as long as it has a working access token. */
+    async listOpen(
+      { userId, current }: { userId: string; current: string },
+      page: { limit: number; after: ListPosition | null },
+    ): Promise<{ items: OpenSession[]; last: ListPosition | null }> {
+      const open = RefreshTokenFamilyModel.query(db)
+        .alias('f')
+        .joinRaw(`join ${lastToken} on true`)
+        .where('f.userId', userId)
+        .whereNull('f.cutOffAt')
+        .whereRaw('(f.id = ? or (f.revoked_at is null and t.expires_at > now()))', [current])
+        .select('f.id', 'f.userAgent', 'f.createdAt', 't.used_at', 't.expires_at');
+      const listed = newestFirst(open.toKnexQuery(), { time: 'f.created_at', id: 'f.id', ...page });
+      return toPage(await rows(db, openSession, listed), page.limit);
+    },
+
     /** Newest first. */
     async listOf(userId: string): Promise<SessionOfUser[]> {
-      const last = db.raw(
-        `lateral (select max(created_at) as used_at, max(expires_at) as expires_at from refresh_tokens
-         where family_id = f.id) as t on true`,
-      );
       const sessions = RefreshTokenFamilyModel.query(db)
         .alias('f')
-        .joinRaw(`join ${last}`)
+        .joinRaw(`join ${lastToken} on true`)
         .where('f.userId', userId)
         .orderBy('f.createdAt', 'desc')
         .select(
@@ -119,10 +166,12 @@ export function createSessionsRepository(db: Db) {
       return rows(db, sessionOfUser, sessions);
     },
 
-    /** Ends a user's sessions, or one of them. @returns those that were not cut off before */
-    async endOf(userId: string, sessionId: string | null): Promise<string[]> {
-      const ended = await RefreshTokenFamilyModel.table(db)
-        .where({ userId, ...(sessionId !== null && { id: sessionId }) })
+    /** Ends a user's sessions, or one of them, or all but one. @returns those that were not cut off before */
+    async endOf(userId: string, which: { sessionId: string | null; except?: string }): Promise<string[]> {
+      const { sessionId, except } = which;
+      const theirs = RefreshTokenFamilyModel.table(db).where({ userId, ...(sessionId !== null && { id: sessionId }) });
+      if (except !== undefined) theirs.whereNot('id', except);
+      const ended = await theirs
         .whereNull('cutOffAt')
         .update({ ...revoked, ...cutOff })
         .returning('id');

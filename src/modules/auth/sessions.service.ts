@@ -1,15 +1,24 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { v7 as uuidv7 } from 'uuid';
+import type { ListPosition } from '#src/contracts/list-position.ts';
+import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { Db } from '#src/ports/database.ts';
-import { createSessionsRepository, type SessionOfUser } from './sessions.repository.ts';
+import type { Client } from './auth.model.ts';
+import {
+  createSessionsRepository,
+  networkHashOf,
+  type OpenSession,
+  type SessionOfUser,
+} from './sessions.repository.ts';
 
 const tokenBytes = 32;
 const absoluteDays = 30;
 const idleDays = 7;
 /** An answer that was lost makes honest clients send the old token again at once; a thief comes later. */
 const reuseGraceSeconds = 10;
+const maxUserAgentLength = 300;
 
 export type Session = { sessionId: string; userId: string; refreshToken: string };
 export type SessionsService = ReturnType<typeof createSessionsService>;
@@ -25,10 +34,31 @@ export function createSessionsService(deps: { db: Db; audit: AuditService }) {
     return { ...session, refreshToken };
   }
 
+  async function endOwnSessions(
+    { userId, orgId, requestId }: RequestActor,
+    which: { sessionId: string | null; except?: string },
+  ): Promise<string[]> {
+    return db.transaction(async (trx) => {
+      const ended = await createSessionsRepository(trx).endOf(userId, which);
+      const entry = { orgId, actorId: userId, action: 'session.ended', requestId };
+      for (const target of ended) await audit.record(trx, { ...entry, target });
+      return ended;
+    });
+  }
+
   return {
-    async open(trx: Db, userId: string): Promise<Session> {
+    async open(trx: Db, userId: string, { network, userAgent }: Client): Promise<Session> {
       const sessionId = uuidv7();
-      await createSessionsRepository(trx).insertFamily({ id: sessionId, userId, lifetimeDays: absoluteDays });
+      const client = {
+        userAgent: userAgent?.slice(0, maxUserAgentLength) ?? null,
+        networkHash: networkHashOf(userId, network),
+      };
+      await createSessionsRepository(trx).insertFamily({
+        id: sessionId,
+        userId,
+        ...client,
+        lifetimeDays: absoluteDays,
+      });
       return issue(trx, { sessionId, userId }, 1);
     },
 
@@ -89,7 +119,26 @@ export function createSessionsService(deps: { db: Db; audit: AuditService }) {
 
     /** Ends those of a user's sessions that are there, or one of them. @returns those that this has ended */
     end(trx: Db, userId: string, { sessionId }: { sessionId: string | null }): Promise<string[]> {
-      return createSessionsRepository(trx).endOf(userId, sessionId);
+      return createSessionsRepository(trx).endOf(userId, { sessionId });
+    },
+
+    /** The caller's open sessions, newest first; `current` is that of the request. */
+    listOwn(
+      { userId }: RequestActor,
+      current: string,
+      page: { limit: number; after: ListPosition | null },
+    ): Promise<{ items: OpenSession[]; last: ListPosition | null }> {
+      return createSessionsRepository(db).listOpen({ userId, current }, page);
+    },
+
+    /** Ends a session of the caller. Throws `session_not_found`. */
+    async endOwn(actor: RequestActor, sessionId: string): Promise<void> {
+      if ((await endOwnSessions(actor, { sessionId })).length === 0) throw appError('session_not_found');
+    },
+
+    /** Ends all sessions of the caller but `current`. */
+    async endOthers(actor: RequestActor, current: string): Promise<void> {
+      await endOwnSessions(actor, { sessionId: null, except: current });
     },
 
     /** A step of the sweeper: forgets sessions that nobody can refresh any more. */

@@ -5,7 +5,7 @@ import type { AccessTokens } from '#src/ports/access-tokens.ts';
 import type { Db } from '#src/ports/database.ts';
 import { createAccountsRepository } from './accounts.repository.ts';
 import type { AccountsService } from './accounts.service.ts';
-import type { Account, NewUser, SignIn } from './auth.model.ts';
+import type { Account, NewUser, SignIn, SignInOrigin } from './auth.model.ts';
 import type { Session, SessionsService } from './sessions.service.ts';
 
 export type SignIns = ReturnType<typeof createSignIns>;
@@ -38,23 +38,28 @@ export function createSignIns(deps: {
     issue,
 
     /** Of an account that is there; its user's row is held until the transaction ends. Throws `account_disabled`. */
-    async open(trx: Db, account: Account, requestId: string): Promise<SignIn> {
+    async open(trx: Db, account: Account, { requestId, client }: SignInOrigin): Promise<SignIn> {
       const { userId, orgId } = account;
-      const session = await sessions.open(trx, userId);
+      const session = await sessions.open(trx, userId, client);
       const entry = { orgId, actorId: userId, target: session.sessionId, requestId };
       await audit.record(trx, { ...entry, action: 'session.opened' });
       return issue(trx, account, session, false);
     },
 
     /** Of a new user, who founds an organization and is its admin. Throws `email_taken`. */
-    async register(trx: Db, founder: NewUser, orgName: string | undefined, requestId: string): Promise<SignIn> {
+    async register(
+      trx: Db,
+      founder: NewUser,
+      orgName: string | undefined,
+      { requestId, client }: SignInOrigin,
+    ): Promise<SignIn> {
       const { userId, displayName } = founder;
       const orgId = uuidv7();
       await accounts.createOrganization(trx, founder, { orgId, name: orgName ?? `${displayName}'s organization` });
       await audit.record(trx, { orgId, actorId: userId, action: 'account.registered', target: userId, requestId });
       const account = await createAccountsRepository(trx).findById(userId);
       if (account === undefined) throw appError('internal_error');
-      return issue(trx, account, await sessions.open(trx, userId), true);
+      return issue(trx, account, await sessions.open(trx, userId, client), true);
     },
 
     async recordRefusal(account: Account | undefined, reason: ErrorCode, requestId: string): Promise<void> {

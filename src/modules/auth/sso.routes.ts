@@ -47,7 +47,8 @@ export function ssoRoutes(sso: SsoService): Route[] {
         'email_taken',
         ...ofProvider,
       ],
-      handle: async ({ query, requestId }) => ok(toTokenResponse(await sso.finish(query, requestId)), noStore),
+      handle: async ({ query, requestId, client }) =>
+        ok(toTokenResponse(await sso.finish(query, { requestId, client })), noStore),
     }),
   ];
 }

@@ -6,7 +6,7 @@ import type { Db } from '#src/ports/database.ts';
 import type { Identity, IdentityProvider, SignInAttempt } from '#src/ports/identity-provider.ts';
 import { createAccountsRepository } from './accounts.repository.ts';
 import type { AccountsService } from './accounts.service.ts';
-import type { Account, SignIn } from './auth.model.ts';
+import type { Account, SignIn, SignInOrigin } from './auth.model.ts';
 import { createIdentitiesRepository } from './identities.repository.ts';
 import type { SessionsService } from './sessions.service.ts';
 import type { SignIns } from './sign-ins.ts';
@@ -26,7 +26,7 @@ export type SsoServiceDeps = {
 };
 
 /** Whom the provider vouches for, and what it says of him. */
-type Arrival = { identity: Identity; person: Person; requestId: string };
+type Arrival = { identity: Identity; person: Person; origin: SignInOrigin };
 
 /** As clients call the one provider of the deployment. */
 const providerNames = ['acme', 'acmeoauth'];
@@ -62,20 +62,20 @@ export function createSsoService(deps: SsoServiceDeps) {
     throw appError('account_disabled', { detail: 'Ask an admin of your organization.' });
   }
 
-  async function refuseSuccessor(account: Account, { identity, requestId }: Arrival): Promise<void> {
+  async function refuseSuccessor(account: Account, { identity, origin }: Arrival): Promise<void> {
     if (!(await createIdentitiesRepository(db).isAnother(identity, account.userId))) return;
-    await signIns.recordRefusal(account, 'email_taken', requestId);
+    await signIns.recordRefusal(account, 'email_taken', origin.requestId);
     throw appError('email_taken', { detail: ownedByAnother });
   }
 
   /** Of a user who is known by his identity. Undefined when he is gone by now. */
-  async function enter(account: Account, { person, requestId }: Arrival): Promise<SignIn | undefined> {
-    await refuseDisabled(account, requestId);
+  async function enter(account: Account, { person, origin }: Arrival): Promise<SignIn | undefined> {
+    await refuseDisabled(account, origin.requestId);
     return db.transaction(async (trx) => {
       const users = createAccountsRepository(trx);
       if (!(await users.hold({ id: account.userId }))) return undefined;
       await users.setAvatarUrl(account.userId, person.pictureUrl);
-      return signIns.open(trx, account, requestId);
+      return signIns.open(trx, account, origin);
     });
   }
 
@@ -85,7 +85,8 @@ export function createSsoService(deps: SsoServiceDeps) {
    * the provider has given the email of one to another.
    */
   async function link(account: Account, arrival: Arrival): Promise<SignIn | undefined> {
-    const { identity, person, requestId } = arrival;
+    const { identity, person, origin } = arrival;
+    const { requestId } = origin;
     await refuseDisabled(account, requestId);
     await refuseSuccessor(account, arrival);
     const { userId, orgId, email, passwordHash } = account;
@@ -98,16 +99,16 @@ export function createSsoService(deps: SsoServiceDeps) {
       await users.setAvatarUrl(userId, person.pictureUrl);
       const detail = { had_password: passwordHash !== null };
       await audit.record(trx, { orgId, actorId: userId, action: 'identity.linked', target: userId, detail, requestId });
-      return signIns.open(trx, account, requestId);
+      return signIns.open(trx, account, origin);
     });
   }
 
   /** With an organization, as by registering. Undefined when the email has an account by now. */
-  async function register(email: string, { identity, person, requestId }: Arrival): Promise<SignIn | undefined> {
+  async function register(email: string, { identity, person, origin }: Arrival): Promise<SignIn | undefined> {
     try {
       const founder = await accounts.prepare({ ...person, email, password: null });
       return await db.transaction(async (trx) => {
-        const signedIn = await signIns.register(trx, founder, undefined, requestId);
+        const signedIn = await signIns.register(trx, founder, undefined, origin);
         // Known by now under another email: then nothing of this stays.
         if (!(await createIdentitiesRepository(trx).insert(identity, founder.userId))) throw appError('email_taken');
         await createAccountsRepository(trx).setAvatarUrl(founder.userId, person.pictureUrl);
@@ -132,8 +133,8 @@ export function createSsoService(deps: SsoServiceDeps) {
     return account === undefined ? register(email, arrival) : link(account, arrival);
   }
 
-  async function admit(identity: Identity, requestId: string): Promise<SignIn> {
-    const arrival = { identity, person: personClaims.parse(identity.claims), requestId };
+  async function admit(identity: Identity, origin: SignInOrigin): Promise<SignIn> {
+    const arrival = { identity, person: personClaims.parse(identity.claims), origin };
     for (let count = 0; count < maxAttempts; count += 1) {
       const signedIn = await attempt(arrival);
       if (signedIn !== undefined) return signedIn;
@@ -163,16 +164,16 @@ export function createSsoService(deps: SsoServiceDeps) {
      * `sign_in_denied`, `identity_not_verified`, `email_not_verified`, `email_taken`, `account_disabled`, and what asking
      * the provider throws.
      */
-    async finish({ code, state, error, issuer }: SsoCallback, requestId: string): Promise<SignIn> {
+    async finish({ code, state, error, issuer }: SsoCallback, origin: SignInOrigin): Promise<SignIn> {
       const { provider } = configured();
       const begun = await states.take(state);
       if (begun === undefined || !begun.isFresh) throw appError('sign_in_invalid', { detail: beginAgain });
       if (error !== undefined || code === undefined) throw appError('sign_in_denied', { detail: beginAgain });
       try {
-        return await admit(await provider.identify(begun, { code, issuer }), requestId);
+        return await admit(await provider.identify(begun, { code, issuer }), origin);
       } catch (thrown) {
         if (thrown instanceof AppError && recordedRefusals.includes(thrown.code)) {
-          await signIns.recordRefusal(undefined, thrown.code, requestId);
+          await signIns.recordRefusal(undefined, thrown.code, origin.requestId);
         }
         throw thrown;
       }

@@ -32,6 +32,7 @@ const expected: Record<Exclude<Access, 'public'>, Verdict[]> = {
   'organization:read': verdicts('ok', 'ok', 'ok', 'ok', 'ok', 'ok'),
   'organization:administer': verdicts(403, 403, 403, 403, 'ok', 'ok'),
   'user:manage': verdicts(403, 403, 403, 'ok', 'ok', 404),
+  'session:end': verdicts('ok', 404, 404, 404, 404, 404),
   'team:list_members': verdicts('ok', 'ok', 403, 'ok', 'ok', 404),
   'team:manage_members': verdicts(403, 403, 403, 'ok', 'ok', 404),
   'folder:read': verdicts('ok', 'ok', 404, 'ok', 'ok', 404),
@@ -126,6 +127,7 @@ describe('who may do what: every route, asked by everybody', () => {
       job_id: `ingest-${documentId}-1`,
       team_id: redTeamId,
       provider: 'brave_search',
+      session_id: crypto.randomUUID(),
       connection_id: await storeConnection(stack, owner, 'Reports'),
     };
   }
@@ -219,6 +221,13 @@ describe('who may do what: every route, asked by everybody', () => {
     authorizeConnector: { fresh: async () => ({ provider: 'acme_s3' }) },
     returnFromConnectorConsent: { fresh: async () => ({ provider: 'acme_s3' }) },
     finishConnectorConsent: { fresh: async () => ({ provider: 'acme_s3' }) },
+    endSession: {
+      fresh: async () => {
+        const client = { network: '127.0.0.1', userAgent: null };
+        const { sessions, db } = stack.container;
+        return { session_id: (await sessions.open(db, cast.owner.userId, client)).sessionId };
+      },
+    },
     deleteConnection: { fresh: async () => ({ connection_id: await storeConnection(stack, cast.owner, 'Reports') }) },
     disableTeam: {
       fresh: async () => {
