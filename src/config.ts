@@ -350,6 +350,7 @@ function rateLimits(s: Settings): Config['rateLimits'] {
   return {
     login: or(s.RATE_LIMIT_LOGIN, 'login'),
     login_ip: or(s.RATE_LIMIT_LOGIN_IP, 'login_ip'),
+    login_account: or(s.RATE_LIMIT_LOGIN_ACCOUNT, 'login_account'),
     register: or(s.RATE_LIMIT_REGISTER, 'register'),
     register_ip: or(s.RATE_LIMIT_REGISTER_IP, 'register_ip'),
     refresh: or(s.RATE_LIMIT_REFRESH, 'refresh'),

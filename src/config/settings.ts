@@ -186,6 +186,7 @@ export const settings = z.object({
   STREAM_ON_DISCONNECT: z.enum(['continue', 'cancel']).default('continue'),
   RATE_LIMIT_LOGIN: rateLimit,
   RATE_LIMIT_LOGIN_IP: rateLimit,
+  RATE_LIMIT_LOGIN_ACCOUNT: rateLimit,
   RATE_LIMIT_REGISTER: rateLimit,
   RATE_LIMIT_REGISTER_IP: rateLimit,
   RATE_LIMIT_REFRESH: rateLimit,

@@ -5,6 +5,7 @@ import { createAccountsService } from '../modules/auth/accounts.service.ts';
 import { createAuthService } from '../modules/auth/auth.service.ts';
 import { createPasswordsService } from '../modules/auth/passwords.service.ts';
 import { createSessionsService } from '../modules/auth/sessions.service.ts';
+import { createSignInDelay } from '../modules/auth/sign-in-delay.ts';
 import { createSignIns } from '../modules/auth/sign-ins.ts';
 import { createSsoService, type SignInFacts } from '../modules/auth/sso.service.ts';
 import { SignInStateModel } from '../modules/consents/consents.model.ts';
@@ -24,7 +25,7 @@ import type { SharedServices } from './shared-services.ts';
 
 /** Who the callers are, what they belong to, and what they may follow. */
 export function createAccountServices(shared: SharedServices) {
-  const { config, db, audit, folders, limits, jobs, orchestrator, logger } = shared;
+  const { config, db, audit, folders, limits, jobs, orchestrator, rateLimiters, logger } = shared;
   const { secrets, findSignInStrategy, makeAvatar } = shared;
   const passwordHasher = createArgon2Hasher({ memoryMiB: config.passwordHashMemoryMiB });
   const accessTokens = createRs256AccessTokens({
@@ -34,7 +35,8 @@ export function createAccountServices(shared: SharedServices) {
   const sessions = createSessionsService({ db, audit });
   const accounts = createAccountsService({ db, passwords: passwordHasher, folders });
   const signIns = createSignIns({ db, accessTokens, accounts, sessions, audit });
-  const auth = createAuthService({ db, passwords: passwordHasher, accessTokens, accounts, sessions, signIns });
+  const delay = createSignInDelay({ db, rateLimiter: rateLimiters.shared, limit: config.rateLimits.login_account });
+  const auth = createAuthService({ db, passwords: passwordHasher, accessTokens, accounts, sessions, signIns, delay });
   const passwords = createPasswordsService({ db, passwords: passwordHasher, sessions, audit });
   const accessChanges = createAccessChangesService({ db, accounts, limits });
   const organizations = createOrganizationService({ db, folders, accessChanges, audit });

@@ -8,6 +8,7 @@ export type ConcurrencyLimit = { perUser: number; perOrganization: number };
 export type RateLimitName =
   | 'login'
   | 'login_ip'
+  | 'login_account'
   | 'register'
   | 'register_ip'
   | 'refresh'
@@ -26,6 +27,8 @@ const minute = 60;
 export const defaultRateLimits: Readonly<Record<RateLimitName, RateLimit>> = {
   login: { count: 10, seconds: 15 * minute },
   login_ip: { count: 100, seconds: 15 * minute },
+  // Failures without a delay, and the longest delay: an attacker has some 110 guesses a day at an account.
+  login_account: { count: 10, seconds: 15 * minute },
   register: { count: 10, seconds: 15 * minute },
   register_ip: { count: 100, seconds: 15 * minute },
   refresh: { count: 60, seconds: minute },

@@ -127,6 +127,7 @@ const wrong: Record<string, string[]> = {
   STREAM_ON_DISCONNECT: ['stop', 'Cancel', 'true'],
   RATE_LIMIT_LOGIN: wrongLimits,
   RATE_LIMIT_LOGIN_IP: wrongLimits,
+  RATE_LIMIT_LOGIN_ACCOUNT: wrongLimits,
   RATE_LIMIT_REGISTER: wrongLimits,
   RATE_LIMIT_REGISTER_IP: wrongLimits,
   RATE_LIMIT_REFRESH: wrongLimits,

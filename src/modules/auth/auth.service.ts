@@ -8,6 +8,7 @@ import type { AccountsService } from './accounts.service.ts';
 import type { SignIn, SignInOrigin } from './auth.model.ts';
 import type { LoginBody, RegisterBody } from './auth.schema.ts';
 import type { SessionsService } from './sessions.service.ts';
+import type { SignInDelay } from './sign-in-delay.ts';
 import type { SignIns } from './sign-ins.ts';
 
 export type AuthService = ReturnType<typeof createAuthService>;
@@ -19,16 +20,18 @@ export type AuthServiceDeps = {
   accounts: Pick<AccountsService, 'prepare'>;
   sessions: Pick<SessionsService, 'rotate' | 'close'>;
   signIns: SignIns;
+  delay: SignInDelay;
 };
 
 /** Accounts and their ways in. */
 export function createAuthService(deps: AuthServiceDeps) {
-  const { db, passwords, accessTokens, accounts, sessions, signIns } = deps;
+  const { db, passwords, accessTokens, accounts, sessions, signIns, delay } = deps;
 
   async function login(input: LoginBody, origin: SignInOrigin): Promise<SignIn> {
-    const { requestId } = origin;
+    const { requestId, client } = origin;
     const users = createAccountsRepository(db);
     const account = await users.findByEmail(input.email);
+    await delay.take(input.email, account, client);
     const stored = account?.passwordHash ?? null;
     const isRight = await passwords.verify(stored, input.password);
     if (account === undefined || stored === null || !isRight) {
@@ -36,6 +39,7 @@ export function createAuthService(deps: AuthServiceDeps) {
       await signIns.recordRefusal(account, 'invalid_credentials', requestId);
       throw appError('invalid_credentials');
     }
+    await delay.reset(input.email);
     // Only to who knows the password: others must not learn that the account is there.
     if (account.isDisabled) {
       await signIns.recordRefusal(account, 'account_disabled', requestId);

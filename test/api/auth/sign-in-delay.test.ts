@@ -1,0 +1,83 @@
+import { expect } from 'chai';
+import { freshEmail } from '#test/support/fresh-email.ts';
+import { type Stack, signUpAt, startStack } from '#test/support/stack.ts';
+
+describe('sign-ins of an account at which many networks guess', () => {
+  let api: Stack;
+  before(async () => {
+    api = await startStack({ RATE_LIMIT_LOGIN_ACCOUNT: '3/900', TRUST_PROXY: '1' }, { workers: false });
+  });
+  after(() => api.close());
+
+  let networks = 0;
+  const newNetwork = () => {
+    networks += 1;
+    return `198.51.${networks}.1`;
+  };
+
+  /** @param from the address of the client; by default one from which nobody has come before */
+  async function login(username: string, password = 'Wrong-horse-1', from = newNetwork()) {
+    const answer = await api.anonymous.raw('/auth/login', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-forwarded-for': from },
+      body: JSON.stringify({ username, password }),
+    });
+    return { status: answer.status, waitSeconds: Number(answer.headers.get('retry-after')), body: await answer.json() };
+  }
+
+  /** Lets time pass for the account's counter. */
+  const pass = (seconds: number) =>
+    api.container
+      .db('rate_limits')
+      .where({ name: 'login_account' })
+      .update({ endsAt: api.container.db.raw('ends_at - make_interval(secs => ?)', [seconds]) });
+
+  for (const kind of ['an account', 'an email without one'] as const) {
+    it(`are delayed for ${kind} after some failures, for longer each time, up to the limit`, async () => {
+      const email = kind === 'an account' ? (await api.signUp()).email : freshEmail();
+      for (let failure = 1; failure <= 3; failure += 1) expect((await login(email)).status).equal(401);
+      for (const delay of [30, 60, 120, 240, 480, 900, 900]) {
+        const refused = await login(email);
+        expect(refused).deep.include({ status: 429 }).nested.include({ 'body.code': 'rate_limited' });
+        expect(refused.waitSeconds).within(delay - 5, delay);
+        await pass(delay - 10);
+        expect((await login(email)).status).equal(429);
+        await pass(10);
+        expect((await login(email.toUpperCase())).status).equal(401);
+      }
+      await pass(24 * 60 * 60);
+      for (let failure = 1; failure <= 3; failure += 1) expect((await login(email)).status).equal(401);
+    });
+  }
+
+  it('let exactly as many through as allowed, however many come at once', async () => {
+    const { email } = await api.signUp();
+    const statuses = (await Promise.all(Array.from({ length: 20 }, () => login(email)))).map(({ status }) => status);
+    expect(statuses.filter((status) => status === 401)).length(3);
+    expect(statuses.filter((status) => status === 429)).length(17);
+  });
+
+  it('refuse the right password elsewhere meanwhile, and begin anew after a success', async () => {
+    const { email, password } = await api.signUp();
+    for (let failure = 1; failure <= 3; failure += 1) await login(email);
+    expect((await login(email, password)).status).equal(429);
+    await pass(30);
+    expect((await login(email, password)).status).equal(200);
+    for (let failure = 1; failure <= 3; failure += 1) expect((await login(email)).status).equal(401);
+    expect((await login(email)).status).equal(429);
+  });
+
+  it('are not delayed in a network where the user has signed in, and not for other accounts', async () => {
+    const home = '203.0.113.20';
+    const { email, password } = await api.signUp();
+    expect((await login(email, password, home)).status).equal(200);
+    for (let failure = 1; failure <= 4; failure += 1) await login(email);
+    expect((await login(email)).status).equal(429);
+    const { body } = await login(email, password, home);
+    expect(body).property('access_token');
+    const bob = await signUpAt(api.anonymous, 'Bob');
+    for (let failure = 1; failure <= 4; failure += 1) await login(bob.email);
+    // Where Ada has signed in Bob has not.
+    expect((await login(bob.email, bob.password, home)).status).equal(429);
+  });
+});
