@@ -1,4 +1,4 @@
-import { appError } from '#src/errors.ts';
+import { type AppError, appError } from '#src/errors.ts';
 import type { ProviderAnswer } from '#src/ports/provider-caller.ts';
 
 /** Throws `provider_unavailable` for what is no JSON. */
@@ -6,13 +6,21 @@ export function parseJson(provider: string, { body }: ProviderAnswer): unknown {
   try {
     return JSON.parse(body);
   } catch {
-    throw appError('provider_unavailable', { detail: `${provider} answers with something else than it should.` });
+    throw unexpected(provider);
   }
 }
 
-/** What came is what came, whatever a provider's documentation promises. */
+export function unexpected(provider: string): AppError {
+  return appError('provider_unavailable', { detail: `${provider} answers with something else than it should.` });
+}
+
+/** Empty for anything but an object of JSON, whatever a provider's documentation promises. */
 export function asRecord(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? { ...value } : {};
+  return isRecord(value) ? value : {};
+}
+
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 export function asArray(value: unknown): unknown[] {

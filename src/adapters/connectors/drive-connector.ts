@@ -9,7 +9,9 @@ import {
   asReason,
   type ConnectorDeps,
   createProviderApi,
+  entriesOf,
   folderMediaType,
+  requiredText,
   segment,
   throttled,
 } from './provider-api.ts';
@@ -62,7 +64,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
   const search = async (access: ConnectorAccess, q: string, more: Readonly<Record<string, string>>) => {
     const query = { q: `${q} and trashed = false`, fields: `nextPageToken,files(${fields})`, ...everyDrive, ...more };
     const { files, nextPageToken } = await ask(access, 'files', query);
-    return { files: asArray(files).map(fileOf), nextPage: asText(nextPageToken) || null };
+    return { files: entriesOf(name, files).map(fileOf), nextPage: asText(nextPageToken) || null };
   };
 
   /** Names need not be unique there: the one that was changed last is taken. */
@@ -98,7 +100,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
     async check(access) {
       const { user } = await ask(access, 'about', { fields: 'user(permissionId,emailAddress)' });
       const { permissionId, emailAddress } = asRecord(user);
-      return { accountId: asText(permissionId), accountName: asText(emailAddress) };
+      return { accountId: requiredText(name, permissionId), accountName: asText(emailAddress) };
     },
 
     async list(access, { fileId, path }, page) {
@@ -151,7 +153,7 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
         const drive = folder.driveId === '' ? {} : { driveId: folder.driveId };
         const query = { supportsAllDrives: 'true', ...drive };
         const { startPageToken } = await ask(access, 'changes/startPageToken', query);
-        const position = asText(startPageToken);
+        const position = requiredText(name, startPageToken);
         return writeCursor({ position, folderId: folder.id, path: namesOf(path).join('/'), ...drive });
       },
 
@@ -164,9 +166,9 @@ export function createDriveConnector({ baseUrl, ...deps }: ConnectorDeps): Conne
           ...everyDrive,
           ...(from.driveId !== undefined && { driveId: from.driveId }),
         }).catch(forgotten);
-        const changes = await changesIn(access, from, asArray(answer.changes).map(asRecord));
+        const changes = await changesIn(access, from, entriesOf(name, answer.changes));
         const next = asText(answer.nextPageToken);
-        const position = next || asText(answer.newStartPageToken);
+        const position = requiredText(name, next || answer.newStartPageToken);
         return { changes, cursor: writeCursor({ ...from, position }), hasMore: next !== '' };
       },
     },

@@ -1,9 +1,16 @@
-import { asArray, asRecord, asText } from '#src/adapters/provider-json.ts';
+import { asRecord, asText } from '#src/adapters/provider-json.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/ports/connector.ts';
 import type { ProviderAnswer } from '#src/ports/provider-caller.ts';
 import { namesOf, wantedNames } from './folder-paths.ts';
-import { asReason, type ConnectorDeps, createProviderApi, folderMediaType } from './provider-api.ts';
+import {
+  asReason,
+  type ConnectorDeps,
+  createProviderApi,
+  entriesOf,
+  folderMediaType,
+  requiredText,
+} from './provider-api.ts';
 
 const name = 'Dropbox';
 /** Of more entries an answer could be too long. */
@@ -41,7 +48,7 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
 
     async check(access) {
       const { account_id, email } = await ask(access, 'users/get_current_account', null);
-      return { accountId: asText(account_id), accountName: asText(email) };
+      return { accountId: requiredText(name, account_id), accountName: asText(email) };
     },
 
     async list(access, folder, page) {
@@ -49,7 +56,10 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
       const { entries, cursor, has_more } = await (page === null
         ? ask(access, 'files/list_folder', first)
         : ask(access, 'files/list_folder/continue', { cursor: page }));
-      return { files: asArray(entries).map(remoteFile), nextPage: has_more === true ? asText(cursor) : null };
+      return {
+        files: entriesOf(name, entries).map(remoteFile),
+        nextPage: has_more === true ? requiredText(name, cursor) : null,
+      };
     },
 
     async find(access, wanted) {
@@ -80,13 +90,13 @@ export function createDropboxConnector({ baseUrl, ...deps }: ConnectorDeps): Con
     changes: {
       async begin(access, folder) {
         const wanted = { path: placeOf(folder), recursive: true, ...listing };
-        return asText((await ask(access, 'files/list_folder/get_latest_cursor', wanted)).cursor);
+        return requiredText(name, (await ask(access, 'files/list_folder/get_latest_cursor', wanted)).cursor);
       },
 
       async since(access, from) {
         const { entries, cursor, has_more } = await ask(access, 'files/list_folder/continue', { cursor: from });
-        const changes = asArray(entries).map(changeOf);
-        return { changes, cursor: asText(cursor), hasMore: has_more === true };
+        const changes = entriesOf(name, entries).map(changeOf);
+        return { changes, cursor: requiredText(name, cursor), hasMore: has_more === true };
       },
     },
   };

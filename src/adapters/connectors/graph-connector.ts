@@ -1,4 +1,4 @@
-import { asArray, asRecord, asText } from '#src/adapters/provider-json.ts';
+import { asRecord, asText } from '#src/adapters/provider-json.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/ports/connector.ts';
 import type { ProviderAnswer } from '#src/ports/provider-caller.ts';
@@ -9,8 +9,10 @@ import {
   asReason,
   type ConnectorDeps,
   createProviderApi,
+  entriesOf,
   folderMediaType,
   oauthAccess,
+  requiredText,
   segment,
 } from './provider-api.ts';
 
@@ -68,14 +70,14 @@ export function createGraphConnector({
       const { id, owner } = await api.ask(access, `${driveOf(access)}?$select=id,owner`);
       const { user, group } = asRecord(owner);
       const { email, displayName } = asRecord(user ?? group);
-      return { accountId: asText(id), accountName: asText(email) || asText(displayName) };
+      return { accountId: requiredText(name, id), accountName: asText(email) || asText(displayName) };
     },
 
     async list(access, folder, page) {
       const first = `${addressOf(access, folder)}/children?$top=200&$select=${fields}`;
       const answer = await api.ask(access, page ?? first);
       const path = namesOf(folder.path).join('/');
-      const items = asArray(answer.value).map(itemOf);
+      const items = entriesOf(name, answer.value).map(itemOf);
       return {
         files: items.map((item) => remoteFile(item, childPath(path, item.name))),
         nextPage: asText(answer['@odata.nextLink']) || null,
@@ -107,16 +109,16 @@ export function createGraphConnector({
       async begin(access, folder) {
         const { id } = await read(access, addressOf(access, folder));
         const latest = await api.ask(access, `${driveOf(access)}/root/delta?token=latest&$select=${fields}`);
-        const position = asText(latest['@odata.deltaLink']);
+        const position = requiredText(name, latest['@odata.deltaLink']);
         return writeCursor({ position, folderId: id, path: namesOf(folder.path).join('/') });
       },
 
       async since(access, cursor) {
         const from = readCursor(cursor);
         const answer = await api.ask(access, from.position);
-        const changes = await changesIn(access, from, asArray(answer.value).map(itemOf));
+        const changes = await changesIn(access, from, entriesOf(name, answer.value).map(itemOf));
         const next = asText(answer['@odata.nextLink']);
-        const position = next || asText(answer['@odata.deltaLink']);
+        const position = requiredText(name, next || answer['@odata.deltaLink']);
         return { changes, cursor: writeCursor({ ...from, position }), hasMore: next !== '' };
       },
     },

@@ -1,28 +1,34 @@
-import { type Readable, Transform } from 'node:stream';
+import type { Readable } from 'node:stream';
+import { atMost } from '#src/adapters/bounded-body.ts';
 import { appError } from '#src/errors.ts';
 
 /**
- * A download that ends with `payload_too_large` where it gets too long, at once where its provider has announced that,
- * and with `provider_unavailable` where it breaks off. Who destroys it hangs up.
- * @param announcedBytes 0 where nobody knows
+ * For a whole file, so that bytes that come one by one do not go on for ever. It is less than the hour that an import has
+ * for a file (`transfer` in `workflows/policies.ts`): what ends here is an error of the file.
  */
-export function limited(body: Readable, announcedBytes: number, limitBytes: number): Readable {
+export const longestDownloadMs = 50 * 60_000;
+
+/**
+ * A download that ends with `payload_too_large` where it gets too long, at once where its provider has announced that,
+ * and with `provider_unavailable` where it breaks off or takes too long. Destroying it closes the connection.
+ * @param options.announcedBytes 0 where the provider did not say
+ */
+export function limited(
+  body: Readable,
+  { announcedBytes, limitBytes, longestMs }: { announcedBytes: number; limitBytes: number; longestMs: number },
+): Readable {
   if (announcedBytes > limitBytes) {
     body.on('error', () => {}).destroy();
     throw tooLarge(limitBytes);
   }
-  let sizeBytes = 0;
-  const content = new Transform({
-    transform(piece: Buffer, _encoding, done) {
-      sizeBytes += piece.length;
-      if (sizeBytes > limitBytes) done(tooLarge(limitBytes));
-      else done(null, piece);
-    },
+  const content = atMost(limitBytes, () => tooLarge(limitBytes));
+  const fail = (detail: string) => content.destroy(appError('provider_unavailable', { detail }));
+  const timer = setTimeout(() => fail(`The download takes longer than ${longestMs / 60_000} minutes.`), longestMs);
+  body.on('error', () => fail('It broke off the download.'));
+  content.once('close', () => {
+    clearTimeout(timer);
+    body.destroy();
   });
-  body.on('error', () => {
-    content.destroy(appError('provider_unavailable', { detail: 'It broke off the download.' }));
-  });
-  content.once('close', () => body.destroy());
   // Its reader may have left when it fails, and an error that nobody hears ends the process.
   content.on('error', () => {});
   return body.pipe(content);

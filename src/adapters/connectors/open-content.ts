@@ -1,12 +1,13 @@
 import type { Readable } from 'node:stream';
 import { type Dispatcher, request } from 'undici';
+import { readBeginning } from '#src/adapters/bounded-body.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ProviderAnswer } from '#src/ports/provider-caller.ts';
-import { limited } from './limited-content.ts';
+import { limited, longestDownloadMs } from './limited-content.ts';
 
 const maxRedirects = 3;
-/** Without a byte. How long all of it may take is the caller's to say, by his signal. */
-const silenceMs = 30_000;
+/** Without a byte of the content; also for all that comes before it: redirects, headers, the text of a refusal. */
+const defaultSilenceMs = 30_000;
 const maxRefusalBytes = 16_000;
 
 type Request = {
@@ -18,34 +19,48 @@ type Request = {
   failure: (answer: ProviderAnswer, url: string) => AppError;
   limitBytes: number;
   signal: AbortSignal;
+  silenceMs?: number | undefined;
+  downloadMs?: number | undefined;
 };
 
 /** Opens what a provider has for download, with its redirects. Errors quote no address: it may be a key by itself. */
 export async function openContent(url: string, options: Request): Promise<{ content: Readable; headers: Headers }> {
   const { limitBytes, signal, failure } = options;
+  const { silenceMs = defaultSilenceMs, downloadMs: longestMs = longestDownloadMs } = options;
+  const opening = new AbortController();
+  const timer = setTimeout(() => opening.abort(), silenceMs);
   try {
-    const { url: finalUrl, answer } = await follow(url, options);
+    const until = AbortSignal.any([signal, opening.signal]);
+    const { url: finalUrl, answer } = await follow(url, { ...options, signal: until, silenceMs });
     const headers = headersOf(answer);
     const status = answer.statusCode;
     // A part, without having asked for one, is not the whole.
     if (status < 200 || status >= 300 || status === 206) {
-      throw failure({ status, headers, body: await beginningOf(answer.body) }, finalUrl);
+      throw failure(
+        { status, headers, body: (await readBeginning(answer.body, maxRefusalBytes)).toString('utf8') },
+        finalUrl,
+      );
     }
-    return { content: limited(answer.body, Number(headers.get('content-length') ?? 0), limitBytes), headers };
+    const announcedBytes = Number(headers.get('content-length') ?? 0);
+    return { content: limited(answer.body, { announcedBytes, limitBytes, longestMs }), headers };
   } catch (error) {
     throw failedBy(error, signal);
+  } finally {
+    clearTimeout(timer);
   }
 }
 
-async function follow(asked: string, options: Request): Promise<{ url: string; answer: Dispatcher.ResponseData }> {
-  const { agent, headersFor, method = 'GET', signal } = options;
+async function follow(
+  asked: string,
+  options: Request & { silenceMs: number },
+): Promise<{ url: string; answer: Dispatcher.ResponseData }> {
+  const { agent, headersFor, method = 'GET', signal, silenceMs } = options;
   let url = asked;
   for (let redirects = 0; redirects <= maxRedirects; redirects += 1) {
     const answer = await request(url, {
       dispatcher: agent,
       method,
       headers: { 'user-agent': 'AgentConversationService', ...headersFor(url) },
-      headersTimeout: silenceMs,
       bodyTimeout: silenceMs,
       signal,
     });
@@ -58,18 +73,6 @@ async function follow(asked: string, options: Request): Promise<{ url: string; a
     url = next.href;
   }
   throw unavailable(`It redirects more than ${maxRedirects} times.`);
-}
-
-async function beginningOf(body: Readable): Promise<string> {
-  const pieces: Buffer[] = [];
-  let sizeBytes = 0;
-  // Leaving the loop hangs up.
-  for await (const piece of body as AsyncIterable<Buffer>) {
-    sizeBytes += piece.length;
-    if (sizeBytes > maxRefusalBytes) break;
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces).toString('utf8');
 }
 
 function headersOf({ headers }: Dispatcher.ResponseData): Headers {

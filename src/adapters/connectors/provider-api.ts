@@ -1,13 +1,21 @@
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import { asRecord, parseJson } from '#src/adapters/provider-json.ts';
+import { asRecord, asText, isRecord, parseJson, unexpected } from '#src/adapters/provider-json.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ConnectorAccess, OAuthAccess } from '#src/ports/connector.ts';
 import type { ProviderAnswer, ProviderCaller, ProviderRequest } from '#src/ports/provider-caller.ts';
 import { openContent } from './open-content.ts';
 
-/** `baseUrl`: null for the provider's own hosts. `agent`: a guarded one. */
-export type ConnectorDeps = { call: ProviderCaller; agent: Dispatcher; baseUrl: string | null };
+export type ConnectorDeps = DownloadLimits & {
+  call: ProviderCaller;
+  /** A guarded one. */
+  agent: Dispatcher;
+  /** Null for the provider's own hosts. */
+  baseUrl: string | null;
+};
+
+/** The defaults are right for every deployment; tests set shorter ones. */
+type DownloadLimits = { silenceMs?: number; downloadMs?: number };
 
 export type ProviderApi = {
   /** What it answers, an object of JSON. */
@@ -29,6 +37,8 @@ export type ProviderApi = {
 export type ReasonOf = (answer: ProviderAnswer) => string;
 
 const maxPauseSeconds = 3_600;
+/** More than any provider has in a page of those that are asked for. */
+const maxEntries = 2_000;
 
 /**
  * One provider, spoken to with the access of a connection. The token goes to the hosts of `roots` only, wherever an
@@ -36,14 +46,14 @@ const maxPauseSeconds = 3_600;
  * @param deps.special what a reason means that its status does not tell
  */
 export function createProviderApi(
-  deps: Pick<ConnectorDeps, 'call' | 'agent'> & {
+  deps: Omit<ConnectorDeps, 'baseUrl'> & {
     name: string;
     roots: readonly string[];
     reasonOf: ReasonOf;
     special?: (reason: string, answer: ProviderAnswer) => AppError | null;
   },
 ): ProviderApi {
-  const { call, agent, name, reasonOf, special = () => null } = deps;
+  const { call, agent, name, reasonOf, special = () => null, silenceMs, downloadMs } = deps;
   const origins = new Set(deps.roots.map((root) => new URL(root).origin));
 
   const isOwn = (url: string) => URL.canParse(url) && origins.has(new URL(url).origin);
@@ -63,12 +73,14 @@ export function createProviderApi(
       const headers = { accept: 'application/json', ...request.headers, ...authorization(access, url) };
       const answer = await call(url, { ...request, headers });
       if (answer.status < 200 || answer.status >= 300) throw failure(answer);
-      return asRecord(answer.body === '' ? {} : parseJson(name, answer));
+      const said = answer.body === '' ? null : parseJson(name, answer);
+      if (said !== null && !isRecord(said)) throw unexpected(name);
+      return said ?? {};
     },
     open: (access, url, { headers = {}, ...request }) =>
       openContent(url, {
         ...request,
-        agent,
+        ...{ agent, silenceMs, downloadMs },
         headersFor: (target) => ({ ...headers, ...authorization(access, target) }),
         // An address that is a key by itself says nothing of the grant when it does not open; the next one may.
         failure: (refusal, from) =>
@@ -77,6 +89,22 @@ export function createProviderApi(
             : appError('provider_unavailable', { detail: `${name} did not hand it out.` }),
       }),
   };
+}
+
+/**
+ * The entries of a page. Throws for anything but a list of objects: a wrong answer must not look like an empty folder,
+ * whose documents a sync may delete.
+ */
+export function entriesOf(name: string, value: unknown): Readonly<Record<string, unknown>>[] {
+  if (!Array.isArray(value) || value.length > maxEntries || !value.every(isRecord)) throw unexpected(name);
+  return value;
+}
+
+/** An id or a position that the provider always gives. */
+export function requiredText(name: string, value: unknown): string {
+  const text = asText(value);
+  if (text === '') throw unexpected(name);
+  return text;
 }
 
 export function oauthAccess(access: ConnectorAccess): OAuthAccess {

@@ -9,10 +9,15 @@ import {
 import type { Dispatcher } from 'undici';
 import { AppError, appError } from '#src/errors.ts';
 import type { Connector, ConnectorAccess, KeyAccess, RemoteFile, RemoteFileWish } from '#src/ports/connector.ts';
-import { createGuardedS3Handler } from './guarded-s3-handler.ts';
-import { limited } from './limited-content.ts';
+import { createGuardedS3Handler, notS3 } from './guarded-s3-handler.ts';
+import { limited, longestDownloadMs } from './limited-content.ts';
+import { pauseSecondsOf } from './provider-api.ts';
 
 const folderType = 'application/x-directory';
+/** What is asked for in one page; see the limit of an answer in `guarded-s3-handler.ts`. */
+const pageSize = 300;
+/** S3's own limit of a page, for stores that ignore `max-keys`. */
+const maxEntries = 1_000;
 /** Where a store asks for a pause and does not say of what length. */
 const pauseSeconds = 5;
 
@@ -34,8 +39,15 @@ type Objects = { files: RemoteFile[]; nextPage: string | null; isThere: boolean 
  * Objects of a bucket as files, by the slashes of their keys. The id of a file is its key behind the connection's
  * prefix, that of a folder ends with a slash; so what is renamed is another file.
  */
-export function createS3Connector({ agent, baseUrl }: { agent: Dispatcher; baseUrl: string | null }): Connector {
-  const requestHandler = createGuardedS3Handler({ agent });
+export function createS3Connector(deps: {
+  agent: Dispatcher;
+  baseUrl: string | null;
+  deadlineMs?: number;
+  silenceMs?: number;
+  downloadMs?: number;
+}): Connector {
+  const { baseUrl, downloadMs: longestMs = longestDownloadMs } = deps;
+  const requestHandler = createGuardedS3Handler(deps);
 
   async function call<Result>(access: ConnectorAccess, ask: (client: S3Client, keys: KeyAccess) => Promise<Result>) {
     if (access.kind !== 'keys') throw new TypeError('S3 is connected by keys');
@@ -59,32 +71,39 @@ export function createS3Connector({ agent, baseUrl }: { agent: Dispatcher; baseU
     }
   }
 
+  async function listObjects(
+    client: S3Client,
+    { bucket, prefix }: KeyAccess,
+    wanted: Partial<ListObjectsV2CommandInput>,
+  ) {
+    const answer = await client.send(new ListObjectsV2Command({ Bucket: bucket, Prefix: prefix, ...wanted }));
+    const { CommonPrefixes = [], Contents = [], Name, KeyCount, NextContinuationToken: nextPage = null } = answer;
+    const isListing = Name !== undefined || KeyCount !== undefined || Contents.length > 0;
+    if (!isListing || CommonPrefixes.length + Contents.length > maxEntries) throw notS3();
+    return { prefixes: CommonPrefixes, objects: Contents, nextPage };
+  }
+
   /** What is immediately below a key that ends with a slash, or at the top. */
   async function children(access: ConnectorAccess, folderId: string, page: string | null): Promise<Objects> {
     return call(access, async (client, keys) => {
       const Prefix = keys.prefix + folderId;
-      const answer = await client.send(
-        new ListObjectsV2Command({
-          ...{ Bucket: keys.bucket, Prefix, Delimiter: '/' },
-          ...(page !== null && { ContinuationToken: page }),
-        }),
-      );
-      const { CommonPrefixes = [], Contents = [] } = answer;
+      const { prefixes, objects, nextPage } = await listObjects(client, keys, {
+        ...{ Prefix, Delimiter: '/', MaxKeys: pageSize },
+        ...(page !== null && { ContinuationToken: page }),
+      });
       const below = (key: string) => key.slice(keys.prefix.length);
-      const folders = CommonPrefixes.map(({ Prefix: key = '' }) => folderOf(below(key)));
-      const files = Contents.filter(({ Key }) => Key !== Prefix).map((object) =>
-        fileOf(below(object.Key ?? ''), object),
-      );
-      const nextPage = answer.NextContinuationToken ?? null;
-      return { files: [...folders, ...files], nextPage, isThere: CommonPrefixes.length + Contents.length > 0 };
+      const folders = prefixes.map(({ Prefix: key = '' }) => folderOf(below(key)));
+      const files = objects
+        .filter(({ Key }) => Key !== Prefix)
+        .map((object) => fileOf(below(object.Key ?? ''), object));
+      return { files: [...folders, ...files], nextPage, isThere: prefixes.length + objects.length > 0 };
     });
   }
 
   async function first(access: ConnectorAccess, start: string) {
-    return call(access, async (client, { bucket, prefix }) => {
-      const wanted: ListObjectsV2CommandInput = { Bucket: bucket, Prefix: prefix + start, MaxKeys: 1 };
-      const { Contents = [] } = await client.send(new ListObjectsV2Command(wanted));
-      return Contents[0];
+    return call(access, async (client, keys) => {
+      const { objects } = await listObjects(client, keys, { Prefix: keys.prefix + start, MaxKeys: 1 });
+      return objects[0];
     });
   }
 
@@ -104,12 +123,12 @@ export function createS3Connector({ agent, baseUrl }: { agent: Dispatcher; baseU
     provider: 'acme_s3',
 
     async check(access) {
-      return call(access, async (client, { bucket, prefix, endpoint }) => {
-        const wanted = { Bucket: bucket, Prefix: prefix, MaxKeys: 1 };
-        await client.send(new ListObjectsV2Command(wanted)).catch((error: unknown) => {
+      return call(access, async (client, keys) => {
+        const { bucket, prefix, endpoint } = keys;
+        await listObjects(client, keys, { MaxKeys: 1 }).catch((error: unknown) => {
           // Without this right there is nothing that the keys are good for.
           throw error instanceof S3ServiceException && error.name === 'AccessDenied'
-            ? appError('needs_reauth', { detail: reasonOf(error) })
+            ? appError('needs_reauth', { detail: reasonOf(error, error.$metadata.httpStatusCode ?? 0) })
             : error;
         });
         return { accountId: `${endpoint ?? baseUrl ?? ''} ${bucket}/${prefix}`, accountName: bucket };
@@ -139,7 +158,7 @@ export function createS3Connector({ agent, baseUrl }: { agent: Dispatcher; baseU
         const { Body, ContentLength = 0, ContentType, ETag } = await client.send(wanted, { abortSignal: signal });
         if (!(Body instanceof Readable)) throw new TypeError('the answer of the store has no body');
         return {
-          content: limited(Body, ContentLength, limitBytes),
+          content: limited(Body, { announcedBytes: ContentLength, limitBytes, longestMs }),
           mediaType: ContentType ?? file.mimeType,
           fileName: file.name,
           revision: revisionOf(ETag),
@@ -195,22 +214,26 @@ function revisionOf(tag = ''): string {
 /** Without the request, which is signed. */
 function errorOf(error: unknown, { accessKeyId }: KeyAccess): AppError {
   if (error instanceof AppError) return error;
-  if (!(error instanceof S3ServiceException)) {
-    return appError('provider_unavailable', { detail: 'The store does not answer, or breaks off.' });
-  }
-  const status = error.$metadata.httpStatusCode ?? 0;
-  const detail = reasonOf(error).replaceAll(accessKeyId, '…');
-  if (error.name === 'NoSuchKey') return appError('remote_file_not_found');
-  if (refusedKeys.includes(error.name) || status === 401) return appError('needs_reauth', { detail });
+  const { $response: response, $metadata: metadata } = Object(error);
+  const status = Number(response?.statusCode ?? metadata?.httpStatusCode ?? 0);
+  if (status === 0) return appError('provider_unavailable', { detail: 'The store does not answer, or breaks off.' });
+  // The client could not parse it.
+  if (status < 300) return notS3();
+  const name = error instanceof S3ServiceException ? error.name : 'Unknown';
+  const detail = reasonOf(error, status).replaceAll(accessKeyId, '…');
+  if (name === 'NoSuchKey') return appError('remote_file_not_found');
+  if (refusedKeys.includes(name) || status === 401) return appError('needs_reauth', { detail });
   if (status === 429 || status === 503) {
-    const asked = Number(error.$response?.headers['retry-after']);
-    return appError('provider_throttled', { retryAfterSeconds: asked > 0 ? asked : pauseSeconds });
+    const asked = pauseSecondsOf(response?.headers?.['retry-after'] ?? '');
+    return appError('provider_throttled', { retryAfterSeconds: asked ?? pauseSeconds });
   }
   // A clock that is off, or a request that came too slowly: the next may be in time.
-  const isFault = status >= 500 || status === 0 || status === 408 || error.name === 'RequestTimeTooSkewed';
+  const isFault = status >= 500 || status === 408 || name === 'RequestTimeTooSkewed';
   return isFault ? appError('provider_unavailable') : appError('provider_rejected', { detail });
 }
 
-function reasonOf({ name, message }: S3ServiceException): string {
-  return `${name}: ${message}`.slice(0, 300);
+/** `UnknownError` is the client's word for a refusal without one. */
+function reasonOf(error: unknown, status: number): string {
+  if (!(error instanceof S3ServiceException) || error.message === 'UnknownError') return `It answers ${status}.`;
+  return `${error.name}: ${error.message}`.slice(0, 300);
 }

@@ -19,7 +19,7 @@ function createSearch({ call, baseUrl }: Deps) {
     const headers = { accept: 'application/json', 'x-subscription-token': apiKey };
     const answer = await call(url.href, { headers, ...(signal && { signal }) });
     if (answer.status !== 200) throw errorOf(answer);
-    return asArray(asRecord(asRecord(parseJson(name, answer)).web).results);
+    return asArray(asRecord(asRecord(parseJson(name, answer)).web).results).slice(0, count);
   };
 }
 

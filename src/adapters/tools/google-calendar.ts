@@ -81,7 +81,7 @@ export function createListEvents(deps: Deps): ToolExecutor {
           },
           signal,
         });
-        items.push(...asArray(answer?.items));
+        items.push(...asArray(answer?.items).slice(0, wanted));
         pageToken = asText(answer?.nextPageToken);
         if (pageToken === '') break;
       }

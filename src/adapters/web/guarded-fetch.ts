@@ -1,6 +1,7 @@
-import { type Readable, Transform } from 'node:stream';
+import type { Readable, Transform } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { type Dispatcher, request } from 'undici';
+import { atMost } from '#src/adapters/bounded-body.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { WebContent, WebFetcher } from '#src/ports/web-fetcher.ts';
 import { dispositionFileName } from './disposition-file-name.ts';
@@ -114,14 +115,7 @@ function measured(
   limitBytes: number,
   failed: (error: unknown) => unknown,
 ): Readable {
-  let sizeBytes = 0;
-  const content = new Transform({
-    transform(piece: Buffer, _encoding, done) {
-      sizeBytes += piece.length;
-      if (sizeBytes > limitBytes) done(tooLarge(limitBytes));
-      else done(null, piece);
-    },
-  });
+  const content = atMost(limitBytes, () => tooLarge(limitBytes));
   const fail = (error: unknown) => content.destroy(failed(error) as Error);
   body.on('error', fail);
   unpacker?.on('error', fail);

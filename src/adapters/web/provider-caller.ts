@@ -1,12 +1,17 @@
 import { type Dispatcher, request } from 'undici';
+import { readWhole } from '#src/adapters/bounded-body.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ProviderCaller } from '#src/ports/provider-caller.ts';
 
-const maxAnswerBytes = 1_000_000;
+const defaultAnswerBytes = 1_000_000;
 
 /** @param deps.agent a guarded one */
-export function createProviderCaller(deps: { agent: Dispatcher; deadlineMs?: number }): ProviderCaller {
-  const { agent, deadlineMs = 10_000 } = deps;
+export function createProviderCaller(deps: {
+  agent: Dispatcher;
+  deadlineMs?: number;
+  maxAnswerBytes?: number;
+}): ProviderCaller {
+  const { agent, deadlineMs = 10_000, maxAnswerBytes = defaultAnswerBytes } = deps;
 
   return async (url, { method = 'GET', headers = {}, body, signal } = {}) => {
     const deadline = AbortSignal.timeout(deadlineMs);
@@ -22,7 +27,7 @@ export function createProviderCaller(deps: { agent: Dispatcher; deadlineMs?: num
       return {
         status: answer.statusCode,
         headers: headersOf(answer),
-        body: await textOf(answer),
+        body: await textOf(answer, maxAnswerBytes),
       };
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
@@ -38,16 +43,10 @@ function headersOf({ headers }: Dispatcher.ResponseData): Headers {
   return new Headers(all);
 }
 
-async function textOf({ body }: Dispatcher.ResponseData): Promise<string> {
-  const pieces: Buffer[] = [];
-  let sizeBytes = 0;
-  for await (const piece of body) {
-    sizeBytes += piece.length;
-    // Leaving the loop hangs up.
-    if (sizeBytes > maxAnswerBytes) throw unavailable('Its answer is too large.');
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces).toString('utf8');
+async function textOf({ body }: Dispatcher.ResponseData, maxAnswerBytes: number): Promise<string> {
+  const bytes = await readWhole(body, maxAnswerBytes);
+  if (bytes === null) throw unavailable('Its answer is too large.');
+  return bytes.toString('utf8');
 }
 
 /** What the agent refuses is a setting of ours and no address of a user. */

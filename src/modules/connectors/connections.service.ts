@@ -27,6 +27,8 @@ import type { RevokeGrant } from './grant-revoker.ts';
 /** One look into a folder ends with the page that reaches this, or after so many pages. */
 const FILES_AT_ONCE = 1_000;
 const PAGES_AT_ONCE = 20;
+/** A further page is not begun later: what is there by then is shown. */
+const BROWSE_MS = 10_000;
 
 /** What a provider answers that accepts a connection which is good for nothing. */
 const useless: readonly string[] = ['not_granted', 'provider_rejected', 'remote_file_not_found', 'url_not_allowed'];
@@ -256,12 +258,13 @@ export function createConnectionsService(deps: {
       await find(actor, id);
       return credentials.use({ orgId, connectionId: id, requestId }, async (opened, connector) => {
         const files: RemoteFile[] = [];
+        const endsAtMs = performance.now() + BROWSE_MS;
         let nextPage = page;
         for (let pages = 0; pages < PAGES_AT_ONCE && files.length < FILES_AT_ONCE; pages += 1) {
           const found = await connector.list(opened, { path }, nextPage);
           files.push(...found.files);
           nextPage = found.nextPage;
-          if (nextPage === null) break;
+          if (nextPage === null || performance.now() > endsAtMs) break;
         }
         return { files, nextPage };
       });
