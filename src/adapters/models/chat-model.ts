@@ -9,15 +9,21 @@ import type {
   ModelUsage,
 } from '#src/ports/chat-model.ts';
 import { type ChatAnswer, readChatAnswer } from './chat-answer.ts';
-import { createOpenAiClient, type Endpoint } from './openai-client.ts';
+import { limitedFetch } from './limited-fetch.ts';
+import { createOpenAiClient, type Endpoint, maxAnswerBytes } from './openai-client.ts';
 import { createModelErrors } from './openai-errors.ts';
 import { createParameterHabits, type LearnedHabits, type ParameterHabits } from './parameter-habits.ts';
-import { overhear, watchSilence } from './silence.ts';
+import { watchSilence } from './silence.ts';
 import { createStorablePieces } from './storable-pieces.ts';
 import { createToolCallPieces } from './tool-call-pieces.ts';
 
 /** A service that still works on an answer sends something within it, if only a comment. */
 const silenceTimeoutMs = 60_000;
+/** Ten thousand tokens of a slow model on a busy machine. */
+const longestStreamMs = 60 * 60_000;
+/** Of a stream for each token that is asked for: a piece is a few hundred bytes of JSON. */
+const bytesPerToken = 4_096;
+const maxEventBytes = 1_000_000;
 
 /** Our own model server answers those first who watch an answer come, and takes a stream for one of them. */
 const unwatched = { 'x-urgency': 'judge' };
@@ -30,7 +36,7 @@ const noUsage: ModelUsage = { inputTokens: 0, cachedInputTokens: 0, completionTo
 /** Chat models over Chat Completions. Retries belong to the callers, who know whether somebody waits. */
 export function createChatModel(
   endpoint: Endpoint,
-  watch = () => watchSilence(silenceTimeoutMs),
+  watch = () => watchSilence(silenceTimeoutMs, longestStreamMs),
   habits: LearnedHabits = createParameterHabits(),
 ): ChatModel {
   const client = createOpenAiClient(endpoint, silenceTimeoutMs);
@@ -52,7 +58,9 @@ export function createChatModel(
   async function stream(request: ModelRequest, onToken: (text: string) => void): Promise<ModelReply> {
     const silence = watch();
     const signal = AbortSignal.any([request.signal, silence.signal]);
-    const { completions } = client.withOptions({ fetch: overhear(silence.heard) }).chat;
+    const maxBytes = maxAnswerBytes + request.maxTokens * bytesPerToken;
+    const limited = limitedFetch({ maxBytes, maxEventBytes, deadlineMs: silenceTimeoutMs }, silence.heard);
+    const { completions } = client.withOptions({ fetch: limited }).chat;
     const storable = createStorablePieces();
     const called = createToolCallPieces();
     let text = '';
@@ -92,7 +100,9 @@ export function createChatModel(
   async function complete(request: ModelRequest): Promise<ModelReply> {
     const { signal, timeoutMs = silenceTimeoutMs } = request;
     if (timeoutMs === null) return stream(request, () => undefined);
-    const call = (body: ChatBody) => client.chat.completions.create(body, { signal, timeout: timeoutMs });
+    const limited = limitedFetch({ maxBytes: maxAnswerBytes, deadlineMs: timeoutMs });
+    const { completions } = client.withOptions({ fetch: limited }).chat;
+    const call = (body: ChatBody) => completions.create(body, { signal, timeout: timeoutMs });
     const answer = await ask(request, call).catch((error: unknown) => {
       throw toModelError(error, signal);
     });

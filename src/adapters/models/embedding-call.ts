@@ -1,11 +1,14 @@
 import { toUnitLength } from '#src/domain/embedding-batches.ts';
 import { type AppError, appError } from '#src/errors.ts';
-import { createOpenAiClient, type Endpoint, isRecord } from './openai-client.ts';
+import { limitedFetch } from './limited-fetch.ts';
+import { createOpenAiClient, type Endpoint, isRecord, maxAnswerBytes } from './openai-client.ts';
 import { createModelErrors, isTooLarge } from './openai-errors.ts';
 
 /** 64 texts of 8,192 tokens, the largest chunks allowed, on two slow cores. */
 const callTimeoutMs = 5 * 60_000;
 const bytesOfFloat = 4;
+/** Of one vector in an answer: 5,000 numbers written out. */
+const maxVectorBytes = 128 * 1024;
 
 /** A vector for each text, or why the call was refused as too large. */
 export type EmbeddingAnswer = { vectors: Float32Array[] } | { tooLarge: unknown };
@@ -19,7 +22,8 @@ export type EmbeddingCall = (texts: readonly string[], signal: AbortSignal | und
 export function createEmbeddingCall(
   options: Endpoint & { model: string; dimensions?: number | null | undefined; timeoutMs?: number },
 ): EmbeddingCall {
-  const client = createOpenAiClient(options, options.timeoutMs ?? callTimeoutMs);
+  const deadlineMs = options.timeoutMs ?? callTimeoutMs;
+  const client = createOpenAiClient(options, deadlineMs);
   const toModelError = createModelErrors(options);
   const { model } = options;
   const asked = options.dimensions ?? undefined;
@@ -30,7 +34,9 @@ export function createEmbeddingCall(
     let answer: unknown;
     try {
       const dimensionsAsked = asked === undefined ? {} : { dimensions: asked };
-      answer = await client.embeddings.create({ ...body, ...dimensionsAsked }, signal === undefined ? {} : { signal });
+      const maxBytes = maxAnswerBytes + texts.length * maxVectorBytes;
+      const { embeddings } = client.withOptions({ fetch: limitedFetch({ maxBytes, deadlineMs }) });
+      answer = await embeddings.create({ ...body, ...dimensionsAsked }, signal === undefined ? {} : { signal });
     } catch (error) {
       const fault = toModelError(error, signal);
       if (isTooLarge(error)) return { tooLarge: fault };

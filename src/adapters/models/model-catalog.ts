@@ -6,7 +6,7 @@ import { createOpenAiClient, type Endpoint, isRecord } from './openai-client.ts'
 import { createModelErrors } from './openai-errors.ts';
 
 /** Requests wait for the first list. */
-const timeoutMs = 3_000;
+const callTimeoutMs = 3_000;
 /** Some resellers list thousands; nobody chooses among so many. */
 const maxModels = 1_000;
 
@@ -15,8 +15,8 @@ const kinds: readonly string[] = ['chat', 'embedding', 'reranker'] satisfies Mod
 const windowNames = ['context_window', 'context_length', 'max_model_len', 'max_context_length'];
 
 /** Reads `GET /models`. What OpenAI's list does not have is taken where a server adds it. */
-export function createModelCatalog(endpoint: Endpoint): ModelCatalog {
-  const client = createOpenAiClient(endpoint, timeoutMs);
+export function createModelCatalog(endpoint: Endpoint & { timeoutMs?: number }): ModelCatalog {
+  const client = createOpenAiClient(endpoint, endpoint.timeoutMs ?? callTimeoutMs);
   const toModelError = createModelErrors(endpoint);
   return {
     async list() {

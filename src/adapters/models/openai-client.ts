@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import OpenAI from 'openai';
+import { limitedFetch } from './limited-fetch.ts';
 
 /** `traceparent`: the trace that a call belongs to, which only servers of the deployment itself get to know. */
 export type Endpoint = {
@@ -8,6 +9,9 @@ export type Endpoint = {
   apiKey: string;
   traceparent?: (() => string | undefined) | undefined;
 };
+
+/** A list of a thousand models, or an answer of a hundred thousand tokens, takes half of it. */
+export const maxAnswerBytes = 2_000_000;
 
 /** A client of one provider. It never retries: the callers do, who know whether somebody waits. */
 export function createOpenAiClient({ baseUrl, apiKey, traceparent }: Endpoint, timeoutMs: number): OpenAI {
@@ -25,6 +29,7 @@ export function createOpenAiClient({ baseUrl, apiKey, traceparent }: Endpoint, t
     maxRetries: 0,
     timeout: timeoutMs,
     logLevel: 'off',
+    fetch: limitedFetch({ maxBytes: maxAnswerBytes, deadlineMs: timeoutMs }),
     // Whoever is named by an answer gets no prompt: it holds what people and documents say.
     fetchOptions: { redirect: 'manual' },
   });

@@ -7,8 +7,8 @@ import { createModelErrors } from './openai-errors.ts';
 const callTimeoutMs = 60_000;
 
 /** `POST {base}/rerank` in the shape that Cohere and Jina share: `{model, query, documents}` → `{results: [{index, relevance_score}]}`. */
-export function createReranker(endpoint: Endpoint): Reranker {
-  const client = createOpenAiClient(endpoint, callTimeoutMs);
+export function createReranker(endpoint: Endpoint & { timeoutMs?: number }): Reranker {
+  const client = createOpenAiClient(endpoint, endpoint.timeoutMs ?? callTimeoutMs);
   const toModelError = createModelErrors(endpoint);
   return {
     async rerank({ model, query, documents, signal }) {

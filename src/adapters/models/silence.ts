@@ -1,36 +1,27 @@
 import { appError } from '#src/errors.ts';
 
 export type Silence = {
-  /** Aborted once nothing was heard for too long. */
+  /** Aborted once nothing was heard for too long, or the stream took too long. */
   signal: AbortSignal;
   heard(): void;
   stop(): void;
 };
 
-/** The client's own timeout ends with the headers of a stream. */
-export function watchSilence(timeoutMs: number): Silence {
-  const controller = new AbortController();
-  const giveUp = () =>
-    controller.abort(appError('model_unavailable', { detail: 'The model service stopped answering.' }));
-  const timer = setTimeout(giveUp, timeoutMs);
-  return { signal: controller.signal, heard: () => timer.refresh(), stop: () => clearTimeout(timer) };
-}
-
 /**
- * A `fetch` that tells of whatever arrives: services send comments while a request waits its turn, which clients of a
- * stream keep to themselves.
+ * The client's own timeout ends with the headers of a stream.
+ * @param longestMs for the whole stream, whatever is heard
  */
-export function overhear(heard: () => void): typeof fetch {
-  return async (input, init) => {
-    const response = await fetch(input, init);
-    heard();
-    if (response.body === null) return response;
-    const listening = new TransformStream<Uint8Array, Uint8Array>({
-      transform(bytes, controller) {
-        heard();
-        controller.enqueue(bytes);
-      },
-    });
-    return new Response(response.body.pipeThrough(listening), response);
+export function watchSilence(timeoutMs: number, longestMs: number): Silence {
+  const controller = new AbortController();
+  const giveUp = (detail: string) => controller.abort(appError('model_unavailable', { detail }));
+  const silence = setTimeout(giveUp, timeoutMs, 'The model service stopped answering.');
+  const end = setTimeout(giveUp, longestMs, 'The model service does not come to the end of its answer.');
+  return {
+    signal: controller.signal,
+    heard: () => silence.refresh(),
+    stop: () => {
+      clearTimeout(silence);
+      clearTimeout(end);
+    },
   };
 }

@@ -129,7 +129,7 @@ describe('createChatModel', () => {
     it('hears the comments in between', async () => {
       const isHeard = [Promise.withResolvers<void>(), Promise.withResolvers<void>(), Promise.withResolvers<void>()];
       let count = 0;
-      const silence = { ...watchSilence(60_000), heard: () => isHeard[count++]?.resolve() };
+      const silence = { ...watchSilence(60_000, 60_000), heard: () => isHeard[count++]?.resolve() };
       waiting.answer(async (response, body) => {
         open(response, body);
         response.flushHeaders();
@@ -146,7 +146,7 @@ describe('createChatModel', () => {
     it('gives up when it hears nothing', async () => {
       for (const begin of [() => undefined, open]) {
         waiting.answer(begin);
-        expect(await appErrorCode(stream(() => watchSilence(20)))).equal('model_unavailable');
+        expect(await appErrorCode(stream(() => watchSilence(20, 60_000)))).equal('model_unavailable');
       }
     });
 
@@ -159,7 +159,7 @@ describe('createChatModel', () => {
           open(response, body);
           response.end(`: waiting\n\ndata: ${JSON.stringify({ error: { message: 'No.', type } })}\n\n`);
         });
-        expect(await appErrorCode(stream(() => watchSilence(60_000)))).equal(code);
+        expect(await appErrorCode(stream(() => watchSilence(60_000, 60_000)))).equal(code);
       });
     }
   });
