@@ -1,16 +1,18 @@
 import { createWriteStream, openAsBlob } from 'node:fs';
-import { rm } from 'node:fs/promises';
-import { Readable, Transform } from 'node:stream';
+import { open, rm } from 'node:fs/promises';
+import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { FormData, fetch, type Response } from 'undici';
+import { atMost, readBeginning } from '#src/adapters/bounded-body.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { PdfRenderer } from '#src/ports/pdf-renderer.ts';
 import { defaultRenderLimits, type RenderLimits } from './render-limits.ts';
 
 const version = 'gotenberg 1';
 
-/** Of what a refusal says, for the log. */
+/** Bytes of a refusal, for the log. */
 const keptAnswer = 500;
+const pdfSignature = '%PDF-';
 
 /** A Gotenberg server: `POST /forms/libreoffice/convert`, both ways as a stream. */
 export function createGotenberg(deps: { url: string; limits?: Partial<RenderLimits> }): PdfRenderer {
@@ -28,13 +30,19 @@ export function createGotenberg(deps: { url: string; limits?: Partial<RenderLimi
       try {
         // The package's own `fetch`: in the one that Node 24 brings, an abort while the body is read rejects a promise that
         // belongs to no caller, which ends the process.
-        const response = await fetch(address, { method: 'POST', body: form, signal: AbortSignal.any([signal, wall]) });
+        const response = await fetch(address, {
+          method: 'POST',
+          body: form,
+          redirect: 'manual',
+          signal: AbortSignal.any([signal, wall]),
+        });
         if (!response.ok || response.body === null) throw await refusalOf(response);
         await pipeline(
           Readable.fromWeb(response.body),
-          atMost(limits.pdfBytes),
+          atMost(limits.pdfBytes, () => appError('too_large', { detail: 'The file makes too large a PDF.' })),
           createWriteStream(pdfPath, { flags: 'wx' }),
         );
+        if (!(await isPdf(pdfPath))) throw refused('Gotenberg answers with something else than a PDF');
       } catch (error) {
         await rm(pdfPath, { force: true });
         signal.throwIfAborted();
@@ -47,25 +55,27 @@ export function createGotenberg(deps: { url: string; limits?: Partial<RenderLimi
 
 async function refusalOf(response: Response): Promise<AppError> {
   const { status } = response;
-  const text = (await response.text().catch(() => '')).slice(0, keptAnswer);
+  const text = response.body === null ? '' : (await readBeginning(response.body, keptAnswer)).toString('utf8');
   const cause = new Error(`Gotenberg answered ${status}: ${text}`);
   if (status === 400)
     return appError('corrupt_document', { detail: 'Gotenberg cannot open the file, or not print it.', cause });
   if (status === 413) return appError('too_large', { detail: 'The file is larger than Gotenberg takes.', cause });
   if (status === 429 || status >= 500) return away(cause);
-  const detail = `Gotenberg answers ${status}: is GOTENBERG_URL its address?`;
-  return appError('converter_refused', { detail, cause });
+  return refused(`Gotenberg answers ${status}`, cause);
 }
 
-function atMost(bytes: number): Transform {
-  let received = 0;
-  return new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      received += chunk.length;
-      if (received > bytes) done(appError('too_large', { detail: 'The file makes too large a PDF.' }));
-      else done(null, chunk);
-    },
-  });
+function refused(what: string, cause?: unknown): AppError {
+  return appError('converter_refused', { detail: `${what}: is GOTENBERG_URL its address?`, cause });
+}
+
+async function isPdf(path: string): Promise<boolean> {
+  const file = await open(path);
+  try {
+    const { buffer } = await file.read({ buffer: Buffer.alloc(pdfSignature.length) });
+    return buffer.toString('latin1') === pdfSignature;
+  } finally {
+    await file.close();
+  }
 }
 
 function timedOut(wallMs: number): AppError {

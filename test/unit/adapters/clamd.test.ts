@@ -1,12 +1,13 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { expect } from 'chai';
 import { createClamd } from '#src/adapters/malware/clamd.ts';
 import { appError } from '#src/errors.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { startFakeClamd } from '#test/support/fake-clamd.ts';
+import { until } from '#test/support/until.ts';
 
 const never = new AbortController().signal;
 
@@ -41,16 +42,42 @@ describe('clamd', () => {
   });
 
   it('is unavailable when nobody is there, or nobody answers', async () => {
-    const silent = createServer((socket) => socket.resume()).listen(0, '127.0.0.1');
+    // It does not end its side either, as a clamd that hangs does not.
+    const sockets: Socket[] = [];
+    const silent = createServer({ allowHalfOpen: true }, (socket) => sockets.push(socket.resume())).listen(
+      0,
+      '127.0.0.1',
+    );
     await once(silent, 'listening');
     const address = `127.0.0.1:${(silent.address() as AddressInfo).port}`;
     const scan = (to: string) =>
       createClamd({ address: to, timeoutMs: 100 }).scan(Readable.from([Buffer.from('x')]), never);
     expect(await appErrorCode(scan(address))).equal('service_unavailable');
     silent.close();
+    for (const socket of sockets) socket.destroy();
     await once(silent, 'close');
     expect(await appErrorCode(scan(address))).equal('service_unavailable');
     expect(await appErrorCode(scan('/nowhere/clamd.sock'))).equal('service_unavailable');
+  });
+
+  it('hangs up on a reply without end', async () => {
+    let isClosed = false;
+    const endless = createServer({ allowHalfOpen: true }, (socket) => {
+      const write = () => {
+        while (socket.writable && socket.write('x'.repeat(64_000)));
+      };
+      socket.on('error', () => undefined).on('drain', write);
+      socket.resume().once('close', () => {
+        isClosed = true;
+      });
+      write();
+    }).listen(0, '127.0.0.1');
+    await once(endless, 'listening');
+    const address = `127.0.0.1:${(endless.address() as AddressInfo).port}`;
+    const scan = createClamd({ address, timeoutMs: 60_000 }).scan(Readable.from([Buffer.from('x')]), never);
+    expect(await appErrorCode(scan)).equal('service_unavailable');
+    await until('clamd is left', async () => isClosed);
+    endless.close();
   });
 
   it('fails with what the file fails with', async () => {
