@@ -43,6 +43,7 @@ const ROWS: Record<string, { file: string; seeds: number[] }> = {
   restart: { file: 'restart-of-streams.faults-test.ts', seeds: [1] },
   readers: { file: 'reingest-under-a-reader.faults-test.ts', seeds: [1] },
   models: { file: 'reembedding-under-a-reader.faults-test.ts', seeds: [1] },
+  'outbound-fuzz': { file: 'outbound-fuzz.faults-test.ts', seeds: [1] },
 };
 
 type Result = { row: string; seed: number; passed: boolean; seconds: number; note: string };

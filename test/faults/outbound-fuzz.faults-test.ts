@@ -1,0 +1,136 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { expect } from 'chai';
+import { AppError } from '#src/errors.ts';
+import { note } from '#test/support/fault-run.ts';
+import { type Answer, type HostileKind, hostileKinds, slowKinds } from '#test/support/hostile-server.ts';
+import { watchMemory } from '#test/support/memory-peaks.ts';
+import {
+  type OutboundClient,
+  type OutboundClients,
+  openOutboundClients,
+  outboundClientNames,
+} from '#test/support/outbound-clients.ts';
+
+const maxLagMs = 200;
+const maxGrownBytes = 64 * 1024 * 1024;
+/** The least of them counts: another process may hold up one. */
+const attempts = 3;
+const lookEveryMs = 5;
+
+/** Units that are expensive to parse, for the clients of `many entries`. */
+const denseXml = ['<a/>', '<Contents/>', '<CommonPrefixes/>', 'a<b/>', '&x;', '&#1;', '&amp;', ' \n', '<![CDATA[]]>'];
+const denseJson = ['{},', '[],', '"",', '0,', '[[[[]]]],', '{"a":{"b":{}}},'];
+
+type Measured = { outcome: string | null; lagMs: number; grownBytes: number; timeMs: number };
+
+describe('outbound clients at a hostile server', function () {
+  this.timeout(900_000);
+  let server: ChildProcess;
+  let patient: OutboundClients;
+  let hasty: OutboundClients;
+  const worst = { lagMs: 0, grownBytes: 0 };
+
+  setFlagsFromString('--expose-gc');
+  const collectGarbage: () => void = runInNewContext('gc');
+
+  before(async () => {
+    const script = new URL('../support/hostile-process.ts', import.meta.url).pathname;
+    // JSON would make null of what is undefined.
+    server = fork(script, { serialization: 'advanced' });
+    const [place] = await once(server, 'message');
+    patient = await openOutboundClients({ place, timeMs: 20_000 });
+    hasty = await openOutboundClients({ place, timeMs: 500 });
+  });
+  after(async () => {
+    note(`lag ${worst.lagMs.toFixed(0)} ms, memory ${megabytes(worst.grownBytes)} MB at most`);
+    await patient.close();
+    await hasty.close();
+    server.kill();
+  });
+
+  async function measure(kind: HostileKind, answer: Answer, { sound, call }: OutboundClient): Promise<Measured> {
+    server.send([kind, answer, sound]);
+    await once(server, 'message');
+    collectGarbage();
+    const memory = await watchMemory(process.pid);
+    const lag = watchLag();
+    await delay(2 * lookEveryMs);
+    const beganMs = performance.now();
+    const outcome = await call().then(() => null, codeOf);
+    const timeMs = performance.now() - beganMs;
+    // The watch sees a delay at its next turn.
+    await delay(2 * lookEveryMs);
+    const lagMs = lag();
+    const { grownBytes } = await memory();
+    return { outcome, lagMs, grownBytes, timeMs };
+  }
+
+  async function check(name: string, kind: HostileKind, answer: Answer, client: OutboundClient): Promise<string[]> {
+    const runs: Measured[] = [];
+    const least = (field: 'lagMs' | 'grownBytes') => Math.min(...runs.map((run) => run[field]));
+    const isGood = () => runs.length > 0 && least('lagMs') <= maxLagMs && least('grownBytes') <= maxGrownBytes;
+    while (!isGood() && runs.length < attempts) runs.push(await measure(kind, answer, client));
+    const [lagMs, grownBytes] = [Math.max(least('lagMs'), 0), Math.max(least('grownBytes'), 0)];
+    worst.lagMs = Math.max(worst.lagMs, lagMs);
+    worst.grownBytes = Math.max(worst.grownBytes, grownBytes);
+    const { outcome, timeMs } = runs.at(-1) as Measured;
+    const measured = `lag ${lagMs.toFixed(0).padStart(4)} ms  memory ${megabytes(grownBytes).padStart(4)} MB`;
+    console.log(
+      `${name.padEnd(18)} ${kind.padEnd(44)} ${measured}  after ${timeMs.toFixed(0).padStart(5)} ms  ${outcome ?? 'an answer'}`,
+    );
+    const expected = kind in client.codes ? client.codes[kind] : client.codes.otherwise;
+    const isExpected = kind === 'many entries' || [expected].flat().includes(outcome);
+    return isGood() && isExpected ? [] : [`${name}, ${kind}: ${measured}, ${outcome}`];
+  }
+
+  for (const name of outboundClientNames) {
+    it(`${name}: no answer blocks the event loop for ${maxLagMs} ms or takes 64 MB`, async () => {
+      const failures: string[] = [];
+      for (const kind of Object.keys(hostileKinds) as HostileKind[]) {
+        const client = (slowKinds.includes(kind) ? hasty : patient).clients[name];
+        failures.push(...(await check(name, kind, client.answer, client)));
+      }
+      const client = patient.clients[name];
+      const units = { 'application/xml': denseXml, 'application/json': denseJson }[client.answer.mediaType] ?? [];
+      for (const unit of units) {
+        const label = `${name} ${JSON.stringify(unit)}`;
+        failures.push(...(await check(label, 'many entries', { ...client.answer, unit }, client)));
+      }
+      expect(failures).deep.equal([]);
+    });
+  }
+});
+
+/**
+ * Watches the longest time for which this thread works without a turn of the event loop. In CPU time: on a busy machine
+ * the clock goes on while the thread waits for a processor.
+ */
+function watchLag(): () => number {
+  const cpuMs = () => {
+    const { user, system } = process.threadCpuUsage();
+    return (user + system) / 1_000;
+  };
+  let before = cpuMs();
+  let longestMs = 0;
+  const timer = setInterval(() => {
+    const now = cpuMs();
+    longestMs = Math.max(longestMs, now - before);
+    before = now;
+  }, lookEveryMs);
+  return () => {
+    clearInterval(timer);
+    return longestMs;
+  };
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof AppError ? error.code : String(error);
+}
+
+function megabytes(bytes: number): string {
+  return (bytes / 1024 ** 2).toFixed(0);
+}

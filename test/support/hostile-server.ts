@@ -1,0 +1,280 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { createServer, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+
+/** What a client would like to be answered, and how that goes on for ever. */
+export type Answer = {
+  mediaType: string;
+  /** The beginning of a sound answer. */
+  head: string;
+  /** May follow it any number of times. */
+  unit: string;
+  /** Ends a sound answer. */
+  tail: string;
+  /** A whole answer that is well-formed, and of other types than it should be. */
+  wrong: string;
+  /** Opens a level of nesting. */
+  level: string;
+  /** Almost as large as the client takes. */
+  manyBytes: number;
+};
+
+const BYTE_EVERY_MS = 20;
+const pieceBytes = 64 * 1024;
+/** Of a gzip bomb, which has a few hundred kilobytes itself. */
+const unpackedBytes = 20_000_000;
+const html = '<!DOCTYPE html><html><head><title>Sign in</title></head><body><p>Please sign in.<br></body></html>';
+
+/** What the server answers as it should: by paths, and where the address does not hold the hostile part. */
+export type Sound = { hostile: string; answers: Readonly<Record<string, string>>; otherwise: string };
+
+/** What a server answers, after it has read a request; each writes until the client hangs up, or it is done. */
+type Script = (line: HostileLine, answer: Answer) => Promise<void>;
+
+export const hostileKinds = {
+  'an endless body': (line, answer) => line.fill('chunked', answer, answer.unit),
+  'an endless body without a line end': (line, answer) => line.fill('chunked', answer, 'a'),
+  'a body that is announced as huge': (line, answer) => line.fill(`${10 ** 12}`, answer, answer.unit),
+  'a body in chunks of a byte': async (line, { mediaType }) => {
+    await line.begin(200, { 'content-type': mediaType, 'transfer-encoding': 'chunked' });
+    await line.repeat('1\r\na\r\n');
+  },
+  'headers that come byte by byte': async (line) => {
+    await line.write('HTTP/1.1 200 OK\r\nx-slow: ');
+    await line.drip();
+  },
+  'headers without end': async (line) => {
+    await line.write('HTTP/1.1 200 OK\r\n');
+    await line.repeat(`x-long: ${'a'.repeat(1_000)}\r\n`);
+  },
+  'a body that comes byte by byte': (line, answer) => line.dripAfter(200, answer),
+  'a refusal that comes byte by byte': (line, answer) => line.dripAfter(403, answer),
+  'no answer': (line) => line.closed,
+  'a body shorter than announced': async (line, { mediaType, head }) => {
+    await line.begin(200, { 'content-type': mediaType, 'content-length': `${head.length + 1_000}` });
+    await line.write(head);
+    line.end();
+  },
+  'a gzip bomb': async (line, { mediaType, head, unit }) => {
+    const body = bombOf(head, unit);
+    const headers = { 'content-type': mediaType, 'content-encoding': 'gzip', 'content-length': `${body.length}` };
+    await line.begin(200, headers);
+    await line.write(body);
+  },
+  'a page of HTML': async (line) => {
+    await line.begin(200, { 'content-type': 'text/html', 'content-length': `${html.length}` });
+    await line.write(html);
+  },
+  'a refusal without end': (line, answer) => line.fill('chunked', answer, answer.unit, 400),
+  'a failure without end': (line, answer) => line.fill('chunked', answer, answer.unit, 502),
+  'wrong types': async (line, { mediaType, wrong }) => {
+    await line.begin(200, { 'content-type': mediaType, 'content-length': `${wrong.length}` });
+    await line.write(wrong);
+  },
+  'a broken body': async (line, { mediaType, head }) => {
+    await line.begin(200, { 'content-type': mediaType, 'content-length': `${head.length}` });
+    await line.write(head);
+  },
+  'deep nesting': async (line, { mediaType, level }) => {
+    const body = level.repeat(50_000);
+    await line.begin(200, { 'content-type': mediaType, 'content-length': `${body.length}` });
+    await line.write(body);
+  },
+  'many entries': async (line, { mediaType, head, unit, tail, manyBytes }) => {
+    const body = head + unit.repeat(Math.floor(manyBytes / unit.length)) + tail;
+    await line.begin(200, { 'content-type': mediaType, 'content-length': `${body.length}` });
+    await line.write(body);
+  },
+  'a connection that is reset': async (line, { mediaType, head }) => {
+    await line.begin(200, { 'content-type': mediaType, 'content-length': '100000' });
+    await line.write(head);
+    await delay(BYTE_EVERY_MS);
+    line.socket.resetAndDestroy();
+  },
+  'a connection that is reset before the answer': async (line) => {
+    line.socket.resetAndDestroy();
+  },
+  'a redirect in a circle': async (line) => {
+    await line.begin(302, { location: line.url, 'content-length': '0' });
+  },
+} satisfies Record<string, Script>;
+
+export type HostileKind = keyof typeof hostileKinds;
+
+/** Those that only a deadline ends. */
+export const slowKinds: readonly HostileKind[] = [
+  'headers that come byte by byte',
+  'a body that comes byte by byte',
+  'a refusal that comes byte by byte',
+  'no answer',
+];
+
+export type HostileServer = {
+  place: string;
+  /** Bytes that were written since the last `behave`, whether or not they arrived. */
+  sentBytes(): number;
+  /** Requests since the last `behave`. */
+  requests(): number;
+  /** Answers that are still being written, which most are until the client hangs up. */
+  underWay(): number;
+  /** From now on everything is answered so, but for what `sound` answers. */
+  behave(kind: HostileKind, answer: Answer, sound?: Sound): void;
+  /** Cuts all connections. */
+  drop(): void;
+  close(): Promise<void>;
+};
+
+/** A server of HTTP that answers in any way but the right one. */
+export async function startHostileServer(): Promise<HostileServer> {
+  const sockets = new Set<Socket>();
+  let sentBytes = 0;
+  let requests = 0;
+  let underWay = 0;
+  let script: (line: HostileLine, url: URL) => Promise<void> = async () => undefined;
+
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.setMaxListeners(0);
+    socket.on('error', () => undefined).once('close', () => sockets.delete(socket));
+    let received = '';
+    let isBusy = false;
+    socket.on('data', (bytes) => {
+      received = (received + bytes.toString('latin1')).slice(-100_000);
+      const request = wholeRequest(received);
+      if (request === null || isBusy) return;
+      received = '';
+      isBusy = true;
+      requests += 1;
+      underWay += 1;
+      const url = new URL(request.path, `http://${place}`);
+      const line = new HostileLine(socket, url.href, (bytes) => {
+        sentBytes += bytes;
+      });
+      script(line, url)
+        .catch(() => socket.destroy())
+        .finally(() => {
+          isBusy = false;
+          underWay -= 1;
+        });
+    });
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const drop = () => {
+    for (const socket of sockets) socket.destroy();
+  };
+  const place = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+
+  return {
+    place,
+    sentBytes: () => sentBytes,
+    requests: () => requests,
+    underWay: () => underWay,
+    behave(kind, answer, sound) {
+      sentBytes = 0;
+      requests = 0;
+      script = async (line, url) => {
+        if (sound === undefined || url.href.includes(sound.hostile)) return hostileKinds[kind](line, answer);
+        const body = sound.answers[url.pathname] ?? sound.otherwise;
+        await line.begin(200, { 'content-type': 'application/json', 'content-length': `${Buffer.byteLength(body)}` });
+        await line.write(body);
+      };
+    },
+    drop,
+    close: async () => {
+      const closed = once(server, 'close');
+      server.close();
+      drop();
+      await closed;
+    },
+  };
+}
+
+const bombs = new Map<string, Buffer>();
+
+function bombOf(head: string, unit: string): Buffer {
+  const known = bombs.get(head + unit);
+  if (known !== undefined) return known;
+  const bomb = gzipSync(head + unit.repeat(Math.ceil(unpackedBytes / unit.length)), { level: 1 });
+  bombs.set(head + unit, bomb);
+  return bomb;
+}
+
+function chunkOf(text: string): string {
+  return `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
+}
+
+/** Null until all of it is there. */
+function wholeRequest(received: string): { path: string } | null {
+  const end = received.indexOf('\r\n\r\n');
+  if (end < 0) return null;
+  const length = Number(/^content-length: *(\d+)/im.exec(received.slice(0, end))?.[1] ?? 0);
+  const isChunked = /^transfer-encoding: *chunked/im.test(received.slice(0, end));
+  if (isChunked ? !received.endsWith('0\r\n\r\n') : received.length < end + 4 + length) return null;
+  return { path: received.split(' ', 2)[1] ?? '/' };
+}
+
+/** One connection, which is written to no faster than it is read. */
+class HostileLine {
+  readonly socket: Socket;
+  readonly url: string;
+  readonly closed: Promise<void>;
+  readonly #sent: (bytes: number) => void;
+
+  constructor(socket: Socket, url: string, sent: (bytes: number) => void) {
+    this.socket = socket;
+    this.url = url;
+    this.#sent = sent;
+    this.closed = new Promise((resolve) => socket.once('close', () => resolve()));
+  }
+
+  get isClosed(): boolean {
+    return this.socket.destroyed;
+  }
+
+  async write(text: string | Buffer): Promise<void> {
+    if (this.isClosed) return;
+    this.#sent(Buffer.byteLength(text));
+    if (this.socket.write(text)) return;
+    await Promise.race([once(this.socket, 'drain').catch(() => undefined), this.closed]);
+  }
+
+  async begin(status: number, headers: Record<string, string>): Promise<void> {
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+    await this.write(`HTTP/1.1 ${status} Whatever\r\n${lines.join('')}\r\n`);
+  }
+
+  /** Writes the beginning of an answer, and then the unit for ever. */
+  async fill(length: string, answer: Answer, unit: string, status = 200): Promise<void> {
+    const isChunked = length === 'chunked';
+    const body = { ...(isChunked ? { 'transfer-encoding': 'chunked' } : { 'content-length': length }) };
+    await this.begin(status, { 'content-type': answer.mediaType, ...body });
+    const framed = (text: string) => (isChunked ? chunkOf(text) : text);
+    await this.write(framed(answer.head));
+    const piece = framed(unit.repeat(Math.ceil(pieceBytes / unit.length)));
+    while (!this.isClosed) await this.write(piece);
+  }
+
+  async repeat(unit: string): Promise<void> {
+    const piece = unit.repeat(Math.ceil(pieceBytes / unit.length));
+    while (!this.isClosed) await this.write(piece);
+  }
+
+  async drip(byte = ' '): Promise<void> {
+    while (!this.isClosed) {
+      await this.write(byte);
+      await delay(BYTE_EVERY_MS);
+    }
+  }
+
+  async dripAfter(status: number, { mediaType, head }: Answer): Promise<void> {
+    await this.begin(status, { 'content-type': mediaType, 'transfer-encoding': 'chunked' });
+    await this.write(chunkOf(head));
+    await this.drip(chunkOf(' '));
+  }
+
+  end(): void {
+    this.socket.end();
+  }
+}
