@@ -46,7 +46,7 @@ describe('folders', () => {
       ]);
     });
 
-    it('refuses an answer with more documents than one may have', async () => {
+    it('422: for more documents than one answer has, and for a query that is none', async () => {
       const { db, auth } = shared.container;
       const bob = await shared.signUp('Bob');
       const paste = () => bob.post('/documents/paste', { name: 'n', content: 'c', source_format: 'text' }, 201);
@@ -58,6 +58,7 @@ describe('folders', () => {
       expect(await tree()).length(2);
       await paste();
       expect(await tree()).equal('too_many_documents');
+      await bob.get('/folders?include_documents=perhaps', 422);
       expect(await folders.tree(actor, { withDocuments: false })).length(2);
     });
 
@@ -99,6 +100,21 @@ describe('folders', () => {
 
     it('401: without a token', async () => {
       await shared.anonymous.get(`/folders/${uuidv7()}`, 401);
+    });
+
+    it('422: for more documents than one answer has', async () => {
+      const { db, auth } = shared.container;
+      const bob = await shared.signUp('Bob');
+      const { id } = await root(bob, 'personal_root');
+      const actor = await auth.findActor(bob.userId);
+      if (actor === null) throw new Error('There is no Bob.');
+      const folders = createFoldersService({ db, maxDocuments: 1 });
+      const codeOf = () => folders.children(actor, id).catch(({ code }: { code: string }) => code);
+      for (const name of ['first', 'second']) {
+        expect(await codeOf()).not.equal('too_many_documents');
+        await bob.post('/documents/paste', { name, content: 'c', source_format: 'text' }, 201);
+      }
+      expect(await codeOf()).equal('too_many_documents');
     });
 
     it('404: for a folder of somebody else, and for an id that is none', async () => {
