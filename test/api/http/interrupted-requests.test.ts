@@ -151,6 +151,7 @@ describe('a request with an Idempotency-Key whose process dies', () => {
       request: async () => {
         const finished = { status: 'succeeded', finishedAt: new Date() };
         await stack.container.db('jobs').where({ kind: 'export' }).update(finished);
+        await stack.container.db('exports').update({ completedAt: finished.finishedAt });
         return {};
       },
     },
