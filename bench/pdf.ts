@@ -5,6 +5,7 @@ import { cpus, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { createConverter } from '#src/adapters/converter/converter.ts';
+import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import { createPdf } from './ingest/big-pdf.ts';
 import { median } from './median.ts';
 import { writeLargePdf } from './pdf/large-pdf.ts';
@@ -20,7 +21,7 @@ type Figures = { pages: number; letters: number; cpuSeconds: number; peakMegabyt
 const run = promisify(execFile);
 const toolsDir = process.env.TOOLS_DIR ?? '';
 const folder = await mkdtemp(join(tmpdir(), 'bench-pdf-'));
-const converter = createConverter({ toolsDir, tempDir: folder });
+const converter = createConverter({ sandbox: createParserSandbox('auto'), toolsDir, tempDir: folder });
 try {
   const { path, what } = await writeManyPages();
   const rounds = [];

@@ -103,6 +103,8 @@ export type Config = Readonly<{
     redirectUri: string;
     redirectOrigins: readonly string[];
   } | null;
+  /** Whether programs that read files of strangers are confined: where the system can, always, or not at all. */
+  parserSandbox: 'auto' | 'required' | 'off';
   /** `maxPages` of one document that are pictures. */
   ocr: { languages: readonly string[]; maxPages: number };
   urlSigningKey: string;
@@ -212,6 +214,7 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
     },
     passwordHashMemoryMiB: s.PASSWORD_HASH_MEMORY_MIB,
     sso: sso(s),
+    parserSandbox: s.PARSER_SANDBOX,
     ocr: { languages: s.OCR_LANGUAGES, maxPages: s.OCR_MAX_PAGES },
     urlSigningKey: s.URL_SIGNING_KEY,
     encryptionKeys: s.ENCRYPTION_KEYS,

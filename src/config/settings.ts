@@ -158,6 +158,7 @@ export const settings = z.object({
     .default('all-minilm-l6-v2-int8-r2'),
   ALIGNMENT_ADJUDICATION: z.enum(['off', 'chat_model']).default('off'),
 
+  PARSER_SANDBOX: z.enum(['auto', 'required', 'off']).default('auto'),
   OCR_LANGUAGES: list.prefault('eng').pipe(z.array(ocrLanguage).min(1, 'must name a language')),
   OCR_MAX_PAGES: z.coerce.number().int().min(1).max(2_000).default(200),
 

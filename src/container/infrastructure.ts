@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import pino from 'pino';
 import { createFilesystemBlobStore } from '../adapters/blob/filesystem-blob-store.ts';
 import { createS3BlobStore } from '../adapters/blob/s3-blob-store.ts';
@@ -13,6 +13,7 @@ import { createEmbedder, createEmbedders } from '../adapters/models/embedder.ts'
 import { createParameterHabits } from '../adapters/models/parameter-habits.ts';
 import { createOAuthClient } from '../adapters/oauth/oauth-client.ts';
 import { createSignInStrategy } from '../adapters/oauth/sign-in-strategy.ts';
+import { createParserSandbox } from '../adapters/parser-sandbox.ts';
 import { createPdfRenderer } from '../adapters/pdf-renderer/pdf-renderer.ts';
 import { createDatabase } from '../adapters/postgres/database.ts';
 import { createDatabaseDumps } from '../adapters/postgres/database-dumps.ts';
@@ -35,7 +36,7 @@ import { createGuardedAgent } from '../adapters/web/guarded-agent.ts';
 import { createGuardedFetch } from '../adapters/web/guarded-fetch.ts';
 import { createIssuerCaller } from '../adapters/web/issuer-caller.ts';
 import { createProviderCaller } from '../adapters/web/provider-caller.ts';
-import type { Config } from '../config.ts';
+import { type Config, ConfigError } from '../config.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { createTemporalConnection } from '../temporal/connection.ts';
 import { createOrchestrator } from '../temporal/gateway.ts';
@@ -74,11 +75,15 @@ export function createInfrastructure(config: Config, role: Role, telemetry: Tele
   measurePool(telemetry, db.client.pool);
   const temporal = createTemporalConnection({ ...config.temporal, traceparent: tracing.traceparent });
 
-  const hiddenDir = config.blobs.store === 'filesystem' ? resolve(config.blobs.directory) : undefined;
-  const renderer = createPdfRenderer(config.renderer, { tempDir, hiddenDir });
+  const sandbox = openSandbox(config.parserSandbox, (missing) => {
+    // An operator's command reads no documents.
+    if (role !== 'admin') logger.warn({ reason: missing }, 'parsers run without a sandbox');
+  });
+  const renderer = createPdfRenderer(config.renderer, { sandbox, tempDir });
   const toolsDir = config.toolsDir ?? join(config.dataDir, 'tools');
   const { languages: ocrLanguages, maxPages: ocrPages } = config.ocr;
   const converter = createConverter({
+    sandbox,
     toolsDir,
     tempDir,
     renderer,
@@ -103,6 +108,7 @@ export function createInfrastructure(config: Config, role: Role, telemetry: Tele
     config,
     telemetry,
     tempDir,
+    sandbox,
     logger,
     db,
     databaseDumps: createDatabaseDumps({
@@ -120,7 +126,7 @@ export function createInfrastructure(config: Config, role: Role, telemetry: Tele
     vectors: observedVectorStore(vectors, config.vectors.store, telemetry),
     renderer,
     converter: observedConverter(converter, async (path) => (await stat(path)).size, telemetry),
-    makeAvatar: createAvatarMaker({ tempDir }),
+    makeAvatar: createAvatarMaker({ sandbox, tempDir }),
     tokens,
     analyze,
     chunker: createChunker({ tokens, analyze }),
@@ -146,6 +152,20 @@ export function createInfrastructure(config: Config, role: Role, telemetry: Tele
       }),
     secrets: createSecretBox(config.encryptionKeys),
   };
+}
+
+/** @throws ConfigError when a sandbox is required and the system has none */
+function openSandbox(setting: Config['parserSandbox'], onMissing: (reason: string) => void) {
+  const sandbox = createParserSandbox(setting === 'off' ? 'off' : 'auto');
+  if (setting === 'off' || sandbox.missing === null) return sandbox;
+  if (setting === 'required') {
+    throw new ConfigError(
+      `wrong setting PARSER_SANDBOX: a sandbox is required, and this system has none: ${sandbox.missing}. ` +
+        'See docs/deployment.md, or set it to auto.',
+    );
+  }
+  onMissing(sandbox.missing);
+  return sandbox;
 }
 
 export type Infrastructure = ReturnType<typeof createInfrastructure>;

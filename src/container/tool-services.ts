@@ -15,7 +15,7 @@ import type { SharedServices } from './shared-services.ts';
 /** What agents may do beside answering, and whose services they use for it. */
 export function createToolServices(services: SharedServices & AccountServices & ConnectorServices) {
   const { config, db, logger, audit, secrets, oauth, call, consents, accessChanges } = services;
-  const { web, converter, tempDir } = services;
+  const { web, converter, tempDir, sandbox } = services;
   const { braveSearch, googleCalendar } = config.providers;
   const { httpRequestAllow } = config;
 
@@ -42,7 +42,7 @@ export function createToolServices(services: SharedServices & AccountServices & 
     'calendar.list_events': createListEvents(calendar),
     'calendar.create_event': createCreateEvent(calendar),
   };
-  const ownTools = createBuiltInExecutors({ web, converter, tempDir, httpRequestAllow });
+  const ownTools = createBuiltInExecutors({ web, converter, tempDir, sandbox, httpRequestAllow });
 
   return {
     storedToolConnections,

@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import type { Context } from 'mocha';
 import type { ConversionLimits } from '#src/adapters/converter/conversion-limits.ts';
 import { createConverter } from '#src/adapters/converter/converter.ts';
+import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import type { ConvertedDocument, Converter, Recognition } from '#src/ports/converter.ts';
 import { skip } from './skip.ts';
 
@@ -22,11 +23,13 @@ export type ConverterEnvironment = {
 /** All pages in one slice. */
 const recognition: Recognition = { known: [], sliceMs: 60_000, keep: async () => undefined };
 
+const sandbox = createParserSandbox('auto');
 const toolsDir = process.env.TOOLS_DIR ?? '';
 
 export async function createConverterEnvironment(): Promise<ConverterEnvironment> {
   const folder = await mkdtemp(join(tmpdir(), 'converter-test-'));
-  const build = (limits: Partial<ConversionLimits> = {}) => createConverter({ toolsDir, tempDir: folder, limits });
+  const build = (limits: Partial<ConversionLimits> = {}) =>
+    createConverter({ sandbox, toolsDir, tempDir: folder, limits });
   const converter = build();
   const write = async (fileName: string, content: string | Buffer) => {
     const path = join(folder, fileName);

@@ -3,6 +3,7 @@ import { crc32, deflateSync } from 'node:zlib';
 import { defaultConversionLimits } from '#src/adapters/converter/conversion-limits.ts';
 import { drawPdfPages } from '#src/adapters/converter/formats/pdf.ts';
 import { readGreyMaps } from '#src/adapters/converter/ocr/grey-maps.ts';
+import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import { type PdfText, type Picture, pdfFile } from './document-fixtures.ts';
 
 const margin = 100;
@@ -13,6 +14,7 @@ export async function scanOf(folder: string, path: string): Promise<Picture> {
   const drawing = readGreyMaps(images).next();
   await drawPdfPages(
     {
+      sandbox: createParserSandbox('auto'),
       ...{ path, python: 'python3', toolsDir: process.env.TOOLS_DIR ?? '', workingDirectory: folder },
       ...{ limits: defaultConversionLimits, signal: new AbortController().signal, onProgress: () => undefined },
     },

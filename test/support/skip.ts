@@ -8,6 +8,7 @@ export const SKIP_REASONS = {
   'no Go': 'Go builds the S3 server and the query engine; it is not installed',
   'no Chromium': 'Chromium is not installed, and CHROMIUM_PATH names none',
   'no LibreOffice': 'LibreOffice is not installed',
+  'no Landlock': 'the kernel has no Landlock, or perl is not installed: parsers run without a sandbox',
   'no data sets': 'DATASETS_DIR does not hold the public data sets',
   'no PDFium': 'TOOLS_DIR does not hold PDFium: run the test with `npm test -- <file>`',
   'no user namespaces': 'this machine does not let a user mount a file system (unshare)',

@@ -45,6 +45,7 @@ const wrong: Record<string, string[]> = {
   HTTP_REQUEST_ALLOW: ['https://api.example', 'api.example/path', 'api.example:http', 'a,b c'],
   TRUST_PROXY: ['perhaps', '-1', '10.0.0.0/33', '10.0.0.0/8;::1', 'proxy.example.com'],
   LOG_LEVEL: ['loud'],
+  PARSER_SANDBOX: ['on', 'true'],
   METRICS_PORT: ['metrics', '-1', '65536', '3000'],
   WORKER_PORT: ['worker', '-1', '65536'],
   OTEL_EXPORTER_OTLP_ENDPOINT: ['localhost:4318', 'grpc://localhost:4317', ...addressesWithSecrets],

@@ -8,6 +8,7 @@ import type { ConvertedDocument, Converter } from '#src/ports/converter.ts';
 import type { PdfRenderer } from '#src/ports/pdf-renderer.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
 import { createGate } from '../gate.ts';
+import type { ParserSandbox } from '../parser-sandbox.ts';
 import { type CleanDocument, cleanDocument } from './clean-document.ts';
 import { type ConversionLimits, defaultConversionLimits } from './conversion-limits.ts';
 import { detectFormat } from './detect-format.ts';
@@ -59,6 +60,7 @@ type Source = Parameters<Converter['convert']>[0];
  * @param deps.ocrLanguages that pictures of text are read in; English when none are named
  */
 export function createConverter(deps: {
+  sandbox: ParserSandbox;
   toolsDir: string;
   tempDir: string;
   renderer?: PdfRenderer | null;
@@ -70,8 +72,8 @@ export function createConverter(deps: {
   const workingDirectory = deps.tempDir;
   // A parser may take a core and all of its memory limit; more at once would only be more memory.
   const gate = createGate(availableParallelism());
-  const { ocrLanguages = ['eng'] } = deps;
-  const recognize = createPageRecognizer({ languages: ocrLanguages, workingDirectory, limits });
+  const { sandbox, ocrLanguages = ['eng'] } = deps;
+  const recognize = createPageRecognizer({ sandbox, languages: ocrLanguages, workingDirectory, limits });
 
   async function parseInChild(source: Source): Promise<CleanDocument> {
     let parsed: CleanDocument | undefined;
@@ -79,6 +81,7 @@ export function createConverter(deps: {
     const { format, fileName, encoding } = source;
     await runParserProcess({
       ...parserCommand({
+        sandbox,
         script: childScript,
         args: [format, path, fileName, JSON.stringify(limits), ...(encoding === undefined ? [] : [encoding])],
         readable: [path],
@@ -97,7 +100,7 @@ export function createConverter(deps: {
 
   async function pdfAt(path: string, signal: AbortSignal, onProgress: PdfSource['onProgress']): Promise<PdfSource> {
     const { toolsDir, python = 'python3' } = deps;
-    return { path: await realpath(path), signal, python, toolsDir, workingDirectory, limits, onProgress };
+    return { sandbox, path: await realpath(path), signal, python, toolsDir, workingDirectory, limits, onProgress };
   }
 
   /** What an office program has printed; that it cannot be read is the fault of the program. */

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { ParserSandbox } from '../parser-sandbox.ts';
 import type { ConversionLimits } from './conversion-limits.ts';
 
 const projectFolder = join(import.meta.dirname, '../../..');
@@ -6,10 +7,11 @@ const projectFolder = join(import.meta.dirname, '../../..');
 const readableCode = ['src/adapters/converter', 'src/domain', 'src/errors.ts', 'node_modules', 'package.json'];
 
 /**
- * The command of a parser that runs on Node: it may read its files, which are absolute and no links, and nothing else.
- * Native code, for those that bring it, is not held to that.
+ * The command of a parser that runs on Node. It may read its files, which are absolute and no links, and nothing else.
+ * Node enforces that for JavaScript everywhere, and the sandbox for native code, too, where the system has one.
  */
 export function parserCommand(parser: {
+  sandbox: ParserSandbox;
   script: string;
   args: string[];
   readable: string[];
@@ -17,15 +19,14 @@ export function parserCommand(parser: {
   limits: Pick<ConversionLimits, 'heapMiB'>;
 }): { command: string; args: string[] } {
   const readable = [...parser.readable, ...readableCode.map((name) => join(projectFolder, name))];
-  return {
-    command: process.execPath,
-    args: [
-      '--permission',
-      ...(parser.hasNativeCode ? ['--allow-addons'] : []),
-      ...readable.map((name) => `--allow-fs-read=${name}`),
-      `--max-old-space-size=${parser.limits.heapMiB}`,
-      parser.script,
-      ...parser.args,
-    ],
-  };
+  const node = [
+    '--permission',
+    ...(parser.hasNativeCode ? ['--allow-addons'] : []),
+    ...readable.map((name) => `--allow-fs-read=${name}`),
+    `--max-old-space-size=${parser.limits.heapMiB}`,
+  ];
+  const [command, ...args] = parser.sandbox.confine([process.execPath, ...node, parser.script, ...parser.args], {
+    read: readable,
+  });
+  return { command, args };
 }

@@ -6,6 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 import { AppError, appError } from '#src/errors.ts';
+import { usualPath } from '../parser-sandbox.ts';
 import { type ConversionLimits, wallsAtMost } from './conversion-limits.ts';
 
 /** How often the memory of a parser is looked at: a PDF bomb can take gigabytes within a second. */
@@ -16,7 +17,7 @@ const keptErrorOutput = 4_000;
 /** Of `/proc/<pid>/stat`, on every Linux. */
 const msPerTick = 10;
 /** Enough to find python3; nothing else of our environment, where the secrets are, reaches a parser. */
-const parserEnvironment = { PATH: '/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin', LANG: 'C.UTF-8' };
+const parserEnvironment = { PATH: usualPath, LANG: 'C.UTF-8' };
 
 /** A parser takes a core for as long as it is let, and somebody waits for every other process of ours. */
 const niceness = 10;

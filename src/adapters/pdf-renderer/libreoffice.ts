@@ -1,24 +1,23 @@
-import { accessSync, constants } from 'node:fs';
+import { constants, existsSync, realpathSync } from 'node:fs';
 import { copyFile, rename, rm, stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { appError } from '#src/errors.ts';
 import type { PdfRenderer } from '#src/ports/pdf-renderer.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
 import { createGate } from '../gate.ts';
+import { findProgram, isExecutable, type ParserSandbox, usualPath } from '../parser-sandbox.ts';
 import { writeOfficeProfile } from './office-profile.ts';
 import { runProcessGroup } from './process-group.ts';
 import { defaultRenderLimits, type RenderLimits } from './render-limits.ts';
 
 const version = 'libreoffice 1';
 
-const usualPath = '/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin';
 const usualPlaces = [
   '/usr/lib/libreoffice/program/soffice',
   '/usr/lib64/libreoffice/program/soffice',
   '/opt/libreoffice/program/soffice',
-  '/snap/bin/libreoffice',
   '/Applications/LibreOffice.app/Contents/MacOS/soffice',
 ];
 
@@ -26,34 +25,34 @@ const flags = ['--headless', '--norestore', '--nologo', '--nolockcheck', '--node
 
 /** The program on this machine, in the places where its packages put it; null where there is none. */
 export function findLibreOffice(): string | null {
-  const inPath = usualPath.split(':').map((folder) => join(folder, 'soffice'));
-  return [...inPath, ...usualPlaces].find(isExecutable) ?? null;
+  return findProgram('soffice') ?? usualPlaces.find(isExecutable) ?? null;
 }
 
-/**
- * Shows the program an empty folder in the place of one, where the system lets us: it prints pictures from our disk that
- * a drawing inside of a document names, and has no setting against that.
- */
-const withoutFolder = `
-hidden=$0
-unshareMounts='unshare --user --map-root-user --mount --'
-$unshareMounts mount -t tmpfs none "$hidden" 2>/dev/null || exec "$@"
-exec $unshareMounts sh -c 'mount -t tmpfs none "$0" && exec "$@"' "$hidden" "$@"`;
+/** What it reads outside of its own folder and of those of the system. */
+const officeFiles = [
+  '/etc/fonts',
+  '/var/cache/fontconfig',
+  '/etc/libreoffice',
+  '/var/lib/libreoffice',
+  '/var/spool/libreoffice',
+];
+
+/** Its first start with a new profile ends with this code when it wants to be started again; the launcher does so. */
+const restart = `"$0" "$@"; code=$?; [ $code = 81 ] || exit $code; exec "$0" "$@"`;
 
 /**
  * LibreOffice on this machine: one process and one profile a file, which know nothing of each other, run no macros and
- * fetch nothing.
+ * fetch nothing. In the sandbox it can write to the job's folder only, and read no picture that a document names.
  */
 export function createLibreOffice(deps: {
   path: string;
-  /** Where the originals of others are. */
-  hiddenDir?: string | undefined;
+  sandbox: ParserSandbox;
   /** A folder in which those of the jobs are made, and deleted. */
   tempDir: string;
   limits?: Partial<RenderLimits>;
 }): PdfRenderer {
   const limits: RenderLimits = { ...defaultRenderLimits, ...deps.limits };
-  const hiding = deps.hiddenDir === undefined ? [] : ['/bin/sh', '-c', withoutFolder, deps.hiddenDir];
+  const { start, installation } = programOf(deps);
   // Each takes a core and some hundred megabytes, beside the parsers.
   const gate = createGate(Math.max(1, Math.floor(availableParallelism() / 2)));
 
@@ -70,8 +69,13 @@ export function createLibreOffice(deps: {
           await copyFile(path, source, constants.COPYFILE_FICLONE);
           await writeOfficeProfile(profile);
           const profileFlag = `-env:UserInstallation=${pathToFileURL(profile)}`;
+          const command = [...start, profileFlag, ...flags, '--convert-to', 'pdf', '--outdir', folder, source] as const;
           const { exitCode, output } = await runProcessGroup({
-            command: [...hiding, deps.path, profileFlag, ...flags, '--convert-to', 'pdf', '--outdir', folder, source],
+            command: deps.sandbox.confine(command, {
+              read: [...installation, ...officeFiles],
+              write: [folder],
+              unixSockets: true,
+            }),
             // Nothing of our environment, where the secrets are.
             environment: { PATH: usualPath, LANG: 'C.UTF-8', HOME: folder, TMPDIR: folder },
             workingDirectory: folder,
@@ -84,6 +88,22 @@ export function createLibreOffice(deps: {
           await rm(folder, { recursive: true, force: true });
         }
       }),
+  };
+}
+
+/**
+ * In the sandbox its launcher cannot run, since it insists on a socket in /tmp. The program behind it takes another
+ * folder for that: the job's own, which is its working directory.
+ */
+function programOf({ path, sandbox }: { path: string; sandbox: ParserSandbox }): {
+  start: readonly [string, ...string[]];
+  installation: string[];
+} {
+  const binary = join(dirname(existsSync(path) ? realpathSync(path) : path), 'soffice.bin');
+  if (sandbox.missing !== null || !isExecutable(binary)) return { start: [path], installation: [] };
+  return {
+    start: ['/bin/sh', '-c', restart, binary, '-env:OSL_SOCKET_PATH=.'],
+    installation: [dirname(dirname(binary))],
   };
 }
 
@@ -105,13 +125,4 @@ async function requirePdf(
   const cameToFile = hasCrashed || exitCode === 0 || /source file could not be loaded|^convert /m.test(output);
   if (!cameToFile) throw cause;
   throw appError('corrupt_document', { detail: 'LibreOffice cannot open the file, or not print it.', cause });
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }

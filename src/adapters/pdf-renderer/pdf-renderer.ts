@@ -1,17 +1,17 @@
 import type { PdfRenderer } from '#src/ports/pdf-renderer.ts';
+import type { ParserSandbox } from '../parser-sandbox.ts';
 import { createGotenberg } from './gotenberg.ts';
 import { createLibreOffice, findLibreOffice } from './libreoffice.ts';
 
 /**
- * What this deployment prints with; null where it has nothing. A `path` of null is looked for in the usual places;
- * nothing from `hiddenDir`, an absolute path, is to be in what is printed.
+ * What this deployment prints with; null where it has nothing. A `path` of null is looked for in the usual places.
  */
 export function createPdfRenderer(
   choice: { kind: 'gotenberg'; url: string } | { kind: 'libreoffice'; path: string | null } | { kind: 'off' },
-  { tempDir, hiddenDir }: { tempDir: string; hiddenDir: string | undefined },
+  { sandbox, tempDir }: { sandbox: ParserSandbox; tempDir: string },
 ): PdfRenderer | null {
   if (choice.kind === 'off') return null;
   if (choice.kind === 'gotenberg') return createGotenberg(choice);
   const path = choice.path ?? findLibreOffice();
-  return path === null ? null : createLibreOffice({ path, tempDir, hiddenDir });
+  return path === null ? null : createLibreOffice({ path, sandbox, tempDir });
 }

@@ -29,7 +29,7 @@ type EndOfProcess = { exitCode: number | null; output: string };
  */
 export async function runProcessGroup(run: {
   /** The program, and its arguments. */
-  command: string[];
+  command: readonly string[];
   environment: Record<string, string>;
   workingDirectory: string;
   limits: Pick<RenderLimits, 'wallMs' | 'memoryBytes'>;

@@ -1,6 +1,7 @@
 import type { Converter } from '#src/ports/converter.ts';
 import type { ToolExecutor } from '#src/ports/tool-executor.ts';
 import type { WebFetcher } from '#src/ports/web-fetcher.ts';
+import type { ParserSandbox } from '../parser-sandbox.ts';
 import { createHttpRequestTool } from './http-request.ts';
 import { createMathTool } from './math-evaluate.ts';
 import { createTimeTool } from './time-now.ts';
@@ -11,6 +12,7 @@ export function createBuiltInExecutors(deps: {
   web: WebFetcher;
   converter: Converter;
   tempDir: string;
+  sandbox: ParserSandbox;
   httpRequestAllow: readonly string[];
 }): ReadonlyMap<string, ToolExecutor> {
   const { web, httpRequestAllow: allow } = deps;
@@ -18,6 +20,6 @@ export function createBuiltInExecutors(deps: {
     ['web.fetch', createWebFetchTool(deps)],
     ['http.request', createHttpRequestTool({ web, allow })],
     ['time.now', createTimeTool()],
-    ['math.evaluate', createMathTool()],
+    ['math.evaluate', createMathTool(deps)],
   ]);
 }

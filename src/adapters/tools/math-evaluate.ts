@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { appError } from '#src/errors.ts';
 import type { ToolExecutor } from '#src/ports/tool-executor.ts';
 import { createGate } from '../gate.ts';
+import type { ParserSandbox } from '../parser-sandbox.ts';
 
 const script = join(import.meta.dirname, 'math-process.ts');
 const projectFolder = join(import.meta.dirname, '../../..');
@@ -23,10 +24,11 @@ const answer = z.union([z.strictObject({ result: z.string() }), z.strictObject({
 
 /**
  * `math.evaluate`, in a process of its own, which may read no file but its own code, knows nothing of our environment,
- * and is killed at its limits: no expression can hold up, fill or take over another process. That it asks no network is
- * a matter of math.js, whose expressions have nothing to do so with.
+ * and is killed at its limits: no expression can hold up, fill or take over another process. The network is closed by
+ * the sandbox; where there is none, by math.js, whose expressions cannot reach it.
  */
-export function createMathTool({ cpuSeconds = longestCpuSeconds }: { cpuSeconds?: number } = {}): ToolExecutor {
+export function createMathTool(deps: { sandbox: ParserSandbox; cpuSeconds?: number }): ToolExecutor {
+  const { sandbox, cpuSeconds = longestCpuSeconds } = deps;
   // Each may keep a core busy up to its limit.
   const refusal = () => appError('tool_failed', { detail: 'Too many sums are being worked out at the moment.' });
   const inTurn = createGate(1, { maxWaiting, refusal });
@@ -34,7 +36,7 @@ export function createMathTool({ cpuSeconds = longestCpuSeconds }: { cpuSeconds?
   return (args, { signal }) =>
     inTurn(async () => {
       const { expression } = argumentsOf.parse(args);
-      const output = await workOut(expression, { signal, cpuSeconds });
+      const output = await workOut(expression, { sandbox, signal, cpuSeconds });
       if (output === null) {
         signal.throwIfAborted();
         throw appError('tool_arguments_invalid', { detail: 'This takes too much time or memory to work out.' });
@@ -48,7 +50,7 @@ export function createMathTool({ cpuSeconds = longestCpuSeconds }: { cpuSeconds?
 /** What the process says; null when it was killed, or broke down under its task. */
 async function workOut(
   expression: string,
-  { signal, cpuSeconds }: { signal: AbortSignal; cpuSeconds: number },
+  { sandbox, signal, cpuSeconds }: { sandbox: ParserSandbox; signal: AbortSignal; cpuSeconds: number },
 ): Promise<string | null> {
   signal.throwIfAborted();
   const flags = [
@@ -56,8 +58,9 @@ async function workOut(
     ...readable.map((path) => `--allow-fs-read=${path}`),
     `--max-old-space-size=${heapMiB}`,
   ];
-  const limited = ['-c', `ulimit -t ${cpuSeconds}; exec "$0" "$@"`, process.execPath, ...flags, script];
-  const child = spawn('/bin/sh', limited, { env: {}, cwd: '/', stdio: ['pipe', 'pipe', 'ignore'] });
+  const limited = ['/bin/sh', '-c', `ulimit -t ${cpuSeconds}; exec "$0" "$@"`] as const;
+  const [program, ...args] = sandbox.confine([...limited, process.execPath, ...flags, script], { read: readable });
+  const child = spawn(program, args, { env: {}, cwd: '/', stdio: ['pipe', 'pipe', 'ignore'] });
   const kill = () => child.kill('SIGKILL');
   signal.addEventListener('abort', kill);
   child.stdin.on('error', () => undefined).end(expression);

@@ -5,6 +5,7 @@ import type { MockActivityEnvironment } from '@temporalio/testing';
 import { expect } from 'chai';
 import { createIngestionActivities, type IngestionActivities } from '#activities/ingestion.ts';
 import { createConverter } from '#src/adapters/converter/converter.ts';
+import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
@@ -198,7 +199,11 @@ describe('ingestion activities', () => {
 
     const of = await upload(new Uint8Array(pdfFile([[scan], [scan]])), 'scan.pdf');
     await run('parseDocument', of);
-    const { version: converterVersion } = createConverter({ toolsDir: '', tempDir: '' });
+    const { version: converterVersion } = createConverter({
+      sandbox: createParserSandbox('off'),
+      toolsDir: '',
+      tempDir: '',
+    });
     const lines: RecognizedLine[] = [['Read before', 10, 100, -20, 10, false, 0]];
     const page = { ...of, pageIndex: 0, lines: JSON.stringify(lines), converterVersion };
     await db('recognizedPages').insert([page, { ...page, pageIndex: 1, converterVersion: 'of old' }]);

@@ -1,6 +1,7 @@
 import { tmpdir } from 'node:os';
 import { expect } from 'chai';
 import { createConverter } from '#src/adapters/converter/converter.ts';
+import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import { createGotenberg } from '#src/adapters/pdf-renderer/gotenberg.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { createPreviewsService } from '#src/modules/previews/previews.service.ts';
@@ -53,7 +54,11 @@ describe('preview activities', () => {
   /** Of the service over a renderer of which something is different. */
   function depsOver(render: PdfRenderer['render']) {
     const { db, blobs, originals, jobs, limits } = own.container;
-    const converter = createConverter({ toolsDir: testServices().toolsDir, tempDir: tmpdir() });
+    const converter = createConverter({
+      sandbox: createParserSandbox('auto'),
+      toolsDir: testServices().toolsDir,
+      tempDir: tmpdir(),
+    });
     const renderer: PdfRenderer = { version: 'gotenberg 1', render };
     return { db, blobs, originals, jobs, limits, converter, tempDir: tmpdir(), renderer };
   }

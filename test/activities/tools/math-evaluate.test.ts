@@ -1,9 +1,11 @@
 import { expect } from 'chai';
+import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import { createMathTool } from '#src/adapters/tools/math-evaluate.ts';
 import { toolContext as context, refusal } from '#test/support/tool-context.ts';
 
 describe('math.evaluate', () => {
-  const evaluate = createMathTool();
+  const sandbox = createParserSandbox('auto');
+  const evaluate = createMathTool({ sandbox });
   const worth = (expression: string) => evaluate({ expression }, context);
 
   it('works out what people ask for', async () => {
@@ -40,7 +42,7 @@ describe('math.evaluate', () => {
       '1:1e9',
       'inv(random([900, 900]))^99',
     ];
-    const limited = createMathTool({ cpuSeconds: 1 });
+    const limited = createMathTool({ sandbox, cpuSeconds: 1 });
     let ticks = 0;
     const ticking = setInterval(() => (ticks += 1), 20);
     const outcomes = await Promise.all(greedy.map((expression) => refusal(limited, { expression }).catch(String)));
@@ -53,7 +55,7 @@ describe('math.evaluate', () => {
   });
 
   it('makes nobody wait in vain where too many ask', async () => {
-    const busy = createMathTool();
+    const busy = createMathTool({ sandbox });
     const stop = new AbortController();
     const asked = Array.from({ length: 14 }, () => busy({ expression: '1' }, { ...context, signal: stop.signal }));
     const last = await asked.at(-1)?.catch((error: unknown) => error);

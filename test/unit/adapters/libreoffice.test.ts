@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { mock } from 'node:test';
 import { expect } from 'chai';
+import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import { createLibreOffice } from '#src/adapters/pdf-renderer/libreoffice.ts';
 import type { RenderLimits } from '#src/adapters/pdf-renderer/render-limits.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
@@ -28,7 +29,9 @@ describe('the process of LibreOffice', () => {
     const path = join(folder, 'soffice');
     await writeFile(path, `#!/bin/sh\nwhile [ $# -gt 1 ]; do shift; done\nPDF=\${1%/*}/document.pdf\n${script}\n`);
     await chmod(path, 0o755);
-    const program = createLibreOffice({ path, tempDir: folder, limits: limits as Partial<RenderLimits> });
+    // The scripts write where the test looks, outside of the job's folder.
+    const sandbox = createParserSandbox('off');
+    const program = createLibreOffice({ path, sandbox, tempDir: folder, limits: limits as Partial<RenderLimits> });
     await program.render({
       path: join(folder, 'original'),
       format: 'odt',

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { createGate } from '#src/adapters/gate.ts';
+import type { ParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import type { AvatarMaker } from '#src/ports/avatar-maker.ts';
 import { defaultConversionLimits } from '../conversion-limits.ts';
 import { parserCommand } from '../parser-command.ts';
@@ -17,7 +18,7 @@ const maxAtOnce = 2;
 const made = z.strictObject({ avatar: z.base64() });
 
 /** In a process of its own for each image: decoders of images are native code, and the image is a stranger's. */
-export function createAvatarMaker({ tempDir }: { tempDir: string }): AvatarMaker {
+export function createAvatarMaker({ sandbox, tempDir }: { sandbox: ParserSandbox; tempDir: string }): AvatarMaker {
   const inTurn = createGate(maxAtOnce);
 
   return (image, signal) =>
@@ -25,6 +26,7 @@ export function createAvatarMaker({ tempDir }: { tempDir: string }): AvatarMaker
       let avatar: Buffer | undefined;
       await runParserProcess({
         ...parserCommand({
+          sandbox,
           script: childScript,
           args: [String(defaultConversionLimits.imagePixels)],
           readable: [],

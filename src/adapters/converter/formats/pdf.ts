@@ -1,7 +1,8 @@
 import { open } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Writable } from 'node:stream';
 import { appError } from '#src/errors.ts';
+import type { ParserSandbox } from '../../parser-sandbox.ts';
 import type { CleanDocument } from '../clean-document.ts';
 import type { ConversionLimits } from '../conversion-limits.ts';
 import { runParserProcess } from '../parser-process.ts';
@@ -18,6 +19,7 @@ const paddingBytes = 1024 * 1024;
 const notedEveryPages = 25;
 
 export type PdfSource = {
+  sandbox: ParserSandbox;
   path: string;
   python: string;
   toolsDir: string;
@@ -57,8 +59,10 @@ export async function drawPdfPages(source: PdfSource, pages: number[], output: W
 
 function childCommand(source: PdfSource, ...what: ['text' | 'images', string]): { command: string; args: string[] } {
   const dataBytes = Math.floor(source.limits.processMemoryBytes * shareOfData);
-  const args = ['-I', childScript, source.toolsDir, source.path, String(dataBytes), ...what];
-  return { command: source.python, args };
+  const toolsDir = resolve(source.toolsDir);
+  const python = [source.python, '-I', childScript, toolsDir, source.path, String(dataBytes), ...what] as const;
+  const [command, ...args] = source.sandbox.confine(python, { read: [childScript, toolsDir, source.path] });
+  return { command, args };
 }
 
 /** PDFium repairs a file that was cut off and would give the first half of a document as if it were the whole. */

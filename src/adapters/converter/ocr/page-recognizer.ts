@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { z } from 'zod';
 import { createGate } from '#src/adapters/gate.ts';
+import type { ParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import { appError } from '#src/errors.ts';
 import type { Recognition, RecognizedPage } from '#src/ports/converter.ts';
 import type { ConversionLimits } from '../conversion-limits.ts';
@@ -35,11 +36,12 @@ export type PageRecognizer = ReturnType<typeof createPageRecognizer>;
  * @param deps.languages of the texts, as the engine names them
  */
 export function createPageRecognizer(deps: {
+  sandbox: ParserSandbox;
   languages: readonly string[];
   workingDirectory: string;
   limits: ConversionLimits;
 }) {
-  const { languages, workingDirectory, limits } = deps;
+  const { sandbox, languages, workingDirectory, limits } = deps;
   // Apart from the gate of the parsers: a small file does not wait until pages of a scan are read.
   const gate = createGate(availableParallelism());
 
@@ -72,6 +74,7 @@ export function createPageRecognizer(deps: {
 
       const reading = runParserProcess({
         ...parserCommand({
+          sandbox,
           script: childScript,
           args: [languages.join('+'), JSON.stringify(pictures), JSON.stringify(limits)],
           readable: 'path' in source ? [source.path] : [],

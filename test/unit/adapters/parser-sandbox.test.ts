@@ -1,0 +1,210 @@
+import { spawnSync } from 'node:child_process';
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { release, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { expect } from 'chai';
+import { createAvatarMaker } from '#src/adapters/converter/avatar/avatar-maker.ts';
+import { defaultConversionLimits } from '#src/adapters/converter/conversion-limits.ts';
+import { createConverter } from '#src/adapters/converter/converter.ts';
+import { drawPdfPages } from '#src/adapters/converter/formats/pdf.ts';
+import { createParserSandbox, type ParserAccess, type ParserSandbox } from '#src/adapters/parser-sandbox.ts';
+import { createLibreOffice } from '#src/adapters/pdf-renderer/libreoffice.ts';
+import { createMathTool } from '#src/adapters/tools/math-evaluate.ts';
+import { skip } from '#test/support/skip.ts';
+import { toolContext } from '#test/support/tool-context.ts';
+
+/**
+ * What native code tries that has been taken over by its input. It runs as the parser would, by the parser's own rules,
+ * but without Node's permission model, which does not hold native code. Prints the names of what succeeded.
+ */
+async function tryToEscape(places: Places) {
+  const fs = await import('node:fs');
+  const net = await import('node:net');
+  const dgram = await import('node:dgram');
+  const connect = (address: import('node:net').NetConnectOpts) =>
+    new Promise((resolve, reject) => {
+      const socket = net.connect(address, () => resolve(socket.destroy()));
+      socket.once('error', reject);
+    });
+  const send = (port: number) =>
+    new Promise<void>((resolve, reject) => {
+      const socket = dgram.createSocket('udp4').once('error', reject);
+      socket.send('secret', port, '127.0.0.1', (error) => (error ? reject(error) : resolve(void socket.close())));
+    });
+  const attempts: Record<string, () => unknown> = {
+    'environment of the parent': () => fs.readFileSync(`/proc/${process.ppid}/environ`),
+    'environment of another process': () => fs.readFileSync('/proc/1/environ'),
+    'memory of the parent': () => fs.openSync(`/proc/${process.ppid}/mem`, 'r'),
+    'file system of the parent': () => fs.readdirSync(`/proc/${process.ppid}/root/`),
+    'list of processes': () => fs.readdirSync('/proc'),
+    'list of documents': () => fs.readdirSync(places.folder),
+    'document of another': () => fs.readFileSync(places.other),
+    'rights of another document': () => fs.chmodSync(places.other, 0o777),
+    'time of another document': () => fs.utimesSync(places.other, 1, 1),
+    'length of another document': () => fs.truncateSync(places.other, 0),
+    'removal of another document': () => fs.unlinkSync(places.other),
+    'new file beside the documents': () => fs.writeFileSync(`${places.folder}/new`, 'new'),
+    'new file in /tmp': () => fs.writeFileSync(`${places.folder}-new`, 'new'),
+    'accounts of the machine': () => fs.readFileSync('/etc/passwd'),
+    'settings of the project': () => fs.readFileSync(places.project),
+    'port on this machine': () => connect({ host: '127.0.0.1', port: places.port }),
+    'metadata of the cloud': () => connect({ host: '169.254.169.254', port: 80 }),
+    'datagram to this machine': () => send(places.udpPort),
+    'local socket': () => connect({ path: places.socket }),
+    'signal to the parent': () => process.kill(process.ppid, 0),
+  };
+  const succeeded: string[] = [];
+  for (const name of places.attempts ?? Object.keys(attempts)) {
+    try {
+      await attempts[name]?.();
+      succeeded.push(name);
+    } catch {
+      // Refused.
+    }
+  }
+  process.stdout.write(JSON.stringify(succeeded));
+}
+
+type Places = {
+  folder: string;
+  other: string;
+  project: string;
+  port: number;
+  udpPort: number;
+  socket: string;
+  attempts?: string[];
+};
+
+/** Landlock keeps signals inside from this version on. */
+const [major = 0, minor = 0] = release().split('.').map(Number);
+const canSignal = major < 6 || (major === 6 && minor < 12) ? ['signal to the parent'] : [];
+
+describe('the sandbox of parsers', () => {
+  const { signal } = new AbortController();
+  const limits = defaultConversionLimits;
+  const server = createServer();
+  const localServer = createServer();
+  const udp = createSocket('udp4');
+  let real: ParserSandbox;
+  let root: string;
+  let places: Places;
+  let own: string;
+
+  before(async function () {
+    real = createParserSandbox('auto');
+    if (real.missing !== null) return skip(this, 'no Landlock');
+    root = await mkdtemp(join(tmpdir(), 'sandbox-'));
+    const folder = join(root, 'documents');
+    await mkdir(folder);
+    server.listen(0, '127.0.0.1');
+    localServer.listen(join(root, 'socket'));
+    udp.bind(0, '127.0.0.1');
+    await Promise.all([once(server, 'listening'), once(localServer, 'listening'), once(udp, 'listening')]);
+    const address = server.address();
+    places = {
+      folder,
+      other: join(folder, 'other.txt'),
+      project: join(import.meta.dirname, '../../../.env.example'),
+      port: typeof address === 'object' && address !== null ? address.port : 0,
+      udpPort: udp.address().port,
+      socket: join(root, 'socket'),
+    };
+    own = join(folder, 'own.pdf');
+    await writeFile(own, 'mine %%EOF');
+    await writeFile(places.other, 'the other one');
+  });
+  after(async () => {
+    server.close();
+    localServer.close();
+    udp.unref();
+    if (root) await rm(root, { recursive: true });
+  });
+
+  function attempt(sandbox: ParserSandbox, access: ParserAccess, attempts?: string[]): string[] {
+    const code = `(${tryToEscape})(${JSON.stringify({ ...places, attempts })})`;
+    const [program, ...args] = sandbox.confine([process.execPath, '-e', code], access);
+    // Connections are made by the kernel while this process waits.
+    const { stdout, stderr } = spawnSync(program, args, { env: {}, cwd: '/', encoding: 'utf8' });
+    return stdout === '' ? [`did not run: ${stderr}`] : JSON.parse(stdout);
+  }
+
+  /** Has a parser started, and in its place a program that tries to escape. @returns what it succeeded in, for each */
+  async function escapesOf(start: (sandbox: ParserSandbox) => Promise<unknown>): Promise<string[][]> {
+    const escapes: string[][] = [];
+    const confine: ParserSandbox['confine'] = (_command, access) => {
+      escapes.push(attempt(real, access));
+      return ['/bin/false'];
+    };
+    await start({ ...real, confine }).catch(() => undefined);
+    return escapes;
+  }
+
+  it('lets nothing out that the same program reaches without it', async () => {
+    const reached = ['environment of the parent', 'document of another', 'port on this machine', 'local socket'];
+    expect(attempt(createParserSandbox('off'), { read: [] }, reached)).deep.equal(reached);
+    expect(attempt(real, { read: [] })).deep.equal(canSignal);
+  });
+
+  const kinds: Record<string, (sandbox: ParserSandbox) => Promise<unknown>> = {
+    'text of a PDF': (sandbox) => convert(sandbox, 'pdf'),
+    'pages of a PDF': (sandbox) => {
+      const source = {
+        sandbox,
+        path: own,
+        signal,
+        python: 'python3',
+        toolsDir: join(root, 'tools'),
+        workingDirectory: root,
+        limits,
+      };
+      return drawPdfPages({ ...source, onProgress: () => undefined }, [0], new PassThrough());
+    },
+    'office text': (sandbox) => convert(sandbox, 'docx'),
+    'picture of text': (sandbox) => convert(sandbox, 'image'),
+    avatar: (sandbox) => createAvatarMaker({ sandbox, tempDir: root })(Buffer.from('image'), signal),
+    expression: (sandbox) => createMathTool({ sandbox })({ expression: '1' }, toolContext),
+    'print of an office file': async (sandbox) => {
+      const program = join(root, 'office', 'program');
+      await mkdir(program, { recursive: true });
+      await writeFile(join(program, 'soffice.bin'), '#!/bin/sh\n', { mode: 0o755 });
+      const office = createLibreOffice({ path: join(program, 'soffice'), sandbox, tempDir: places.folder });
+      await office.render({ path: own, format: 'odt', pdfPath: join(root, 'printed.pdf'), signal });
+    },
+  };
+
+  async function convert(sandbox: ParserSandbox, format: 'pdf' | 'docx' | 'image'): Promise<unknown> {
+    const converter = createConverter({ sandbox, toolsDir: join(root, 'tools'), tempDir: root });
+    const recognition = { known: [], sliceMs: 1_000, keep: async () => undefined };
+    return converter.convert({ path: own, fileName: 'own', format, signal, recognition });
+  }
+
+  for (const [kind, start] of Object.entries(kinds)) {
+    it(`gives a parser no secret, no other file and no network: ${kind}`, async () => {
+      expect(await escapesOf(start)).deep.equal([canSignal]);
+      expect(await readFile(places.other, 'utf8')).equal('the other one');
+      expect((await stat(places.other)).mode & 0o777).not.equal(0o777);
+    });
+  }
+
+  it('takes its capabilities from root', () => {
+    const [program, ...args] = real.confine(['/bin/sh', '-c', 'cat /proc/$$/status'], { read: [] });
+    const { stdout } = spawnSync(program, args, { env: {}, encoding: 'utf8' });
+    expect(stdout)
+      .match(/^CapEff:\s+0{16}$/m)
+      .and.match(/^NoNewPrivs:\s+1$/m)
+      .and.match(/^Seccomp:\s+2$/m);
+  });
+
+  it('keeps exit codes and signals of the program', () => {
+    const run = (script: string) => {
+      const [program, ...args] = real.confine(['/bin/sh', '-c', script], { read: [] });
+      const { status, signal } = spawnSync(program, args, { env: {} });
+      return signal ?? status;
+    };
+    expect([run('exit 7'), run('kill -ABRT $$')]).deep.equal([7, 'SIGABRT']);
+  });
+});
