@@ -87,8 +87,8 @@ export type Config = Readonly<{
     alignment: { baseUrl: string; apiKey: string; model: string };
   };
   auth: {
-    /** Signs new access tokens. */
-    privateKeyPem: string;
+    /** Signs new access tokens; null where the process signs none. */
+    privateKeyPem: string | null;
     /** Tokens of these keys are accepted, too: of the one before and of the one to come. */
     verifyKeyPems: readonly string[];
     issuer: string;
@@ -138,8 +138,14 @@ export type Config = Readonly<{
   faults: readonly Fault[];
 }>;
 
-/** Reads the settings from an environment; throws {@link ConfigError} for the first wrong ones. */
-export function loadConfig(env: Record<string, string | undefined> = process.env): Config {
+/**
+ * Reads the settings from an environment; throws {@link ConfigError} for the first wrong ones. Only the API signs tokens:
+ * a worker does not read the key, and an operator's command takes it if it is there.
+ */
+export function loadConfig(
+  env: Record<string, string | undefined> = process.env,
+  role: 'api' | 'worker' | 'admin' = 'api',
+): Config {
   const s = readSettings(settings, env);
   if (s.FAULTS.length > 0 && s.NODE_ENV !== 'test') {
     throw new ConfigError('wrong setting FAULTS: it breaks things on purpose, so it needs NODE_ENV=test');
@@ -149,8 +155,8 @@ export function loadConfig(env: Record<string, string | undefined> = process.env
       'wrong setting METRICS_PORT: it is that of PORT, where no metrics are shown beside a port of their own',
     );
   }
-  const privateKeyPem = readKey(s, 'JWT_PRIVATE_KEY', signingKeyPem);
-  if (privateKeyPem === undefined) {
+  const privateKeyPem = role === 'worker' ? null : (readKey(s, 'JWT_PRIVATE_KEY', signingKeyPem) ?? null);
+  if (privateKeyPem === null && role === 'api') {
     throw new ConfigError('wrong setting JWT_PRIVATE_KEY: it or JWT_PRIVATE_KEY_FILE is required');
   }
   return Object.freeze({

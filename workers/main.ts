@@ -8,7 +8,7 @@ import { installRuntime } from './runtime.ts';
 import { measureWork } from './work-metrics.ts';
 
 async function main(): Promise<void> {
-  const config = loadConfig();
+  const config = loadConfig(process.env, 'worker');
   const engine = config.worker === null ? null : await findEngineMetrics();
   const telemetry = await openTelemetry(config, 'worker', engine?.read);
   const container = createContainer(config, 'worker', telemetry);

@@ -17,14 +17,14 @@ export async function readInstallation(env: Record<string, string | undefined>):
   try {
     if (existsSync(join(dataDir, 'secrets'))) {
       const settings = readStartSettings(env);
-      return loadConfig(applicationEnvironment({ user, settings, secrets: await openSecrets(dataDir, env) }));
+      return loadConfig(applicationEnvironment({ user, settings, secrets: await openSecrets(dataDir, env) }), 'admin');
     }
     if (!env.DATABASE_URL) {
       throw new StartFailure(
         `There is no installation in ${dataDir}: set DATA_DIR to its folder, or what its services have set, like DATABASE_URL.`,
       );
     }
-    return loadConfig(user);
+    return loadConfig(user, 'admin');
   } catch (error) {
     if (error instanceof ConfigError) throw new StartFailure(error.message);
     throw error;

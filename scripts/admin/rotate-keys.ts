@@ -39,6 +39,9 @@ export const rotateKeys: Command = {
 
 /** Its files have what is accepted already, too, so that nobody has to join keys by hand. */
 export async function rotateSigningKey({ auth }: Pick<Config, 'auth'>, folder: string): Promise<string[]> {
+  if (auth.privateKeyPem === null) {
+    throw new StartFailure('JWT_PRIVATE_KEY is not set here: run this where the API runs, whose key is to change.');
+  }
   const pem = await newSigningKey();
   const next = join(folder, 'next.pem');
   const withNext = join(folder, 'verify-next.pem');

@@ -26,11 +26,13 @@ export function application(apiUrl: string, env: Record<string, string>): ChildS
     stopTimeoutMs: STOP_TIMEOUT_MS + 1_000 * (Number(env.SHUTDOWN_DELAY_SECONDS) || 0),
     readyTimeoutMs: READY_TIMEOUT_MS,
   } as const;
+  const { JWT_PRIVATE_KEY: _key, JWT_PRIVATE_KEY_FILE: _file, ...ofTheWorker } = env;
   return [
     {
       name: 'worker',
       command: [process.execPath, join(ROOT, 'workers', 'main.ts')],
       ...shared,
+      env: ofTheWorker,
       // It ends by itself when it cannot work, and waits by itself for Temporal: its probes are for others.
       isReady: async () => true,
     },

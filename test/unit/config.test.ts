@@ -301,6 +301,15 @@ describe('loadConfig', () => {
     }
   });
 
+  it('reads the key that signs tokens for the API, and never for a worker', () => {
+    const { JWT_PRIVATE_KEY: _, ...without } = required;
+    expect(() => loadConfig(without, 'api')).to.throw(ConfigError, /^wrong setting JWT_PRIVATE_KEY: /);
+    expect(loadConfig(without, 'admin').auth.privateKeyPem).to.equal(null);
+    expect(loadConfig(required, 'admin').auth.privateKeyPem).to.equal(key);
+    expect(loadConfig(without, 'worker').auth.privateKeyPem).to.equal(null);
+    expect(JSON.stringify(loadConfig(required, 'worker'))).not.to.include('PRIVATE KEY');
+  });
+
   it('takes a key whose line breaks are written as \\n', () => {
     const oneLine = key.replaceAll('\n', '\\n');
     expect(loadConfig({ ...required, JWT_PRIVATE_KEY: oneLine }).auth.privateKeyPem).to.equal(key);

@@ -13,18 +13,19 @@ const maxTeamsInClaims = 50;
 
 /**
  * Access tokens, signed by one RSA key and accepted from it and from `verifyKeyPems`, the keys before and after it.
+ * Without the private key none can be signed.
  * The service is issuer and audience at once.
  */
 export function createRs256AccessTokens(options: {
-  privateKeyPem: string;
+  privateKeyPem: string | null;
   verifyKeyPems: readonly string[];
   issuer: string;
   lifetimeSeconds: number;
 }): AccessTokens {
   const { issuer, lifetimeSeconds } = options;
-  const privateKey = createPrivateKey(options.privateKeyPem);
-  const own = published(createPublicKey(privateKey));
-  const all = [own, ...options.verifyKeyPems.map((pem) => published(createPublicKey(pem)))];
+  const privateKey = options.privateKeyPem === null ? null : createPrivateKey(options.privateKeyPem);
+  const own = privateKey && published(createPublicKey(privateKey));
+  const all = [...(own ? [own] : []), ...options.verifyKeyPems.map((pem) => published(createPublicKey(pem)))];
   const byId = new Map(all.map((key) => [key.jwk.kid, key]));
   // All tokens of a key have the same header, so its text selects the verifier without parsing.
   const verifiers = new Map(
@@ -51,8 +52,9 @@ export function createRs256AccessTokens(options: {
   return {
     lifetimeSeconds,
 
-    sign: (claims) =>
-      new SignJWT({
+    async sign(claims) {
+      if (!privateKey || !own) throw new Error('This process has no key that signs access tokens.');
+      return new SignJWT({
         sid: claims.sessionId,
         org_id: claims.orgId,
         team_ids: claims.teamIds.slice(0, maxTeamsInClaims),
@@ -67,7 +69,8 @@ export function createRs256AccessTokens(options: {
         .setJti(randomUUID())
         .setIssuedAt()
         .setExpirationTime(`${lifetimeSeconds}s`)
-        .sign(privateKey),
+        .sign(privateKey);
+    },
 
     verify(token) {
       // Three times as fast as fast-jwt's cache, in which refused tokens also evict accepted ones.

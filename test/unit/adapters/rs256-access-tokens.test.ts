@@ -49,6 +49,13 @@ describe('RS256 access tokens', () => {
     expect(tokens.verify(token).userId).to.equal(claims.userId);
   });
 
+  it('can be verified and not signed without the private key', async () => {
+    const verifying = createRs256AccessTokens({ ...options, privateKeyPem: null, verifyKeyPems: [old.publicKey] });
+    expect(verifying.verify(await tokens.sign(claims)).userId).to.equal(claims.userId);
+    const refused = await verifying.sign(claims).catch((error: unknown) => error);
+    expect(refused).property('message', 'This process has no key that signs access tokens.');
+  });
+
   it('publish the public halves of the keys only', () => {
     const { keys } = createRs256AccessTokens({ ...options, verifyKeyPems: [next.privateKey] }).keySet();
     for (const key of keys) expect(key).to.have.all.keys('kty', 'use', 'alg', 'kid', 'n', 'e');

@@ -114,6 +114,16 @@ describe('the files that the service is deployed with', () => {
     expect(row.match(/[a-z-]+/g)).have.members(queues);
   });
 
+  it('give workers no key that signs access tokens', () => {
+    const workers = own.filter(([name]) => name.startsWith('worker'));
+    expect(workers).have.lengthOf(2);
+    for (const [name, { environment }] of workers) {
+      expect(environment, name).include({ JWT_PRIVATE_KEY: '', JWT_PRIVATE_KEY_FILE: '' });
+    }
+    const chart = read(`${chartFolder}/templates/workers.yaml`);
+    expect(chart).include("{ name: JWT_PRIVATE_KEY, value: '' }").include("{ name: JWT_PRIVATE_KEY_FILE, value: '' }");
+  });
+
   it('take no secret and nothing that the chart itself says as a setting of the chart', () => {
     const { propertyNames } = z
       .object({

@@ -36,6 +36,12 @@ describe('API and worker under the supervisor', () => {
     await rm(folder, { recursive: true });
   });
 
+  it('gives the worker no key that signs access tokens', () => {
+    const env = { JWT_PRIVATE_KEY: 'key', JWT_PRIVATE_KEY_FILE: 'key.pem', URL_SIGNING_KEY: 'x' };
+    const environments = Object.fromEntries(application('', env).map((spec) => [spec.name, spec.env]));
+    expect(environments).deep.equal({ api: env, worker: { URL_SIGNING_KEY: 'x' } });
+  });
+
   it('are ready each by itself, also while Temporal is away', async () => {
     for (const { name, isReady } of application(apiUrl, {})) expect(await isReady(), name).to.equal(true);
   });
