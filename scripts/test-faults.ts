@@ -41,6 +41,7 @@ const ROWS: Record<string, { file: string; seeds: number[] }> = {
   F25: { file: 'f25-sleeping-workers.faults-test.ts', seeds: [1] },
   streams: { file: 'chat-streams.system-test.ts', seeds: [1, 2, 3] },
   restart: { file: 'restart-of-streams.faults-test.ts', seeds: [1] },
+  'noisy-neighbour': { file: 'noisy-neighbour.faults-test.ts', seeds: [1] },
   readers: { file: 'reingest-under-a-reader.faults-test.ts', seeds: [1] },
   models: { file: 'reembedding-under-a-reader.faults-test.ts', seeds: [1] },
   'outbound-fuzz': { file: 'outbound-fuzz.faults-test.ts', seeds: [1] },

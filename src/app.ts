@@ -133,6 +133,7 @@ export function createApp(container: Container): App {
     fingerprintKey: derivedKey(config.urlSigningKey, 'request-fingerprints'),
     rateLimit: createRateLimiting({ ...container.rateLimiters, limits: config.rateLimits }),
     concurrency: createConcurrency(config.concurrency),
+    readInTurn: container.readInTurn,
     publicUrl,
     streams,
     logger,

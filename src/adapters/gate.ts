@@ -25,20 +25,38 @@ export function createGate(size: number, bound?: { maxWaiting: number; refusal: 
   };
 }
 
+/** After the last task of another owner. */
+const CROWDED_MS = 1_000;
+
 /**
  * The same for tasks of many owners, whose turns go round: an owner with a thousand tasks delays one of another owner
- * by no more than one. One place is always left for others.
- * @param bound refuses tasks of an owner that has so many waiting already
+ * by no more than one.
+ * @param options.maxRunningPerOwner all places but one when not given
+ * @param options.maxRunningInCrowd of an owner, while others have tasks, too; when not given, the same
+ * @param options.bound refuses tasks of an owner that has so many waiting already
  */
-export function createFairGate(size: number, bound?: { maxWaitingPerOwner: number; refusal: () => Error }): FairGate {
-  const maxRunningPerOwner = Math.max(1, size - 1);
+export function createFairGate(
+  size: number,
+  {
+    maxRunningPerOwner = Math.max(1, size - 1),
+    maxRunningInCrowd = maxRunningPerOwner,
+    bound,
+  }: {
+    maxRunningPerOwner?: number;
+    maxRunningInCrowd?: number;
+    bound?: { maxWaitingPerOwner: number; refusal: () => Error };
+  } = {},
+): FairGate {
   /** In the order of their turns. */
   const owners = new Map<string, { running: number; waiting: (() => void)[] }>();
   let running = 0;
+  let lastOwner: string | undefined;
+  let crowdedUntilMs = 0;
 
   function proceed(): void {
+    const maxRunning = performance.now() < crowdedUntilMs ? maxRunningInCrowd : maxRunningPerOwner;
     while (running < size) {
-      const next = [...owners].find(([, { waiting, running }]) => waiting.length > 0 && running < maxRunningPerOwner);
+      const next = [...owners].find(([, { waiting, running }]) => waiting.length > 0 && running < maxRunning);
       if (next === undefined) return;
       const [name, owner] = next;
       owners.delete(name);
@@ -53,6 +71,8 @@ export function createFairGate(size: number, bound?: { maxWaitingPerOwner: numbe
     const owner = owners.get(name) ?? { running: 0, waiting: [] };
     if (bound !== undefined && owner.waiting.length >= bound.maxWaitingPerOwner) throw bound.refusal();
     owners.set(name, owner);
+    if (lastOwner !== undefined && lastOwner !== name) crowdedUntilMs = performance.now() + CROWDED_MS;
+    lastOwner = name;
     const turn = new Promise<void>((resolve) => owner.waiting.push(resolve));
     proceed();
     await turn;

@@ -106,7 +106,7 @@ export function createDocumentServices(shared: SharedServices) {
     rag: createRagService({ db, documents, generations, models }),
     chunkPreviews: createChunkPreviewsService({
       ...{ documents, cutter, situations, embedders, models, defaultConfig },
-      inTurn: createFairGate(2, { maxWaitingPerOwner: MAX_WAITING_PREVIEWS, refusal: tooManyPreviews }),
+      inTurn: createFairGate(2, { bound: { maxWaitingPerOwner: MAX_WAITING_PREVIEWS, refusal: tooManyPreviews } }),
     }),
     storeAudit: createStoreAuditService({ db, vectors, blobs, originals, deletion, jobs, generations, logger }),
   };

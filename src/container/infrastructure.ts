@@ -6,6 +6,7 @@ import { createFilesystemBlobStore } from '../adapters/blob/filesystem-blob-stor
 import { createS3BlobStore } from '../adapters/blob/s3-blob-store.ts';
 import { createAvatarMaker } from '../adapters/converter/avatar/avatar-maker.ts';
 import { createConverter } from '../adapters/converter/converter.ts';
+import { createFairGate } from '../adapters/gate.ts';
 import { createLogDestination } from '../adapters/log-destination.ts';
 import { createMemoryRateLimiter } from '../adapters/memory-rate-limiter.ts';
 import { createChatModel } from '../adapters/models/chat-model.ts';
@@ -116,6 +117,8 @@ export function createInfrastructure(config: Config, role: Role, telemetry: Tele
       programsDir: join(toolsDir, 'embedded_postgres', 'pginstall', 'bin'),
     }),
     idempotency: createIdempotencyStore(db),
+    // More at once would not be faster in one process, and would take the connections of the database from others.
+    readInTurn: createFairGate(8, { maxRunningPerOwner: 8, maxRunningInCrowd: 2 }),
     rateLimiters: {
       shared: observedRateLimiter(createPgRateLimiter(db), metrics),
       own: observedRateLimiter(createMemoryRateLimiter(), metrics),

@@ -37,10 +37,11 @@ export const defaultRateLimits: Readonly<Record<RateLimitName, RateLimit>> = {
   chat: { count: 60, seconds: minute },
   upload: { count: 1_000, seconds: 10 * minute },
   connect: { count: 60, seconds: 10 * minute },
-  read: { count: 3_000, seconds: minute },
-  write: { count: 1_200, seconds: minute },
-  search: { count: 120, seconds: minute },
-  preview: { count: 60, seconds: minute },
+  // Short windows: what comes at the beginning of one holds up others.
+  read: { count: 200, seconds: 10 },
+  write: { count: 100, seconds: 10 },
+  search: { count: 30, seconds: 10 },
+  preview: { count: 10, seconds: 10 },
 };
 
 /**

@@ -6,6 +6,7 @@ import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
 import { can } from '#src/domain/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
+import type { FairGate } from '#src/ports/fair-gate.ts';
 import type { IdempotencyKey, IdempotencyStore, StoredEvent, StoredResponse } from '#src/ports/idempotency-store.ts';
 import type { Answer, EventsAnswer } from './answers.ts';
 import type { Authenticate } from './authenticate.ts';
@@ -35,6 +36,8 @@ export type DispatchDeps = {
   logger: Logger;
   rateLimit: RateLimiting;
   concurrency: Concurrency;
+  /** Reads are worked on in turns of organizations. */
+  readInTurn: FairGate;
   /** Where clients find the API; null: where their request went. */
   publicUrl: string | null;
   /** Is this the error of a database that cannot be reached? */
@@ -52,12 +55,13 @@ type Dispatch = (req: Request, res: AppResponse) => Promise<void>;
 
 /** Takes a request through its route: who, what, once, and the answer. */
 export function createDispatcher(deps: DispatchDeps) {
-  const { authenticate, idempotency, rateLimit, concurrency, logger, isOutage } = deps;
+  const { authenticate, idempotency, rateLimit, concurrency, readInTurn, logger, isOutage } = deps;
   const delivery = createDelivery(deps);
 
   function dispatch(route: Route): Dispatch {
     const { ofCaller, ofEmail } = splitLimits(limitsOf(route));
     const kind = isEventStream(route) ? 'streams' : 'requests';
+    const isRead = kind === 'requests' && ofCaller.some(({ limit }) => limit === 'read');
     return async (req, res) => {
       res.locals.route = route.path;
       const { requestId } = res.locals;
@@ -104,7 +108,7 @@ export function createDispatcher(deps: DispatchDeps) {
         // The handler goes on when the client leaves.
         const endFetch = actor && route.fetchesFile ? concurrency.take('uploads', actor) : undefined;
         const handled = async () => route.handle({ ...request, ...sender, newId, body: parsed });
-        const answer = await handled().finally(endFetch);
+        const answer = await (isRead && actor ? readInTurn(actor.orgId, handled) : handled()).finally(endFetch);
         isBodyUsed = true;
         return answer;
       };

@@ -31,7 +31,7 @@ describe('F18: readers who take a byte a second, and readers who are cut off', f
   before(async () => {
     own = await startFaultCase();
     agentId = await publishAgent(own.member);
-    api = await startApiProcess(own.stack, probedSettings);
+    api = await startApiProcess(own.stack, { ...probedSettings, CONCURRENT_STREAMS: 'off' });
   });
   after(async () => {
     await api.stop();

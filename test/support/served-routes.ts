@@ -46,6 +46,7 @@ export async function serveRoutes(
       ...{ requests: null, streams: null },
       ...(deps.uploadLimit !== undefined && { uploads: deps.uploadLimit }),
     }),
+    readInTurn: (_, read) => read(),
     streams,
     logger,
     isOutage,

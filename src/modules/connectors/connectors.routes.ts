@@ -214,6 +214,7 @@ export function connectorsRoutes(
       tag,
       summary: 'Look into a folder at the provider',
       access: 'connection:read',
+      limits: [{ limit: 'search', by: 'user' }],
       params,
       body: browseBody,
       responses: { 200: { description: 'What is in it, up to a thousand or so', schema: browseSchema } },

@@ -73,7 +73,7 @@ describe('a fair gate', () => {
   });
 
   it('refuses the tasks of an owner that has too many waiting, and takes those of others', async () => {
-    const gate = createFairGate(1, { maxWaitingPerOwner: 1, refusal: () => new Error('full') });
+    const gate = createFairGate(1, { bound: { maxWaitingPerOwner: 1, refusal: () => new Error('full') } });
     const { promise, resolve } = Promise.withResolvers<void>();
     const done = [gate('a', () => promise), gate('a', async () => {})];
     expect(await gate('a', async () => {}).catch((error: unknown) => error)).property('message', 'full');

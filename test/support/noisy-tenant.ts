@@ -1,0 +1,102 @@
+// A process that takes all that one tenant can get of an API: `node noisy-tenant.ts` with its task in NOISY_TENANT. Sends
+// its parent how each kind of request was answered when it is told to stop.
+import { setTimeout as delay } from 'node:timers/promises';
+
+export type NoisyTask = {
+  baseUrl: string;
+  token: string;
+  /** Of a job that is not over. */
+  jobId: string;
+  /** Where an evaluation is begun that no worker takes. */
+  evaluationPath: string;
+  /** Of an object store whose answers have no end. */
+  hostileEndpoint: string;
+  /** Uploads of 925 KB besides, ten at once. */
+  hasUploads: boolean;
+};
+
+/** How often each kind of request was answered with which status; `broken` where there was no answer. */
+export type NoisyAnswers = Record<string, Record<string, number>>;
+
+const { baseUrl, token, jobId, evaluationPath, hostileEndpoint, hasUploads } = JSON.parse(
+  process.env.NOISY_TENANT ?? '{}',
+) as NoisyTask;
+const stopping = new AbortController();
+const { signal } = stopping;
+const answers: NoisyAnswers = {};
+const text = 'A fox is quick, and a hound is slow. '.repeat(25_000);
+
+function send(
+  method: string,
+  path: string,
+  body?: RequestInit['body'],
+  headers: Record<string, string> = {},
+): Promise<Response> {
+  const init: RequestInit = { method, signal, headers: { authorization: `Bearer ${token}`, ...headers } };
+  if (body !== undefined) Object.assign(init, { body, duplex: 'half' });
+  return fetch(`${baseUrl}${path}`, init);
+}
+
+const sendJson = (path: string, body: object, headers: Record<string, string> = {}) =>
+  send('POST', path, JSON.stringify(body), { 'content-type': 'application/json', ...headers });
+
+function formOf(content: string, name: string): FormData {
+  const form = new FormData();
+  form.append('file', new Blob([content]), name);
+  return form;
+}
+
+/** A form whose file does not come to its end. */
+function slowForm(): ReadableStream {
+  const beginning = '--b\r\ncontent-disposition: form-data; name="file"; filename="a.png"\r\n\r\nsome';
+  return new ReadableStream({ start: (sender) => sender.enqueue(new TextEncoder().encode(beginning)) });
+}
+const slowHeaders = { 'content-type': 'multipart/form-data; boundary=b' };
+
+/** By so many at once, each again and again. */
+const kinds: Record<string, { atOnce: number; ask: () => Promise<Response> }> = {
+  streams: { atOnce: 500, ask: () => send('GET', `/jobs/${jobId}/events`) },
+  previews: { atOnce: 40, ask: () => sendJson('/rag/chunks/preview', { content: text }) },
+  waits: { atOnce: 20, ask: () => sendJson(evaluationPath, {}, { prefer: 'wait=60' }) },
+  'slow avatars': { atOnce: 22, ask: () => send('POST', '/entity/me/avatar', slowForm(), slowHeaders) },
+  'slow uploads': { atOnce: 20, ask: () => send('POST', '/documents', slowForm(), slowHeaders) },
+  uploads: { atOnce: hasUploads ? 10 : 0, ask: () => send('POST', '/documents', formOf(text, 'fox.txt')) },
+  exports: { atOnce: 4, ask: () => sendJson('/entity/org/exports', {}) },
+  searches: { atOnce: 30, ask: () => send('GET', '/documents/search?q=fox%20hound%20quick%20slow') },
+  folders: { atOnce: 10, ask: () => send('GET', '/folders') },
+  connectors: {
+    atOnce: 10,
+    ask: () =>
+      sendJson('/connectors/acme_s3/connections', {
+        display_name: 'Reports',
+        credentials: { access_key_id: 'key', secret_access_key: 'secret' },
+        config: { endpoint: hostileEndpoint, bucket: 'reports' },
+      }),
+  },
+};
+
+/** Takes all that it is given, and comes back when it is told to: a flood is for the proxy to stop. */
+async function repeat(kind: string, ask: () => Promise<Response>): Promise<void> {
+  answers[kind] ??= {};
+  const counts = answers[kind];
+  while (!signal.aborted) {
+    let pauseSeconds = 0;
+    try {
+      const response = await ask();
+      counts[response.status] = (counts[response.status] ?? 0) + 1;
+      await response.arrayBuffer();
+      if (!response.ok) pauseSeconds = Math.min(5, Number(response.headers.get('retry-after') ?? 1));
+    } catch {
+      if (!signal.aborted) counts.broken = (counts.broken ?? 0) + 1;
+      pauseSeconds = 1;
+    }
+    await delay(pauseSeconds * 1_000 * (1 + Math.random()), undefined, { signal }).catch(() => undefined);
+  }
+}
+
+process.once('message', () => stopping.abort());
+await Promise.all(
+  Object.entries(kinds).flatMap(([kind, { atOnce, ask }]) => Array.from({ length: atOnce }, () => repeat(kind, ask))),
+);
+process.send?.(answers);
+process.disconnect();
