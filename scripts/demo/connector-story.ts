@@ -74,7 +74,10 @@ async function connect({ api, drive, narrator }: Story): Promise<Connection> {
   const back = await drive.consent(consent.authorize_url, { account: 'demo' });
   const answer = await fetch(back);
   if (!answer.ok) throw new Error(`The consent ended with ${answer.status}: ${await answer.text()}`);
-  const { connection } = (await answer.json()) as { connection: Connection };
+  const { consent_code } = (await answer.json()) as { consent_code: string };
+  const { connection } = await api.post<{ connection: Connection }>('/connectors/oauth/acme_drive/finish', {
+    consent_code,
+  });
   narrator.done(connection.display_name, `${connection.provider}, ${connection.status}`, null);
   return connection;
 }

@@ -11,6 +11,9 @@ export type TestMessage =
   | { kind: 'file'; file: string; ms: number }
   | { kind: 'end' };
 
+/** Before a process that does not end is killed. */
+const STILL_OPEN_MS = 10_000;
+
 /** Sends each result to the process that started this one, and the time of each file once its last test has ended. */
 class MessageReporter extends mocha.reporters.Base {
   constructor(runner: mocha.Runner, options: mocha.MochaOptions) {
@@ -40,6 +43,11 @@ class MessageReporter extends mocha.reporters.Base {
     runner.once('end', () => {
       endFile();
       send({ kind: 'end' });
+      // Runs only when something else keeps the process alive.
+      setTimeout(
+        () => console.error('Still open:', process.getActiveResourcesInfo().join(', ')),
+        STILL_OPEN_MS,
+      ).unref();
     });
   }
 }

@@ -25,9 +25,6 @@ export function createGate(size: number, bound?: { maxWaiting: number; refusal: 
   };
 }
 
-/** After the last task of another owner. */
-const CROWDED_MS = 1_000;
-
 /**
  * The same for tasks of many owners, whose turns go round: an owner with a thousand tasks delays one of another owner
  * by no more than one.
@@ -50,11 +47,9 @@ export function createFairGate(
   /** In the order of their turns. */
   const owners = new Map<string, { running: number; waiting: (() => void)[] }>();
   let running = 0;
-  let lastOwner: string | undefined;
-  let crowdedUntilMs = 0;
 
   function proceed(): void {
-    const maxRunning = performance.now() < crowdedUntilMs ? maxRunningInCrowd : maxRunningPerOwner;
+    const maxRunning = owners.size > 1 ? maxRunningInCrowd : maxRunningPerOwner;
     while (running < size) {
       const next = [...owners].find(([, { waiting, running }]) => waiting.length > 0 && running < maxRunning);
       if (next === undefined) return;
@@ -71,8 +66,6 @@ export function createFairGate(
     const owner = owners.get(name) ?? { running: 0, waiting: [] };
     if (bound !== undefined && owner.waiting.length >= bound.maxWaitingPerOwner) throw bound.refusal();
     owners.set(name, owner);
-    if (lastOwner !== undefined && lastOwner !== name) crowdedUntilMs = performance.now() + CROWDED_MS;
-    lastOwner = name;
     const turn = new Promise<void>((resolve) => owner.waiting.push(resolve));
     proceed();
     await turn;

@@ -7,8 +7,9 @@
 #   Landlock   read and execute below --read, everything below --write. It also denies access to processes outside of the
 #              sandbox (/proc/<pid>/environ, ptrace) and, since Linux 6.12, signals to them.
 #              https://docs.kernel.org/userspace-api/landlock.html
-#   seccomp    denies what Landlock does not control: sockets, and changes to the metadata of files. --unix-sockets allows
-#              local sockets below --write, but no connection to a socket that has a name.
+#   seccomp    denies what Landlock does not control: sockets, changes to the metadata of files, limits and priorities of
+#              other processes, and System V IPC. --unix-sockets allows local stream sockets below --write, but no
+#              connection to a socket that has a name.
 #              https://docs.kernel.org/userspace-api/seccomp_filter.html
 # Neither needs a privilege or a namespace, so both work in containers. setpriv of util-linux 2.41 could do most of it;
 # Debian 12 and Ubuntu 24.04 have an older one. See docs/adr/0035.
@@ -29,7 +30,13 @@ my %ARCHITECTURES = (
         access => { number => 21, mode_argument => 1 },
         # connect; truncate; chmod, fchmod, fchmodat; chown, fchown, lchown, fchownat; setxattr, lsetxattr, fsetxattr;
         # removexattr, lremovexattr, fremovexattr; utime, utimes, futimesat, utimensat
-        denied => [42, 76, 90, 91, 268, 92, 93, 94, 260, 188, 189, 190, 197, 198, 199, 132, 235, 261, 280],
+        denied => [
+            42, 76, 90, 91, 268, 92, 93, 94, 260, 188, 189, 190, 197, 198, 199, 132, 235, 261, 280,
+            # setpriority, ioprio_set; sched_setparam, sched_setscheduler, sched_setaffinity, sched_setattr;
+            # migrate_pages, move_pages; shmget, semget, msgget, mq_open
+            141, 251, 142, 144, 203, 314, 256, 279, 29, 64, 68, 240,
+        ],
+        prlimit => 302,
     },
     arm64 => {
         audit  => 0xC00000B7,
@@ -39,7 +46,13 @@ my %ARCHITECTURES = (
         access => { number => 48, mode_argument => 2 },
         # connect; truncate; fchmod, fchmodat; fchown, fchownat; setxattr, lsetxattr, fsetxattr;
         # removexattr, lremovexattr, fremovexattr; utimensat
-        denied => [203, 45, 52, 53, 55, 54, 5, 6, 7, 14, 15, 16, 88],
+        denied => [
+            203, 45, 52, 53, 55, 54, 5, 6, 7, 14, 15, 16, 88,
+            # setpriority, ioprio_set; sched_setparam, sched_setscheduler, sched_setaffinity, sched_setattr;
+            # migrate_pages, move_pages; shmget, semget, msgget, mq_open
+            140, 30, 118, 119, 122, 274, 238, 239, 194, 190, 186, 180,
+        ],
+        prlimit => 261,
     },
 );
 
@@ -108,11 +121,11 @@ sub restrict_files {
 
 sub restrict_system_calls {
     # <linux/filter.h>, and struct seccomp_data of <linux/seccomp.h>: number, architecture, ..., arguments from 16 on.
-    my ($LOAD, $EQUAL, $AT_LEAST, $RETURN) = (0x20, 0x15, 0x35, 0x06);
+    my ($LOAD, $AND, $EQUAL, $AT_LEAST, $RETURN) = (0x20, 0x54, 0x15, 0x35, 0x06);
     my ($NUMBER, $ARCHITECTURE, $FIRST_ARGUMENT) = (0, 4, 16);
     my ($ALLOW, $KILL, $REFUSE) = (0x7FFF0000, 0x80000000, 0x00050000 | 13);    # EACCES
     my $FIRST_OF_X32 = 0x40000000;
-    my ($UNIX, $W_OK) = (1, 2);
+    my ($UNIX, $STREAM, $TYPE_MASK, $W_OK) = (1, 1, 0xF, 2);
 
     # A jump counts the instructions that it skips, when the comparison is true and when it is false.
     my @end = (
@@ -126,10 +139,14 @@ sub restrict_system_calls {
     @end = (
         [$EQUAL, 0, 2, $access->{number}],
         [$LOAD, 0, 0, $FIRST_ARGUMENT + 8 * $access->{mode_argument}],
-        [$EQUAL, 4, 3, $W_OK],
-        [$EQUAL, 0, 2, $architecture->{socket}],
+        [$EQUAL, 7, 6, $W_OK],
+        [$EQUAL, 0, 5, $architecture->{socket}],
         [$LOAD, 0, 0, $FIRST_ARGUMENT],
-        [$EQUAL, 0, 1, $UNIX],
+        [$EQUAL, 0, 4, $UNIX],
+        # Datagrams would reach sockets with a name without connecting to them.
+        [$LOAD, 0, 0, $FIRST_ARGUMENT + 8],
+        [$AND, 0, 0, $TYPE_MASK],
+        [$EQUAL, 0, 1, $STREAM],
         [$RETURN, 0, 0, $ALLOW],
         [$RETURN, 0, 0, $REFUSE],
     ) if $has_unix_sockets;
@@ -140,6 +157,12 @@ sub restrict_system_calls {
         [$EQUAL, 1, 0, $architecture->{audit}],
         [$RETURN, 0, 0, $KILL],
         [$LOAD, 0, 0, $NUMBER],
+        # Limits of the process itself only, whose id is given as 0.
+        [$EQUAL, 0, 4, $architecture->{prlimit}],
+        [$LOAD, 0, 0, $FIRST_ARGUMENT],
+        [$EQUAL, 1, 0, 0],
+        [$RETURN, 0, 0, $REFUSE],
+        [$RETURN, 0, 0, $ALLOW],
         # Each skips to the refusal, which is the last instruction.
         (map { [$denied[$_][0], $#denied - $_ + $#end, 0, $denied[$_][1]] } 0 .. $#denied),
         @end,

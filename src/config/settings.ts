@@ -201,7 +201,7 @@ export const settings = z.object({
   RATE_LIMIT_SEARCH: rateLimit,
   RATE_LIMIT_PREVIEW: rateLimit,
   CONCURRENT_REQUESTS: concurrencyLimit.prefault('100/500'),
-  CONCURRENT_STREAMS: concurrencyLimit.prefault('30/500'),
+  CONCURRENT_STREAMS: concurrencyLimit.prefault('64/500'),
   TIER_LIMITS: json.pipe(z.partialRecord(z.enum(['free', 'pro', 'max'], 'is no tier'), limitsOfTier)).optional(),
 
   NODE_ENV: z.string().optional(),

@@ -42,7 +42,10 @@ export function createAccountServices(shared: SharedServices) {
   const organizations = createOrganizationService({ db, folders, accessChanges, audit });
   const teams = createTeamsService({ db, organizations, folders, accessChanges, audit });
   const members = createMembersService({ db, accounts, organizations, limits, teams, accessChanges, audit });
-  const users = createUsersService({ db, members, passwords: passwordHasher, sessions, accessChanges, audit });
+  const users = createUsersService({
+    ...{ db, members, passwords: passwordHasher, sessions, accessChanges, audit },
+    forgetFailedSignIns: delay.reset,
+  });
   const { authenticate, identityProvider } = createPassport({
     verifyToken: accessTokens.verify,
     findCaller: auth.findCaller,

@@ -38,8 +38,8 @@ export const defaultRateLimits: Readonly<Record<RateLimitName, RateLimit>> = {
   upload: { count: 1_000, seconds: 10 * minute },
   connect: { count: 60, seconds: 10 * minute },
   // Short windows: what comes at the beginning of one holds up others.
-  read: { count: 200, seconds: 10 },
-  write: { count: 100, seconds: 10 },
+  read: { count: 300, seconds: 10 },
+  write: { count: 200, seconds: 10 },
   search: { count: 30, seconds: 10 },
   preview: { count: 10, seconds: 10 },
 };

@@ -8,7 +8,7 @@ import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { FairGate } from '#src/ports/fair-gate.ts';
 import type { IdempotencyKey, IdempotencyStore, StoredEvent, StoredResponse } from '#src/ports/idempotency-store.ts';
-import type { Answer, EventsAnswer } from './answers.ts';
+import { type Answer, type EventsAnswer, noContent } from './answers.ts';
 import type { Authenticate } from './authenticate.ts';
 import { clientNetwork } from './client-network.ts';
 import type { Concurrency } from './concurrency.ts';
@@ -108,7 +108,9 @@ export function createDispatcher(deps: DispatchDeps) {
         // The handler goes on when the client leaves.
         const endFetch = actor && route.fetchesFile ? concurrency.take('uploads', actor) : undefined;
         const handled = async () => route.handle({ ...request, ...sender, newId, body: parsed });
-        const answer = await (isRead && actor ? readInTurn(actor.orgId, handled) : handled()).finally(endFetch);
+        // When its turn comes, the client may have left.
+        const readInItsTurn = async () => (leaving.signal.aborted ? noContent() : handled());
+        const answer = await (isRead && actor ? readInTurn(actor.orgId, readInItsTurn) : handled()).finally(endFetch);
         isBodyUsed = true;
         return answer;
       };

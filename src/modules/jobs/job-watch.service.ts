@@ -28,8 +28,9 @@ type Watcher = {
 export type JobWatch = ReturnType<typeof createJobWatch>;
 
 /**
- * Watches jobs for clients that would otherwise poll. However many clients watch, this process sends one query for all
- * their jobs every half second, and one for all their accounts every two seconds.
+ * Watches jobs for clients that would otherwise poll. However many clients watch, this process sends one query at a time
+ * for all their jobs, every half second (more often for a second while there are new ones), and one for all their
+ * accounts every two seconds.
  */
 export function createJobWatch(deps: {
   jobs: Pick<JobsService, 'find' | 'findWatched'>;
@@ -44,12 +45,10 @@ export function createJobWatch(deps: {
   let isLooking = false;
 
   async function look(asked: readonly Watcher[]): Promise<void> {
+    for (const watcher of asked) watcher.polls += 1;
     const found = await jobs.findWatched([...new Set(asked.map(({ jobId }) => jobId))]);
     const byId = new Map(found.map((job) => [job.id, job]));
-    for (const watcher of asked) {
-      watcher.polls += 1;
-      watcher.onLook(byId.get(watcher.jobId));
-    }
+    for (const watcher of asked) watcher.onLook(byId.get(watcher.jobId));
   }
 
   async function renewActors(): Promise<void> {
@@ -69,6 +68,7 @@ export function createJobWatch(deps: {
     isLooking = true;
     let lookedAtAllMs = 0;
     let checkedActorsMs = performance.now();
+    let isOutage = false;
     while (watchers.size > 0) {
       const nowMs = performance.now();
       const isTurnOfAll = nowMs - lookedAtAllMs >= POLL_INTERVAL_MS;
@@ -78,8 +78,10 @@ export function createJobWatch(deps: {
           checkedActorsMs = nowMs;
         }
         await look([...watchers].filter(({ polls }) => isTurnOfAll || polls < FIRST_POLLS));
+        isOutage = false;
       } catch (error) {
-        logger.warn({ err: error }, 'watched jobs could not be read');
+        if (!isOutage) logger.warn({ err: error }, 'watched jobs cannot be read; trying on');
+        isOutage = true;
       }
       if (isTurnOfAll) lookedAtAllMs = nowMs;
       const hasNew = [...watchers].some(({ polls }) => polls < FIRST_POLLS);

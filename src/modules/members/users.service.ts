@@ -18,8 +18,10 @@ export function createUsersService(deps: {
   sessions: Pick<SessionsService, 'endAll'>;
   accessChanges: Pick<AccessChangesService, 'change'>;
   audit: AuditService;
+  /** Ends the delay that failed sign-ins with this email have caused. */
+  forgetFailedSignIns: (email: string) => Promise<void>;
 }) {
-  const { db, members, passwords, sessions, accessChanges, audit } = deps;
+  const { db, members, passwords, sessions, accessChanges, audit, forgetFailedSignIns } = deps;
 
   async function getManaged(trx: Db, actor: RequestActor, userId: string): Promise<Member> {
     const user = await createMembersRepository(trx).find(actor.orgId, userId);
@@ -82,13 +84,16 @@ export function createUsersService(deps: {
       });
     },
 
-    /** Sets the password of somebody else, and ends his sessions. Throws `user_not_found`, `forbidden`. */
+    /**
+     * Sets the password of another user, and ends that user's sessions and the delay of their sign-in. Throws
+     * `user_not_found`, `forbidden`.
+     */
     async resetPassword(actor: RequestActor, userId: string, newPassword: string): Promise<void> {
       if (userId === actor.userId) {
         throw appError('forbidden', { detail: 'Change your own password by POST /auth/change-password.' });
       }
       // Refused before the hashing; what counts is said once more when nothing can change any more.
-      await getManaged(db, actor, userId);
+      const { email } = await getManaged(db, actor, userId);
       const passwordHash = await passwords.hash(newPassword);
       await accessChanges.change(actor, async (trx, caller) => {
         await getManaged(trx, caller, userId);
@@ -96,6 +101,7 @@ export function createUsersService(deps: {
         await sessions.endAll(trx, [userId]);
         await record(trx, actor, { action: 'user.password_reset', target: userId });
       });
+      await forgetFailedSignIns(email);
     },
   };
 }

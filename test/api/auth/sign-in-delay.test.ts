@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { signUpColleague } from '#test/support/colleague.ts';
 import { freshEmail } from '#test/support/fresh-email.ts';
 import { type Stack, signUpAt, startStack } from '#test/support/stack.ts';
 
@@ -65,6 +66,16 @@ describe('sign-ins of an account at which many networks guess', () => {
     expect((await login(email, password)).status).equal(200);
     for (let failure = 1; failure <= 3; failure += 1) expect((await login(email)).status).equal(401);
     expect((await login(email)).status).equal(429);
+  });
+
+  it('begin anew when an admin sets the password', async () => {
+    const admin = await api.signUp();
+    const { email, userId } = await signUpColleague(api, admin);
+    for (let failure = 1; failure <= 3; failure += 1) await login(email);
+    expect((await login(email)).status).equal(429);
+    const password = 'Another-horse-2';
+    await admin.post(`/entity/users/${userId}/reset-password`, { new_password: password }, 204);
+    expect((await login(email, password)).status).equal(200);
   });
 
   it('are not delayed in a network where the user has signed in, and not for other accounts', async () => {

@@ -25,6 +25,12 @@ async function tryToEscape(places: Places) {
   const fs = await import('node:fs');
   const net = await import('node:net');
   const dgram = await import('node:dgram');
+  const os = await import('node:os');
+  const { spawnSync } = await import('node:child_process');
+  const run = (program: string, args: string[]) => {
+    const { status } = spawnSync(program, args, { env: { PATH: '/usr/bin:/bin' } });
+    if (status !== 0) throw new Error('refused');
+  };
   const connect = (address: import('node:net').NetConnectOpts) =>
     new Promise((resolve, reject) => {
       const socket = net.connect(address, () => resolve(socket.destroy()));
@@ -56,6 +62,9 @@ async function tryToEscape(places: Places) {
     'datagram to this machine': () => send(places.udpPort),
     'local socket': () => connect({ path: places.socket }),
     'signal to the parent': () => process.kill(process.ppid, 0),
+    'priority of the parent': () => os.setPriority(process.ppid, os.getPriority(process.ppid)),
+    'limits of the parent': () => run('prlimit', ['--nofile', '--pid', String(process.ppid)]),
+    'shared memory': () => run('ipcmk', ['--queue']),
   };
   const succeeded: string[] = [];
   for (const name of places.attempts ?? Object.keys(attempts)) {
@@ -144,7 +153,10 @@ describe('the sandbox of parsers', () => {
   }
 
   it('lets nothing out that the same program reaches without it', async () => {
-    const reached = ['environment of the parent', 'document of another', 'port on this machine', 'local socket'];
+    const reached = [
+      ...['environment of the parent', 'document of another', 'port on this machine', 'local socket'],
+      ...['priority of the parent', 'limits of the parent'],
+    ];
     expect(attempt(createParserSandbox('off'), { read: [] }, reached)).deep.equal(reached);
     expect(attempt(real, { read: [] })).deep.equal(canSignal);
   });
