@@ -13,7 +13,7 @@ const maxFileNameLength = 255;
 const maxSmallBodyBytes = 1024 * 1024;
 /**
  * An upload may take hours over a slow line, but may neither stand still nor trickle to hold its slot. The rate is an
- * average over each window, the first of which is the grace period. 1 KiB/s is a fifth of a GPRS line.
+ * average over each window, so that pauses within one are allowed. 1 KiB/s is a fifth of a GPRS line.
  */
 const defaultPace = { idleMs: 60_000, windowMs: 60_000, windowBytes: 60 * 1024 };
 export type UploadPace = typeof defaultPace;

@@ -1,5 +1,5 @@
+import { isRecord } from '#src/adapters/provider-json.ts';
 import type { ModelUsage, ReplyCut } from '#src/ports/chat-model.ts';
-import { isRecord } from './openai-client.ts';
 
 /** Beyond it a count is no count: no model reads or writes as much, and no column holds more. */
 const maxTokens = 1_000_000_000;

@@ -1,7 +1,8 @@
+import { isRecord } from '#src/adapters/provider-json.ts';
 import { toUnitLength } from '#src/domain/embedding-batches.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import { limitedFetch } from './limited-fetch.ts';
-import { createOpenAiClient, type Endpoint, isRecord, maxAnswerBytes } from './openai-client.ts';
+import { createOpenAiClient, type Endpoint, maxAnswerBytes } from './openai-client.ts';
 import { createModelErrors, isTooLarge } from './openai-errors.ts';
 
 /** 64 texts of 8,192 tokens, the largest chunks allowed, on two slow cores. */

@@ -40,8 +40,3 @@ export function isOwnServer(baseUrl: string): boolean {
   const host = new URL(baseUrl).hostname.replace(/^\[|\]$/g, '');
   return isIP(host) === 0 ? !host.includes('.') : ipaddr.process(host).range() !== 'unicast';
 }
-
-/** What arrives is what the service sent, whatever the types of its client promise. */
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
-}

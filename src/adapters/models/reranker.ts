@@ -1,6 +1,7 @@
+import { isRecord } from '#src/adapters/provider-json.ts';
 import { appError } from '#src/errors.ts';
 import type { Reranker } from '#src/ports/reranker.ts';
-import { createOpenAiClient, type Endpoint, isRecord } from './openai-client.ts';
+import { createOpenAiClient, type Endpoint } from './openai-client.ts';
 import { createModelErrors } from './openai-errors.ts';
 
 /** A small language model takes a second a passage. */
