@@ -9,7 +9,6 @@ import { cleanDocument } from './clean-document.ts';
 import type { ConversionLimits } from './conversion-limits.ts';
 import type { DocumentParser } from './parsed-document.ts';
 import { say, sayFailure } from './parser-words.ts';
-import { checkZip, zipSignature } from './zip-guard.ts';
 
 /** Loaded one at a time: a start costs what its format needs. Pages that are drawn or printed are read elsewhere. */
 const parsers: Record<string, () => Promise<DocumentParser>> = {
@@ -42,7 +41,11 @@ try {
   const { size } = await stat(path);
   if (size > limits.sourceBytes) throw appError('too_large', { detail: 'The file is larger than this format may be.' });
   const bytes = await readFile(path);
-  if (bytes.subarray(0, zipSignature.length).equals(zipSignature)) await checkZip(path, limits);
+  // Most files are no archives: the guard is loaded for those that are.
+  if (bytes.subarray(0, 4).toString('latin1') === 'PK\x03\x04') {
+    const { checkZip } = await import('./zip-guard.ts');
+    await checkZip(path, limits);
+  }
   const document = cleanDocument(await parse({ bytes, fileName, encoding }));
   // Whoever is told of it would have to hold it several times over, only to refuse it.
   if (document.body.length > limits.bodyLength)
