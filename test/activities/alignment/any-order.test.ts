@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import type { ScoreAlignmentInput } from '#src/contracts/alignment.ts';
 import { type AlignmentStack, alignmentStack, type Exchange } from '#test/support/alignment-stack.ts';
+import { propertyRuns } from '#test/support/property-runs.ts';
 
 const exchanges: readonly Exchange[] = [
   { user: 'What is the interest rate of a mortgage loan?', agent: 'The interest rate of the mortgage is 3 percent.' },
@@ -93,7 +94,7 @@ describe('the series of a chat', () => {
         await stack.scoreAll(chat);
         expect(await stack.stateOf(chat)).deep.equal(await stack.stateOf(calm));
       }),
-      { numRuns: 12 },
+      { numRuns: propertyRuns(60) },
     );
   });
 });

@@ -10,6 +10,7 @@ import { createWordSearchRepository, type WordSearchEffort } from '#src/modules/
 import type { Db } from '#src/ports/database.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { addIndexedDocument, addOrganization, embeddingModel } from '#test/support/indexed-documents.ts';
+import { propertyRuns } from '#test/support/property-runs.ts';
 import { openQueryPlans, scansOf } from '#test/support/query-plans.ts';
 import { createTestDatabase } from '#test/support/services.ts';
 import { skip } from '#test/support/skip.ts';
@@ -253,7 +254,7 @@ describe('the search by words over many chunks', () => {
         expect(await db('documentTerms').whereIn('documentId', unreadable)).length(0);
         expect(await search(terms, limit, how)).deep.equal(found);
       }),
-      { numRuns: 60 },
+      { numRuns: propertyRuns(200) },
     );
   });
 
@@ -276,7 +277,7 @@ describe('the search by words over many chunks', () => {
       100,
     );
     let same = 0;
-    const asked = queries.filter((_, index) => index % 3 === 0);
+    const asked = queries.filter((_, index) => index % 9 === 0);
     for (const { text } of asked) {
       const terms = stemsOf(text);
       const right = scoreAll(texts, terms).slice(0, 50);

@@ -6,12 +6,16 @@ import type { Member } from '#test/support/client.ts';
 import { collect } from '#test/support/collect.ts';
 import { answerGullibly } from '#test/support/gullible-model.ts';
 import { type InjectedDocument, injectedDocuments, leaks } from '#test/support/injected-documents.ts';
+import { sampled } from '#test/support/property-runs.ts';
 import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { sideBySide } from '#test/support/side-by-side.ts';
 import { untilRun } from '#test/support/until-job.ts';
 
 const secret = 'CANARY-7f3a9c';
 const question = 'What is the fee of the loan?';
+
+/** How instructions are found is tested in test/unit/domain/embedded-instructions; here a sample goes all the way. */
+const asked = sampled(injectedDocuments);
 
 type Outcome = { documentId: string; cited: ChatMessage['citations']; replies: string[] };
 
@@ -28,7 +32,7 @@ describe('documents that speak to the model', () => {
     agentId = await publishAgent(grace, { agent_prompt: `You talk about loans. Your secret code is ${secret}.` });
     stack.model.behave(answerGullibly);
     const inTurn = sideBySide(8);
-    outcomes = injectedDocuments.map((document) => inTurn(() => ingestAndAsk(document)));
+    outcomes = asked.map((document) => inTurn(() => ingestAndAsk(document)));
   });
 
   async function ingestAndAsk(document: InjectedDocument): Promise<Outcome> {
@@ -70,7 +74,7 @@ describe('documents that speak to the model', () => {
     expect(injectedDocuments.length).at.least(40);
   });
 
-  injectedDocuments.forEach(({ attack }, index) => {
+  asked.forEach(({ attack }, index) => {
     it(`are data: ${attack}`, async () => {
       const outcome = await outcomes[index];
       // A passage that is cited was in the prompt.
@@ -80,7 +84,7 @@ describe('documents that speak to the model', () => {
   });
 
   it('get nothing out of a model that obeys them', async () => {
-    const written = leaks(secret);
+    const written = sampled(leaks(secret));
     stack.model.behave(({ messages }) => {
       const leak = written[Number(messages.at(-1)?.content.match(/\d+/))] ?? '';
       return { kind: 'answer', text: `The fee is one percent.\n\n${leak}\n\nAsk again.`.match(/[\s\S]{1,3}/g) ?? [] };

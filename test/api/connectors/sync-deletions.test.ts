@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { syncWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { ConnectorStack } from '#test/support/connector-stack.ts';
 import { connectSynced, importStack, shelf, sync, syncsOf } from '#test/support/import-stack.ts';
 import { untilJob } from '#test/support/until-job.ts';
@@ -52,22 +53,35 @@ describe('deletions by a sync', () => {
     expect(await shelf(member)).deep.equal(['reports/four.txt']);
   });
 
-  for (const answer of ['retry', 'accept_deletions'] as const) {
-    it(`keep files that are restored at the provider before the user continues by ${answer}`, async () => {
-      const { tree } = api.fakes.acme_drive;
-      const folder = `mended before ${answer}`;
-      // A sync deletes at most 20 documents without asking.
-      for (let n = 0; n < 22; n++) tree.add(`${folder}/${n}.txt`);
-      const { member, id, path } = await connectSynced(api, 'acme_drive', folder);
-      await sync(member, id);
-      const gone = Array.from({ length: 21 }, (_, n) => tree.remove(`${folder}/${n}.txt`));
-      const parked = await sync(member, id, 'parked');
-      for (const one of gone.slice(1)) tree.restore(one);
-      if (answer === 'retry') await member.post(`/jobs/${parked.job_id}/retry`, {}, 202);
-      else await member.post(`${path}/sync`, { accept_deletions: true }, 202);
-      await untilJob(member, parked.job_id, 'succeeded');
-      expect((await syncsOf(member, id))[0]).include({ status: 'succeeded', unchanged: 21, deleted: 1 });
-      expect(await shelf(member)).length(21);
-    });
-  }
+  it('of most documents wait until the user continues, and keep what is restored until then', async () => {
+    const { tree } = api.fakes.acme_drive;
+    // A sync deletes at most 20 documents without asking.
+    for (let n = 0; n < 23; n++) tree.add(`emptied/${n}.txt`);
+    const { member, id, path } = await connectSynced(api, 'acme_drive', 'emptied');
+    await sync(member, id);
+    const numbers = (from: number) => Array.from({ length: 23 - from }, (_, n) => from + n);
+    const remove = (from: number) => numbers(from).map((n) => tree.remove(`emptied/${n}.txt`));
+    const retry = () => member.post(`/jobs/${syncWorkflowId(id)}/retry`, {}, 202);
+
+    const gone = remove(1);
+    const parked = await sync(member, id, 'parked');
+    expect(parked).deep.include({ deleted: 0, status: 'parked' });
+    expect(parked.last_error?.code).equal('mass_deletion');
+    expect(await shelf(member)).length(23);
+    await retry();
+    await untilJob(member, parked.job_id, 'parked');
+    for (const one of gone.slice(1)) tree.restore(one);
+    await retry();
+    await untilJob(member, parked.job_id, 'succeeded');
+    expect((await syncsOf(member, id))[0]).include({ status: 'succeeded', unchanged: 22, deleted: 1 });
+
+    const goneAgain = remove(2);
+    const parkedAgain = await sync(member, id, 'parked');
+    for (const one of goneAgain.slice(-1)) tree.restore(one);
+    const { body } = await member.post(`${path}/sync`, { accept_deletions: true }, 202);
+    expect(Object(body).id).equal(parkedAgain.id);
+    await untilJob(member, parkedAgain.job_id, 'succeeded');
+    expect((await syncsOf(member, id))[0]).include({ status: 'succeeded', deleted: 20 });
+    expect(await shelf(member)).members(['0.txt', '22.txt']);
+  });
 });

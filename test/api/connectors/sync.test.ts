@@ -64,27 +64,6 @@ describe('POST /connectors/connections/{connection_id}/sync', () => {
     expect(await shelf(member)).deep.equal(['Called otherwise', 'mine.txt']);
   });
 
-  it('202: parks before it deletes most of the documents, until the user accepts', async () => {
-    const { tree } = api.fakes.acme_drive;
-    // A sync deletes at most 20 documents without asking.
-    for (let n = 0; n < 22; n++) tree.add(`emptied/${n}.txt`);
-    const { member, id, path } = await connectSynced(api, 'acme_drive', 'emptied');
-    await sync(member, id);
-    for (let n = 0; n < 21; n++) tree.remove(`emptied/${n}.txt`);
-    const parked = await sync(member, id, 'parked');
-    expect(parked).deep.include({ deleted: 0, status: 'parked' });
-    expect(parked.last_error?.code).equal('mass_deletion');
-    expect(await shelf(member)).length(22);
-    await member.post(`/jobs/${parked.job_id}/retry`, {}, 202);
-    await untilJob(member, parked.job_id, 'parked');
-
-    const { body } = await member.post(`${path}/sync`, { accept_deletions: true }, 202);
-    expect(Object(body).id).equal(parked.id);
-    await untilJob(member, parked.job_id, 'succeeded');
-    expect((await syncsOf(member, id))[0]).include({ deleted: 21, status: 'succeeded' });
-    expect(await shelf(member)).length(1);
-  });
-
   it('202: returns the running sync to concurrent requests', async () => {
     const fake = api.fakes.acme_drive;
     fake.tree.add('single/a.txt');

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import sharp from 'sharp';
 import { profileSchema } from '#src/modules/profile/profile.schema.ts';
@@ -79,7 +78,7 @@ describe('POST /entity/me/avatar', () => {
   });
 
   it('200: each takes the place of the one before, however many come at once', async () => {
-    const sides = [30, 31, 32, 33, 34, 35];
+    const sides = [30, 31, 32];
     const images = await Promise.all(sides.map((side) => plainImage({ width: side, height: side }).png().toBuffer()));
     // One at a time is taken, and the others are told to come again.
     const upload = (image: Buffer) => until('it is taken', () => uploadAvatar(ada, image, 200).catch(() => false));
@@ -122,11 +121,8 @@ describe('POST /entity/me/avatar', () => {
       ),
       tiff: await image.clone().tiff().toBuffer(),
       avif: await image.clone().avif().toBuffer(),
-      bmp: imageClaiming('bmp', 10, 10),
-      pdf: Buffer.from('%PDF-1.7\n1 0 obj\n<<>>\nendobj\n'),
       ppm: Buffer.from('P3 1 1 255 0 0 0\n'),
       text: Buffer.from('No image at all.'),
-      noise: randomBytes(1_000),
     };
     for (const [name, content] of Object.entries(others)) {
       const file = { name: 'me.png', content: new Uint8Array(content), type: 'image/png' };
@@ -137,7 +133,7 @@ describe('POST /entity/me/avatar', () => {
 
   it('422: for a damaged image, and the avatar before it stays', async () => {
     const before = await avatarOf(gifOfFrames(1));
-    for (const format of ['png', 'jpeg', 'webp', 'gif'] as const) {
+    for (const format of ['png', 'gif'] as const) {
       const image = await noisyImage({ width: 300, height: 300 }).toFormat(format).toBuffer();
       const { body } = await uploadAvatar(ada, image.subarray(0, image.length / 2), 422);
       expect(body, format).include({ code: 'corrupt_document' });

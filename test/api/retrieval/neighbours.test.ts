@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import type { RagConfig } from '#src/domain/rag-config.ts';
 import { createWordSearchRepository } from '#src/modules/retrieval/word-search.repository.ts';
+import { propertyRuns } from '#test/support/property-runs.ts';
 import {
   adaOf,
   createRetrievalFixture,
@@ -24,7 +25,7 @@ const document: fc.Arbitrary<NewDocument> = fc.record({
   retrieval: settings,
 });
 const library = fc.array(document, { minLength: 1, maxLength: 5 });
-const runs = { numRuns: 20 };
+const runs = { numRuns: propertyRuns(100) };
 
 describe('documents that a caller may not read', () => {
   let fixture: RetrievalFixture;
