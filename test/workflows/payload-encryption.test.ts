@@ -57,7 +57,10 @@ describe('encrypted payloads', () => {
 
   /** Workers of this deployment, with these keys. */
   async function withWorkers(codecKey: string, work: () => Promise<void>): Promise<void> {
-    const container = createContainer(loadConfig({ ...own.settings, TEMPORAL_CODEC_KEY: codecKey }), 'test');
+    const container = createContainer(
+      loadConfig({ ...own.settings, TEMPORAL_CODEC_KEY: codecKey, WORKER_QUEUES: 'ingestion' }),
+      'test',
+    );
     const workers = startWorkers(container);
     try {
       await workers.polling;
