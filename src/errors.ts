@@ -96,13 +96,9 @@ const catalogue = {
   precondition_failed: { status: 412, class: 'permanent', title: 'The resource changed since it was read' },
   payload_too_large: { status: 413, class: 'permanent', title: 'The body is larger than allowed' },
   unsupported_media_type: { status: 415, class: 'permanent', title: 'The media type of the body is not taken here' },
-  too_many_documents: {
-    status: 422,
-    class: 'permanent',
-    title: 'The answer would list too many documents',
-  },
   range_not_satisfiable: { status: 416, class: 'permanent', title: 'The file has no bytes in this range' },
   validation_failed: { status: 422, class: 'permanent', title: 'The request has wrong fields' },
+  too_many_documents: { status: 422, class: 'permanent', title: 'The answer would list too many documents' },
   preview_too_large: {
     status: 422,
     class: 'permanent',
