@@ -36,6 +36,12 @@ const canaries: Canary[] = [
     check: [bin('mocha/bin/mocha.js'), 'test/replay/*.test.ts'],
   },
   {
+    name: 'hidden characters in a passage of the prompt',
+    file: 'src/domain/context-blocks.ts',
+    plant: (source) => source.replace('withoutRoleTokens(visibleText(text))', 'withoutRoleTokens(text)'),
+    check: [bin('mocha/bin/mocha.js'), 'test/unit/domain/context-blocks.test.ts'],
+  },
+  {
     name: 'an assertion that does not hold',
     file: 'test/unit/domain/visibility.test.ts',
     plant: (source) => source.replace('to.equal(true)', 'to.equal(false)'),

@@ -33,7 +33,10 @@ describe('context blocks', () => {
   });
 
   it('strips what a reader would not see', () => {
-    expect(visibleText('a\u200bb\u202ec\u{e0041}d\ufeff\u0007 e\tf\n')).to.equal('abcd e\tf\n');
+    const hidden = 'a\u200bb\u202ec\u{e0041}d\ufe0f\ufeff\u0007';
+    expect(visibleText(`${hidden} e\tf\n`)).to.equal('abcd e\tf\n');
+    const passage = { number: 1, documentName: hidden, pageNumber: 1, text: hidden };
+    expect(contextBlocks([passage], 'k3y8k3y8')).equal('<<k3y8k3y8 1 | abcd | p. 1>>\nabcd\n<<end k3y8k3y8 1>>');
   });
 });
 
