@@ -76,10 +76,12 @@ export function createInfrastructure(config: Config, role: Role, telemetry: Tele
   measurePool(telemetry, db.client.pool);
   const temporal = createTemporalConnection({ ...config.temporal, traceparent: tracing.traceparent });
 
-  const sandbox = openSandbox(config.parserSandbox, (missing) => {
-    // An operator's command reads no documents.
-    if (role !== 'admin') logger.warn({ reason: missing }, 'parsers run without a sandbox');
-  });
+  const sandbox = openSandbox(config.parserSandbox);
+  // An operator's command reads no documents.
+  if (role !== 'admin') {
+    if (sandbox.missing === null) logger.info('parsers run in a sandbox');
+    else logger.warn({ reason: sandbox.missing }, 'parsers run without a sandbox');
+  }
   const renderer = createPdfRenderer(config.renderer, { sandbox, tempDir });
   const toolsDir = config.toolsDir ?? join(config.dataDir, 'tools');
   const { languages: ocrLanguages, maxPages: ocrPages } = config.ocr;
@@ -158,16 +160,14 @@ export function createInfrastructure(config: Config, role: Role, telemetry: Tele
 }
 
 /** @throws ConfigError when a sandbox is required and the system has none */
-function openSandbox(setting: Config['parserSandbox'], onMissing: (reason: string) => void) {
+function openSandbox(setting: Config['parserSandbox']) {
   const sandbox = createParserSandbox(setting === 'off' ? 'off' : 'auto');
-  if (setting === 'off' || sandbox.missing === null) return sandbox;
-  if (setting === 'required') {
+  if (setting === 'required' && sandbox.missing !== null) {
     throw new ConfigError(
       `wrong setting PARSER_SANDBOX: a sandbox is required, and this system has none: ${sandbox.missing}. ` +
         'See docs/deployment.md, or set it to auto.',
     );
   }
-  onMissing(sandbox.missing);
   return sandbox;
 }
 

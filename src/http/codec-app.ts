@@ -23,8 +23,11 @@ export type CodecAppDeps = {
 /** A page of a history as the UI sends it: the engine's own messages have 4 MB at most, and base64 adds a third. */
 const bodyLimitBytes = 16 * 1024 * 1024;
 
+/** The CLI sends no list where a query has no arguments. */
 const bodySchema = z.object({
-  payloads: z.array(z.object({ metadata: z.record(z.string(), z.base64()).default({}), data: z.base64().default('') })),
+  payloads: z
+    .array(z.object({ metadata: z.record(z.string(), z.base64()).default({}), data: z.base64().default('') }))
+    .default([]),
 });
 
 /** The protocol of remote codecs: Temporal's UI and CLI send payloads and show what comes back. */

@@ -17,6 +17,7 @@ export function createErrorHandler(
   return (thrown: unknown, req: Request, res: AppResponse, _next: NextFunction): void => {
     const { requestId } = res.locals;
     const error = toAppError(thrown, deps.isOutage);
+    res.locals.errorCode = error.code;
     // Half an answer cannot be taken back, and nobody reads one after leaving: only the connection can say so.
     if (res.headersSent || res.destroyed) {
       if (!res.destroyed) {

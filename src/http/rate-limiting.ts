@@ -30,7 +30,10 @@ export type RateLimiting = (uses: readonly RateLimited[], subject: Subject, res:
  */
 export function createRateLimiting({ shared, own, limits }: RateLimitingDeps): RateLimiting {
   return async (uses, subject, res) => {
-    let waitSeconds = 0;
+    let used: { name: string; limit: RateLimit; waitSeconds: number } | undefined;
+    const useUp = (name: string, limit: RateLimit, waitSeconds: number) => {
+      if (waitSeconds > (used?.waitSeconds ?? 0)) used = { name, limit, waitSeconds };
+    };
     for (const { limit: name, by } of uses) {
       const limit = limits[name];
       const counted = subjectOf(by, subject);
@@ -39,16 +42,20 @@ export function createRateLimiting({ shared, own, limits }: RateLimitingDeps): R
       const { isAllowed, remaining, resetSeconds } = await limiter.take(name, counted, limit);
       res.append('RateLimit-Policy', `"${name}";q=${limit.count};w=${limit.seconds}`);
       res.append('RateLimit', `"${name}";r=${remaining};t=${resetSeconds}`);
-      if (!isAllowed) waitSeconds = Math.max(waitSeconds, resetSeconds);
+      if (!isAllowed) useUp(name, limit, resetSeconds);
       // A refused request does not count: one network must not use up the limit of its neighbours.
       const block = isAllowed && by === 'ip' ? clientBlock(subject.ip) : null;
       if (block === null) continue;
-      const ofBlock = await limiter.take(name, block, { ...limit, count: limit.count * blockFactor });
-      if (!ofBlock.isAllowed) waitSeconds = Math.max(waitSeconds, ofBlock.resetSeconds);
+      const blockLimit = { ...limit, count: limit.count * blockFactor };
+      const ofBlock = await limiter.take(name, block, blockLimit);
+      if (!ofBlock.isAllowed) useUp(name, blockLimit, ofBlock.resetSeconds);
     }
-    if (waitSeconds > 0) {
-      throw appError('rate_limited', { detail: `Try again in ${waitSeconds} s.`, retryAfterSeconds: waitSeconds });
-    }
+    if (used === undefined) return;
+    const { name, limit, waitSeconds } = used;
+    throw appError('rate_limited', {
+      detail: `The limit "${name}" is ${limit.count} requests in ${limit.seconds} s. Try again in ${waitSeconds} s.`,
+      retryAfterSeconds: waitSeconds,
+    });
   };
 }
 

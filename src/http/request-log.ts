@@ -10,6 +10,8 @@ export type RequestLocals = {
   userId?: string;
   sessionId?: string;
   route?: string;
+  /** Of the problem that was answered. */
+  errorCode?: string;
 };
 export type AppResponse = Response<unknown, RequestLocals>;
 
@@ -36,6 +38,7 @@ export function createRequestLog(logger: Logger) {
         durationMs: Math.round(performance.now() - startedMs),
         requestId,
         userId: res.locals.userId,
+        code: res.locals.errorCode,
         ...(res.writableFinished ? {} : { clientLeft: true }),
       });
     });

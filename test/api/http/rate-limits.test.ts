@@ -51,7 +51,7 @@ describe('rate limits', () => {
     expect(statuses.filter((status) => status === 429)).length(27);
   });
 
-  it('429 says when to come back, and the fields of every answer how the limits stand', async () => {
+  it('429 says which limit was reached and when to come back, and the fields of every answer how the limits stand', async () => {
     const email = freshEmail();
     const { login } = from('203.0.113.2');
     const allowed = await login(email);
@@ -60,7 +60,9 @@ describe('rate limits', () => {
     for (let attempt = 2; attempt <= 5; attempt += 1) await login(email);
     const refused = await login(email);
     expect(refused.status).equal(429);
-    expect(await refused.json()).include({ code: 'rate_limited', status: 429 });
+    const problem = (await refused.json()) as { code: string; detail: string };
+    expect(problem).include({ code: 'rate_limited', status: 429 });
+    expect(problem.detail).match(/^The limit "login" is 5 requests in 900 s\. Try again in \d+ s\.$/);
     expect(Number(refused.headers.get('retry-after'))).within(1, 900);
     expect(refused.headers.get('ratelimit')).contain('"login";r=0;');
   });

@@ -58,6 +58,8 @@ describe('the codec endpoint', () => {
     expect((await ask('/decode', { payloads: [...(body?.payloads ?? []), plain] })).body).deep.equal({
       payloads: [plain, plain],
     });
+    // The CLI does so for a query without arguments.
+    expect((await ask('/encode', {})).body).deep.equal({ payloads: [] });
     expect((await ask('/healthz', undefined, { method: 'GET' })).body).deep.equal({ status: 'ok' });
   });
 
@@ -70,7 +72,12 @@ describe('the codec endpoint', () => {
       400,
       'The key "1" of a payload is not among those of TEMPORAL_CODEC_KEY.',
     ]);
-    for (const body of [{}, { payloads: 'x' }, { payloads: [{ data: 'no base64!' }] }, { payloads: [null] }]) {
+    for (const body of [
+      { payloads: null },
+      { payloads: 'x' },
+      { payloads: [{ data: 'no base64!' }] },
+      { payloads: [null] },
+    ]) {
       expect((await ask('/decode', body)).status, JSON.stringify(body)).equal(422);
     }
     const large = { payloads: [{ ...plain, data: 'A'.repeat(17 * 1024 * 1024) }] };

@@ -18,6 +18,7 @@ describe('log of requests', () => {
     app.use(createRequestLog(pino({}, { write: (line) => lines.push(line) })));
     app.use((req, res: AppResponse) => {
       res.locals.route = req.path;
+      if (status >= 400) res.locals.errorCode = 'service_unavailable';
       res.status(status).end();
     });
     server = createServer(app).listen(0, '127.0.0.1');
@@ -40,9 +41,9 @@ describe('log of requests', () => {
     status = 503;
     await ask('/readyz');
     await until('the last one is over', async () => lines.length > 1);
-    expect(lines.map((line) => JSON.parse(line)).map(({ route, status }) => [route, status])).deep.equal([
-      ['/documents', 200],
-      ['/readyz', 503],
+    expect(lines.map((line) => JSON.parse(line)).map(({ route, status, code }) => [route, status, code])).deep.equal([
+      ['/documents', 200, undefined],
+      ['/readyz', 503, 'service_unavailable'],
     ]);
   });
 });
