@@ -149,6 +149,22 @@ function describeResponse(spec: ResponseSpec, route: Route, schemas: JsonSchemas
   return { description };
 }
 
+const retryAfter = { description: 'Seconds until it is worth trying again', schema: { type: 'integer' } } as const;
+const whenToComeBack: Record<number, object> = {
+  429: {
+    'Retry-After': retryAfter,
+    RateLimit: {
+      description: 'What is left of each rate limit and the seconds until it begins anew: `"write";r=0;t=7`',
+      schema: { type: 'string' },
+    },
+    'RateLimit-Policy': {
+      description: 'Each rate limit and its window in seconds: `"write";q=200;w=10`',
+      schema: { type: 'string' },
+    },
+  },
+  503: { 'Retry-After': retryAfter },
+};
+
 function describeProblems(route: Route) {
   const byStatus = Map.groupBy(problemsOf(route), (code) => appError(code).status);
   return Object.fromEntries(
@@ -159,6 +175,7 @@ function describeProblems(route: Route) {
         status,
         {
           description: ofStatus.map((code) => `\`${code}\`: ${appError(code).title}`).join('\n\n'),
+          ...(status in whenToComeBack && { headers: whenToComeBack[status] }),
           content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
         },
       ]),

@@ -130,6 +130,8 @@ describe('the OpenAPI document', () => {
       '500',
       '503',
     ]);
+    expect(at('paths /nodes get responses 429 headers')).to.have.keys('Retry-After', 'RateLimit', 'RateLimit-Policy');
+    expect(at('paths /nodes get responses 503 headers')).to.have.keys('Retry-After');
     expect(at('paths /nodes post responses 409 description')).to.contain('idempotency_in_flight');
     expect(at('paths /nodes post responses 409 content application/problem+json schema')).to.deep.equal({
       $ref: '#/components/schemas/Problem',
