@@ -10,6 +10,12 @@ const renewEveryMs = 5_000;
 /** Refusals that a later attempt may well pass: repeating the request must really repeat it. */
 const neverKept = new Set([401, 409, 429]);
 
+/**
+ * Characters of a JSON answer. Larger ones would fill the database for a day, beside every quota. A request that is
+ * repeated under its key finds what the first one made, as after a crash.
+ */
+const maxKeptLength = 64 * 1024;
+
 export const idempotencyKeyPattern = /^[\x21-\x7e]{1,255}$/;
 
 export function readIdempotencyKey(header: string | string[] | undefined): string | undefined {
@@ -27,6 +33,7 @@ export function fingerprintOf(key: Buffer, request: unknown): string {
 }
 
 function isKept(response: StoredResponse): boolean {
+  if (response.body.kind === 'json' && JSON.stringify(response.body.data).length > maxKeptLength) return false;
   if (response.body.kind === 'events') return response.body.events.at(-1)?.event !== 'error';
   return response.status < 500 && !neverKept.has(response.status);
 }

@@ -19,6 +19,8 @@ export type ReceivedBody = {
   discard: () => Promise<void>;
 };
 
+/** Of a body that anybody may send: names, passwords, tokens. */
+const publicLimitBytes = 16 * 1024;
 const nothingToDiscard = async () => {};
 
 export async function receiveBody(
@@ -32,7 +34,10 @@ export async function receiveBody(
     return { identity: () => null, hasSecrets: () => false, parse: () => undefined, discard: nothingToDiscard };
   if (!('kind' in spec) || (spec.kind !== 'multipart' && !isForm(req))) {
     const schema = 'kind' in spec ? spec.fields : spec;
-    const json = await readJsonBody(req, route.bodyLimitBytes);
+    const json = await readJsonBody(
+      req,
+      route.bodyLimitBytes ?? (route.access === 'public' ? publicLimitBytes : undefined),
+    );
     return {
       ...identified(schema, json),
       parse: () => validate(schema, json),

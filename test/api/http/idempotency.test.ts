@@ -54,6 +54,16 @@ describe('Idempotency-Key', () => {
     }),
     route({
       ...facts,
+      path: '/large-works',
+      operationId: 'workLarge',
+      responses: { 201: { description: 'Done', schema: z.strictObject({ text: z.string() }) } },
+      handle: async ({ newId }) => {
+        newIds.push(newId);
+        return created({ text: 'x'.repeat(64 * 1024) });
+      },
+    }),
+    route({
+      ...facts,
       path: '/streams',
       operationId: 'stream',
       responses: { 200: { description: 'Events', contentType: 'text/event-stream' } },
@@ -126,6 +136,16 @@ describe('Idempotency-Key', () => {
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
   const code = async (response: Response) => z.object({ code: z.string() }).parse(await response.json()).code;
+
+  it('keeps no answer of more than 64 KiB: the request runs again, for the same id', async () => {
+    const key = randomUUID();
+    for (const answer of [await post('/large-works', key), await post('/large-works', key)]) {
+      expect(answer.status).equal(201);
+      expect(answer.headers.get('idempotency-replayed')).equal(null);
+    }
+    expect(newIds).length(2);
+    expect(new Set(newIds).size).equal(1);
+  });
 
   async function claimed(key: IdempotencyKey): Promise<string> {
     const claim = await createIdempotencyStore(db).claim(key, 'same', 20);

@@ -213,7 +213,7 @@ describe('the HTTP core', () => {
 
   it('answers 400, 413, 415 and 422 for bodies that cannot be taken', async () => {
     await expectProblem(await rename('{"name"'), 'malformed_request');
-    await expectProblem(await rename('['.repeat(100_000) + ']'.repeat(100_000)), 'malformed_request');
+    await expectProblem(await rename('['.repeat(9_000) + ']'.repeat(9_000)), 'malformed_request');
     await expectProblem(await rename(JSON.stringify({ name: 'x'.repeat(1024 * 1024) })), 'payload_too_large');
     await expectProblem(await rename('{"name":"x"}', { 'content-type': 'text/plain' }), 'unsupported_media_type');
     await expectProblem(
