@@ -27,6 +27,7 @@ my %ARCHITECTURES = (
         audit  => 0xC000003E,
         prctl  => 157,
         socket => 41,
+        socketpair => 53,
         access => { number => 21, mode_argument => 1 },
         # connect; truncate; chmod, fchmod, fchmodat; chown, fchown, lchown, fchownat; setxattr, lsetxattr, fsetxattr;
         # removexattr, lremovexattr, fremovexattr; utime, utimes, futimesat, utimensat
@@ -42,6 +43,7 @@ my %ARCHITECTURES = (
         audit  => 0xC00000B7,
         prctl  => 167,
         socket => 198,
+        socketpair => 199,
         # faccessat, which access(3) calls here
         access => { number => 48, mode_argument => 2 },
         # connect; truncate; fchmod, fchmodat; fchown, fchownat; setxattr, lsetxattr, fsetxattr;
@@ -128,6 +130,16 @@ sub restrict_system_calls {
     my ($UNIX, $STREAM, $TYPE_MASK, $W_OK) = (1, 1, 0xF, 2);
 
     # A jump counts the instructions that it skips, when the comparison is true and when it is false.
+    my @only_local_streams = (
+        [$LOAD, 0, 0, $FIRST_ARGUMENT],
+        [$EQUAL, 0, 4, $UNIX],
+        # Datagrams would reach sockets with a name without connecting to them.
+        [$LOAD, 0, 0, $FIRST_ARGUMENT + 8],
+        [$AND, 0, 0, $TYPE_MASK],
+        [$EQUAL, 0, 1, $STREAM],
+        [$RETURN, 0, 0, $ALLOW],
+        [$RETURN, 0, 0, $REFUSE],
+    );
     my @end = (
         [$EQUAL, 1, 0, $architecture->{socket}],
         [$RETURN, 0, 0, $ALLOW],
@@ -141,14 +153,7 @@ sub restrict_system_calls {
         [$LOAD, 0, 0, $FIRST_ARGUMENT + 8 * $access->{mode_argument}],
         [$EQUAL, 7, 6, $W_OK],
         [$EQUAL, 0, 5, $architecture->{socket}],
-        [$LOAD, 0, 0, $FIRST_ARGUMENT],
-        [$EQUAL, 0, 4, $UNIX],
-        # Datagrams would reach sockets with a name without connecting to them.
-        [$LOAD, 0, 0, $FIRST_ARGUMENT + 8],
-        [$AND, 0, 0, $TYPE_MASK],
-        [$EQUAL, 0, 1, $STREAM],
-        [$RETURN, 0, 0, $ALLOW],
-        [$RETURN, 0, 0, $REFUSE],
+        @only_local_streams,
     ) if $has_unix_sockets;
     my @denied = ([$AT_LEAST, $FIRST_OF_X32], map { [$EQUAL, $_] } @{ $architecture->{denied} }, @DENIED_EVERYWHERE);
     my @program = (
@@ -163,6 +168,9 @@ sub restrict_system_calls {
         [$EQUAL, 1, 0, 0],
         [$RETURN, 0, 0, $REFUSE],
         [$RETURN, 0, 0, $ALLOW],
+        # A pair is connected from the start, but what has datagrams can send them elsewhere.
+        [$EQUAL, 0, scalar @only_local_streams, $architecture->{socketpair}],
+        @only_local_streams,
         # Each skips to the refusal, which is the last instruction.
         (map { [$denied[$_][0], $#denied - $_ + $#end, 0, $denied[$_][1]] } 0 .. $#denied),
         @end,

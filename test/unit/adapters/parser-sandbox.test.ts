@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
@@ -61,6 +61,7 @@ async function tryToEscape(places: Places) {
     'metadata of the cloud': () => connect({ host: '169.254.169.254', port: 80 }),
     'datagram to this machine': () => send(places.udpPort),
     'local socket': () => connect({ path: places.socket }),
+    'datagram to a local socket': () => run('perl', ['-e', places.sendDatagram, places.datagramSocket]),
     'signal to the parent': () => process.kill(process.ppid, 0),
     'priority of the parent': () => os.setPriority(process.ppid, os.getPriority(process.ppid)),
     'limits of the parent': () => run('prlimit', ['--nofile', '--pid', String(process.ppid)]),
@@ -85,8 +86,17 @@ type Places = {
   port: number;
   udpPort: number;
   socket: string;
+  datagramSocket: string;
+  sendDatagram: string;
   attempts?: string[];
 };
+
+/** In Perl, since Node has no local datagrams. 1 is AF_UNIX, 2 is SOCK_DGRAM. A pair needs neither socket() nor connect(). */
+const sendDatagram = 'socketpair(A, B, 1, 2, 0) && defined send(A, "secret", 0, pack("S a*", 1, $ARGV[0])) or exit 1';
+const receiveDatagrams = `
+  socket(S, 1, 2, 0) && bind(S, pack("S a*", 1, $ARGV[0])) or exit 1;
+  syswrite STDOUT, "bound";
+  1 while defined recv(S, $data, 100, 0)`;
 
 /** Landlock keeps signals inside from this version on. */
 const [major = 0, minor = 0] = release().split('.').map(Number);
@@ -98,6 +108,7 @@ describe('the sandbox of parsers', () => {
   const server = createServer();
   const localServer = createServer();
   const udp = createSocket('udp4');
+  let datagramServer: ChildProcess | undefined;
   let real: ParserSandbox;
   let root: string;
   let places: Places;
@@ -113,6 +124,9 @@ describe('the sandbox of parsers', () => {
     localServer.listen(join(root, 'socket'));
     udp.bind(0, '127.0.0.1');
     await Promise.all([once(server, 'listening'), once(localServer, 'listening'), once(udp, 'listening')]);
+    const datagramSocket = join(root, 'datagrams');
+    datagramServer = spawn('perl', ['-e', receiveDatagrams, datagramSocket], { stdio: ['ignore', 'pipe', 'inherit'] });
+    if (datagramServer.stdout) await once(datagramServer.stdout, 'data');
     const address = server.address();
     places = {
       folder,
@@ -121,6 +135,8 @@ describe('the sandbox of parsers', () => {
       port: typeof address === 'object' && address !== null ? address.port : 0,
       udpPort: udp.address().port,
       socket: join(root, 'socket'),
+      datagramSocket,
+      sendDatagram,
     };
     own = join(folder, 'own.pdf');
     await writeFile(own, 'mine %%EOF');
@@ -130,6 +146,7 @@ describe('the sandbox of parsers', () => {
     server.close();
     localServer.close();
     udp.unref();
+    datagramServer?.kill();
     if (root) await rm(root, { recursive: true });
   });
 
@@ -155,6 +172,7 @@ describe('the sandbox of parsers', () => {
   it('lets nothing out that the same program reaches without it', async () => {
     const reached = [
       ...['environment of the parent', 'document of another', 'port on this machine', 'local socket'],
+      'datagram to a local socket',
       ...['priority of the parent', 'limits of the parent'],
     ];
     expect(attempt(createParserSandbox('off'), { read: [] }, reached)).deep.equal(reached);
