@@ -14,6 +14,8 @@ const watchEveryMs = 50;
 /** Of the memory that it may have, where it is ended: it takes more until that is seen. */
 const shareOfMemory = 0.9;
 const keptErrorOutput = 4_000;
+/** How long the output of a killed parser may stay open. A process that the parser started can hold it for ever. */
+const closesWithinMs = 1_000;
 /** Of `/proc/<pid>/stat`, on every Linux. */
 const msPerTick = 10;
 /** Enough to find python3; nothing else of our environment, where the secrets are, reaches a parser. */
@@ -66,9 +68,15 @@ export async function runParserProcess(run: ParserProcess): Promise<void> {
   yieldToOthers(child);
   let isReady = 'output' in run;
   let failure: unknown;
+  let closing: NodeJS.Timeout | undefined;
+  let isOver = false;
   const end = (reason: unknown) => {
     failure ??= reason;
     child.kill('SIGKILL');
+    closing ??= setTimeout(() => {
+      child.stdout.destroy();
+      child.stderr.destroy();
+    }, closesWithinMs);
   };
 
   const onAbort = () => end(run.signal.reason);
@@ -81,9 +89,10 @@ export async function runParserProcess(run: ParserProcess): Promise<void> {
     walls += 1;
     const usedMs = await cpuMs(child).then(
       async (ms) => ms - (await usedBefore),
-      () => undefined,
+      // It has ended, but its output is still open.
+      () => 0,
     );
-    if (usedMs === undefined) return;
+    if (isOver) return;
     if (usedMs < run.limits.wallMs / 2 && walls < wallsAtMost) return void wall.refresh();
     const what = isWallPerMessage ? 'A page' : 'The file';
     const seconds = Math.round((walls * run.limits.wallMs) / 1_000);
@@ -128,7 +137,9 @@ export async function runParserProcess(run: ParserProcess): Promise<void> {
     if (failure) throw failure;
     if (exit) throw deathOf(exit, errorOutput, isReady);
   } finally {
+    isOver = true;
     clearTimeout(wall);
+    clearTimeout(closing);
     clearInterval(watch);
     run.signal.removeEventListener('abort', onAbort);
   }

@@ -61,12 +61,16 @@ async function workOut(
   const limited = ['/bin/sh', '-c', `ulimit -t ${cpuSeconds}; exec "$0" "$@"`] as const;
   const [program, ...args] = sandbox.confine([...limited, process.execPath, ...flags, script], { read: readable });
   const child = spawn(program, args, { env: {}, cwd: '/', stdio: ['pipe', 'pipe', 'ignore'] });
-  const kill = () => child.kill('SIGKILL');
+  const kill = () => {
+    child.kill('SIGKILL');
+    // A process that it started may hold it open.
+    child.stdout.destroy();
+  };
   signal.addEventListener('abort', kill);
   child.stdin.on('error', () => undefined).end(expression);
   try {
     const ended = new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve));
-    const [code, output] = await Promise.all([ended, text(child.stdout)]);
+    const [code, output] = await Promise.all([ended, text(child.stdout).catch(() => null)]);
     return code === 0 ? output : null;
   } finally {
     signal.removeEventListener('abort', kill);

@@ -64,6 +64,13 @@ describe('math.evaluate', () => {
     await Promise.allSettled(asked);
   });
 
+  it('stops at its signal when a process that it started keeps its output open', async () => {
+    const confine = () => ['/bin/sh', '-c', 'sleep 20 & exit 0'] as const;
+    const tool = createMathTool({ sandbox: { missing: null, confine } });
+    const outcome = tool({ expression: '1' }, { ...context, signal: AbortSignal.timeout(300) });
+    expect(await outcome.catch((error: unknown) => error)).property('name', 'TimeoutError');
+  });
+
   it('stops when nobody waits any more', async () => {
     const stop = new AbortController();
     const outcome = evaluate({ expression: 'f(n) = f(n)+f(n); 1' }, { ...context, signal: stop.signal });

@@ -36,6 +36,10 @@ describe('the process of a parser', () => {
     expect(await appErrorCode(run(`${ready}; exec sleep 60`, 50))).equal('conversion_timeout');
   });
 
+  it('conversion_timeout: when a process that it started keeps its output open', async () => {
+    expect(await appErrorCode(run(`${ready}; sleep 20 & exit 0`, 200))).equal('conversion_timeout');
+  });
+
   it('has more time where it has had no turn', async () => {
     expect(await run(`${ready}; sleep 0.7; echo '{"number":1}'`, 500)).deep.equal([1]);
   });
