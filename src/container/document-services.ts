@@ -64,6 +64,7 @@ export function createDocumentServices(shared: SharedServices) {
     limits,
     logger,
     defaultConfig,
+    inTurn: createFairGate(4, { maxRunningPerOwner: 1 }),
   });
   const contents = createFolderContentsService({ deletion });
   const situations = createSituationsService({ db, chatModel, models, tokens, model: config.models.contextualModel });

@@ -8,6 +8,7 @@ import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { Db } from '#src/ports/database.ts';
+import type { FairGate } from '#src/ports/fair-gate.ts';
 import { requireOverlapBelowTarget } from './chunking-fields.ts';
 import { createDocumentLinksRepository } from './document-links.repository.ts';
 import { createDocumentTotalsRepository } from './document-totals.repository.ts';
@@ -40,6 +41,11 @@ export type IntakeDeps = {
   folders: Pick<FoldersService, 'requireTarget'>;
   limits: Pick<TierLimitsService, 'lock'>;
   uploads: Pick<UploadsService, 'settle' | 'discard'>;
+  /**
+   * Runs what locks the organization. Documents of one are made one after the other in any case; without turns each
+   * that waits for the lock would hold a connection, until others find none.
+   */
+  inTurn: FairGate;
   /** What a document starts with on this deployment, now. */
   defaultConfig: () => Promise<RagConfig>;
 };
@@ -120,10 +126,12 @@ export function createDocumentIntake(deps: IntakeDeps) {
      */
     async add(actor: RequestActor, input: NewDocument): Promise<string> {
       const ragConfig = await configOf(input);
-      const { id, isMade, plan } = await deps.db.transaction(async (trx) => {
-        const { id, isMade } = await claimId(trx, actor, input);
-        return { id, isMade, plan: isMade ? undefined : await insert(trx, actor, id, input, ragConfig) };
-      });
+      const make = () =>
+        deps.db.transaction(async (trx) => {
+          const { id, isMade } = await claimId(trx, actor, input);
+          return { id, isMade, plan: isMade ? undefined : await insert(trx, actor, id, input, ragConfig) };
+        });
+      const { id, isMade, plan } = await deps.inTurn(actor.orgId, make);
       // The document may have another original by now, and nobody this one.
       if (isMade) await deps.uploads.discard(input.file);
       if (plan !== undefined) await deps.generations.carryOut(plan);
@@ -132,7 +140,8 @@ export function createDocumentIntake(deps: IntakeDeps) {
 
     /** Refuses as `add` would refuse the smallest file: before somebody fetches one. */
     async requireRoom(actor: RequestActor, targetFolderId: string | undefined): Promise<void> {
-      await deps.db.transaction((trx) => takePlace(trx, actor, { targetFolderId, sizeBytes: 1 }));
+      const take = () => deps.db.transaction((trx) => takePlace(trx, actor, { targetFolderId, sizeBytes: 1 }));
+      await deps.inTurn(actor.orgId, take);
     },
   };
 }

@@ -144,6 +144,26 @@ describe('a noisy neighbour', () => {
     }).finally(() => model.close());
   });
 
+  it('waits for itself with one connection to the database, however many documents it makes', async () => {
+    await withStack({ DATABASE_POOL_SIZE: '5' }, async ({ container: { db }, signUp }) => {
+      const [ada, bob] = [await signUp(), await signUp()];
+      const text = { name: 'n', content: 'A fox.', source_format: 'text' };
+      const waiting = async () => {
+        const locked = db('pg_stat_activity').where({ waitEventType: 'Lock' });
+        return (await locked.whereRaw('datname = current_database()')).length;
+      };
+      const made = await db.transaction(async (trx) => {
+        await trx('organizations').where({ id: ada.orgId }).forNoKeyUpdate().first();
+        const answers = Array.from({ length: 8 }, () => ada.post('/documents/paste', text, 201));
+        await until('a document waits for its organization', async () => (await waiting()) > 0);
+        await bob.post('/documents/paste', text, 201);
+        expect(await waiting()).equal(1);
+        return { answers };
+      });
+      await Promise.all(made.answers);
+    });
+  });
+
   it('has one avatar on its way', async () => {
     const [ada, bob] = [await own.signUp(), await own.signUp()];
     const slow = [sendSlowly(ada, slowAvatar), sendSlowly(ada, slowAvatar)];
