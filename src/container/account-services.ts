@@ -38,7 +38,7 @@ export function createAccountServices(shared: SharedServices) {
   const delay = createSignInDelay({ db, rateLimiter: rateLimiters.shared, limit: config.rateLimits.login_account });
   const auth = createAuthService({ db, passwords: passwordHasher, accessTokens, accounts, sessions, signIns, delay });
   const passwords = createPasswordsService({ db, passwords: passwordHasher, sessions, audit });
-  const accessChanges = createAccessChangesService({ db, accounts, limits });
+  const accessChanges = createAccessChangesService({ accounts, limits });
   const organizations = createOrganizationService({ db, folders, accessChanges, audit });
   const teams = createTeamsService({ db, organizations, folders, accessChanges, audit });
   const members = createMembersService({ db, accounts, organizations, limits, teams, accessChanges, audit });

@@ -64,7 +64,6 @@ export function createDocumentServices(shared: SharedServices) {
     limits,
     logger,
     defaultConfig,
-    inTurn: createFairGate(4, { maxRunningPerOwner: 1 }),
   });
   const contents = createFolderContentsService({ deletion });
   const situations = createSituationsService({ db, chatModel, models, tokens, model: config.models.contextualModel });

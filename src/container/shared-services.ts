@@ -1,3 +1,4 @@
+import { createFairGate } from '../adapters/gate.ts';
 import { createModelCatalog } from '../adapters/models/model-catalog.ts';
 import { embeddingSpace } from '../domain/embedding-space.ts';
 import { createAuditService } from '../modules/audit/audit.service.ts';
@@ -23,7 +24,11 @@ export function createSharedServices(infrastructure: Infrastructure) {
     audit: createAuditService({ db, logger }),
     folders: createFoldersService({ db }),
     jobs,
-    limits: createTierLimitsService({ db, tierLimits: config.tierLimits }),
+    limits: createTierLimitsService({
+      db,
+      tierLimits: config.tierLimits,
+      inTurn: createFairGate(4, { maxRunningPerOwner: 1 }),
+    }),
   };
 }
 

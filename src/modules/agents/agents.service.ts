@@ -51,7 +51,7 @@ export function createAgentsService(deps: {
 
   async function make(actor: RequestActor, draftId: string, agentId: string, input: PublishInput): Promise<AgentView> {
     const offered = await deps.models.chatModels();
-    const jobId = await deps.db.transaction(async (trx) => {
+    const jobId = await deps.limits.transaction(actor.orgId, async (trx) => {
       const places = await deps.limits.lock(trx, actor.orgId);
       const { draft, version } = await deps.versions.lockOwnVersion(trx, actor, draftId, input.versionId);
       const missing = missingForPublish(version, offered.all);

@@ -38,7 +38,7 @@ export type ChangeDeps = {
   db: Db;
   folders: Pick<FoldersService, 'requireTarget'>;
   generations: Pick<GenerationsService, 'open' | 'openIfNeeded' | 'carryOut'>;
-  limits: Pick<TierLimitsService, 'lock'>;
+  limits: Pick<TierLimitsService, 'transaction' | 'lock'>;
   originals: Pick<OriginalsService, 'letGo' | 'releaseNow'>;
   uploads: Pick<UploadsService, 'settle'>;
   publisher: Pick<DocumentPublisher, 'publishNow'>;
@@ -105,7 +105,8 @@ export function createDocumentChanges(deps: ChangeDeps) {
      * the document or the folder, and `precondition_failed`.
      */
     async change(actor: RequestActor, documentId: string, change: DocumentChange): Promise<void> {
-      const { before, plan } = await db.transaction((trx) => apply(trx, actor, documentId, change));
+      const work = (trx: Db) => apply(trx, actor, documentId, change);
+      const { before, plan } = await (change.file ? limits.transaction(actor.orgId, work) : db.transaction(work));
       await publisher.publishNow(documentId);
       if (plan !== undefined) await generations.carryOut(plan);
       if (change.file !== undefined) await originals.releaseNow(before);

@@ -8,7 +8,6 @@ import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { Db } from '#src/ports/database.ts';
-import type { FairGate } from '#src/ports/fair-gate.ts';
 import { requireOverlapBelowTarget } from './chunking-fields.ts';
 import { createDocumentLinksRepository } from './document-links.repository.ts';
 import { createDocumentTotalsRepository } from './document-totals.repository.ts';
@@ -36,16 +35,10 @@ export type NewDocument = {
 };
 
 export type IntakeDeps = {
-  db: Db;
   generations: Pick<GenerationsService, 'open' | 'carryOut'>;
   folders: Pick<FoldersService, 'requireTarget'>;
-  limits: Pick<TierLimitsService, 'lock'>;
+  limits: Pick<TierLimitsService, 'transaction' | 'lock'>;
   uploads: Pick<UploadsService, 'settle' | 'discard'>;
-  /**
-   * Runs what locks the organization. Documents of one are made one after the other in any case; without turns each
-   * that waits for the lock would hold a connection, until others find none.
-   */
-  inTurn: FairGate;
   /** What a document starts with on this deployment, now. */
   defaultConfig: () => Promise<RagConfig>;
 };
@@ -126,12 +119,10 @@ export function createDocumentIntake(deps: IntakeDeps) {
      */
     async add(actor: RequestActor, input: NewDocument): Promise<string> {
       const ragConfig = await configOf(input);
-      const make = () =>
-        deps.db.transaction(async (trx) => {
-          const { id, isMade } = await claimId(trx, actor, input);
-          return { id, isMade, plan: isMade ? undefined : await insert(trx, actor, id, input, ragConfig) };
-        });
-      const { id, isMade, plan } = await deps.inTurn(actor.orgId, make);
+      const { id, isMade, plan } = await deps.limits.transaction(actor.orgId, async (trx) => {
+        const { id, isMade } = await claimId(trx, actor, input);
+        return { id, isMade, plan: isMade ? undefined : await insert(trx, actor, id, input, ragConfig) };
+      });
       // The document may have another original by now, and nobody this one.
       if (isMade) await deps.uploads.discard(input.file);
       if (plan !== undefined) await deps.generations.carryOut(plan);
@@ -140,8 +131,7 @@ export function createDocumentIntake(deps: IntakeDeps) {
 
     /** Refuses as `add` would refuse the smallest file: before somebody fetches one. */
     async requireRoom(actor: RequestActor, targetFolderId: string | undefined): Promise<void> {
-      const take = () => deps.db.transaction((trx) => takePlace(trx, actor, { targetFolderId, sizeBytes: 1 }));
-      await deps.inTurn(actor.orgId, take);
+      await deps.limits.transaction(actor.orgId, (trx) => takePlace(trx, actor, { targetFolderId, sizeBytes: 1 }));
     },
   };
 }

@@ -33,7 +33,7 @@ export function createDraftVersionsService(deps: {
   async function add(actor: Actor, draftId: string, id: string, input: CommitVersionInput): Promise<Version> {
     const { chatModel } = input.sent;
     if (chatModel !== null && chatModel !== undefined) await models.requireChatModel(chatModel);
-    return db.transaction(async (trx) => {
+    return limits.transaction(actor.orgId, async (trx) => {
       const repository = createDraftsRepository(trx);
       const places = await limits.lock(trx, actor.orgId);
       const draft = await drafts.lockOwn(trx, actor, draftId);

@@ -84,7 +84,7 @@ export function createDraftsService(deps: {
   async function make(actor: Actor, draftId: string, input: CreateDraftInput): Promise<DraftDetail> {
     const fields = await fieldsFrom(actor, input.source);
     const versionId = uuidv7();
-    await db.transaction(async (trx) => {
+    await limits.transaction(actor.orgId, async (trx) => {
       const repository = createDraftsRepository(trx);
       const places = await limits.lock(trx, actor.orgId);
       places.take('draftsPerUser', await repository.countOwn(actor));

@@ -70,7 +70,7 @@ export function createEvaluationsService(deps: {
     const evaluatorModel = await evaluatorFor(wishes);
     const defaultModel = (await models.chatModels()).default;
     const draw = wishes.isFresh ? actor.requestId : null;
-    const opened = await db.transaction(async (trx) => {
+    const opened = await limits.transaction(actor.orgId, async (trx) => {
       const places = await limits.lock(trx, actor.orgId);
       const wished = await specify(trx, { evaluatorModel, defaultModel, rubricVersion, draw });
       // Without answers nothing is drawn, and it is the same run.

@@ -34,7 +34,6 @@ export type VersionEvaluationsService = ReturnType<typeof createVersionEvaluatio
 
 /** Evaluations whose scores stay with a version. All throw `draft_not_found`, `version_not_found` and `forbidden`. */
 export function createVersionEvaluationsService(deps: {
-  db: Db;
   drafts: Pick<DraftsService, 'get'>;
   versions: Pick<DraftVersionsService, 'lockOwnVersion'>;
   limits: TierLimitsService;
@@ -43,7 +42,7 @@ export function createVersionEvaluationsService(deps: {
   openRun: OpenRun;
   waiter: Pick<JobWatch, 'untilOver'>;
 }) {
-  const { db, drafts, versions, limits, models, jobs, openRun, waiter } = deps;
+  const { drafts, versions, limits, models, jobs, openRun, waiter } = deps;
 
   async function read(actor: Actor, { draftId, versionId }: OfVersion): Promise<DraftVersion> {
     const { versions: all } = await drafts.get(actor, draftId);
@@ -107,7 +106,7 @@ export function createVersionEvaluationsService(deps: {
         evaluatorModel: await models.evaluator(),
         defaultModel: (await models.chatModels()).default,
       };
-      const jobId = await db.transaction((trx) => open(trx, actor, input, judging));
+      const jobId = await limits.transaction(actor.orgId, (trx) => open(trx, actor, input, judging));
       if (jobId !== null) {
         await jobs.dispatch(jobId);
         await waiter.untilOver(jobId, wait.seconds, wait.left);

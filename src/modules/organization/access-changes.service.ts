@@ -12,9 +12,8 @@ type Work<Result> = (trx: Db, caller: RequestActor, places: Places) => Promise<R
 
 /** Who belongs to an organization, and what he may do there: one change at a time in each. */
 export function createAccessChangesService(deps: {
-  db: Db;
   accounts: Pick<AccountsService, 'findActor'>;
-  limits: Pick<TierLimitsService, 'lock'>;
+  limits: Pick<TierLimitsService, 'transaction' | 'lock'>;
 }) {
   const listeners: ((orgId: string) => void)[] = [];
 
@@ -33,7 +32,7 @@ export function createAccessChangesService(deps: {
 
   /** The same for the operator of the installation, who is nobody's member. */
   async function operate<Result>(orgId: string, work: (trx: Db, places: Places) => Promise<Result>): Promise<Result> {
-    const result = await deps.db.transaction(async (trx) => work(trx, await deps.limits.lock(trx, orgId)));
+    const result = await deps.limits.transaction(orgId, async (trx) => work(trx, await deps.limits.lock(trx, orgId)));
     for (const listener of listeners) listener(orgId);
     return result;
   }

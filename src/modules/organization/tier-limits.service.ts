@@ -1,6 +1,7 @@
 import type { Tier, TierLimits } from '#src/domain/tiers.ts';
 import { appError, type ErrorCode } from '#src/errors.ts';
 import type { Db } from '#src/ports/database.ts';
+import type { FairGate } from '#src/ports/fair-gate.ts';
 import { createOrganizationRepository } from './organization.repository.ts';
 
 /** What is counted, or summed up in bytes, against a tier; and how it is said that there is no more room. */
@@ -22,11 +23,23 @@ export type Places = {
 };
 
 /** The upper bounds of an organization, from its tier and the deployment's table. */
-export function createTierLimitsService(deps: { db: Db; tierLimits: Readonly<Record<Tier, TierLimits>> }) {
+export function createTierLimitsService(deps: {
+  db: Db;
+  tierLimits: Readonly<Record<Tier, TierLimits>>;
+  inTurn: FairGate;
+}) {
   return {
     async of(orgId: string): Promise<TierLimits> {
       const { tier } = await createOrganizationRepository(deps.db).get(orgId);
       return deps.tierLimits[tier];
+    },
+
+    /**
+     * A transaction that will {@link lock} the organization. Those of one organization run one after the other in any
+     * case; without turns each that waits for the lock would hold a connection, until other organizations find none.
+     */
+    transaction<Result>(orgId: string, work: (trx: Db) => Promise<Result>): Promise<Result> {
+      return deps.inTurn(orgId, () => deps.db.transaction(work));
     },
 
     /**

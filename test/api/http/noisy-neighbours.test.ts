@@ -144,7 +144,7 @@ describe('a noisy neighbour', () => {
     }).finally(() => model.close());
   });
 
-  it('waits for itself with one connection to the database, however many documents it makes', async () => {
+  it('waits for itself with one connection to the database, however much it makes', async () => {
     await withStack({ DATABASE_POOL_SIZE: '5' }, async ({ container: { db }, signUp }) => {
       const [ada, bob] = [await signUp(), await signUp()];
       const text = { name: 'n', content: 'A fox.', source_format: 'text' };
@@ -154,8 +154,10 @@ describe('a noisy neighbour', () => {
       };
       const made = await db.transaction(async (trx) => {
         await trx('organizations').where({ id: ada.orgId }).forNoKeyUpdate().first();
-        const answers = Array.from({ length: 8 }, () => ada.post('/documents/paste', text, 201));
-        await until('a document waits for its organization', async () => (await waiting()) > 0);
+        const answers = Array.from({ length: 8 }, (_, n) =>
+          n % 2 === 0 ? ada.post('/documents/paste', text, 201) : ada.post('/agent-drafts', {}, 201),
+        );
+        await until('one waits for its organization', async () => (await waiting()) > 0);
         await bob.post('/documents/paste', text, 201);
         expect(await waiting()).equal(1);
         return { answers };
