@@ -14,8 +14,8 @@ const watchEveryMs = 50;
 /** Of the memory that it may have, where it is ended: it takes more until that is seen. */
 const shareOfMemory = 0.9;
 const keptErrorOutput = 4_000;
-/** How long the output of a killed parser may stay open. A process that the parser started can hold it for ever. */
-const closesWithinMs = 1_000;
+/** How often the output of a process that has exited is checked for more. */
+const drainEveryMs = 50;
 /** Of `/proc/<pid>/stat`, on every Linux. */
 const msPerTick = 10;
 /** Enough to find python3; nothing else of our environment, where the secrets are, reaches a parser. */
@@ -68,15 +68,9 @@ export async function runParserProcess(run: ParserProcess): Promise<void> {
   yieldToOthers(child);
   let isReady = 'output' in run;
   let failure: unknown;
-  let closing: NodeJS.Timeout | undefined;
-  let isOver = false;
   const end = (reason: unknown) => {
     failure ??= reason;
     child.kill('SIGKILL');
-    closing ??= setTimeout(() => {
-      child.stdout.destroy();
-      child.stderr.destroy();
-    }, closesWithinMs);
   };
 
   const onAbort = () => end(run.signal.reason);
@@ -89,10 +83,9 @@ export async function runParserProcess(run: ParserProcess): Promise<void> {
     walls += 1;
     const usedMs = await cpuMs(child).then(
       async (ms) => ms - (await usedBefore),
-      // It has ended, but its output is still open.
-      () => 0,
+      () => undefined,
     );
-    if (isOver) return;
+    if (usedMs === undefined) return;
     if (usedMs < run.limits.wallMs / 2 && walls < wallsAtMost) return void wall.refresh();
     const what = isWallPerMessage ? 'A page' : 'The file';
     const seconds = Math.round((walls * run.limits.wallMs) / 1_000);
@@ -132,17 +125,37 @@ export async function runParserProcess(run: ParserProcess): Promise<void> {
   try {
     const exit = await new Promise<string | null>((resolve, reject) => {
       child.once('error', reject);
+      child.once('exit', () => {
+        for (const stream of [child.stdout, child.stderr]) void closeAfterExit(stream, () => failure !== undefined);
+      });
       child.once('close', (code, signal) => resolve(code === 0 ? null : `${signal ?? `exit code ${code}`}`));
     });
     if (failure) throw failure;
     if (exit) throw deathOf(exit, errorOutput, isReady);
   } finally {
-    isOver = true;
     clearTimeout(wall);
-    clearTimeout(closing);
     clearInterval(watch);
     run.signal.removeEventListener('abort', onAbort);
   }
+}
+
+/**
+ * Closes an output stream of a process that has exited, because a child of it can hold the stream open. What the process
+ * wrote can be read at once: if the stream flows and a whole turn of the event loop brings no data, nothing is left.
+ */
+async function closeAfterExit(stream: Readable, wasKilled: () => boolean): Promise<void> {
+  let isDrained = false;
+  stream.on('data', () => {
+    isDrained = false;
+  });
+  while (!isDrained && !wasKilled() && !stream.destroyed) {
+    isDrained = !stream.isPaused();
+    // Data is read after timers run and before immediates do.
+    await new Promise((resolve) => setTimeout(() => setImmediate(resolve), drainEveryMs));
+  }
+  // An end instead of a premature close, so that a reader still gets what is buffered behind the stream.
+  if (isDrained) stream.push(null);
+  else stream.destroy();
 }
 
 function readJsonLines(

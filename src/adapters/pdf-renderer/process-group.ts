@@ -87,6 +87,8 @@ export async function runProcessGroup(run: {
     return { exitCode, output };
   } finally {
     kill();
+    child.stdout.destroy();
+    child.stderr.destroy();
     clearTimeout(wall);
     clearInterval(watch);
     signal.removeEventListener('abort', onAbort);
