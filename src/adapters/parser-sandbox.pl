@@ -1,6 +1,7 @@
 # Runs a program that reads hostile bytes so that it reaches only the files it needs, and no network.
 #
-# Usage: perl -w parser-sandbox.pl x64|arm64 [--read PATH]... [--write PATH]... [--unix-sockets] -- PROGRAM [ARGUMENT]...
+# Usage: perl -w parser-sandbox.pl x64|arm64 [--read PATH]... [--write PATH]... [--unix-sockets] [--child-processes]
+#        -- PROGRAM [ARGUMENT]...
 #
 # The process restricts itself and then becomes the program: process id, limits, signals and exit code are the program's.
 # A path stands for everything below it. A path to read that does not exist is skipped.
@@ -8,7 +9,9 @@
 #              sandbox (/proc/<pid>/environ, ptrace) and, since Linux 6.12, signals to them.
 #              https://docs.kernel.org/userspace-api/landlock.html
 #   seccomp    denies what Landlock does not control: sockets, changes to the metadata of files, limits and priorities of
-#              other processes, and System V IPC. --unix-sockets allows local stream sockets below --write, but no
+#              other processes, System V IPC, new sessions and process groups, and new processes, which would escape the
+#              limits of the first one and outlive it. --child-processes allows these, inside of the process group;
+#              threads are always allowed. --unix-sockets allows local stream sockets below --write, but no
 #              connection to a socket that has a name.
 #              https://docs.kernel.org/userspace-api/seccomp_filter.html
 # Neither needs a privilege or a namespace, so both work in containers. setpriv of util-linux 2.41 could do most of it;
@@ -29,13 +32,15 @@ my %ARCHITECTURES = (
         socket => 41,
         socketpair => 53,
         access => { number => 21, mode_argument => 1 },
+        forks  => [57, 58],    # fork, vfork
+        clone  => 56,
         # connect; truncate; chmod, fchmod, fchmodat; chown, fchown, lchown, fchownat; setxattr, lsetxattr, fsetxattr;
         # removexattr, lremovexattr, fremovexattr; utime, utimes, futimesat, utimensat
         denied => [
             42, 76, 90, 91, 268, 92, 93, 94, 260, 188, 189, 190, 197, 198, 199, 132, 235, 261, 280,
             # setpriority, ioprio_set; sched_setparam, sched_setscheduler, sched_setaffinity, sched_setattr;
-            # migrate_pages, move_pages; shmget, semget, msgget, mq_open
-            141, 251, 142, 144, 203, 314, 256, 279, 29, 64, 68, 240,
+            # migrate_pages, move_pages; shmget, semget, msgget, mq_open; setpgid, setsid
+            141, 251, 142, 144, 203, 314, 256, 279, 29, 64, 68, 240, 109, 112,
         ],
         prlimit => 302,
     },
@@ -46,13 +51,15 @@ my %ARCHITECTURES = (
         socketpair => 199,
         # faccessat, which access(3) calls here
         access => { number => 48, mode_argument => 2 },
+        forks  => [],
+        clone  => 220,
         # connect; truncate; fchmod, fchmodat; fchown, fchownat; setxattr, lsetxattr, fsetxattr;
         # removexattr, lremovexattr, fremovexattr; utimensat
         denied => [
             203, 45, 52, 53, 55, 54, 5, 6, 7, 14, 15, 16, 88,
             # setpriority, ioprio_set; sched_setparam, sched_setscheduler, sched_setaffinity, sched_setattr;
-            # migrate_pages, move_pages; shmget, semget, msgget, mq_open
-            140, 30, 118, 119, 122, 274, 238, 239, 194, 190, 186, 180,
+            # migrate_pages, move_pages; shmget, semget, msgget, mq_open; setpgid, setsid
+            140, 30, 118, 119, 122, 274, 238, 239, 194, 190, 186, 180, 154, 157,
         ],
         prlimit => 261,
     },
@@ -61,9 +68,10 @@ my %ARCHITECTURES = (
 my $machine = shift // '';
 my $architecture = $ARCHITECTURES{$machine} or fail("the processor architecture ($machine) is not supported");
 
-my (@readable, @writable, $has_unix_sockets);
+my (@readable, @writable, $has_unix_sockets, $has_child_processes);
 while (@ARGV and (my $option = shift) ne '--') {
-    if ($option eq '--unix-sockets') { $has_unix_sockets = 1; next }
+    if ($option eq '--unix-sockets')    { $has_unix_sockets    = 1; next }
+    if ($option eq '--child-processes') { $has_child_processes = 1; next }
     my $path = shift // fail("$option needs a path");
     if    ($option eq '--read')  { push @readable, $path }
     elsif ($option eq '--write') { push @writable, $path }
@@ -123,9 +131,10 @@ sub restrict_files {
 
 sub restrict_system_calls {
     # <linux/filter.h>, and struct seccomp_data of <linux/seccomp.h>: number, architecture, ..., arguments from 16 on.
-    my ($LOAD, $AND, $EQUAL, $AT_LEAST, $RETURN) = (0x20, 0x54, 0x15, 0x35, 0x06);
+    my ($LOAD, $AND, $EQUAL, $AT_LEAST, $HAS_BITS, $RETURN) = (0x20, 0x54, 0x15, 0x35, 0x45, 0x06);
     my ($NUMBER, $ARCHITECTURE, $FIRST_ARGUMENT) = (0, 4, 16);
-    my ($ALLOW, $KILL, $REFUSE) = (0x7FFF0000, 0x80000000, 0x00050000 | 13);    # EACCES
+    my ($ALLOW, $KILL, $ERROR) = (0x7FFF0000, 0x80000000, 0x00050000);
+    my ($NOT_PERMITTED, $REFUSE, $NO_SUCH_CALL) = map { $ERROR | $_ } (1, 13, 38);    # EPERM, EACCES, ENOSYS
     my $FIRST_OF_X32 = 0x40000000;
     my ($UNIX, $STREAM, $TYPE_MASK, $W_OK) = (1, 1, 0xF, 2);
 
@@ -155,6 +164,19 @@ sub restrict_system_calls {
         [$EQUAL, 0, 5, $architecture->{socket}],
         @only_local_streams,
     ) if $has_unix_sockets;
+    my ($CLONE3, $CLONE_THREAD) = (435, 0x10000);
+    my @no_child_processes = (
+        (map { ([$EQUAL, 0, 1, $_], [$RETURN, 0, 0, $NOT_PERMITTED]) } @{ $architecture->{forks} }),
+        # The flags of clone3 are in memory, which a filter cannot read. C libraries start threads by clone where a kernel
+        # has no clone3.
+        [$EQUAL, 0, 1, $CLONE3],
+        [$RETURN, 0, 0, $NO_SUCH_CALL],
+        [$EQUAL, 0, 4, $architecture->{clone}],
+        [$LOAD, 0, 0, $FIRST_ARGUMENT],
+        [$HAS_BITS, 0, 1, $CLONE_THREAD],
+        [$RETURN, 0, 0, $ALLOW],
+        [$RETURN, 0, 0, $NOT_PERMITTED],
+    );
     my @denied = ([$AT_LEAST, $FIRST_OF_X32], map { [$EQUAL, $_] } @{ $architecture->{denied} }, @DENIED_EVERYWHERE);
     my @program = (
         # The numbers of another architecture mean other calls.
@@ -171,6 +193,7 @@ sub restrict_system_calls {
         # A pair is connected from the start, but what has datagrams can send them elsewhere.
         [$EQUAL, 0, scalar @only_local_streams, $architecture->{socketpair}],
         @only_local_streams,
+        ($has_child_processes ? () : @no_child_processes),
         # Each skips to the refusal, which is the last instruction.
         (map { [$denied[$_][0], $#denied - $_ + $#end, 0, $denied[$_][1]] } 0 .. $#denied),
         @end,

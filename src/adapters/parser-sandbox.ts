@@ -27,6 +27,8 @@ export type ParserAccess = {
   write?: readonly string[];
   /** Local sockets between its own processes. */
   unixSockets?: boolean;
+  /** Processes of its own, all in its process group. Without it, the program can start threads only. */
+  childProcesses?: boolean;
 };
 
 type Command = readonly [program: string, ...args: string[]];
@@ -67,7 +69,10 @@ export function isExecutable(path: string): boolean {
   }
 }
 
-function confined(command: Command, { read, write = [], unixSockets = false }: ParserAccess): Command {
+function confined(
+  command: Command,
+  { read, write = [], unixSockets = false, childProcesses = false }: ParserAccess,
+): Command {
   const readable = [
     ...systemFolders,
     ...systemFiles,
@@ -83,6 +88,7 @@ function confined(command: Command, { read, write = [], unixSockets = false }: P
     ...readable.flatMap((path) => ['--read', path]),
     ...write.flatMap((path) => ['--write', path]),
     ...(unixSockets ? ['--unix-sockets'] : []),
+    ...(childProcesses ? ['--child-processes'] : []),
     '--',
     ...command,
   ];

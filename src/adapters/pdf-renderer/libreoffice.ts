@@ -75,6 +75,7 @@ export function createLibreOffice(deps: {
               read: [...installation, ...officeFiles],
               write: [folder],
               unixSockets: true,
+              childProcesses: true,
             }),
             // Nothing of our environment, where the secrets are.
             environment: { PATH: usualPath, LANG: 'C.UTF-8', HOME: folder, TMPDIR: folder },

@@ -66,6 +66,9 @@ async function tryToEscape(places: Places) {
     'priority of the parent': () => os.setPriority(process.ppid, os.getPriority(process.ppid)),
     'limits of the parent': () => run('prlimit', ['--nofile', '--pid', String(process.ppid)]),
     'shared memory': () => run('ipcmk', ['--queue']),
+    'session of its own': () => run('setsid', ['true']),
+    'process group of its own': () => run('perl', ['-e', 'setpgrp(0, 0) or exit 1']),
+    'child process': () => run('true', []),
   };
   const succeeded: string[] = [];
   for (const name of places.attempts ?? Object.keys(attempts)) {
@@ -174,9 +177,40 @@ describe('the sandbox of parsers', () => {
       ...['environment of the parent', 'document of another', 'port on this machine', 'local socket'],
       'datagram to a local socket',
       ...['priority of the parent', 'limits of the parent'],
+      ...['session of its own', 'process group of its own', 'child process'],
     ];
     expect(attempt(createParserSandbox('off'), { read: [] }, reached)).deep.equal(reached);
+    // Some attempts need a program of their own.
+    expect(attempt(real, { read: [], childProcesses: true })).deep.equal([...canSignal, 'child process']);
     expect(attempt(real, { read: [] })).deep.equal(canSignal);
+  });
+
+  it('refuses every system call that makes a process, and allows threads', () => {
+    const [EPERM, ENOSYS] = [1, 38];
+    const [x64, arm64] = [
+      'fork => [57], vfork => [58], clone => [56, 17, 0, 0, 0, 0]',
+      'clone => [220, 17, 0, 0, 0, 0]',
+    ];
+    const calls = `${process.arch === 'arm64' ? arm64 : x64}, clone3 => [435, pack('Q4 Q Q6', (0) x 4, 17, (0) x 6), 88]`;
+    // A process that is made after all says nothing and ends.
+    const script = `my %calls = (${calls});
+      for my $name (sort keys %calls) {
+        my $id = syscall(shift @{$calls{$name}}, @{$calls{$name}});
+        exit if $id == 0;
+        print "$name ", ($id < 0 ? $! + 0 : 'works'), "\n";
+      }`;
+    const perl = real.confine(['perl', '-e', script], { read: [] });
+    const { stdout } = spawnSync(perl[0], perl.slice(1), { env: {}, encoding: 'utf8' });
+    const refused = [
+      `clone ${EPERM}`,
+      `clone3 ${ENOSYS}`,
+      ...(process.arch === 'x64' ? [`fork ${EPERM}`, `vfork ${EPERM}`] : []),
+    ];
+    expect(stdout.trim().split('\n')).deep.equal(refused);
+
+    const thread = `new (require('node:worker_threads').Worker)('console.log("a thread")', { eval: true })`;
+    const node = real.confine([process.execPath, '-e', thread], { read: [] });
+    expect(spawnSync(node[0], node.slice(1), { env: {}, encoding: 'utf8' }).stdout).equal('a thread\n');
   });
 
   const kinds: Record<string, (sandbox: ParserSandbox) => Promise<unknown>> = {
@@ -213,15 +247,16 @@ describe('the sandbox of parsers', () => {
   }
 
   for (const [kind, start] of Object.entries(kinds)) {
-    it(`gives a parser no secret, no other file and no network: ${kind}`, async () => {
-      expect(await escapesOf(start)).deep.equal([canSignal]);
+    it(`gives a parser no secret, no other file, no network and no child: ${kind}`, async () => {
+      const children = kind === 'print of an office file' ? ['child process'] : [];
+      expect(await escapesOf(start)).deep.equal([[...canSignal, ...children]]);
       expect(await readFile(places.other, 'utf8')).equal('the other one');
       expect((await stat(places.other)).mode & 0o777).not.equal(0o777);
     });
   }
 
   it('takes its capabilities from root', () => {
-    const [program, ...args] = real.confine(['/bin/sh', '-c', 'cat /proc/$$/status'], { read: [] });
+    const [program, ...args] = real.confine(['cat', '/proc/self/status'], { read: [] });
     const { stdout } = spawnSync(program, args, { env: {}, encoding: 'utf8' });
     expect(stdout)
       .match(/^CapEff:\s+0{16}$/m)
