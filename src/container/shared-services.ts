@@ -27,7 +27,8 @@ export function createSharedServices(infrastructure: Infrastructure) {
     limits: createTierLimitsService({
       db,
       tierLimits: config.tierLimits,
-      inTurn: createFairGate(4, { maxRunningPerOwner: 1 }),
+      // Half of the connections stay for all else.
+      inTurn: createFairGate(Math.ceil(config.database.poolSize / 2), { maxRunningPerOwner: 1 }),
     }),
   };
 }
