@@ -6,25 +6,26 @@ import { until } from './until.ts';
  * before the first of them was done.
  */
 export async function oneAfterTheOther(
-  { container: { db } }: Stack,
+  { container: { db, limits } }: Stack,
   orgId: string,
   changes: readonly (() => Promise<Response>)[],
 ): Promise<number[]> {
+  const { transaction } = limits;
+  let begun = 0;
+  limits.transaction = (...of) => {
+    begun += 1;
+    return transaction(...of);
+  };
   const trx = await db.transaction();
   const answers: Promise<Response>[] = [];
   try {
     await trx('organizations').where({ id: orgId }).forNoKeyUpdate().first('id');
     for (const change of changes) {
       answers.push(change());
-      await until('it waits for the row', async () => {
-        const { rows } = await db.raw<{ rows: unknown[] }>(
-          `select from pg_stat_activity
-           where datname = current_database() and wait_event_type = 'Lock' and query like '%"organizations"%'`,
-        );
-        return rows.length === answers.length;
-      });
+      await until('its turn comes after those before it', async () => begun === answers.length);
     }
   } finally {
+    limits.transaction = transaction;
     await trx.rollback();
   }
   return (await Promise.all(answers)).map(({ status }) => status);
