@@ -11,6 +11,9 @@ type Kind = 'requests' | 'streams' | 'uploads';
 const MAX_OF_PROCESS: Partial<Record<Kind, number>> = { streams: 5_000, uploads: 256 };
 /** Browsers send six requests at once over HTTP/1.1 and about a hundred over HTTP/2; bulk clients 8 to 32. */
 const UPLOAD_LIMIT: ConcurrencyLimit = { perUser: 64, perOrganization: 128 };
+/** The last quarter of the uploads of a process is reserved for organizations that have few open. */
+const UNRESERVED_UPLOADS = 192;
+const RESERVED_PER_ORGANIZATION = 4;
 const RETRY_AFTER_SECONDS = 5;
 
 const nameOf: Record<Kind, string> = { requests: 'requests', streams: 'event streams', uploads: 'uploads' };
@@ -46,7 +49,9 @@ export function createConcurrency(
           `Your organization has ${limit.perOrganization} ${nameOf[kind]} open, and no more are allowed at once.`,
         );
       }
-      if (totals[kind] >= (MAX_OF_PROCESS[kind] ?? Number.POSITIVE_INFINITY)) {
+      const hasMany = kind === 'uploads' && count(orgId) >= RESERVED_PER_ORGANIZATION;
+      const maxOfProcess = hasMany ? UNRESERVED_UPLOADS : (MAX_OF_PROCESS[kind] ?? Number.POSITIVE_INFINITY);
+      if (totals[kind] >= maxOfProcess) {
         throw refusal(`This server has too many ${nameOf[kind]} open.`);
       }
       const owners = [userId, orgId];

@@ -13,6 +13,8 @@ const LIMIT_BYTES = 5 * 1024 ** 2;
 /** A sender may be slow, and each of them takes as much memory as an image may have. */
 const MAX_IN_MEMORY = 22;
 const MAX_OF_ORGANIZATION = 4;
+/** The rest is reserved for organizations that have none on its way. */
+const UNRESERVED_IN_MEMORY = 16;
 
 /** The pictures of users. */
 export function createAvatarsService({ db, makeAvatar }: { db: Db; makeAvatar: AvatarMaker }) {
@@ -40,11 +42,12 @@ export function createAvatarsService({ db, makeAvatar }: { db: Db; makeAvatar: A
       if (others.some(({ userId }) => userId === actor.userId)) {
         throw appError('rate_limited', { detail: 'Your last avatar is still being uploaded.', retryAfterSeconds: 5 });
       }
-      if (others.filter(({ orgId }) => orgId === actor.orgId).length >= MAX_OF_ORGANIZATION) {
+      const countOfOrganization = others.filter(({ orgId }) => orgId === actor.orgId).length;
+      if (countOfOrganization >= MAX_OF_ORGANIZATION) {
         const detail = `${MAX_OF_ORGANIZATION} avatars of your organization are being uploaded.`;
         throw appError('rate_limited', { detail, retryAfterSeconds: 5 });
       }
-      if (inMemory.size >= MAX_IN_MEMORY) {
+      if (inMemory.size >= (countOfOrganization > 0 ? UNRESERVED_IN_MEMORY : MAX_IN_MEMORY)) {
         throw appError('service_unavailable', { detail: 'Too many avatars are being made.', retryAfterSeconds: 5 });
       }
       // No more than this, in however small pieces it comes.

@@ -141,6 +141,20 @@ describe('concurrent uploads', () => {
     take(256);
   });
 
+  it('leave the last quarter of the process to organizations with fewer than four', () => {
+    const concurrency = createConcurrency({ requests: null, streams: null });
+    const take = (user: string, orgId: string) => concurrency.take('uploads', { userId: user, orgId });
+    const [first] = Array.from({ length: 192 }, (_, n) => take(`user ${n % 4}`, `organization ${n % 4}`));
+    const refusal = 'This server has too many uploads open.';
+    expect(() => take('user 0', 'organization 0')).throw(refusal);
+    for (let n = 0; n < 4; n += 1) take('ada', 'acme');
+    expect(() => take('ada', 'acme')).throw(refusal);
+    take('grace', 'other');
+    // 196 are open, so that the end of one frees no place for an organization with many.
+    first?.();
+    expect(() => take('user 0', 'organization 0')).throw(refusal);
+  });
+
   it('free their slots when their clients leave', async () => {
     const held = await hold('ada@acme', 'ada@acme');
     for (const { req } of held) req.destroy();

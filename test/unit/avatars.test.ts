@@ -1,0 +1,33 @@
+import { PassThrough } from 'node:stream';
+import { expect } from 'chai';
+import { createAvatarsService } from '#src/modules/profile/avatars.service.ts';
+import { appErrorCode } from '#test/support/app-error-code.ts';
+
+describe('avatars that are being received', () => {
+  it('leave the last six places to organizations that send no other', async () => {
+    const avatars = createAvatarsService({ db: {} as never, makeAvatar: async (image) => image });
+    const content = new PassThrough().setMaxListeners(0);
+    let users = 0;
+    const receive = (orgId: string) => {
+      users += 1;
+      const actor = {
+        userId: `user ${users}`,
+        orgId,
+        isOrgAdmin: false,
+        teamIds: [],
+        teamAdminOf: [],
+        openTeamIds: [],
+      };
+      return avatars.receive(actor, { fileName: 'me.png', content: content.pipe(new PassThrough()) });
+    };
+    const receiving = Array.from({ length: 15 }, (_, n) => receive(`organization ${n % 5}`));
+    receiving.push(receive('acme'));
+    expect(await appErrorCode(receive('acme'))).equal('service_unavailable');
+    for (let n = 0; n < 6; n += 1) receiving.push(receive(`small organization ${n}`));
+    expect(await appErrorCode(receive('another small organization'))).equal('service_unavailable');
+    content.end('an image');
+    expect((await Promise.all(receiving)).map(({ content: image }) => String(image))).deep.equal(
+      Array.from({ length: 22 }, () => 'an image'),
+    );
+  });
+});
