@@ -2,7 +2,8 @@ import type { NextFunction, Request, Response } from 'express';
 
 const allowedHeaders =
   'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, Prefer, X-Request-Id';
-const exposedHeaders = 'Content-Disposition, ETag, Idempotency-Replayed, Retry-After, X-Request-Id';
+const exposedHeaders =
+  'Content-Disposition, ETag, Idempotency-Replayed, RateLimit, RateLimit-Policy, Retry-After, X-Request-Id';
 
 /** Lets browsers of the listed origins in, and no others. Tokens travel in a header, so no credentials are allowed. */
 export function createCors(origins: readonly string[]) {

@@ -141,6 +141,12 @@ describe('the HTTP surface', () => {
       });
       expect(preflight.status).to.equal(204);
       expect(preflight.headers.get('access-control-allow-origin')).to.equal(origin);
+      const own = await other.anonymous.raw('/api/v1/healthz', { headers: { origin } });
+      expect(own.headers.get('access-control-expose-headers')?.split(', ')).to.include.members([
+        'RateLimit',
+        'RateLimit-Policy',
+        'Retry-After',
+      ]);
       const stranger = await other.anonymous.raw('/api/v1/healthz', {
         headers: { origin: 'https://evil.example.com' },
       });
