@@ -1,4 +1,6 @@
+import { appError } from '#src/errors.ts';
 import { createConnectors } from '../adapters/connectors/connectors.ts';
+import { createFairGate } from '../adapters/gate.ts';
 import { observedConnectors } from '../adapters/telemetry/observed-stores.ts';
 import { createConnectionConsentsService } from '../modules/connectors/connection-consents.service.ts';
 import type { Connection, ConnectionCredentials, StoredKeys } from '../modules/connectors/connections.model.ts';
@@ -25,6 +27,15 @@ import type { AccountServices } from './account-services.ts';
 import type { DocumentServices } from './document-services.ts';
 import type { ExportServices } from './export-services.ts';
 import type { SharedServices } from './shared-services.ts';
+
+/** Requests whose clients have left wait, too. */
+const MAX_WAITING_TO_BROWSE = 64;
+
+const tooManyBrowsing = () =>
+  appError('rate_limited', {
+    detail: `Your organization has ${MAX_WAITING_TO_BROWSE} requests waiting to browse.`,
+    retryAfterSeconds: 5,
+  });
 
 /** Files that users have elsewhere, and what becomes of all that is somebody's who leaves. */
 export function createConnectorServices(
@@ -61,7 +72,16 @@ export function createConnectorServices(
   const connecting = { access, stored: storedConnections, accessChanges, revokeGrant, audit, syncs: connectionSyncs };
   const importing = { db, credentials: connectorCredentials, documents, limits, jobs, findActor };
   const folderPaths = createFolderPaths({ db, folders, folderChanges });
-  const connections = createConnectionsService({ ...connecting, db, credentials: connectorCredentials });
+  const connections = createConnectionsService({
+    ...connecting,
+    db,
+    credentials: connectorCredentials,
+    browseInTurn: createFairGate(16, {
+      maxRunningPerOwner: 8,
+      maxRunningInCrowd: 2,
+      bound: { maxWaitingPerOwner: MAX_WAITING_TO_BROWSE, refusal: tooManyBrowsing },
+    }),
+  });
   const { exports } = services;
   const erasure = createErasureService({ db, documents, deletion, jobs, orchestrator, connections, exports, audit });
 

@@ -26,6 +26,8 @@ const defaultSilenceMs = 30_000;
  */
 const maxAnswerBytes = 512 * 1024;
 const maxTags = 30_000;
+/** Limits attributes, which the parser takes in any quotes. S3 sends one or two; the rest is for keys (`year=2026/`). */
+const maxEqualsSigns = 10_000;
 
 /**
  * Sends the requests of an S3 client to an endpoint that a user named. Only an object is passed on as a stream; every
@@ -77,17 +79,19 @@ export function createGuardedS3Handler(deps: { agent: Dispatcher; deadlineMs?: n
 
 async function readAnswer(body: Readable, statusCode: number): Promise<Buffer> {
   const bytes = await readWhole(body, maxAnswerBytes);
-  if (bytes === null || hasMoreTags(bytes, maxTags)) throw unavailable('The answer of the store is too large.');
+  if (bytes === null || hasMore(bytes, '<', maxTags) || hasMore(bytes, '=', maxEqualsSigns)) {
+    throw unavailable('The answer of the store is too large.');
+  }
   // A page of HTML. S3 sends no document types, and the client's parser takes quadratic time for many of them.
   if (!/<!doctype/i.test(bytes.toString('latin1'))) return bytes;
   if (statusCode >= 300) return Buffer.alloc(0);
   throw notS3();
 }
 
-function hasMoreTags(bytes: Buffer, limit: number): boolean {
+function hasMore(bytes: Buffer, sign: string, limit: number): boolean {
   let at = -1;
-  for (let tags = 0; tags <= limit; tags += 1) {
-    at = bytes.indexOf('<', at + 1);
+  for (let count = 0; count <= limit; count += 1) {
+    at = bytes.indexOf(sign, at + 1);
     if (at < 0) return false;
   }
   return true;

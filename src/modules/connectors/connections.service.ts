@@ -10,6 +10,7 @@ import type { StoredCredentialsService } from '#src/modules/credentials/stored-c
 import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
 import type { ConnectorAccesses, RemoteFile, RemotePage } from '#src/ports/connector.ts';
 import type { Db } from '#src/ports/database.ts';
+import type { FairGate } from '#src/ports/fair-gate.ts';
 import { checkFailed } from './check-failed.ts';
 import type {
   Connection,
@@ -59,8 +60,10 @@ export function createConnectionsService(deps: {
   revokeGrant: RevokeGrant;
   syncs: ConnectionSyncs;
   audit: AuditService;
+  /** Organizations take turns to browse. */
+  browseInTurn: FairGate;
 }) {
-  const { db, access, stored, credentials, accessChanges, revokeGrant, syncs, audit } = deps;
+  const { db, access, stored, credentials, accessChanges, revokeGrant, syncs, audit, browseInTurn } = deps;
 
   function readable(actor: RequestActor, connection: Connection | undefined): Connection {
     if (connection !== undefined && can(actor, 'connection:read', connection)) return connection;
@@ -256,18 +259,20 @@ export function createConnectionsService(deps: {
     async browse(actor: RequestActor, id: string, path: string, page: string | null): Promise<RemotePage> {
       const { orgId, requestId } = actor;
       await find(actor, id);
-      return credentials.use({ orgId, connectionId: id, requestId }, async (opened, connector) => {
-        const files: RemoteFile[] = [];
-        const endsAtMs = performance.now() + BROWSE_MS;
-        let nextPage = page;
-        for (let pages = 0; pages < PAGES_AT_ONCE && files.length < FILES_AT_ONCE; pages += 1) {
-          const found = await connector.list(opened, { path }, nextPage);
-          files.push(...found.files);
-          nextPage = found.nextPage;
-          if (nextPage === null || performance.now() > endsAtMs) break;
-        }
-        return { files, nextPage };
-      });
+      return browseInTurn(orgId, () =>
+        credentials.use({ orgId, connectionId: id, requestId }, async (opened, connector) => {
+          const files: RemoteFile[] = [];
+          const endsAtMs = performance.now() + BROWSE_MS;
+          let nextPage = page;
+          for (let pages = 0; pages < PAGES_AT_ONCE && files.length < FILES_AT_ONCE; pages += 1) {
+            const found = await connector.list(opened, { path }, nextPage);
+            files.push(...found.files);
+            nextPage = found.nextPage;
+            if (nextPage === null || performance.now() > endsAtMs) break;
+          }
+          return { files, nextPage };
+        }),
+      );
     },
   };
 }

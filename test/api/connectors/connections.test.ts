@@ -188,6 +188,22 @@ describe('POST /connectors/connections/{connection_id}/browse', () => {
     expect(first.next_page).a('string');
   });
 
+  it('200: for another organization, while eight of one wait for their provider and its ninth for its turn', async () => {
+    const bob = await api.signUp();
+    const [{ id }, ofBob] = [await connect(api, ada, 'acme_drive'), await connect(api, bob, 'acme_drive')];
+    const { calls, holdNext } = api.fakes.acme_drive;
+    const before = calls.length;
+    const held = Array.from({ length: 8 }, holdNext);
+    const browsing = Array.from({ length: 9 }, () => browse(ada, id));
+    await Promise.all(held.map(({ arrived }) => arrived));
+    const ofAda = calls[before]?.headers.authorization;
+    await browse(bob, ofBob.id);
+    const sent = calls.slice(before).filter(({ headers }) => headers.authorization === ofAda);
+    for (const { release } of held) release();
+    expect(sent).length(8);
+    await Promise.all(browsing);
+  });
+
   it('400: for a page token of another folder and for an invalid one', async () => {
     const { tree } = api.fakes.acme_dropbox;
     const top = `paged-${crypto.randomUUID().slice(0, 8)}`;

@@ -116,6 +116,17 @@ describe('the answers of an S3 endpoint', () => {
     expect(await failure(answer)).match(/^provider_unavailable: The endpoint does not answer as S3 does/);
   });
 
+  it('refuses an answer with many attributes, which take the parser half a second', async () => {
+    const attributes = Array.from({ length: 10_001 }, (_, index) => `a${index}="1"`).join(' ');
+    const answer = `<ListBucketResult><Name>b</Name><Contents ${attributes}><Key>a</Key></Contents></ListBucketResult>`;
+    expect(await failure(answer)).equal('provider_unavailable: The answer of the store is too large.');
+  });
+
+  it('takes keys that name the columns of a partitioned table', async () => {
+    const keys = Array.from({ length: 1_000 }, (_, index) => `year=2026/month=11/day=24/region=eu/file=${index}`);
+    expect((await list(listing(...keys))).files).length(1_000);
+  });
+
   it('tells the status of a refusal that is a page of HTML', async () => {
     const page = '<!DOCTYPE html><html><body>Not found<br></body></html>';
     expect(await failure(page, 404)).equal('provider_rejected: It answers 404.');
