@@ -21,16 +21,14 @@ export type TestPorts = {
   postgres: number;
   /** One Temporal server for each shard: what one shard keeps busy does not slow down the others. */
   temporals: [TemporalPorts, ...TemporalPorts[]];
-  /** Of one more server, the only one that runs schedules. Without it all of them do. */
-  scheduler: TemporalPorts | null;
   modelServer: number;
   qdrant: number;
   s3: number;
 };
 
 /** One for each service, free at this moment. */
-export async function findTestPorts({ shards = 1, hasScheduler = false } = {}): Promise<TestPorts> {
-  const free = await findFreePorts(6 + 2 * shards);
+export async function findTestPorts(shards = 1): Promise<TestPorts> {
+  const free = await findFreePorts(4 + 2 * shards);
   const next = () => free.pop() as number;
   const temporal = () => ({ port: next(), uiPort: next() });
   return {
@@ -39,7 +37,6 @@ export async function findTestPorts({ shards = 1, hasScheduler = false } = {}): 
     qdrant: next(),
     s3: next(),
     temporals: [temporal(), ...Array.from({ length: shards - 1 }, temporal)],
-    scheduler: hasScheduler ? temporal() : null,
   };
 }
 
@@ -55,18 +52,14 @@ export async function startTestServices(options: {
 }): Promise<[Environment, ...Environment[]]> {
   const { supervisor, toolsDir, dataDir, ports } = options;
   const database = { port: ports.postgres, password: PASSWORD };
-  const temporal = async (name: string, server: TemporalPorts, hasSchedules: boolean) => {
-    const folder = join(dataDir, name);
-    await mkdir(folder, { recursive: true });
-    return { ...temporalServer({ toolsDir, dataDir: folder, ...server, hasSchedules }), name };
-  };
-  const { temporals, scheduler } = ports;
+  const temporalDirs = ports.temporals.map((_, index) => join(dataDir, `temporal-${index + 1}`));
+  await Promise.all(temporalDirs.map((folder) => mkdir(folder, { recursive: true })));
   await supervisor.start([
     await preparePostgres({ toolsDir, dataDir, ...database, durable: false, autovacuum: false }),
-    ...(await Promise.all(
-      temporals.map((server, index) => temporal(`temporal-${index + 1}`, server, scheduler === null)),
-    )),
-    ...(scheduler === null ? [] : [await temporal('temporal-schedules', scheduler, true)]),
+    ...ports.temporals.map((temporal, index) => ({
+      ...temporalServer({ toolsDir, dataDir: temporalDirs[index] ?? dataDir, ...temporal }),
+      name: `temporal-${index + 1}`,
+    })),
     modelServer({ toolsDir, port: ports.modelServer }),
     qdrantFacade({ toolsDir, dataDir, port: ports.qdrant }),
   ]);
@@ -79,11 +72,10 @@ export async function startTestServices(options: {
     TEST_ADMIN_DATABASE_URL: adminUrl,
     TEST_DATABASE_URL: databaseUrl,
     TEST_TEMPORAL_ADDRESS: `127.0.0.1:${port}`,
-    TEST_SCHEDULER_ADDRESS: `127.0.0.1:${scheduler?.port ?? port}`,
     TEST_MODEL_BASE_URL: modelServerUrl(ports.modelServer),
     TEST_QDRANT_URL: qdrantUrl(ports.qdrant),
   });
-  const [first, ...others] = temporals;
+  const [first, ...others] = ports.temporals;
   return [environment(first), ...others.map(environment)];
 }
 
