@@ -8,12 +8,14 @@ import { until } from '#test/support/until.ts';
 
 let api: Stack;
 let ada: Member;
-before(async () => {
-  api = await stack();
-});
-beforeEach(async () => {
-  ada = await api.signUp();
-});
+function signUpBeforeEach(): void {
+  before(async () => {
+    api = await stack();
+  });
+  beforeEach(async () => {
+    ada = await api.signUp();
+  });
+}
 
 type SignedIn = ApiClient & { sessionId: string; refreshToken: string };
 
@@ -33,6 +35,8 @@ const refresh = ({ refreshToken }: SignedIn, status: number) =>
   api.anonymous.post('/auth/refresh_tokens', { refresh_token: refreshToken }, status);
 
 describe('GET /auth/sessions', () => {
+  signUpBeforeEach();
+
   it('200: lists the open sessions of the caller, newest first, with their devices', async () => {
     await api.signUp();
     const phone = await signIn('Phone/1.0 (x)');
@@ -78,6 +82,8 @@ describe('GET /auth/sessions', () => {
 });
 
 describe('DELETE /auth/sessions/{session_id}', () => {
+  signUpBeforeEach();
+
   it('204: ends the session with its refresh and access tokens, and records it', async () => {
     const phone = await signIn('Phone');
     await phone.get('/folders', 200);
@@ -111,6 +117,8 @@ describe('DELETE /auth/sessions/{session_id}', () => {
 });
 
 describe('DELETE /auth/sessions', () => {
+  signUpBeforeEach();
+
   it('204: ends all sessions of the caller but the one of the request', async () => {
     const bob = await api.signUp();
     const [phone, tablet] = [await signIn('Phone'), await signIn('Tablet')];

@@ -21,16 +21,20 @@ let ada: Member;
 /** Another admin of Ada's organization. */
 let grace: Member;
 
-before(async () => {
-  api = await connectorStack();
-  ada = await api.signUp();
-  grace = await signUpColleague(api, ada, 'Grace', { is_admin: true });
-  await api.container.db('organizations').where({ id: ada.orgId }).update({ tier: 'max' });
-});
+function signUpBefore(): void {
+  before(async () => {
+    api = await connectorStack();
+    ada = await api.signUp();
+    grace = await signUpColleague(api, ada, 'Grace', { is_admin: true });
+    await api.container.db('organizations').where({ id: ada.orgId }).update({ tier: 'max' });
+  });
+}
 
 const drive = () => ({ api, member: ada, provider: 'acme_drive' }) as const;
 
 describe('GET /connectors/connections', () => {
+  signUpBefore();
+
   it('200: lists the connections of the user alone, oldest first', async () => {
     const bob = await api.signUp();
     const one = await connect(api, bob, 'acme_drive');
@@ -46,6 +50,8 @@ describe('GET /connectors/connections', () => {
 });
 
 describe('GET /connectors/connections/{connection_id}', () => {
+  signUpBefore();
+
   it('200: shows the status and the last error', async () => {
     const { id } = await connect(api, ada, 'acme_drive');
     const state = { status: 'error', lastError: 'provider_rejected: it says no' };
@@ -72,6 +78,8 @@ describe('GET /connectors/connections/{connection_id}', () => {
 });
 
 describe('PATCH /connectors/connections/{connection_id}', () => {
+  signUpBefore();
+
   it('200: renames the connection and changes nothing else', async () => {
     const before = await connect(api, ada, 'acme_onedrive');
     const { body } = await ada.patch(at(before.id), { display_name: 'Mine' }, 200);
@@ -119,6 +127,8 @@ describe('PATCH /connectors/connections/{connection_id}', () => {
 });
 
 describe('PATCH /connectors/connections/{connection_id}/refresh', () => {
+  signUpBefore();
+
   it('200: finds a grant in order, and one that was taken back not', () => reportsRevokedGrantOnRefresh(drive()));
 
   it('401: without a token', async () => {
@@ -147,6 +157,8 @@ describe('PATCH /connectors/connections/{connection_id}/refresh', () => {
 });
 
 describe('DELETE /connectors/connections/{connection_id}', () => {
+  signUpBefore();
+
   it('204: deletes the connection and revokes its grant', () => revokesGrantOnDelete(drive()));
 
   it('204: keeps the grant of an account that another connection uses', async () => {
@@ -176,6 +188,8 @@ describe('DELETE /connectors/connections/{connection_id}', () => {
 });
 
 describe('POST /connectors/connections/{connection_id}/browse', () => {
+  signUpBefore();
+
   it('200: lists folders and files page by page', () => browsesPages(drive()));
 
   it('200: pages through a folder of ten thousand files', async () => {

@@ -25,4 +25,11 @@ describe('everyday tests', () => {
       .map(({ file, line, number }) => `${file}:${number} ${line.trim()}`);
     expect(found).deep.equal([]);
   });
+
+  it('prepare only for tests of their own file: no root hooks, which run for all files of the process', () => {
+    const found = globSync('{test,services}/**/*test.ts', { exclude: ['**/node_modules/**'] }).filter((file) =>
+      /^(before|beforeEach|afterEach)\(/m.test(readFileSync(file, 'utf8')),
+    );
+    expect(found).deep.equal([]);
+  });
 });
