@@ -9,6 +9,10 @@ import { urlNotAllowed } from './guarded-agent.ts';
 
 const userAgent = 'AgentConversationService';
 const maxRedirects = 3;
+/** Answers before the answer, as 103 Early Hints: servers send one or two. */
+const maxInterimAnswers = 10;
+/** Each piece of a body costs a turn of the event loop: a server must not make many of few bytes. */
+const smallPieces = { count: 20_000, averageBytes: 64 };
 
 type Response = Dispatcher.ResponseData;
 
@@ -23,8 +27,17 @@ export function createGuardedFetch(deps: { agent: Dispatcher; deadlineMs?: numbe
   async function ask(url: URL, accept: string, signal: AbortSignal): Promise<Response> {
     // Not Brotli: any user can name a server, and Node's decoder has had memory errors (CVE-2026-111497).
     const headers = { accept, 'accept-encoding': 'gzip', 'user-agent': userAgent };
+    const refusal = new AbortController();
+    let interimAnswers = 0;
+    const onInfo = () => {
+      interimAnswers += 1;
+      if (interimAnswers > maxInterimAnswers) {
+        refusal.abort(unreachable(`It sends more than ${maxInterimAnswers} interim answers.`));
+      }
+    };
     // A connection is not kept: nobody comes back soon.
-    return request(url, { dispatcher: agent, headers, signal, reset: true });
+    const options = { dispatcher: agent, headers, reset: true, onInfo };
+    return request(url, { ...options, signal: AbortSignal.any([signal, refusal.signal]) });
   }
 
   async function follow(
@@ -125,6 +138,15 @@ function measured(
   });
   // Its reader may have left when it fails, and an error that nobody hears ends the process.
   content.on('error', () => {});
+  let pieces = 0;
+  let bytes = 0;
+  body.on('data', (piece: Buffer) => {
+    pieces += 1;
+    bytes += piece.length;
+    if (pieces > smallPieces.count && bytes < pieces * smallPieces.averageBytes) {
+      fail(unreachable('It sends its content in too many small pieces.'));
+    }
+  });
   return (unpacker === null ? body : body.pipe(unpacker)).pipe(content);
 }
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { buffer, text } from 'node:stream/consumers';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { expect } from 'chai';
@@ -280,5 +280,35 @@ describe('a guarded fetch', () => {
     ]);
     expect(answers.join('\n')).to.not.contain('canary');
     expect(answers[2]).to.match(/^url_unreachable: /);
+  });
+
+  describe('refuses what costs a turn of the event loop for each few bytes', () => {
+    const serve = async (write: (socket: Socket) => void) => {
+      const server = createServer((socket) => {
+        socket.on('error', () => {});
+        socket.once('data', () => write(socket));
+      }).listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      const place = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+      try {
+        return await refusal(`http://${place}/`, { allow: [place] });
+      } finally {
+        server.close();
+      }
+    };
+
+    it('a body in too many small pieces', async () => {
+      const pieces = '1\r\na\r\n'.repeat(30_000);
+      expect(
+        await serve((socket) => socket.end(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${pieces}0\r\n\r\n`)),
+      ).to.equal('url_unreachable: It sends its content in too many small pieces.');
+    });
+
+    it('more than ten interim answers', async () => {
+      const hints = 'HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n'.repeat(11);
+      expect(await serve((socket) => socket.end(`${hints}HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n`))).to.equal(
+        'url_unreachable: It sends more than 10 interim answers.',
+      );
+    });
   });
 });
