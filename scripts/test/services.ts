@@ -12,6 +12,8 @@ import type { Supervisor } from '../supervisor/supervisor.ts';
 // Data of a test is thrown away, so that its secrets protect nothing.
 const PASSWORD = 'test';
 const DATABASE = 'test';
+/** Three Temporal servers are beside each other: Go collects garbage at 1.5 times what is in use, instead of twice. */
+const SMALL_HEAP = { GOGC: '50' };
 
 type Environment = Record<string, string>;
 
@@ -56,10 +58,10 @@ export async function startTestServices(options: {
   await Promise.all(temporalDirs.map((folder) => mkdir(folder, { recursive: true })));
   await supervisor.start([
     await preparePostgres({ toolsDir, dataDir, ...database, durable: false, autovacuum: false }),
-    ...ports.temporals.map((temporal, index) => ({
-      ...temporalServer({ toolsDir, dataDir: temporalDirs[index] ?? dataDir, ...temporal }),
-      name: `temporal-${index + 1}`,
-    })),
+    ...ports.temporals.map((temporal, index) => {
+      const server = temporalServer({ toolsDir, dataDir: temporalDirs[index] ?? dataDir, ...temporal });
+      return { ...server, name: `temporal-${index + 1}`, env: { ...server.env, ...SMALL_HEAP } };
+    }),
     modelServer({ toolsDir, port: ports.modelServer }),
     qdrantFacade({ toolsDir, dataDir, port: ports.qdrant }),
   ]);
