@@ -2,12 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { ingestAnswerSchema } from '#src/modules/rag/rag.schema.ts';
+import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
 import type { Member } from '#test/support/client.ts';
 import { newEvaluable, startPath } from '#test/support/evaluations.ts';
 import { post } from '#test/support/exact-limit.ts';
 import { expectInvariants, uploadText } from '#test/support/fault-case.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { untilJob, untilRun } from '#test/support/until-job.ts';
+import { type RunningWorkers, startWorkers } from '#workers/run.ts';
 
 const TIMES = 50;
 
@@ -74,9 +76,11 @@ describe('F11: what is asked for fifty times at once', () => {
   });
 
   it('the evaluation of a version: one run, which each of them is told of', async () => {
-    // Without workers: a start that comes after the run has failed would rightly begin another attempt.
+    // Workers come after the starts: one that comes after the run has failed would rightly begin another attempt.
     const idle = await startStack({ EVAL_MODEL: 'judge' }, { workers: false });
+    let workers: RunningWorkers | undefined;
     try {
+      await registerSearchAttributes(idle.container.temporal);
       const bob = await idle.signUp();
       const of = await newEvaluable(bob, { golden_cases: [{ id: 'fee', prompt: 'What is the fee?' }] });
       const start = () => post(bob, startPath(of), { run_golden: true }, { prefer: 'wait=0' });
@@ -85,7 +89,11 @@ describe('F11: what is asked for fifty times at once', () => {
       expect(runs).length(1);
       expect(runs[0]).include({ attempt: 1 });
       expect(await idle.container.db('evaluation_runs')).length(1);
+      workers = startWorkers(idle.container);
+      await untilJob(bob, runs[0].id, 'failed');
+      await expectInvariants(idle);
     } finally {
+      await workers?.shutdown();
       await idle.close();
     }
   });
