@@ -145,6 +145,7 @@ function measured(
     bytes += piece.length;
     if (pieces > smallPieces.count && bytes < pieces * smallPieces.averageBytes) {
       fail(unreachable('It sends its content in too many small pieces.'));
+      drop(body);
     }
   });
   return (unpacker === null ? body : body.pipe(unpacker)).pipe(content);
