@@ -71,7 +71,9 @@ async function startServices(started: {
   const { supervisor, dataDir, shards, ending } = started;
   const { toolsDir } = readTestServiceSettings(process.env);
   const needsGo = shards.flat().some((file) => NEEDS_GO.test(file));
-  const ports = await findTestPorts(shards.length);
+  // The everyday tests make namespaces by the hundred, and few of them need a schedule that runs.
+  const hasScheduler = !shards.flat().some((file) => /\.(?:system|faults)-test\.ts$/.test(file));
+  const ports = await findTestPorts({ shards: shards.length, hasScheduler });
   const [environments, s3, promql] = await Promise.all([
     startTestServices({ supervisor, toolsDir, dataDir, ports }),
     needsGo ? s3Program(toolsDir, ending) : undefined,

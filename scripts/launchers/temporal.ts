@@ -23,6 +23,9 @@ const FAIRNESS = [
   ...['--dynamic-config-value', 'matching.numTaskqueueReadPartitions=1'],
 ];
 
+/** A worker of the server's own in each namespace: 1.3 MB and a part of a percent of a core. Schedules run in it. */
+const WITHOUT_SCHEDULES = ['--dynamic-config-value', 'worker.perNamespaceWorkerCount=0'];
+
 export type TemporalOptions = {
   toolsDir: string;
   dataDir: string;
@@ -30,10 +33,13 @@ export type TemporalOptions = {
   uiPort: number;
   /** Of the endpoint that the pages of the UI ask to open payloads. */
   codecPort?: number | null;
+  /** Whether schedules run, which can be made in any case. */
+  hasSchedules?: boolean;
 };
 
 /** The Temporal server with its UI; workflows live in a file of the data folder. */
-export function temporalServer({ toolsDir, dataDir, port, uiPort, codecPort = null }: TemporalOptions): ChildSpec {
+export function temporalServer(options: TemporalOptions): ChildSpec {
+  const { toolsDir, dataDir, port, uiPort, codecPort = null, hasSchedules = true } = options;
   return {
     name: 'temporal',
     command: [
@@ -42,6 +48,7 @@ export function temporalServer({ toolsDir, dataDir, port, uiPort, codecPort = nu
       ...['--ip', '127.0.0.1', '--port', String(port), '--ui-port', String(uiPort)],
       ...(codecPort === null ? [] : ['--ui-codec-endpoint', `http://127.0.0.1:${codecPort}`]),
       ...['--namespace', 'default', '--db-filename', join(dataDir, 'temporal.db'), ...TUNING, ...FAIRNESS],
+      ...(hasSchedules ? [] : WITHOUT_SCHEDULES),
     ],
     env: serviceEnvironment(),
     stopSignal: 'SIGTERM',

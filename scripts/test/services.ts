@@ -6,14 +6,20 @@ import { ensureDatabase, postgresUrl, preparePostgres } from '../launchers/postg
 import { qdrantFacade, qdrantUrl } from '../launchers/qdrant.ts';
 import { s3Gateway, s3GatewayUrl } from '../launchers/s3-gateway.ts';
 import { temporalServer } from '../launchers/temporal.ts';
+import type { ChildSpec } from '../supervisor/child-spec.ts';
 import { findFreePorts } from '../supervisor/ports.ts';
 import type { Supervisor } from '../supervisor/supervisor.ts';
 
 // Data of a test is thrown away, so that its secrets protect nothing.
 const PASSWORD = 'test';
 const DATABASE = 'test';
-/** Three Temporal servers are beside each other: Go collects garbage at 1.5 times what is in use, instead of twice. */
-const SMALL_HEAP = { GOGC: '50' };
+/** Four Temporal servers are beside each other: Go collects garbage at 1.2 times what is in use, instead of twice. */
+const SMALL_HEAP = { GOGC: '20' };
+// Runs and task queues are of one test each: what has ended is soon not kept any longer.
+const SHORT_MEMORY = [
+  ...['--dynamic-config-value', 'history.hostLevelCacheMaxSize=200'],
+  ...['--dynamic-config-value', 'matching.maxTaskQueueIdleTime="1m"'],
+];
 
 type Environment = Record<string, string>;
 
@@ -23,14 +29,16 @@ export type TestPorts = {
   postgres: number;
   /** One Temporal server for each shard: what one shard keeps busy does not slow down the others. */
   temporals: [TemporalPorts, ...TemporalPorts[]];
+  /** Of one more server, the only one that runs schedules. Without it all of them do. */
+  scheduler: TemporalPorts | null;
   modelServer: number;
   qdrant: number;
   s3: number;
 };
 
 /** One for each service, free at this moment. */
-export async function findTestPorts(shards = 1): Promise<TestPorts> {
-  const free = await findFreePorts(4 + 2 * shards);
+export async function findTestPorts({ shards = 1, hasScheduler = false } = {}): Promise<TestPorts> {
+  const free = await findFreePorts(6 + 2 * shards);
   const next = () => free.pop() as number;
   const temporal = () => ({ port: next(), uiPort: next() });
   return {
@@ -39,6 +47,7 @@ export async function findTestPorts(shards = 1): Promise<TestPorts> {
     qdrant: next(),
     s3: next(),
     temporals: [temporal(), ...Array.from({ length: shards - 1 }, temporal)],
+    scheduler: hasScheduler ? temporal() : null,
   };
 }
 
@@ -54,14 +63,20 @@ export async function startTestServices(options: {
 }): Promise<[Environment, ...Environment[]]> {
   const { supervisor, toolsDir, dataDir, ports } = options;
   const database = { port: ports.postgres, password: PASSWORD };
-  const temporalDirs = ports.temporals.map((_, index) => join(dataDir, `temporal-${index + 1}`));
-  await Promise.all(temporalDirs.map((folder) => mkdir(folder, { recursive: true })));
+  const temporal = async (name: string, server: TemporalPorts, hasSchedules: boolean): Promise<ChildSpec> => {
+    const folder = join(dataDir, name);
+    await mkdir(folder, { recursive: true });
+    const child = temporalServer({ toolsDir, dataDir: folder, ...server, hasSchedules });
+    const [program, ...args] = child.command;
+    return { ...child, name, command: [program, ...args, ...SHORT_MEMORY], env: { ...child.env, ...SMALL_HEAP } };
+  };
+  const { temporals, scheduler } = ports;
   await supervisor.start([
     await preparePostgres({ toolsDir, dataDir, ...database, durable: false, autovacuum: false }),
-    ...ports.temporals.map((temporal, index) => {
-      const server = temporalServer({ toolsDir, dataDir: temporalDirs[index] ?? dataDir, ...temporal });
-      return { ...server, name: `temporal-${index + 1}`, env: { ...server.env, ...SMALL_HEAP } };
-    }),
+    ...(await Promise.all(
+      temporals.map((server, index) => temporal(`temporal-${index + 1}`, server, scheduler === null)),
+    )),
+    ...(scheduler === null ? [] : [await temporal('temporal-schedules', scheduler, true)]),
     modelServer({ toolsDir, port: ports.modelServer }),
     qdrantFacade({ toolsDir, dataDir, port: ports.qdrant }),
   ]);
@@ -74,10 +89,11 @@ export async function startTestServices(options: {
     TEST_ADMIN_DATABASE_URL: adminUrl,
     TEST_DATABASE_URL: databaseUrl,
     TEST_TEMPORAL_ADDRESS: `127.0.0.1:${port}`,
+    TEST_SCHEDULER_ADDRESS: `127.0.0.1:${scheduler?.port ?? port}`,
     TEST_MODEL_BASE_URL: modelServerUrl(ports.modelServer),
     TEST_QDRANT_URL: qdrantUrl(ports.qdrant),
   });
-  const [first, ...others] = ports.temporals;
+  const [first, ...others] = temporals;
   return [environment(first), ...others.map(environment)];
 }
 

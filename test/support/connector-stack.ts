@@ -28,7 +28,7 @@ after(async function closeConnectorStack() {
 
 export async function startConnectorStack(
   { EGRESS_ALLOW = '', ...settings }: Record<string, string> = {},
-  parts = { workers: false },
+  { workers }: { workers: boolean } = { workers: false },
 ): Promise<ConnectorStack> {
   const [acme_drive, acme_onedrive, acme_sharepoint, acme_dropbox] = await Promise.all([
     startFakeDrive(),
@@ -51,7 +51,7 @@ export async function startConnectorStack(
       CORS_ORIGINS: 'https://other.example.com',
       ...settings,
     },
-    parts,
+    { workers, schedules: true },
   );
   return {
     ...stack,

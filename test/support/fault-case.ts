@@ -20,7 +20,8 @@ export async function startFaultCase(settings: Record<string, string> = {}): Pro
   const model = await startScriptedModel();
   const stack = await startStack(
     { OPENAI_BASE_URL: model.baseUrl, ALIGNMENT_EMBEDDING_BASE_URL: model.baseUrl, ...settings },
-    { workers: false },
+    // The second worker looks at the schedule that the first has made.
+    { workers: false, schedules: true },
   );
   const workers: Promise<ServiceProcess>[] = [];
   return {

@@ -12,6 +12,8 @@ export type TestServices = {
   adminDatabaseUrl: string;
   /** host:port */
   temporalAddress: string;
+  /** host:port of a server that runs schedules, too. It may be the same. */
+  schedulerAddress: string;
   /** An OpenAI-compatible base URL that ends in /v1. */
   modelBaseUrl: string;
   /** Where the programs and models of the embedded services are. */
@@ -24,6 +26,7 @@ export function testServices(): TestServices {
     databaseUrl: required('TEST_DATABASE_URL'),
     adminDatabaseUrl: required('TEST_ADMIN_DATABASE_URL'),
     temporalAddress: required('TEST_TEMPORAL_ADDRESS'),
+    schedulerAddress: required('TEST_SCHEDULER_ADDRESS'),
     modelBaseUrl: testModelBaseUrl(),
     toolsDir: required('TOOLS_DIR'),
   };

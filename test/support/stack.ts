@@ -53,23 +53,25 @@ after(async function closeSharedStack() {
  * @param settings environment variables beyond the usual ones
  * @param parts.workers false: none, work stays queued. True: each starts on demand, see `startWorkersOnDemand`. `all`: at
  * once, where another process starts work or asks whether the workers are there.
+ * @param parts.schedules true: schedules run. Without it they are only made.
  */
 export async function startStack(
   settings: Record<string, string> = {},
-  parts: { workers: boolean | 'all' } = { workers: true },
+  parts: { workers?: boolean | 'all'; schedules?: boolean } = {},
 ): Promise<Stack> {
   const services = testServices();
+  const temporalAddress = parts.schedules ? services.schedulerAddress : services.temporalAddress;
   const [dataDir, database, namespace] = await Promise.all([
     mkdtemp(join(tmpdir(), 'stack-')),
     settings.DATABASE_URL === undefined ? createTestDatabase() : null,
-    settings.TEMPORAL_NAMESPACE ?? createTestNamespace(services.temporalAddress),
+    settings.TEMPORAL_NAMESPACE ?? createTestNamespace(temporalAddress),
   ]);
   const environment = {
     PORT: '0',
     DATA_DIR: dataDir,
     TOOLS_DIR: services.toolsDir,
     ...(database !== null && { DATABASE_URL: database.url }),
-    TEMPORAL_ADDRESS: services.temporalAddress,
+    TEMPORAL_ADDRESS: temporalAddress,
     TEMPORAL_NAMESPACE: namespace,
     TEMPORAL_UI_URL: 'http://127.0.0.1:8233',
     TEMPORAL_CALL_TIMEOUT_MS: String(testCallTimeoutMs),
@@ -92,7 +94,7 @@ export async function startStack(
   const container = createContainer(config, 'test');
   installRuntimeOnce(container.logger);
   announceStarts(container);
-  const workers = await startParts(container, parts.workers);
+  const workers = await startParts(container, parts.workers ?? true);
 
   const app = createApp(container);
   const server = createServer({ keepAliveTimeout: config.server.keepAliveMs }, app.express).listen(0, '127.0.0.1');

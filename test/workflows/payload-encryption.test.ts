@@ -38,7 +38,7 @@ describe('encrypted payloads', () => {
   let outsider: TemporalConnection;
 
   before(async () => {
-    own = await startStack({ TEMPORAL_CODEC_KEY: first }, { workers: false });
+    own = await startStack({ TEMPORAL_CODEC_KEY: first }, { workers: false, schedules: true });
     outsider = connectToTemporal({
       address: own.config.temporal.address,
       namespace: own.config.temporal.namespace,
