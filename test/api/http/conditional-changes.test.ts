@@ -8,8 +8,8 @@ import { type ConnectorStack, connect, startConnectorStack } from '#test/support
 import { commitVersion, newDraft, publishDraft } from '#test/support/drafts.ts';
 import { makeFolder, rootOf } from '#test/support/folders.ts';
 import { gifOfFrames } from '#test/support/poison/images.ts';
-import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
-import { stack } from '#test/support/stack.ts';
+import { forwardEmbeddings, type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
+import { type ScriptedStack, scriptedStack } from '#test/support/scripted-stack.ts';
 import { untilJob, untilRun } from '#test/support/until-job.ts';
 
 const text = { name: 'fox', content: 'The quick brown fox.', source_format: 'text' };
@@ -292,16 +292,25 @@ describe('If-Match', () => {
 });
 
 describe('If-Match after work in the background', () => {
+  let api: ScriptedStack;
   let ada: Member;
   before(async () => {
-    ada = await (await stack()).signUp();
+    api = await scriptedStack();
+    ada = await api.signUp();
   });
 
   it('200 though the document was ingested since it was read', async () => {
-    const { body } = await ada.post('/documents/paste', text, 201);
+    const read = Promise.withResolvers<void>();
+    api.model.behaveEmbedding(async (response, body) => {
+      await read.promise;
+      await forwardEmbeddings(body, response);
+    });
+    const { body } = await ada.post('/documents/paste', { ...text, content: 'A wolf in the snow.' }, 201);
     const path = `/documents/${Object(body).id}`;
     const etag = await etagOf(ada, path);
+    read.resolve();
     await untilRun(ada, Object(body).embedding_job_id, 'succeeded');
+    api.model.behaveEmbedding(null);
     expect(await etagOf(ada, path)).not.equal(etag);
     await ada.patch(path, { name: 'wolf' }, 200, { 'If-Match': etag });
   });

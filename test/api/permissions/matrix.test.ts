@@ -235,6 +235,8 @@ describe('who may do what: every route, asked by everybody', () => {
         return { team_id: Object(body).id };
       },
     },
+    // Exports that end meanwhile replace older ones.
+    getExport: { fresh: newExport },
     deleteExport: { fresh: newExport },
     removeTeamMember: { fresh: newMember },
     removeMember: { fresh: newMember },
