@@ -28,6 +28,8 @@ async function main(): Promise<number> {
       });
       const env = {
         ...services,
+        // As scripts/test.ts sets it.
+        TEMPORAL_DEBUG: '1',
         ...(await startTestS3({ supervisor, program: await s3Program(toolsDir, ending), dataDir, port: free.s3 })),
       };
       const exports = Object.entries(env).map(([name, value]) => `export ${name}='${value}'\n`);

@@ -3,11 +3,10 @@
 // in which run.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { dieWithParent } from './supervisor/parent-death.ts';
-import type { TestMessage } from './test/reporter.ts';
+import { failedTests } from './test/results.ts';
 
 const RESULTS_DIR = '.data-test';
 const SPINNING = 2;
@@ -56,13 +55,4 @@ function start(
     'SIGTERM',
   );
   return spawn(program, rest, { stdio });
-}
-
-function failedTests(path: string): string[] {
-  return readFileSync(path, 'utf8')
-    .split('\n')
-    .filter(Boolean)
-    .map((line) => JSON.parse(line) as Extract<TestMessage, { kind: 'test' }>)
-    .filter(({ state }) => state === 'failed')
-    .map(({ title }) => title);
 }

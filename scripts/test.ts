@@ -1,5 +1,6 @@
 // `npm test [-- test/api/some.test.ts … --grep "title"]`: the tests of a level on real services that are started for
 // this run alone, in several mocha processes, with the checks of the code beside them. See docs/testing.md.
+import { globSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +13,7 @@ import { exitAfter, runUntilStopped } from './supervisor/run-until-stopped.ts';
 import { StartFailure } from './supervisor/start-failure.ts';
 import type { Supervisor } from './supervisor/supervisor.ts';
 import { filesOf, LEVELS, type Level, recordTimings, shardFiles } from './test/levels.ts';
-import { Report } from './test/report.ts';
+import { Report, repeatByFile } from './test/report.ts';
 import { findTestPorts, startTestS3, startTestServices } from './test/services.ts';
 import { runShard } from './test/shard.ts';
 import { measureUsage } from './test/usage.ts';
@@ -35,9 +36,14 @@ const { values: options, positionals: files } = parseArgs({
 await exitAfter(async () => {
   const level = options.level as Level;
   if (!(level in LEVELS)) throw new StartFailure(`There is no level ${level}: use ${Object.keys(LEVELS).join(', ')}.`);
+  for (const file of files) if (globSync(file).length === 0) throw new StartFailure(`There is no file ${file}.`);
   const settings = files.length > 0 ? { ...LEVELS[level], shards: 1, checks: false } : LEVELS[level];
   const shards = files.length > 0 ? [files] : shardFiles(filesOf(level), settings.shards);
-  const report = new Report({ resultsPath: options.results, failOnUnlistedSkip: process.env.CI === 'true' });
+  const report = new Report({
+    resultsPath: options.results,
+    failOnSkip: process.env.CI === 'true' ? 'unlisted' : 'none',
+    repeatCommand: (failed) => repeatByFile(failed, options.seed),
+  });
   const dataDir = await mkdtemp(join(tmpdir(), 'agent-conversation-service-test-'));
   const started = performance.now();
   const code = await runUntilStopped({
@@ -53,11 +59,15 @@ await exitAfter(async () => {
       if (checks) report.addChecks(checks);
       if (options.record) recordTimings(report.fileSeconds);
       const seconds = (performance.now() - started) / 1_000;
-      return report.end({ usage: usage.stop(), seconds, notRun: files.length > 0 ? [] : leftTo(level) });
+      return report.end({
+        usage: usage.stop(),
+        seconds,
+        notRun: files.length > 0 ? [] : leftTo(level),
+        logsDir: settings.services ? join(dataDir, 'logs') : null,
+      });
     },
   });
-  if (code === 1) console.error(`The services' logs are in ${join(dataDir, 'logs')}.`);
-  else await rm(dataDir, { recursive: true, force: true });
+  if (code !== 1) await rm(dataDir, { recursive: true, force: true });
   return code;
 });
 
@@ -113,6 +123,7 @@ async function run(
 function leftTo(level: Level): string[] {
   const system = 'real processes, browser, S3, cluster, dashboard, deployment: npm run test:system';
   const faults = 'every fault drill at full size: npm run test:faults';
-  if (level === 'unit') return ['everything that needs a service: npm test', system, faults];
-  return level === 'everyday' ? [system, faults] : [faults];
+  const others = ['the packaged chat model: npm run test:models', 'every operation by its schema: npm run test:schema'];
+  if (level === 'unit') return ['everything that needs a service: npm test', system, faults, ...others];
+  return level === 'everyday' ? [system, faults, ...others] : [faults, ...others];
 }

@@ -2,7 +2,7 @@ import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { SKIP_REASONS, type SkipReason } from '../../test/support/skip.ts';
 import type { Tally } from '../checks.ts';
-import type { TestMessage } from './reporter.ts';
+import type { FailedTest, TestMessage } from './reporter.ts';
 import type { Usage } from './usage.ts';
 
 const SLOWEST = 10;
@@ -11,16 +11,24 @@ const ERROR_LINES = 20;
 
 type TestResult = Extract<TestMessage, { kind: 'test' }>;
 
+export type ReportOptions = {
+  /** Receives a JSON line for each test; an earlier run's are replaced. */
+  resultsPath: string;
+  /** `unlisted`: a skip without a reason of test/support/skip.ts fails the run. */
+  failOnSkip: 'any' | 'unlisted' | 'none';
+  /** The command that runs just this test, or where a hook failed its tests. */
+  repeatCommand: (failed: FailedTest) => string;
+};
+
 /** Collects the results of a run and prints them: a line for each file as it ends, the rest at the end of the run. */
 export class Report {
   readonly #results: TestResult[] = [];
   readonly #fileSeconds = new Map<string, number>();
   readonly #otherFailures: string[] = [];
   #otherPassed = 0;
-  readonly #options: { resultsPath: string; failOnUnlistedSkip: boolean };
+  readonly #options: ReportOptions;
 
-  /** @param options.resultsPath receives a JSON line for each test; an earlier run's are replaced */
-  constructor(options: { resultsPath: string; failOnUnlistedSkip: boolean }) {
+  constructor(options: ReportOptions) {
     this.#options = options;
     mkdirSync(dirname(options.resultsPath), { recursive: true });
     writeFileSync(options.resultsPath, '');
@@ -62,27 +70,39 @@ export class Report {
   }
 
   /**
-   * Prints the summary, whose last line is `N passed, N failed, N skipped`.
-   * @param notRun what this level leaves to other commands
+   * Prints the summary, whose last line is `N passed, N failed, N skipped`. A run in which no test passed has failed.
+   * @param options.notRun what this level leaves to other commands
+   * @param options.logsDir where the logs of the services are, if there are some
    * @returns the exit code
    */
-  end(options: { usage: readonly Usage[]; seconds: number; notRun: readonly string[] }): number {
-    const of = (state: TestResult['state']) => this.#results.filter((result) => result.state === state);
+  end(options: {
+    usage: readonly Usage[];
+    seconds: number;
+    notRun: readonly string[];
+    logsDir: string | null;
+  }): number {
+    const passedTests = this.#results.filter((result) => result.state === 'passed').length;
     const skipped = this.#results.filter((result) => result.state === 'skipped');
     this.#printSlowest();
     printUsage(options.usage, options.seconds);
-    const unlisted = skipped.filter(({ reason }) => reason === null || !(reason in SKIP_REASONS));
+    const isListed = (reason: string | null) => reason !== null && reason in SKIP_REASONS;
+    const { failOnSkip, repeatCommand } = this.#options;
+    const wronglySkipped = skipped.filter(
+      ({ reason }) => failOnSkip === 'any' || (failOnSkip === 'unlisted' && !isListed(reason)),
+    );
     const failures = [
       ...this.#results.flatMap((result) =>
         result.state === 'failed'
-          ? `${result.title}\n      npm test -- ${result.file} --grep ${quote(result.title)}\n${indent(firstLines(result.error))}`
+          ? `${result.title}\n      ${repeatCommand(result)}\n${indent(firstLines(result.error))}`
           : [],
       ),
       ...this.#otherFailures,
-      ...(this.#options.failOnUnlistedSkip
-        ? unlisted.map(({ title }) => `${title}: skipped without a reason of test/support/skip.ts`)
-        : []),
+      ...wronglySkipped.map(
+        ({ title, reason }) =>
+          `${title}: skipped${isListed(reason) ? ` (${reason})` : ' without a reason of test/support/skip.ts'}`,
+      ),
     ];
+    if (failures.length === 0 && passedTests === 0) failures.push('No test has run.');
     if (failures.length > 0) console.log('\nFailed:');
     for (const failure of failures) console.log(`  ✖ ${failure}`);
     const notTested = [...Map.groupBy(skipped, ({ reason }) => reason)].map(
@@ -90,9 +110,9 @@ export class Report {
     );
     if (notTested.length + options.notRun.length > 0) console.log('\nNot tested:');
     for (const line of [...notTested, ...options.notRun]) console.log(`  - ${line}`);
-    const passed = of('passed').length + this.#otherPassed;
-    console.log(`\n${passed} passed, ${failures.length} failed, ${skipped.length} skipped`);
-    return failures.length === 0 && passed > 0 ? 0 : 1;
+    if (failures.length > 0 && options.logsDir !== null) console.log(`\nThe services' logs are in ${options.logsDir}.`);
+    console.log(`\n${passedTests + this.#otherPassed} passed, ${failures.length} failed, ${skipped.length} skipped`);
+    return failures.length === 0 ? 0 : 1;
   }
 
   #printSlowest(): void {
@@ -120,6 +140,13 @@ function indent(text: string): string {
   return text.replaceAll(/^/gm, '      ');
 }
 
+/** Of everyday and system tests. A root hook belongs to no file, and to no test. */
+export function repeatByFile({ file, grep }: FailedTest, seed: string | undefined): string {
+  const args = [file, grep && `--grep ${quote(grep)}`, seed && `--seed ${seed}`].filter(Boolean);
+  return ['npm test', ...(args.length > 0 ? ['--'] : []), ...args].join(' ');
+}
+
+/** For `--grep`, which takes a regular expression, in a shell. */
 function quote(title: string): string {
   return `'${title.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&').replaceAll("'", `'\\''`)}'`;
 }

@@ -1,15 +1,26 @@
 import { relative } from 'node:path';
 import { inspect } from 'node:util';
 import mocha from 'mocha';
-import { skipReasonOf } from '../../test/support/skip.ts';
+import { isHook, skipReasonOf } from '../../test/support/skip.ts';
 
 /** One message of a test process to `scripts/test.ts`, in the order of the run. */
 export type TestMessage =
   | { kind: 'test'; file: string; title: string; state: 'passed'; ms: number }
   | { kind: 'test'; file: string; title: string; state: 'skipped'; ms: number; reason: string | null }
-  | { kind: 'test'; file: string; title: string; state: 'failed'; ms: number; error: string }
+  | FailedTest
   | { kind: 'file'; file: string; ms: number }
   | { kind: 'end' };
+
+/** @property grep what is common to the titles of the tests that failed with it: of a hook, the title of its suite */
+export type FailedTest = {
+  kind: 'test';
+  file: string;
+  title: string;
+  state: 'failed';
+  ms: number;
+  error: string;
+  grep: string;
+};
 
 /** Before a process that does not end is killed. */
 const STILL_OPEN_MS = 10_000;
@@ -39,7 +50,10 @@ class MessageReporter extends mocha.reporters.Base {
     });
     runner.on('pass', (test) => send({ ...resultOf(test), state: 'passed' }));
     runner.on('pending', (test) => send({ ...resultOf(test), state: 'skipped', reason: skipReasonOf(test) }));
-    runner.on('fail', (test, error) => send({ ...resultOf(test), state: 'failed', error: textOf(error) }));
+    runner.on('fail', (test, error) => {
+      const grep = isHook(test) ? (test.parent?.fullTitle() ?? '') : test.fullTitle();
+      send({ ...resultOf(test), state: 'failed', error: textOf(error), grep });
+    });
     runner.once('end', () => {
       endFile();
       send({ kind: 'end' });

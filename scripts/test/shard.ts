@@ -11,7 +11,7 @@ const EXIT_TIMEOUT_MS = 15_000;
 
 /**
  * Runs these files one after the other in one mocha process.
- * @returns what went wrong with the process itself, or null
+ * @returns what went wrong with the process itself, or null; failed tests are reported by their messages
  */
 export async function runShard(options: {
   files: readonly string[];
@@ -29,8 +29,10 @@ export async function runShard(options: {
     signal,
   });
   const ended = Promise.withResolvers<'ended'>();
+  let hasFailed = false;
   child.on('message', (message: TestMessage) => {
     onMessage(message);
+    if (message.kind === 'test' && message.state === 'failed') hasFailed = true;
     if (message.kind === 'end') ended.resolve('ended');
   });
   const exit = once(child, 'exit');
@@ -39,9 +41,13 @@ export async function runShard(options: {
   }
   const timeout = new AbortController();
   const late = delay(EXIT_TIMEOUT_MS, 'late' as const, { signal: timeout.signal }).catch(() => null);
-  const isLate = (await Promise.race([exit, late])) === 'late';
+  const outcome = await Promise.race([exit, late]);
   timeout.abort();
-  if (!isLate) return null;
+  if (outcome !== 'late') {
+    const [code, signalName] = outcome as [number | null, NodeJS.Signals | null];
+    if (code === 0 || hasFailed) return null;
+    return `A test process ended with ${signalName ?? code} though no test failed: ${files.join(' ')}`;
+  }
   child.kill('SIGKILL');
   return `A test does not clean up: ${EXIT_TIMEOUT_MS / 1000} s after the last test its process was still open (${files.join(' ')})`;
 }

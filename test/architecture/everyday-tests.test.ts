@@ -1,5 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
+import { basename } from 'node:path';
 import { expect } from 'chai';
+import { FAULT_ROWS } from '../../scripts/test/fault-rows.ts';
 
 /** What lets the speed of the machine decide a test; docs/testing.md says what to do instead. */
 const CLOCKS = [
@@ -11,6 +13,24 @@ const CLOCKS = [
   /expect\([^)]*(Date|performance)\.now\(\)/,
   /\buntil(Job|Run)?\([^\n]*, [\d_]{4,}\)/,
 ];
+
+describe('test files', () => {
+  it('have a level in their name', () => {
+    const found = globSync('{test,services}/**/*test.ts', { exclude: ['**/node_modules/**'] }).filter(
+      (file) => !/\.(test|system-test|faults-test|models-test)\.ts$/.test(file),
+    );
+    expect(found).deep.equal([]);
+  });
+
+  it('that have a full size are rows of the full run of faults', () => {
+    const rows = new Set(Object.values(FAULT_ROWS).map(({ file }) => file));
+    const drills = globSync('test/faults/*test.ts')
+      .filter((file) => file.endsWith('.faults-test.ts') || /\bisFullRun\b/.test(readFileSync(file, 'utf8')))
+      .map((file) => basename(file));
+    expect([...rows]).to.include.members(drills);
+    expect(globSync('test/faults/*test.ts').map((file) => basename(file))).to.include.members([...rows]);
+  });
+});
 
 describe('everyday tests', () => {
   it('let no clock decide: no sleeps, no limits of their own, no compared times', () => {

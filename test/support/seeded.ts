@@ -20,5 +20,5 @@ export function seeded(seed: number): Random {
   return { next, between, pick: (from) => from[between(0, from.length - 1)] ?? from[0] };
 }
 
-/** Of this run of the tests: `FAULT_SEED`, or 1. */
-export const runSeed = Number(process.env.FAULT_SEED ?? 1);
+/** Of this run of the tests: that of the row of faults, else that of `--seed`, else 1. */
+export const runSeed = Number(process.env.FAULT_SEED ?? process.env.TEST_SEED ?? 1);

@@ -23,13 +23,13 @@ const reasons = new WeakMap<Runnable | Suite, SkipReason>();
 /** Skips the running test, or in a hook the whole suite, and records why for the end of the run. */
 export function skip(context: Context, reason: SkipReason): never {
   const { test } = context;
-  const skipped = isHook(test) ? test.parent : test;
+  const skipped = isHook(test) ? test?.parent : test;
   if (skipped) reasons.set(skipped, reason);
   return context.skip();
 }
 
 /** Mocha's types do not name the property that tells hooks and tests apart. */
-function isHook(test: Runnable | undefined): test is Runnable {
+export function isHook(test: Runnable | undefined): boolean {
   return test !== undefined && 'type' in test && test.type === 'hook';
 }
 

@@ -28,11 +28,11 @@ describe('GET /chat/{chat_id}/export', () => {
     const { body, headers } = await ada.get(`/chat/${chatId}/export`, 200);
     expect(headers.get('content-type')).equal('text/markdown; charset=utf-8');
     expect(headers.get('content-disposition')).match(/^attachment; filename="Loans _* ?of _?mine_?\.md"|^attachment; /);
-    const today = new Date().toISOString().slice(0, 10);
+    const { created_at } = Object((await ada.get(`/chat/${chatId}`, 200)).body);
     expect(body).equal(
       [
         '# Loans / of "mine"',
-        `Agent: Loans  \nDate: ${today}`,
+        `Agent: Loans  \nDate: ${created_at.slice(0, 10)}`,
         '## User',
         'How is a loan repaid?',
         '## Assistant',

@@ -1,0 +1,84 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { Report, type ReportOptions, repeatByFile } from '../../../scripts/test/report.ts';
+import type { FailedTest, TestMessage } from '../../../scripts/test/reporter.ts';
+
+const file = 'test/unit/x.test.ts';
+const passed: TestMessage = { kind: 'test', file, title: 'x works', state: 'passed', ms: 1 };
+const failed: FailedTest = {
+  ...{ kind: 'test', file, title: 'x (all) works', state: 'failed', ms: 1 },
+  ...{ error: 'Error: no', grep: 'x (all) works' },
+};
+const skipped = (reason: string | null): TestMessage => ({
+  ...{ kind: 'test', file, title: 'x needs Go', state: 'skipped', ms: 0 },
+  reason,
+});
+
+describe('the report of a test run', () => {
+  let folder: string;
+  let printed: string[];
+  const { log } = console;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'report-'));
+    printed = [];
+  });
+  afterEach(() => rm(folder, { recursive: true }));
+
+  function codeOf(messages: readonly TestMessage[], options: Partial<ReportOptions> = {}, extra?: string): number {
+    console.log = (line: string) => printed.push(...line.split('\n'));
+    try {
+      const report = new Report({
+        resultsPath: join(folder, 'results.jsonl'),
+        failOnSkip: 'unlisted',
+        repeatCommand: (test) => repeatByFile(test, undefined),
+        ...options,
+      });
+      for (const message of messages) report.add(message);
+      report.addChecks({ passed: 1, failed: [] });
+      if (extra !== undefined) report.addFailure(extra);
+      return report.end({ usage: [], seconds: 1, notRun: [], logsDir: '/logs' });
+    } finally {
+      console.log = log;
+    }
+  }
+
+  it('ends with the counts of tests and checks, and writes a line for each test', async () => {
+    expect(codeOf([passed])).equal(0);
+    expect(printed.at(-1)).equal('2 passed, 0 failed, 0 skipped');
+    expect(await readFile(join(folder, 'results.jsonl'), 'utf8')).equal(`${JSON.stringify(passed)}\n`);
+  });
+
+  it('fails without a test, though the checks passed', () => {
+    expect(codeOf([])).equal(1);
+    expect(printed).include('  ✖ No test has run.');
+  });
+
+  it('fails with a process that went wrong, though its tests passed', () => {
+    expect(codeOf([passed], {}, 'A test process ended with 7 though no test failed')).equal(1);
+    expect(printed.at(-1)).equal('2 passed, 1 failed, 0 skipped');
+  });
+
+  it('fails on a skip without a listed reason, or on any', () => {
+    expect(codeOf([passed, skipped('no Go')])).equal(0);
+    expect(codeOf([passed, skipped(null)])).equal(1);
+    expect(codeOf([passed, skipped('no mood')])).equal(1);
+    expect(codeOf([passed, skipped('no Go')], { failOnSkip: 'any' })).equal(1);
+    expect(codeOf([passed, skipped(null)], { failOnSkip: 'none' })).equal(0);
+  });
+
+  it('repeats a failure with the command that runs it again, and says where the logs are before the counts', () => {
+    expect(codeOf([passed, failed])).equal(1);
+    expect(printed).include(`      npm test -- ${file} --grep 'x \\(all\\) works'`);
+    expect(printed.slice(-3)).deep.equal([`The services' logs are in /logs.`, '', '2 passed, 1 failed, 0 skipped']);
+  });
+
+  it('repeats a run with its seed, a hook by its suite, and a root hook by all tests', () => {
+    expect(repeatByFile(failed, '7')).equal(`npm test -- ${file} --grep 'x \\(all\\) works' --seed 7`);
+    expect(repeatByFile({ ...failed, title: 'x "before all" hook', grep: "it's" }, undefined)).equal(
+      `npm test -- ${file} --grep 'it'\\''s'`,
+    );
+    expect(repeatByFile({ ...failed, file: '', grep: '' }, undefined)).equal('npm test');
+  });
+});
