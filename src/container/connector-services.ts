@@ -77,8 +77,7 @@ export function createConnectorServices(
     db,
     credentials: connectorCredentials,
     browseInTurn: createFairGate(16, {
-      maxRunningPerOwner: 8,
-      maxRunningInCrowd: 2,
+      maxRunningPerOwner: 2,
       bound: { maxWaitingPerOwner: MAX_WAITING_TO_BROWSE, refusal: tooManyBrowsing },
     }),
   });

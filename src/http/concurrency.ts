@@ -35,7 +35,7 @@ export function createConcurrency(
   const totals: Record<Kind, number> = { requests: 0, streams: 0, uploads: 0 };
 
   return {
-    /** @returns gives the place back. Throws `rate_limited`. */
+    /** @returns gives the place back. Throws `rate_limited`, and `service_unavailable` where the process has no place left. */
     take(kind: Kind, { userId, orgId }: Pick<Actor, 'userId' | 'orgId'>): () => void {
       const limit = limitOf[kind];
       if (limit === null) return () => undefined;
@@ -52,7 +52,8 @@ export function createConcurrency(
       const hasMany = kind === 'uploads' && count(orgId) >= RESERVED_PER_ORGANIZATION;
       const maxOfProcess = hasMany ? UNRESERVED_UPLOADS : (MAX_OF_PROCESS[kind] ?? Number.POSITIVE_INFINITY);
       if (totals[kind] >= maxOfProcess) {
-        throw refusal(`This server has too many ${nameOf[kind]} open.`);
+        const detail = `This server has too many ${nameOf[kind]} open.`;
+        throw appError('service_unavailable', { detail, retryAfterSeconds: RETRY_AFTER_SECONDS });
       }
       const owners = [userId, orgId];
       for (const owner of owners) counts.set(owner, count(owner) + 1);

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { canonicalJson } from '#src/domain/canonical-json.ts';
 import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
 import { makeOnce } from '#src/domain/make-once.ts';
@@ -28,6 +29,15 @@ import type { RevokeGrant } from './grant-revoker.ts';
 /** One look into a folder ends with the page that reaches this, or after so many pages. */
 const FILES_AT_ONCE = 1_000;
 const PAGES_AT_ONCE = 20;
+/** Three pages with fewer files than this on average end a look, too: the work of a page is not in its files alone. */
+const FILES_OF_PAGE = 10;
+const POOR_PAGES = 3;
+/**
+ * Its answers are parsed on the main thread: a look that held the event loop keeps its turn so many times as long, and
+ * for a second at most.
+ */
+const PAUSES = 3;
+const LONGEST_PAUSE_MS = 1_000;
 /** A further page is not begun later: what is there by then is shown. */
 const BROWSE_MS = 10_000;
 
@@ -72,6 +82,18 @@ export function createConnectionsService(deps: {
 
   async function find(actor: RequestActor, id: string): Promise<Connection> {
     return readable(actor, await createConnectionsRepository(db).find(actor.orgId, id));
+  }
+
+  function lookInTurn(orgId: string, look: () => Promise<RemotePage>): Promise<RemotePage> {
+    const answer = Promise.withResolvers<RemotePage>();
+    const turn = browseInTurn(orgId, async () => {
+      const before = performance.eventLoopUtilization();
+      await look().then(answer.resolve, answer.reject);
+      const { active } = performance.eventLoopUtilization(before);
+      await delay(Math.min(PAUSES * active, LONGEST_PAUSE_MS));
+    });
+    turn.catch(answer.reject);
+    return answer.promise;
   }
 
   async function lock(trx: Db, actor: RequestActor, id: string): Promise<Connection> {
@@ -259,18 +281,19 @@ export function createConnectionsService(deps: {
     async browse(actor: RequestActor, id: string, path: string, page: string | null): Promise<RemotePage> {
       const { orgId, requestId } = actor;
       await find(actor, id);
-      return browseInTurn(orgId, () =>
+      return lookInTurn(orgId, () =>
         credentials.use({ orgId, connectionId: id, requestId }, async (opened, connector) => {
           const files: RemoteFile[] = [];
           const endsAtMs = performance.now() + BROWSE_MS;
           let nextPage = page;
-          for (let pages = 0; pages < PAGES_AT_ONCE && files.length < FILES_AT_ONCE; pages += 1) {
+          for (let pages = 1; ; pages += 1) {
             const found = await connector.list(opened, { path }, nextPage);
             files.push(...found.files);
             nextPage = found.nextPage;
-            if (nextPage === null || performance.now() > endsAtMs) break;
+            const isPoor = pages >= POOR_PAGES && files.length < pages * FILES_OF_PAGE;
+            const isEnough = files.length >= FILES_AT_ONCE || pages >= PAGES_AT_ONCE || isPoor;
+            if (nextPage === null || isEnough || performance.now() > endsAtMs) return { files, nextPage };
           }
-          return { files, nextPage };
         }),
       );
     },

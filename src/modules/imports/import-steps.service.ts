@@ -30,6 +30,12 @@ const SLICE_MS = 20_000;
 const FILES_AT_ONCE = 500;
 /** Some four minutes. A provider that has something else by then never has this file. */
 const ATTEMPTS_OF_FILE = 10;
+/**
+ * Of an organization in one process, which is half of what a worker fetches at once: a provider may send a file as slowly
+ * as it likes.
+ */
+const FETCHES_AT_ONCE = 16;
+const FETCH_AGAIN_SECONDS = 5;
 /** A sync that would delete more than so many, and more than such a part of all, asks somebody first. */
 const DELETED_UNASKED = 20;
 const PART_DELETED_UNASKED = 0.3;
@@ -53,6 +59,23 @@ export function createImportStepsService(deps: {
   const runs = createImportRunsRepository(db);
   const files = createImportFilesRepository(db);
   const schedules = createConnectionSchedulesRepository(db);
+  /** Files that are being fetched, by organization. */
+  const fetching = new Map<string, number>();
+
+  /** Throws `rate_limited`. @returns gives the place back */
+  function takeFetch(orgId: string): () => void {
+    const running = fetching.get(orgId) ?? 0;
+    if (running >= FETCHES_AT_ONCE) {
+      const detail = `Your organization fetches ${FETCHES_AT_ONCE} files from providers already.`;
+      throw appError('rate_limited', { detail, retryAfterSeconds: FETCH_AGAIN_SECONDS });
+    }
+    fetching.set(orgId, running + 1);
+    return () => {
+      const left = (fetching.get(orgId) ?? 1) - 1;
+      if (left > 0) fetching.set(orgId, left);
+      else fetching.delete(orgId);
+    };
+  }
 
   async function requireRun(of: ImportRun): Promise<ImportRunRow> {
     const run = await runs.find(of);
@@ -167,6 +190,7 @@ export function createImportStepsService(deps: {
       const done = resultOf(file);
       if (done !== undefined) return done;
       const { connection, owner } = await requireOwner(of, run);
+      const giveBack = takeFetch(of.orgId);
       const result = await importer
         .importFile({ of, run, file, connection, owner }, signal)
         .then((status): ImportFileResult => ({ status, code: null }))
@@ -178,7 +202,8 @@ export function createImportStepsService(deps: {
             (await importer.providerAnswers(of, run));
           if (!isOfFile(error) && !(await isHopeless())) throw error;
           return importer.fail({ of, file }, error);
-        });
+        })
+        .finally(giveBack);
       await show(await requireRun(of));
       return result;
     },

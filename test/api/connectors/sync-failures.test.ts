@@ -31,6 +31,26 @@ describe('a file that a sync cannot import', () => {
     expect(await shelf(member)).deep.equal(['a.txt', 'late.txt']);
   });
 
+  it('waits for its turn while its organization fetches sixteen others, which end', async () => {
+    const { fakes, container } = await connectorStack();
+    const fake = fakes.acme_drive;
+    const { member, id, path } = await connectSynced(await connectorStack(), 'acme_drive', 'many');
+    for (let n = 1; n <= 17; n += 1) fake.tree.add(`many/${n}.txt`);
+    const { body } = await member.post(`${path}/sync`, {}, 202);
+    const of = { orgId: member.orgId, connectionId: id, runId: Object(body).id };
+    const { signal } = new AbortController();
+    await container.importSteps.begin(of);
+    await container.importSteps.list(of, signal);
+    const held = Array.from({ length: 16 }, () => fake.holdNext());
+    const fetch = (n: number) => container.importSteps.fetch({ ...of, n }, { signal, attempt: 1 });
+    const fetched = held.map((_, index) => fetch(index + 1));
+    await Promise.all(held.map(({ arrived }) => arrived));
+    expect(await appErrorCode(fetch(17))).equal('rate_limited');
+    for (const { release } of held) release();
+    expect(await Promise.all(fetched)).deep.equal(Array(16).fill({ status: 'added', code: null }));
+    expect(await fetch(17)).deep.equal({ status: 'added', code: null });
+  });
+
   it('fails alone when the provider is available but never returns it', async () => {
     const { fakes, container } = await connectorStack();
     const fake = fakes.acme_drive;

@@ -132,11 +132,13 @@ describe('concurrent uploads', () => {
     expect(await answerTo('alan@other')).deep.include({ status: 204 });
   });
 
-  it('are refused beyond the limit of the process', () => {
+  it('are refused with 503 beyond the limit of the process', () => {
     const concurrency = createConcurrency({ requests: null, streams: null });
     const take = (n: number) => concurrency.take('uploads', { userId: `user ${n}`, orgId: `organization ${n}` });
     const [first] = Array.from({ length: 256 }, (_, n) => take(n));
-    expect(() => take(256)).throw('This server has too many uploads open.');
+    expect(() => take(256))
+      .throw('This server has too many uploads open.')
+      .include({ code: 'service_unavailable' });
     first?.();
     take(256);
   });
