@@ -28,7 +28,7 @@ describe('GET /chat/{chat_id}/export', () => {
     const { body, headers } = await ada.get(`/chat/${chatId}/export`, 200);
     expect(headers.get('content-type')).equal('text/markdown; charset=utf-8');
     expect(headers.get('content-disposition')).match(/^attachment; filename="Loans _* ?of _?mine_?\.md"|^attachment; /);
-    const { created_at } = Object((await ada.get(`/chat/${chatId}`, 200)).body);
+    const [{ created_at }] = Object((await ada.get('/chat', 200)).body).items;
     expect(body).equal(
       [
         '# Loans / of "mine"',
