@@ -102,7 +102,7 @@ export class Report {
           `${title}: skipped${isListed(reason) ? ` (${reason})` : ' without a reason of test/support/skip.ts'}`,
       ),
     ];
-    if (failures.length === 0 && passedTests === 0) failures.push('No test has run.');
+    if (failures.length === 0 && passedTests === 0) failures.push('No test has passed.');
     if (failures.length > 0) console.log('\nFailed:');
     for (const failure of failures) console.log(`  ✖ ${failure}`);
     const notTested = [...Map.groupBy(skipped, ({ reason }) => reason)].map(

@@ -52,7 +52,7 @@ describe('the report of a test run', () => {
 
   it('fails without a test, though the checks passed', () => {
     expect(codeOf([])).equal(1);
-    expect(printed).include('  ✖ No test has run.');
+    expect(printed).include('  ✖ No test has passed.');
   });
 
   it('fails with a process that went wrong, though its tests passed', () => {
