@@ -13,8 +13,8 @@ import type { Supervisor } from '../supervisor/supervisor.ts';
 // Data of a test is thrown away, so that its secrets protect nothing.
 const PASSWORD = 'test';
 const DATABASE = 'test';
-/** Four Temporal servers are beside each other: Go collects garbage at 1.2 times what is in use, instead of twice. */
-const SMALL_HEAP = { GOGC: '20' };
+/** Four Temporal servers are beside each other: Go collects garbage at 1.15 times what is in use, instead of twice. */
+const SMALL_HEAP = { GOGC: '15' };
 // Runs and task queues are of one test each: what has ended is soon not kept any longer.
 const SHORT_MEMORY = [
   ...['--dynamic-config-value', 'history.hostLevelCacheMaxSize=200'],

@@ -34,7 +34,7 @@ describe('test files', () => {
 
 describe('everyday tests', () => {
   it('let no clock decide: no sleeps, no limits of their own, no compared times', () => {
-    const found = globSync('test/{api,activities,workflows}/**/*.test.ts')
+    const found = globSync(['test/{api,activities,workflows}/**/*.test.ts', 'test/support/*stack.ts'])
       .sort()
       .flatMap((file) =>
         readFileSync(file, 'utf8')

@@ -40,7 +40,6 @@ export function alignmentStack(): Promise<AlignmentStack> {
 }
 
 after(async function closeAlignmentStack() {
-  this.timeout(60_000);
   await (await shared)?.close();
 });
 

@@ -18,7 +18,6 @@ export function scriptedStack(): Promise<ScriptedStack> {
 }
 
 after(async function closeScriptedStack() {
-  this.timeout(60_000);
   await (await shared)?.close();
 });
 

@@ -44,7 +44,6 @@ export function stack(): Promise<Stack> {
 
 // A root hook: it runs once, after the last test of the run.
 after(async function closeSharedStack() {
-  this.timeout(60_000);
   await (await shared)?.close();
 });
 

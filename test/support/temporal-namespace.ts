@@ -1,10 +1,9 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { v7 as uuidv7 } from 'uuid';
+import { until } from './until.ts';
 
 const RETENTION = '1 day';
-const READY_TIMEOUT_MS = 20_000;
 
 /** A namespace of its own: task queues and workflow ids of two test runs on one server never meet. */
 export async function createTestNamespace(address: string): Promise<string> {
@@ -15,16 +14,9 @@ export async function createTestNamespace(address: string): Promise<string> {
       namespace,
       workflowExecutionRetentionPeriod: msToTs(RETENTION),
     });
-    const deadline = Date.now() + READY_TIMEOUT_MS;
-    for (;;) {
-      try {
-        await connection.workflowService.countWorkflowExecutions({ namespace });
-        return namespace;
-      } catch (error) {
-        if (Date.now() > deadline) throw error;
-        await delay(50);
-      }
-    }
+    const count = () => connection.workflowService.countWorkflowExecutions({ namespace });
+    await until(`the namespace ${namespace} answers`, () => count().catch(() => null));
+    return namespace;
   } finally {
     await connection.close();
   }

@@ -21,7 +21,6 @@ export function toolStack(): Promise<ToolStack> {
 }
 
 after(async function closeToolStack() {
-  this.timeout(60_000);
   await (await shared)?.close();
 });
 
