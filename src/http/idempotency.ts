@@ -11,8 +11,8 @@ const renewEveryMs = 5_000;
 const neverKept = new Set([401, 409, 429]);
 
 /**
- * Characters of a JSON answer. Larger ones would fill the database for a day, beside every quota. A request that is
- * repeated under its key finds what the first one made, as after a crash.
+ * Characters of an answer or of the events of a stream. Larger ones would fill the database for a day, beside every
+ * quota. A request that is repeated under its key finds what the first one made, as after a crash.
  */
 const maxKeptLength = 64 * 1024;
 
@@ -32,10 +32,10 @@ export function fingerprintOf(key: Buffer, request: unknown): string {
   return createHmac('sha256', key).update(canonicalJson(request)).digest('hex');
 }
 
-function isKept(response: StoredResponse): boolean {
-  if (response.body.kind === 'json' && JSON.stringify(response.body.data).length > maxKeptLength) return false;
-  if (response.body.kind === 'events') return response.body.events.at(-1)?.event !== 'error';
-  return response.status < 500 && !neverKept.has(response.status);
+function isKept({ status, body }: StoredResponse): boolean {
+  if (status >= 500 || neverKept.has(status)) return false;
+  if (body.kind === 'events' && body.events.at(-1)?.event === 'error') return false;
+  return JSON.stringify(body).length <= maxKeptLength;
 }
 
 /**

@@ -2,9 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import { appError } from '#src/errors.ts';
 import { soundInput } from './sound-input.ts';
 
-const defaultLimitBytes = 1024 * 1024;
-/** Nobody needs longer for a body of this size, except to hold the line. */
-const defaultPatienceMs = 30_000;
+const MiB = 1024 * 1024;
+const MS_PER_MIB = 30_000;
 /**
  * Fields and elements in all. The largest form has half as many; each costs microseconds whenever the body is looked at,
  * and a megabyte holds half a million.
@@ -13,17 +12,18 @@ const maxValues = 10_000;
 const jsonType = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;
 
 /**
- * Reads a JSON body. None at all counts as `{}`, so that a body of optional fields may be left out. Who has not sent it
- * after `patienceMs` is cut off. Throws `payload_too_large` beyond `limitBytes` or ten thousand fields and elements,
- * `unsupported_media_type` and `malformed_request`.
+ * Reads a JSON body. None at all counts as `{}`, so that a body of optional fields may be left out. Throws
+ * `payload_too_large` beyond `limitBytes` or ten thousand fields and elements, `request_timeout` after 30 seconds for
+ * each MiB that it may have, `unsupported_media_type` and `malformed_request`.
  */
-export async function readJsonBody(
-  req: IncomingMessage,
-  limitBytes = defaultLimitBytes,
-  patienceMs = defaultPatienceMs,
-): Promise<unknown> {
-  const late = setTimeout(() => req.destroy(), patienceMs);
-  const text = await readText(req, limitBytes).finally(() => clearTimeout(late));
+export async function readJsonBody(req: IncomingMessage, limitBytes = MiB): Promise<unknown> {
+  const longestMs = MS_PER_MIB * Math.max(1, limitBytes / MiB);
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    const detail = `The body has to arrive within ${Math.round(longestMs / 1_000)} seconds.`;
+    late.reject(appError('request_timeout', { detail }));
+  }, longestMs);
+  const text = await Promise.race([readText(req, limitBytes), late.promise]).finally(() => clearTimeout(timer));
   if (text === '') return {};
   const type = req.headers['content-type'] ?? '';
   if (!jsonType.test(type)) {

@@ -15,8 +15,7 @@ export function problemsOf(route: Route): ReadonlySet<ErrorCode> {
     ...(takesCursor(route) ? (['invalid_cursor'] as const) : []),
     ...(route.body === undefined
       ? []
-      : (['malformed_request', 'payload_too_large', 'unsupported_media_type'] as const)),
-    ...(isForm(route) ? (['request_timeout'] as const) : []),
+      : (['malformed_request', 'payload_too_large', 'request_timeout', 'unsupported_media_type'] as const)),
     'validation_failed',
     // Not every text is a key.
     ...(route.idempotent ? (['malformed_request', 'idempotency_in_flight', 'idempotency_key_reused'] as const) : []),
@@ -33,8 +32,4 @@ function isRefusable(access: Access): boolean {
 
 function takesCursor({ query }: Route): boolean {
   return query instanceof z.ZodObject && 'cursor' in query.shape;
-}
-
-function isForm({ body }: Route): boolean {
-  return body !== undefined && 'kind' in body;
 }

@@ -15,7 +15,7 @@ const maxSmallBodyBytes = 1024 * 1024;
  * An upload may take hours over a slow line, but may neither stand still nor trickle to hold its slot. The rate is an
  * average over each window, so that pauses within one are allowed. 1 KiB/s is a fifth of a GPRS line.
  */
-const defaultPace = { idleMs: 60_000, windowMs: 60_000, windowBytes: 60 * 1024 };
+const defaultPace = { windowMs: 60_000, windowBytes: 60 * 1024 };
 export type UploadPace = typeof defaultPace;
 
 type FormTarget<Stored> = {
@@ -28,29 +28,14 @@ export type ReceivedForm<Stored> = { fields: Record<string, unknown>; file: Stor
 
 /**
  * Reads a form whose part `file` is streamed to `store` while it arrives. Nothing is left behind by a form that turns
- * out wrong: then `discard` has been called with what was stored. A client that sends nothing for `idleMs` is
- * disconnected; one that sends less than `windowBytes` in `windowMs` gets `request_timeout`.
+ * out wrong: then `discard` has been called with what was stored. A client that sends less than `windowBytes` in
+ * `windowMs` gets `request_timeout`.
  * @param target null for a form that takes no file
  */
 export async function receiveForm<Stored>(
   req: IncomingMessage,
   target: FormTarget<Stored> | null,
   pace: UploadPace = defaultPace,
-): Promise<ReceivedForm<Stored>> {
-  // Node destroys a socket whose time is over and that nobody speaks for.
-  const { socket } = req;
-  socket.setTimeout(pace.idleMs);
-  try {
-    return await readForm(req, target, pace);
-  } finally {
-    socket.setTimeout(0);
-  }
-}
-
-async function readForm<Stored>(
-  req: IncomingMessage,
-  target: FormTarget<Stored> | null,
-  pace: UploadPace,
 ): Promise<ReceivedForm<Stored>> {
   const parser = openParser(req);
   const fields = new Map<string, string[]>();

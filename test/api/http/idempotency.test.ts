@@ -20,6 +20,7 @@ describe('Idempotency-Key', () => {
   let effects = 0;
   let newIds: string[] = [];
   let refusal: ErrorCode | undefined;
+  let isLong = false;
   let discarded = 0;
   /** What a request waits for before it answers. */
   let gate = Promise.resolve();
@@ -70,7 +71,8 @@ describe('Idempotency-Key', () => {
       handle: () =>
         eventStream(async (events) => {
           effects += 1;
-          await events.send({ id: '1:0', event: 'token', data: { t: `${effects}` } });
+          const t = isLong ? 'x'.repeat(64 * 1024) : `${effects}`;
+          await events.send({ id: '1:0', event: 'token', data: { t } });
           await events.send({ event: refusal === undefined ? 'done' : 'error', data: {} });
         }),
     }),
@@ -126,6 +128,7 @@ describe('Idempotency-Key', () => {
     newIds = [];
     discarded = 0;
     refusal = undefined;
+    isLong = false;
     gate = Promise.resolve();
   });
 
@@ -309,7 +312,7 @@ describe('Idempotency-Key', () => {
     expect(await db('idempotency_keys').select()).to.deep.equal([]);
   });
 
-  it('plays a stream again that ended well, and not one that ended in error', async () => {
+  it('plays a stream again that ended well, and not one that ended in error or has more than 64 KiB', async () => {
     const key = randomUUID();
     const first = await (await post('/streams', key)).text();
     expect(await (await post('/streams', key)).text()).to.equal(first);
@@ -320,6 +323,13 @@ describe('Idempotency-Key', () => {
     await (await post('/streams', failing)).text();
     await (await post('/streams', failing)).text();
     expect(effects).to.equal(3);
+
+    const long = randomUUID();
+    refusal = undefined;
+    isLong = true;
+    await (await post('/streams', long)).text();
+    expect((await post('/streams', long)).headers.get('idempotency-replayed')).equal(null);
+    expect(effects).to.equal(5);
   });
 
   it('knows a file by its content, and keeps one of two that are the same', async () => {

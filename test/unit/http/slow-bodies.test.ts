@@ -1,17 +1,21 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { mock } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { expect } from 'chai';
+import { z } from 'zod';
 import { appError } from '#src/errors.ts';
+import { noContent } from '#src/http/answers.ts';
 import { readJsonBody } from '#src/http/json-body.ts';
+import { route } from '#src/http/route.ts';
 import { receiveForm } from '#src/http/upload.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
+import { serveRoutes } from '#test/support/served-routes.ts';
 import { until } from '#test/support/until.ts';
 
-const patienceMs = 50;
-/** Nothing ends a body for its rate. */
-const pace = { idleMs: 60_000, windowMs: 60_000, windowBytes: 0 };
+const pace = { windowMs: 60_000, windowBytes: 1_000 };
 
 const part = '--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\n';
 const reading = {
@@ -25,8 +29,6 @@ const reading = {
 describe('a body that does not come', () => {
   let server: Server;
   let client: Socket;
-  /** Settles when the client is cut off, by a reset or politely. */
-  let left: Promise<void>;
   afterEach(() => {
     mock.timers.reset();
     client.destroy();
@@ -38,9 +40,6 @@ describe('a body that does not come', () => {
     server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     client = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {});
-    // One that reads nothing would not notice a polite goodbye.
-    client.resume();
-    left = new Promise((resolve) => client.once('close', () => resolve()));
     client.write(
       `POST / HTTP/1.1\r\nHost: x\r\nContent-Type: ${contentType}\r\nContent-Length: ${contentLength}\r\n\r\n${body}`,
     );
@@ -48,28 +47,36 @@ describe('a body that does not come', () => {
     return req;
   }
 
-  it('is given up when it is JSON, however steadily it drips', async () => {
-    const req = await begin('application/json', '{"name": "');
-    const drip = setInterval(() => client.write('x'), patienceMs / 5);
-    expect(await appErrorCode(readJsonBody(req, 100_000, patienceMs))).to.equal('malformed_request');
-    await left;
-    clearInterval(drip);
-  });
+  const MiB = 1024 ** 2;
+  for (const { limitBytes, seconds } of [
+    { limitBytes: 1_000, seconds: 30 },
+    { limitBytes: 10 * MiB, seconds: 300 },
+  ]) {
+    it(`is refused after ${seconds} seconds when it is JSON of at most ${limitBytes} bytes`, async () => {
+      const req = await begin('application/json', '{"name": "', 999);
+      mock.timers.enable({ apis: ['setTimeout'] });
+      let code: unknown;
+      const received = appErrorCode(readJsonBody(req, limitBytes)).then((refusal) => {
+        code = refusal;
+      });
+      mock.timers.tick(seconds * 1_000 - 1);
+      await setImmediate();
+      expect(code).equal(undefined);
+      mock.timers.tick(1);
+      await received;
+      expect(code).equal('request_timeout');
+    });
+  }
 
-  it('is given up when it is a form that stands still, and its file is not kept', async () => {
-    const req = await begin('multipart/form-data; boundary=b', `${part}some bytes`);
-    expect(await appErrorCode(receiveForm(req, reading, { ...pace, idleMs: patienceMs }))).to.equal(
-      'malformed_request',
-    );
-    await left;
-  });
-
-  it('is given up with request_timeout when it is a form that trickles, and its file is not kept', async () => {
+  it('is refused when it is a form that trickles, and its file is not kept', async () => {
     const req = await begin('multipart/form-data; boundary=b', part);
-    const drip = setInterval(() => client.write('x'), patienceMs / 5);
-    const trickling = { ...pace, windowMs: patienceMs, windowBytes: 1_000_000 };
-    expect(await appErrorCode(receiveForm(req, reading, trickling))).to.equal('request_timeout');
-    clearInterval(drip);
+    mock.timers.enable({ apis: ['setInterval'] });
+    const received = appErrorCode(receiveForm(req, reading, pace));
+    const arrived = once(req, 'data');
+    client.write('x');
+    await arrived;
+    mock.timers.tick(pace.windowMs);
+    expect(await received).to.equal('request_timeout');
   });
 
   it('is not blamed on the client while the store takes no more', async () => {
@@ -102,7 +109,7 @@ describe('a body that does not come', () => {
       discard: async () => {},
     };
     mock.timers.enable({ apis: ['setInterval'] });
-    const received = receiveForm(req, counting, { ...pace, windowBytes: 1_000 });
+    const received = receiveForm(req, counting, pace);
     for (let minute = 1; minute <= 10; minute += 1) {
       client.write('x'.repeat(1_000));
       await until('the minute has arrived', async () => storedBytes >= minute * 1_000 - part.length);
@@ -124,4 +131,35 @@ describe('a body that does not come', () => {
       await gone;
     });
   }
+});
+
+describe('a client that is too slow', () => {
+  it('reads why, and is disconnected', async () => {
+    const echo = route({
+      method: 'post',
+      path: '/echo',
+      operationId: 'echo',
+      tag: 'echo',
+      summary: 'A body of the tests',
+      access: 'public',
+      body: z.strictObject({}),
+      responses: { 204: { description: 'Done' } },
+      handle: () => noContent(),
+    });
+    const served = await serveRoutes([echo]);
+    mock.timers.enable({ apis: ['setTimeout'] });
+    const client = connect(Number(new URL(served.baseUrl).port), '127.0.0.1');
+    let isCut = false;
+    const answer = text(client).finally(() => {
+      isCut = true;
+    });
+    client.write('POST /echo HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{');
+    while (!isCut) {
+      mock.timers.tick(30_000);
+      await setImmediate();
+    }
+    mock.timers.reset();
+    expect(await answer).match(/^HTTP\/1.1 408 [\s\S]*request_timeout/);
+    await served.close();
+  });
 });
