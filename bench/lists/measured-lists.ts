@@ -47,7 +47,7 @@ export async function startMeasuredLists<Room extends { people: Record<Reader, P
     await preparePostgres({ toolsDir, dataDir, port: postgresPort, password: 'bench', durable: false }),
   ]);
   const password = newPassword();
-  const passwordHash = await createArgon2Hasher({ memoryMiB: 19 }).hash(password);
+  const passwordHash = await createArgon2Hasher({ memoryMiB: 19 }).hash(password, 'bench');
   const stops: (() => Promise<unknown>)[] = [];
 
   async function open(size: number, port: number): Promise<Measured<Room>> {

@@ -2,31 +2,34 @@ import { randomBytes } from 'node:crypto';
 import { hash, verify } from '@node-rs/argon2';
 import { appError } from '#src/errors.ts';
 import type { PasswordHasher } from '#src/ports/password-hasher.ts';
-import { createGate } from '../gate.ts';
+import { createFairGate } from '../gate.ts';
 
 /** Hashing fills the thread pool that files and the signing of tokens share: a storm of logins must leave room in it. */
 const maxAtOnce = 2;
-/** A few seconds of work; who would wait longer is better told at once. */
-const maxWaiting = 100;
+/** Two seconds of work. */
+const maxWaitingPerOwner = 50;
 
 /**
  * Argon2id, which is the library's default, with two passes. Hashes made with other parameters are still compared, and
- * outdated. Throws `service_unavailable` when too many ask at once.
+ * outdated.
  */
 export function createArgon2Hasher({ memoryMiB }: { memoryMiB: number }): PasswordHasher {
   const parameters = { memoryCost: memoryMiB * 1_024, timeCost: 2, parallelism: 1 };
   /** How every hash begins that is made with them. */
   const prefix = `$argon2id$v=19$m=${parameters.memoryCost},t=${parameters.timeCost},p=${parameters.parallelism}$`;
-  const gate = createGate(maxAtOnce, {
-    maxWaiting,
-    refusal: () => appError('service_unavailable', { detail: 'Too many are signing in; try again in a moment.' }),
+  const refusal = () =>
+    appError('service_unavailable', { detail: 'Too many passwords are being checked; try again in a moment.' });
+  const inTurn = createFairGate(maxAtOnce, {
+    maxRunningPerOwner: maxAtOnce,
+    maxRunningInCrowd: 1,
+    bound: { maxWaitingPerOwner, refusal },
   });
   const nobodysHash = unmatchableHash(prefix);
 
   return {
-    hash: (password) => gate(() => hash(password, parameters)),
-    async verify(stored, password) {
-      const matches = await gate(() => verify(stored ?? nobodysHash, password));
+    hash: (password, owner) => inTurn(owner, () => hash(password, parameters)),
+    async verify(stored, password, owner) {
+      const matches = await inTurn(owner, () => verify(stored ?? nobodysHash, password));
       return stored !== null && matches;
     },
     isOutdated: (stored) => !stored.startsWith(prefix),

@@ -24,13 +24,20 @@ export function createAccountsService(deps: {
   }
 
   return {
-    /** All of a new user that takes time, to be done before a transaction. Throws `email_taken`. */
-    async prepare(input: Names & { email: string; password: string | null }, userId = uuidv7()): Promise<NewUser> {
+    /**
+     * All of a new user that takes time, to be done before a transaction. Throws `email_taken`.
+     * @param owner of the hashing, see {@link PasswordHasher}
+     */
+    async prepare(
+      input: Names & { email: string; password: string | null },
+      owner: string,
+      userId = uuidv7(),
+    ): Promise<NewUser> {
       const { email, firstName = null, lastName = null } = input;
       // Saves the hashing; the unique index decides when two come at once.
       if (await createAccountsRepository(db).isEmailTaken(email)) throw emailTaken();
       const displayName = input.displayName ?? (fullName(input) || localPart(email));
-      const passwordHash = input.password === null ? null : await passwords.hash(input.password);
+      const passwordHash = input.password === null ? null : await passwords.hash(input.password, owner);
       return { userId, email, passwordHash, firstName, lastName, displayName };
     },
 

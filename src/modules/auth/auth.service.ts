@@ -33,7 +33,7 @@ export function createAuthService(deps: AuthServiceDeps) {
     const account = await users.findByEmail(input.email);
     await delay.take(input.email, account, client);
     const stored = account?.passwordHash ?? null;
-    const isRight = await passwords.verify(stored, input.password);
+    const isRight = await passwords.verify(stored, input.password, client.network);
     if (account === undefined || stored === null || !isRight) {
       // For unknown accounts too, and without the name that was tried: people type passwords there.
       await signIns.recordRefusal(account, 'invalid_credentials', requestId);
@@ -48,7 +48,7 @@ export function createAuthService(deps: AuthServiceDeps) {
     const { userId } = account;
     let passwordHash = stored;
     if (passwords.isOutdated(stored)) {
-      const renewed = await passwords.hash(input.password);
+      const renewed = await passwords.hash(input.password, client.network);
       if (await users.renewHash(userId, stored, renewed)) passwordHash = renewed;
     }
     const signedIn = await db.transaction(async (trx) => {
@@ -62,7 +62,7 @@ export function createAuthService(deps: AuthServiceDeps) {
   return {
     /** Creates an organization and its first user, who is its admin. */
     async register(input: RegisterBody, origin: SignInOrigin): Promise<SignIn> {
-      const founder = await accounts.prepare(input);
+      const founder = await accounts.prepare(input, origin.client.network);
       return db.transaction((trx) => signIns.register(trx, founder, input.orgName, origin));
     },
 

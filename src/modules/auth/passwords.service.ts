@@ -34,7 +34,7 @@ export function createPasswordsService(deps: {
   async function confirm(actor: RequestActor, password: string): Promise<string> {
     const { passwordHash } = await getAccount(actor);
     if (passwordHash === null) throw appError('wrong_password', { detail: 'The account has no password yet.' });
-    if (await passwords.verify(passwordHash, password)) return passwordHash;
+    if (await passwords.verify(passwordHash, password, actor.orgId)) return passwordHash;
     await record(db, actor, 'password.refused', 'wrong_password');
     throw appError('wrong_password');
   }
@@ -64,7 +64,7 @@ export function createPasswordsService(deps: {
      */
     async change(actor: RequestActor, sessionId: string, input: { current: string; next: string }): Promise<void> {
       const confirmed = await confirm(actor, input.current);
-      const passwordHash = await passwords.hash(input.next);
+      const passwordHash = await passwords.hash(input.next, actor.orgId);
       await db.transaction(async (trx) => {
         if (!(await createAccountsRepository(trx).replacePassword(actor.userId, confirmed, passwordHash))) {
           throw appError('wrong_password', { detail: 'The password was changed a moment ago.' });
@@ -78,7 +78,7 @@ export function createPasswordsService(deps: {
     async set(actor: RequestActor, password: string): Promise<void> {
       const alreadySet = () => appError('password_already_set', { detail: 'Change it by POST /auth/change-password.' });
       if ((await getAccount(actor)).passwordHash !== null) throw alreadySet();
-      const passwordHash = await passwords.hash(password);
+      const passwordHash = await passwords.hash(password, actor.orgId);
       await db.transaction(async (trx) => {
         if (!(await createAccountsRepository(trx).replacePassword(actor.userId, null, passwordHash)))
           throw alreadySet();

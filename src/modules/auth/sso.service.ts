@@ -106,7 +106,7 @@ export function createSsoService(deps: SsoServiceDeps) {
   /** With an organization, as by registering. Undefined when the email has an account by now. */
   async function register(email: string, { identity, person, origin }: Arrival): Promise<SignIn | undefined> {
     try {
-      const founder = await accounts.prepare({ ...person, email, password: null });
+      const founder = await accounts.prepare({ ...person, email, password: null }, origin.client.network);
       return await db.transaction(async (trx) => {
         const signedIn = await signIns.register(trx, founder, undefined, origin);
         // Known by now under another email: then nothing of this stays.

@@ -62,7 +62,7 @@ export function createMembersService(deps: {
       if (team !== undefined) await teams.get(db, orgId, team.teamId);
       requireMayAdd(actor, { team, isOrgAdmin });
       const make = async () => {
-        const user = await accounts.prepare(person, userId);
+        const user = await accounts.prepare(person, orgId, userId);
         return accessChanges.change(actor, async (trx, caller, places) => {
           requireMayAdd(caller, { team, isOrgAdmin });
           const members = createMembersRepository(trx);

@@ -94,7 +94,7 @@ export function createUsersService(deps: {
       }
       // Refused before the hashing; what counts is said once more when nothing can change any more.
       const { email } = await getManaged(db, actor, userId);
-      const passwordHash = await passwords.hash(newPassword);
+      const passwordHash = await passwords.hash(newPassword, actor.orgId);
       await accessChanges.change(actor, async (trx, caller) => {
         await getManaged(trx, caller, userId);
         await createMembersRepository(trx).setPassword(userId, passwordHash);

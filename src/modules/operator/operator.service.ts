@@ -44,7 +44,7 @@ export function createOperatorService(deps: {
       operator: Operator,
       { name, ...founder }: { name: string; email: string; password: string },
     ): Promise<{ orgId: string; userId: string }> {
-      const user = await accounts.prepare(founder);
+      const user = await accounts.prepare(founder, 'operator');
       const orgId = uuidv7();
       await db.transaction(async (trx) => {
         await accounts.createOrganization(trx, user, { orgId, name });
