@@ -48,8 +48,8 @@ const spentToken = shape({ wasUsed: boolean(), wasJustRotated: boolean() });
 export type SpentToken = Row<typeof spentToken>;
 
 /** The time of a session's last sign-in or refresh, and of its end. */
-const lastToken = `lateral (select max(created_at) as used_at, max(expires_at) as expires_at from refresh_tokens
-  where family_id = f.id) as t`;
+const lastToken = `lateral (select created_at as used_at, expires_at from refresh_tokens
+  where family_id = f.id order by generation desc limit 1) as t`;
 
 /** The same network has another hash for each user. */
 export function networkHashOf(userId: string, network: string): Buffer {
