@@ -85,7 +85,13 @@ async function writeManyPages(): Promise<{ path: string; what: string }> {
 
 async function convert(path: string): Promise<Figures> {
   const before = await cpuSeconds();
-  const source = { path, fileName: 'a.pdf', format: 'pdf', signal: new AbortController().signal } as const;
+  const source = {
+    orgId: 'any',
+    path,
+    fileName: 'a.pdf',
+    format: 'pdf',
+    signal: new AbortController().signal,
+  } as const;
   const { body, pageCount } = await converter.convert(source);
   const after = await cpuSeconds();
   return { pages: pageCount ?? 0, letters: body.length, cpuSeconds: after - before, peakMegabytes: 0 };

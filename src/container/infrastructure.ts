@@ -91,6 +91,8 @@ export function createInfrastructure(config: Config, role: Role, telemetry: Tele
     tempDir,
     renderer,
     ocrLanguages,
+    // The API reads only pages that a message names, and has memory for one.
+    ...(role === 'api' && { atOnce: 1 }),
     limits: { ocrPages },
   });
 

@@ -41,6 +41,8 @@ export type Converter = {
   detect(input: { path: string; fileName: string; declaredMediaType?: string }): Promise<SourceFormat>;
   /** Throws `encrypted_document`, `corrupt_document`, `empty_document`, `too_large`, `conversion_timeout`. */
   convert(input: {
+    /** Where many files wait to be read, turns of organizations go round. */
+    orgId: string;
     path: string;
     fileName: string;
     format: SourceFormat;
@@ -56,5 +58,5 @@ export type Converter = {
    *
    * @throws AppError converter_refused for what is no readable PDF, too_large, conversion_timeout
    */
-  readPages(pdf: { path: string; signal: AbortSignal }): Promise<string[]>;
+  readPages(pdf: { orgId: string; path: string; signal: AbortSignal }): Promise<string[]>;
 };

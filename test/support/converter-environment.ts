@@ -39,7 +39,7 @@ export async function createConverterEnvironment(): Promise<ConverterEnvironment
   const run = async (which: Converter, path: string) => {
     const fileName = path.slice(path.lastIndexOf('/') + 1);
     const format = await which.detect({ path, fileName });
-    return which.convert({ path, fileName, format, signal: new AbortController().signal, recognition });
+    return which.convert({ orgId: 'any', path, fileName, format, signal: new AbortController().signal, recognition });
   };
   return {
     converter,

@@ -7,7 +7,7 @@ import { AppError, appError } from '#src/errors.ts';
 import type { ConvertedDocument, Converter } from '#src/ports/converter.ts';
 import type { PdfRenderer } from '#src/ports/pdf-renderer.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
-import { createGate } from '../gate.ts';
+import { createFairGate } from '../gate.ts';
 import type { ParserSandbox } from '../parser-sandbox.ts';
 import { type CleanDocument, cleanDocument } from './clean-document.ts';
 import { type ConversionLimits, defaultConversionLimits } from './conversion-limits.ts';
@@ -57,6 +57,7 @@ type Source = Parameters<Converter['convert']>[0];
  * @param deps.tempDir any folder that parsers may have as their working directory
  * @param deps.renderer prints what only an office program reads; without one that is refused
  * @param deps.python the Python 3 that runs PDFium: a name to look for in the usual places, or a path
+ * @param deps.atOnce parsers of files; as many as cores when not given. The reading of pictures counts by itself
  * @param deps.ocrLanguages that pictures of text are read in; English when none are named
  */
 export function createConverter(deps: {
@@ -65,13 +66,15 @@ export function createConverter(deps: {
   tempDir: string;
   renderer?: PdfRenderer | null;
   python?: string;
+  atOnce?: number;
   ocrLanguages?: readonly string[];
   limits?: Partial<ConversionLimits>;
 }): Converter {
   const limits: ConversionLimits = { ...defaultConversionLimits, ...deps.limits };
   const workingDirectory = deps.tempDir;
   // A parser may take a core and all of its memory limit; more at once would only be more memory.
-  const gate = createGate(availableParallelism());
+  const { atOnce = availableParallelism() } = deps;
+  const inTurn = createFairGate(atOnce, { maxRunningPerOwner: atOnce, maxRunningInCrowd: Math.max(1, atOnce - 1) });
   const { sandbox, ocrLanguages = ['eng'] } = deps;
   const recognize = createPageRecognizer({ sandbox, languages: ocrLanguages, workingDirectory, limits });
 
@@ -104,10 +107,13 @@ export function createConverter(deps: {
   }
 
   /** What an office program has printed; that it cannot be read is the fault of the program. */
-  async function readPrinted(path: string, signal: AbortSignal, onProgress: PdfSource['onProgress']) {
+  async function readPrinted(
+    { orgId, path, signal }: Pick<Source, 'orgId' | 'path' | 'signal'>,
+    onProgress: PdfSource['onProgress'],
+  ) {
     const pdf = await pdfAt(path, signal, onProgress);
     try {
-      return await gate(() => readPdf(pdf));
+      return await inTurn(orgId, () => readPdf(pdf));
     } catch (cause) {
       if (!(cause instanceof AppError && unreadable.has(cause.code))) throw cause;
       throw appError('converter_refused', { detail: 'The office program gave what is no readable PDF.', cause });
@@ -115,7 +121,7 @@ export function createConverter(deps: {
   }
 
   /** An old presentation as it would be printed: a page for each slide. */
-  async function parsePrinted({ path, signal }: Source, onProgress: PdfSource['onProgress']): Promise<CleanDocument> {
+  async function parsePrinted(source: Source, onProgress: PdfSource['onProgress']): Promise<CleanDocument> {
     if (!deps.renderer) {
       throw appError('converter_unavailable', {
         detail:
@@ -126,8 +132,9 @@ export function createConverter(deps: {
     const folder = await makeTemporaryFolder(deps.tempDir, 'printed');
     try {
       const pdfPath = join(folder, 'printed.pdf');
+      const { path, signal } = source;
       await deps.renderer.render({ path, format: 'ppt', pdfPath, signal });
-      return await layOutPdf(await readPrinted(pdfPath, signal, onProgress));
+      return await layOutPdf(await readPrinted({ ...source, path: pdfPath }, onProgress));
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
@@ -136,7 +143,7 @@ export function createConverter(deps: {
   async function parsePdf(source: Source, onProgress: PdfSource['onProgress']): Promise<Partly<CleanDocument>> {
     const { signal, recognition } = source;
     const pdf = await pdfAt(source.path, signal, onProgress);
-    const { pages, title } = await gate(() => readPdf(pdf));
+    const { pages, title } = await inTurn(source.orgId, () => readPdf(pdf));
     const reader = { recognize, recognition, signal, limits };
     const draw: DrawPages = (wanted, output, stop) => drawPdfPages({ ...pdf, signal: stop }, wanted, output);
     const { document, pagesLeft } = await readPicturePages(pages, draw, reader);
@@ -154,7 +161,7 @@ export function createConverter(deps: {
     if (source.format === 'ppt') return parsePrinted(source, onProgress);
     const { size } = await stat(source.path);
     const parser = size <= limits.inProcessBytes ? inProcessParsers[source.format] : undefined;
-    if (!parser) return gate(() => parseInChild(source));
+    if (!parser) return inTurn(source.orgId, () => parseInChild(source));
     return cleanDocument(await parser({ ...source, bytes: await readFile(source.path) }));
   }
 
@@ -188,8 +195,8 @@ export function createConverter(deps: {
         clearInterval(progress);
       }
     },
-    async readPages({ path, signal }) {
-      const { pages } = await readPrinted(path, signal, () => undefined);
+    async readPages(pdf) {
+      const { pages } = await readPrinted(pdf, () => undefined);
       return pages.map((page) => page.lines.map((line) => line.text).join('\n'));
     },
   };

@@ -4,20 +4,20 @@ import { text } from 'node:stream/consumers';
 import { z } from 'zod';
 import { appError } from '#src/errors.ts';
 import type { ToolExecutor } from '#src/ports/tool-executor.ts';
-import { createGate } from '../gate.ts';
+import { createFairGate } from '../gate.ts';
 import type { ParserSandbox } from '../parser-sandbox.ts';
 
 const script = join(import.meta.dirname, 'math-process.ts');
 const projectFolder = join(import.meta.dirname, '../../..');
 const readable = [script, join(projectFolder, 'node_modules'), join(projectFolder, 'package.json')];
 /**
- * Of the processor, not of the clock: on a busy machine a sum that is not to blame may wait long for its turn. A sum takes
- * a millisecond of it, the start of its process 300 ms.
+ * Of the processor, not of the clock: on a busy machine a calculation that is not to blame may wait long for its turn. It
+ * takes a millisecond of it, the start of its process 300 ms.
  */
 const longestCpuSeconds = 3;
 const heapMiB = 64;
-/** Two answers full of sums; whoever came later would wait in vain. */
-const maxWaiting = 12;
+/** Of an organization: two answers full of calculations. What came later would wait in vain. */
+const maxWaitingPerOwner = 12;
 
 const argumentsOf = z.object({ expression: z.string() });
 const answer = z.union([z.strictObject({ result: z.string() }), z.strictObject({ error: z.string() })]);
@@ -30,11 +30,12 @@ const answer = z.union([z.strictObject({ result: z.string() }), z.strictObject({
 export function createMathTool(deps: { sandbox: ParserSandbox; cpuSeconds?: number }): ToolExecutor {
   const { sandbox, cpuSeconds = longestCpuSeconds } = deps;
   // Each may keep a core busy up to its limit.
-  const refusal = () => appError('tool_failed', { detail: 'Too many sums are being worked out at the moment.' });
-  const inTurn = createGate(1, { maxWaiting, refusal });
+  const refusal = () =>
+    appError('tool_failed', { detail: 'Too many calculations of your organization wait for their turn.' });
+  const inTurn = createFairGate(1, { bound: { maxWaitingPerOwner, refusal } });
 
-  return (args, { signal }) =>
-    inTurn(async () => {
+  return (args, { actor, signal }) =>
+    inTurn(actor.orgId, async () => {
       const { expression } = argumentsOf.parse(args);
       const output = await workOut(expression, { sandbox, signal, cpuSeconds });
       if (output === null) {

@@ -26,7 +26,7 @@ const argumentsOf = z.object({ url: z.string() });
 export function createWebFetchTool(deps: { web: WebFetcher; converter: Converter; tempDir: string }): ToolExecutor {
   const { web, converter, tempDir } = deps;
 
-  return async (args, { trustedTexts, signal }) => {
+  return async (args, { actor, trustedTexts, signal }) => {
     const { url } = argumentsOf.parse(args);
     if (!standsIn(url, trustedTexts)) {
       throw appError('untrusted_argument', {
@@ -46,7 +46,9 @@ export function createWebFetchTool(deps: { web: WebFetcher; converter: Converter
       const names = webDocumentNames({ finalUrl, mediaType, fileName, title: null });
       const source = { path, fileName: names.fileName };
       const format = await converter.detect({ ...source, declaredMediaType: mediaType });
-      const { title, body } = await converter.convert({ ...source, format, encoding: charsetOf(mediaType), signal });
+      const { orgId } = actor;
+      const encoding = charsetOf(mediaType);
+      const { title, body } = await converter.convert({ ...source, orgId, format, encoding, signal });
       return [title, body]
         .filter((text) => text !== null && !(text === title && body.startsWith(`# ${title}`)))
         .join('\n\n');

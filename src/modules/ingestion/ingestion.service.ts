@@ -260,7 +260,16 @@ export function createIngestionService(deps: {
       if (known === undefined) {
         const recognition = await recognitionOf(of, converterVersion, { signal, report });
         const { body, title, pageMap, pageCount, pagesLeft } = await blobs.withLocalFile(blobKey, (path) =>
-          converter.convert({ path, fileName, format, encoding, signal, onProgress: report, recognition }),
+          converter.convert({
+            orgId: of.orgId,
+            path,
+            fileName,
+            format,
+            encoding,
+            signal,
+            onProgress: report,
+            recognition,
+          }),
         );
         if (pagesLeft > 0) return { charCount: 0, pageCount: null, reused: false, pagesLeft };
         if (body.trim() === '') throw appError('empty_document');

@@ -62,9 +62,9 @@ export function createPreviewsService(deps: {
   }
 
   /** One that is only too long for our reader is shown all the same; its pages stay unknown. */
-  async function requireReadable(path: string, signal: AbortSignal): Promise<void> {
+  async function requireReadable(pdf: { orgId: string; path: string; signal: AbortSignal }): Promise<void> {
     try {
-      await converter.readPages({ path, signal });
+      await converter.readPages(pdf);
     } catch (error) {
       if (!(error instanceof AppError && (error.code === 'too_large' || error.code === 'conversion_timeout'))) {
         throw error;
@@ -138,7 +138,7 @@ export function createPreviewsService(deps: {
         const pdfPath = join(folder, 'preview.pdf');
         await blobs.withLocalFile(originalKey, (path) => renderer.render({ path, format, pdfPath, signal }));
         signal.throwIfAborted();
-        await requireReadable(pdfPath, signal);
+        await requireReadable({ orgId: of.orgId, path: pdfPath, signal });
         await requireRoom({ orgId: of.orgId, originalKey }, (await stat(pdfPath)).size);
         if (!(await store(of.orgId, originalKey, renderer.version, pdfPath))) return null;
       } finally {
@@ -160,7 +160,9 @@ export function createPreviewsService(deps: {
       ]);
       if (converted === undefined || preview === undefined) return null;
       if (converted.pageMap !== null) return { pageCount: converted.pageMap.length };
-      const pages = await blobs.withLocalFile(preview.blobKey, (path) => converter.readPages({ path, signal }));
+      const pages = await blobs.withLocalFile(preview.blobKey, (path) =>
+        converter.readPages({ orgId: of.orgId, path, signal }),
+      );
       const pageMap = alignPages(converted.body, pages);
       await db.transaction((trx) => createPreviewsRepository(trx).setPages(of.orgId, conversionId, pageMap));
       return { pageCount: pageMap.length };

@@ -160,7 +160,7 @@ describe('a file that cannot be converted', () => {
     const stop = new AbortController();
     const reason = new Error('a newer upload');
     const source = { path, fileName: 'a.html', format: 'html', signal: stop.signal } as const;
-    const work = environment.converter.convert({ ...source, onProgress: () => stop.abort(reason) });
+    const work = environment.converter.convert({ ...source, orgId: 'any', onProgress: () => stop.abort(reason) });
     expect(await work.catch((error: unknown) => error)).to.equal(reason);
   });
 });

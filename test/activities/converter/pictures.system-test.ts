@@ -64,7 +64,7 @@ describe('reading pictures of text', () => {
     const left: number[] = [];
     for (;;) {
       const { body, pagesLeft } = await environment.converter.convert({
-        ...{ path, fileName: 'scan.pdf', format: 'pdf', signal: new AbortController().signal },
+        ...{ orgId: 'any', path, fileName: 'scan.pdf', format: 'pdf', signal: new AbortController().signal },
         recognition: { known: [...kept], sliceMs: 0, keep: async (page) => void kept.push(page) },
       });
       left.push(pagesLeft);
@@ -80,7 +80,7 @@ describe('reading pictures of text', () => {
     const convert = async (fileName: string, content: Buffer, known: RecognizedPage[]) => {
       const path = await environment.write(fileName, content);
       return environment.converter.convert({
-        ...{ path, fileName, format: 'image', signal: new AbortController().signal },
+        ...{ orgId: 'any', path, fileName, format: 'image', signal: new AbortController().signal },
         recognition: { known, sliceMs: 0, keep: () => Promise.reject(new Error('It was read again.')) },
       });
     };
@@ -97,7 +97,14 @@ describe('reading pictures of text', () => {
     const reason = new Error('a newer upload');
     const convert = (keep: () => Promise<void>, { signal } = new AbortController()) =>
       environment.converter
-        .convert({ path, fileName: 'a.pdf', format: 'pdf', signal, recognition: { known: [], sliceMs: 60_000, keep } })
+        .convert({
+          orgId: 'any',
+          path,
+          fileName: 'a.pdf',
+          format: 'pdf',
+          signal,
+          recognition: { known: [], sliceMs: 60_000, keep },
+        })
         .catch((error: unknown) => error);
     expect(await convert(async () => stop.abort(reason), stop)).equal(reason);
     expect(await convert(() => Promise.reject(reason))).equal(reason);
@@ -107,7 +114,13 @@ describe('reading pictures of text', () => {
     const convert = async (fileName: string, content: Buffer) => {
       const path = await environment.write(fileName, content);
       const format = await environment.converter.detect({ path, fileName });
-      return environment.converter.convert({ path, fileName, format, signal: new AbortController().signal });
+      return environment.converter.convert({
+        orgId: 'any',
+        path,
+        fileName,
+        format,
+        signal: new AbortController().signal,
+      });
     };
     expect(await appErrorCode(convert('a.png', pngFile(scan)))).equal('unsupported_format');
     expect(await appErrorCode(convert('a.pdf', pdfFile([[scan]])))).equal('unsupported_format');
@@ -133,7 +146,7 @@ describe('reading pictures of text', () => {
     const path = `${folder}/MEDRPT-2024-PAT-3847_medical_report_scan.pdf`;
     const first: string[] = [];
     await environment.converter.convert({
-      ...{ path, fileName: 'report.pdf', format: 'pdf', signal: new AbortController().signal },
+      ...{ orgId: 'any', path, fileName: 'report.pdf', format: 'pdf', signal: new AbortController().signal },
       recognition: {
         known: [],
         sliceMs: 0,

@@ -48,7 +48,7 @@ describe('LibreOffice', function () {
       sandbox: createParserSandbox('auto'),
       toolsDir: testServices().toolsDir,
       tempDir: folder,
-    }).readPages({ path: pdfPath, signal });
+    }).readPages({ orgId: 'any', path: pdfPath, signal });
   }
 
   it('prints a Word file, whose pages are found in its text', async () => {

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { expect } from 'chai';
 import { createFairGate, createGate } from '#src/adapters/gate.ts';
 import { until } from '#test/support/until.ts';
@@ -70,6 +71,35 @@ describe('a fair gate', () => {
     }
     await Promise.all(done);
     expect(begun).deep.equal(['a1', 'b1', 'a2', 'b2', 'c1', 'a3', 'a4']);
+  });
+
+  it('gives an owner fewer places as soon as another has a task, and all of them again when it is alone', async () => {
+    const begun: string[] = [];
+    const ends = new Map<string, () => void>();
+    const gate = createFairGate(4, { maxRunningPerOwner: 4, maxRunningInCrowd: 1 });
+    const add = (name: string) =>
+      gate(name.slice(0, 1), () => {
+        begun.push(name);
+        return new Promise<void>((resolve) => ends.set(name, resolve));
+      });
+    const done = ['a1', 'a2', 'b1', 'b2', 'a3'].map(add);
+    await setImmediate();
+    expect(begun, 'a has begun alone').deep.equal(['a1', 'a2', 'b1']);
+    ends.get('a1')?.();
+    await done[0];
+    await setImmediate();
+    expect(begun, 'a2 still runs').deep.equal(['a1', 'a2', 'b1']);
+    ends.get('a2')?.();
+    await done[1];
+    await setImmediate();
+    expect(begun).deep.equal(['a1', 'a2', 'b1', 'a3']);
+    ends.get('a3')?.();
+    await done[4];
+    await setImmediate();
+    expect(begun, 'b is alone').deep.equal(['a1', 'a2', 'b1', 'a3', 'b2']);
+    ends.get('b1')?.();
+    ends.get('b2')?.();
+    await Promise.all(done);
   });
 
   it('refuses the tasks of an owner that has too many waiting, and takes those of others', async () => {

@@ -243,7 +243,7 @@ describe('the sandbox of parsers', () => {
   async function convert(sandbox: ParserSandbox, format: 'pdf' | 'docx' | 'image'): Promise<unknown> {
     const converter = createConverter({ sandbox, toolsDir: join(root, 'tools'), tempDir: root });
     const recognition = { known: [], sliceMs: 1_000, keep: async () => undefined };
-    return converter.convert({ path: own, fileName: 'own', format, signal, recognition });
+    return converter.convert({ orgId: 'any', path: own, fileName: 'own', format, signal, recognition });
   }
 
   for (const [kind, start] of Object.entries(kinds)) {
