@@ -162,7 +162,7 @@ export async function openOutboundClients({
     ...{ accessKeyId: 'AKIA', secretAccessKey: 'secret', sessionToken: null },
     ...{ bucket: 'b', prefix: '', region: 'us-east-1', endpoint: baseUrl, forcePathStyle: true },
   };
-  const web = createGuardedFetch({ agent, deadlineMs: timeMs });
+  const web = createGuardedFetch({ agent, longestMs: timeMs });
   const endpoint = { baseUrl: `${baseUrl}/v1`, apiKey: 'the-key-of-the-service', timeoutMs: timeMs };
   const chat = createChatModel(endpoint, () => watchSilence(timeMs, timeMs));
   const embedder = createEmbedder({ ...endpoint, model: 'm', estimateTokens: (text) => text.length });

@@ -19,10 +19,10 @@ type Response = Dispatcher.ResponseData;
 /**
  * Fetches through a guarded agent, with no cookies, credentials or proxies. Redirects are followed by hand, each of them
  * like a new address.
- * @param deps.deadlineMs for all of it: redirects, headers and body
+ * @param deps.longestMs of a fetch that names no time of its own
  */
-export function createGuardedFetch(deps: { agent: Dispatcher; deadlineMs?: number }): WebFetcher {
-  const { agent, deadlineMs = 20_000 } = deps;
+export function createGuardedFetch(deps: { agent: Dispatcher; longestMs?: number }): WebFetcher {
+  const { agent, longestMs: usualMs = 20_000 } = deps;
 
   async function ask(url: URL, accept: string, signal: AbortSignal): Promise<Response> {
     // Not Brotli: any user can name a server, and Node's decoder has had memory errors (CVE-2026-111497).
@@ -61,12 +61,12 @@ export function createGuardedFetch(deps: { agent: Dispatcher; deadlineMs?: numbe
   }
 
   return {
-    async fetch(asked, { limitBytes, accept = '*/*', signal, permits = () => true }) {
-      const deadline = AbortSignal.timeout(deadlineMs);
+    async fetch(asked, { limitBytes, longestMs = usualMs, accept = '*/*', signal, permits = () => true }) {
+      const deadline = AbortSignal.timeout(longestMs);
       const failed = (error: unknown): unknown => {
         if (error instanceof AppError) return error;
         if (signal?.aborted) return signal.reason;
-        if (deadline.aborted) return unreachable(`It takes longer than ${deadlineMs / 1_000} seconds.`, error);
+        if (deadline.aborted) return unreachable(`It takes longer than ${longestMs / 1_000} seconds.`, error);
         return unreachable(reasonOf(error), error);
       };
       try {

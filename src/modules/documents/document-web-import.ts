@@ -10,6 +10,8 @@ import type { UploadsService } from './uploads.service.ts';
 
 /** What is read best comes first; servers that have one form only ignore it. */
 const accept = 'text/html,application/xhtml+xml,text/markdown;q=0.9,application/pdf;q=0.9,text/plain;q=0.8,*/*;q=0.5';
+/** A large file may come over a slow line; it takes the place of an upload meanwhile. */
+const LONGEST_MS = 5 * 60_000;
 /** The title of a page stands in its head. */
 const headBytes = 64 * 1024;
 
@@ -45,7 +47,7 @@ export function createDocumentWebImport(deps: {
       if (made !== undefined) return made;
       await documents.requireRoom(actor, input.targetFolderId);
       const { fileSizeBytes } = await limits.of(actor.orgId);
-      const source = await web.fetch(input.url, { accept, limitBytes: fileSizeBytes });
+      const source = await web.fetch(input.url, { accept, limitBytes: fileSizeBytes, longestMs: LONGEST_MS });
       const { finalUrl, mediaType, fileName, content } = source;
       const head: Buffer[] = [];
       const names = (title: string | null) => webDocumentNames({ finalUrl, mediaType, fileName, title });
