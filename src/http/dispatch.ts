@@ -63,6 +63,19 @@ export function createDispatcher(deps: DispatchDeps) {
     const kind = isEventStream(route) ? 'streams' : 'requests';
     const isRead = kind === 'requests' && ofCaller.some(({ limit }) => limit === 'read');
     return async (req, res) => {
+      let free = () => {};
+      try {
+        await serve(req, res, (place) => {
+          free = place;
+        });
+      } finally {
+        // Whichever ends last: a client that leaves ends no work.
+        if (res.closed) free();
+        else res.once('close', free);
+      }
+    };
+
+    async function serve(req: Request, res: AppResponse, hold: (place: () => void) => void): Promise<void> {
       res.locals.route = route.path;
       const { requestId } = res.locals;
       const leaving = new AbortController();
@@ -74,7 +87,7 @@ export function createDispatcher(deps: DispatchDeps) {
       if (actor !== undefined) {
         Object.assign(res.locals, { orgId: actor.orgId, userId: actor.userId, sessionId });
         if (res.destroyed) return;
-        res.once('close', concurrency.take(kind, actor));
+        hold(concurrency.take(kind, actor));
       }
       const subject = { ip: req.ip, userId: actor?.userId, email: undefined };
       await rateLimit(ofCaller, subject, res);
@@ -103,8 +116,9 @@ export function createDispatcher(deps: DispatchDeps) {
       const call = async (newId = route.idempotent ? uuidv7() : NIL): Promise<Answer> => {
         const parsed = body.parse();
         await rateLimit(ofEmail, { ...subject, email: emailOf(parsed) }, res);
-        // A body comes as slowly as its sender likes, who may have lost his rights meanwhile.
-        const sender = route.body === undefined ? {} : await admit(route, req, requestId);
+        // A body may come slowly: its sender may have lost rights meanwhile. That the token has expired is no matter.
+        const sender =
+          route.body === undefined || !actorNow ? {} : { actor: permitted(route, await actorNow(), requestId) };
         // The handler goes on when the client leaves.
         const endFetch = actor && route.fetchesFile ? concurrency.take('uploads', actor) : undefined;
         const handled = async () => route.handle({ ...request, ...sender, newId, body: parsed });
@@ -131,17 +145,21 @@ export function createDispatcher(deps: DispatchDeps) {
         if (!isBodyUsed) await discard(body, requestId);
       }
       await send();
-    };
+    }
   }
 
   async function admit(route: Route, req: Request, requestId: string): Promise<Admitted> {
     if (route.access === 'public') return { actor: undefined, sessionId: undefined, actorNow: undefined };
     const { actor, sessionId, actorNow } = await authenticate(req.headers.authorization);
-    // What needs no row to be decided is refused before the body is read.
+    return { actor: permitted(route, actor, requestId), sessionId, actorNow };
+  }
+
+  /** Refuses what needs no row to be decided. */
+  function permitted(route: Route, actor: Actor, requestId: string): RequestActor {
     if (route.access === 'organization:administer' && !can(actor, route.access, actor)) {
       throw appError('forbidden', { detail: 'Only an admin of the organization may do this.' });
     }
-    return { actor: { ...actor, requestId }, sessionId, actorNow };
+    return { ...actor, requestId };
   }
 
   async function discard(body: ReceivedBody, requestId: string): Promise<void> {

@@ -27,6 +27,7 @@ export async function serveRoutes(
     idempotency?: IdempotencyStore;
     maxRestBytes?: number;
     uploadLimit?: ConcurrencyLimit;
+    requestLimit?: ConcurrencyLimit;
   } = {},
 ): Promise<ServedRoutes> {
   const logger = pino({ level: 'silent' });
@@ -43,7 +44,8 @@ export async function serveRoutes(
     fingerprintKey: randomBytes(32),
     rateLimit: async () => {},
     concurrency: createConcurrency({
-      ...{ requests: null, streams: null },
+      requests: deps.requestLimit ?? null,
+      streams: null,
       ...(deps.uploadLimit !== undefined && { uploads: deps.uploadLimit }),
     }),
     readInTurn: (_, read) => read(),

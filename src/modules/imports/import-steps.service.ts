@@ -12,6 +12,7 @@ import type {
 } from '#src/contracts/connectors.ts';
 import type { AttemptOfJob } from '#src/contracts/jobs.ts';
 import { importWorkflowId, syncWorkflowId } from '#src/contracts/workflow-ids.ts';
+import { createPlaces } from '#src/domain/places.ts';
 import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
@@ -60,21 +61,15 @@ export function createImportStepsService(deps: {
   const files = createImportFilesRepository(db);
   const schedules = createConnectionSchedulesRepository(db);
   /** Files that are being fetched, by organization. */
-  const fetching = new Map<string, number>();
+  const fetching = createPlaces();
 
   /** Throws `rate_limited`. @returns gives the place back */
   function takeFetch(orgId: string): () => void {
-    const running = fetching.get(orgId) ?? 0;
-    if (running >= FETCHES_AT_ONCE) {
+    if (fetching.of(orgId) >= FETCHES_AT_ONCE) {
       const detail = `Your organization fetches ${FETCHES_AT_ONCE} files from providers already.`;
       throw appError('rate_limited', { detail, retryAfterSeconds: FETCH_AGAIN_SECONDS });
     }
-    fetching.set(orgId, running + 1);
-    return () => {
-      const left = (fetching.get(orgId) ?? 1) - 1;
-      if (left > 0) fetching.set(orgId, left);
-      else fetching.delete(orgId);
-    };
+    return fetching.take(orgId);
   }
 
   async function requireRun(of: ImportRun): Promise<ImportRunRow> {

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
+import { createPlaces } from '#src/domain/places.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AvatarMaker } from '#src/ports/avatar-maker.ts';
@@ -19,9 +20,13 @@ const UNRESERVED_IN_MEMORY = 16;
 /** The pictures of users. */
 export function createAvatarsService({ db, makeAvatar }: { db: Db; makeAvatar: AvatarMaker }) {
   const avatars = createAvatarsRepository(db);
-  /** Of each upload, from before its first byte until it is an avatar, whose it is. */
-  const inMemory = new Map<ArrayBufferLike, Actor>();
-  const free = ({ content }: AvatarUpload) => inMemory.delete(content.buffer);
+  const places = createPlaces();
+  /** Of each upload that is in memory, from before its first byte until it is an avatar, what gives its place back. */
+  const inMemory = new Map<ArrayBufferLike, () => void>();
+  const free = (memory: ArrayBufferLike) => {
+    inMemory.get(memory)?.();
+    inMemory.delete(memory);
+  };
 
   /** What others see of a member; undefined for nothing. */
   async function find(actor: Actor, userId: string): Promise<ShownAvatar | undefined> {
@@ -38,11 +43,10 @@ export function createAvatarsService({ db, makeAvatar }: { db: Db; makeAvatar: A
      * organization at once, and `service_unavailable` when too many come altogether.
      */
     async receive(actor: Actor, { fileName, content }: { fileName: string; content: Readable }): Promise<AvatarUpload> {
-      const others = [...inMemory.values()];
-      if (others.some(({ userId }) => userId === actor.userId)) {
+      if (places.of(actor.userId) > 0) {
         throw appError('rate_limited', { detail: 'Your last avatar is still being uploaded.', retryAfterSeconds: 5 });
       }
-      const countOfOrganization = others.filter(({ orgId }) => orgId === actor.orgId).length;
+      const countOfOrganization = places.of(actor.orgId);
       if (countOfOrganization >= MAX_OF_ORGANIZATION) {
         const detail = `${MAX_OF_ORGANIZATION} avatars of your organization are being uploaded.`;
         throw appError('rate_limited', { detail, retryAfterSeconds: 5 });
@@ -52,23 +56,23 @@ export function createAvatarsService({ db, makeAvatar }: { db: Db; makeAvatar: A
       }
       // No more than this, in however small pieces it comes.
       const memory = Buffer.allocUnsafeSlow(LIMIT_BYTES);
-      inMemory.set(memory.buffer, actor);
+      inMemory.set(memory.buffer, places.take(actor.userId, actor.orgId));
       try {
         const image = memory.subarray(0, await fill(memory, content));
         return { fileName, content: image, sha256: sha256Of(image) };
       } catch (error) {
-        inMemory.delete(memory.buffer);
+        free(memory.buffer);
         throw error;
       }
     },
 
     async discard(upload: AvatarUpload): Promise<void> {
-      free(upload);
+      free(upload.content.buffer);
     },
 
     /** Makes the caller's avatar of an image. Throws as {@link AvatarMaker} does. */
     async put(actor: Actor, upload: AvatarUpload, signal: AbortSignal): Promise<void> {
-      const content = await makeAvatar(upload.content, signal).finally(() => free(upload));
+      const content = await makeAvatar(upload.content, signal).finally(() => free(upload.content.buffer));
       await db.transaction(async (trx) => {
         const repository = createAvatarsRepository(trx);
         // What comes after he has left would outlast his erasure.

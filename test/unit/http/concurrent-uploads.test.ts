@@ -157,6 +157,14 @@ describe('concurrent uploads', () => {
     expect(() => take('user 0', 'organization 0')).throw(refusal);
   });
 
+  it('are limited in the process, as streams are, where their users are not', () => {
+    const concurrency = createConcurrency({ requests: null, streams: null });
+    const take = (orgId: string) => concurrency.take('streams', { userId: `user of ${orgId}`, orgId });
+    for (let n = 0; n < 3_750; n += 1) take('acme');
+    expect(() => take('acme')).throw('This server has too many event streams open.');
+    take('other');
+  });
+
   it('free their slots when their clients leave', async () => {
     const held = await hold('ada@acme', 'ada@acme');
     for (const { req } of held) req.destroy();

@@ -168,6 +168,26 @@ describe('the HTTP core', () => {
     return problem;
   }
 
+  it('takes a body whose token has expired on its way, with the rights that its sender has by then', async () => {
+    const actor = { userId: 'u', orgId: 'o', isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
+    let tokens = 1;
+    let rights = async () => actor;
+    const expiring = await serveRoutes(routes, {
+      authenticate: async () => {
+        tokens -= 1;
+        if (tokens < 0) throw appError('invalid_token');
+        return { actor, sessionId: 's', actorNow: () => rights() };
+      },
+    });
+    const rename = () =>
+      fetch(`${expiring.baseUrl}/things/${thingId}`, { method: 'PATCH', headers: json, body: '{"name":"slow"}' });
+    expect((await rename()).status).equal(200);
+    tokens = 1;
+    rights = () => Promise.reject(appError('invalid_token'));
+    expect((await rename()).status).equal(401);
+    await expiring.close();
+  });
+
   it('echoes a plain request id and replaces any other', async () => {
     const given = await ask('/things/newest', { headers: { 'x-request-id': 'mine-1' } });
     expect(given.headers.get('x-request-id')).to.equal('mine-1');
