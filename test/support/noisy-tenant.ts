@@ -7,6 +7,8 @@ export type NoisyTask = {
   token: string;
   /** Of a job that is not over. */
   jobId: string;
+  /** Whose password the tenant's admin sets. */
+  colleagueId: string;
   /** Where an evaluation is begun that no worker takes. */
   evaluationPath: string;
   /** Of an object store whose answers have no end. */
@@ -18,7 +20,7 @@ export type NoisyTask = {
 /** How often each kind of request was answered with which status; `broken` where there was no answer. */
 export type NoisyAnswers = Record<string, Record<string, number>>;
 
-const { baseUrl, token, jobId, evaluationPath, hostileEndpoint, hasUploads } = JSON.parse(
+const { baseUrl, token, jobId, colleagueId, evaluationPath, hostileEndpoint, hasUploads } = JSON.parse(
   process.env.NOISY_TENANT ?? '{}',
 ) as NoisyTask;
 const stopping = new AbortController();
@@ -63,6 +65,10 @@ const kinds: Record<string, { atOnce: number; ask: () => Promise<Response> }> = 
   uploads: { atOnce: hasUploads ? 10 : 0, ask: () => send('POST', '/documents', formOf(text, 'fox.txt')) },
   exports: { atOnce: 4, ask: () => sendJson('/entity/org/exports', {}) },
   searches: { atOnce: 30, ask: () => send('GET', '/documents/search?q=fox%20hound%20quick%20slow') },
+  passwords: {
+    atOnce: 60,
+    ask: () => sendJson(`/entity/users/${colleagueId}/reset-password`, { new_password: 'Another-horse-2' }),
+  },
   folders: { atOnce: 10, ask: () => send('GET', '/folders') },
   connectors: {
     atOnce: 10,
