@@ -19,7 +19,7 @@ const CHECKS = [
     ],
   },
   { name: 'nothing unused', command: ['node_modules/knip/bin/knip.js'] },
-  { name: 'no pinned version with a known vulnerability', command: ['scripts/check-versions.ts'] },
+  { name: 'no pinned version with a listed vulnerability', command: ['scripts/check-versions.ts'] },
 ];
 
 /** Runs the checks of the code itself side by side and prints one line for each, with its output where it failed. */

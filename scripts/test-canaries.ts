@@ -50,6 +50,24 @@ const CANARIES: Canary[] = [
     foundBy: { test: 'test/api/folders/change.test.ts', title: 'PATCH /folders/{folder_id} 403' },
   },
   {
+    defect: 'a consent is finished by a user who did not begin it',
+    file: 'src/modules/consents/consents.service.ts',
+    plant: (source) => source.replace('consent.userId !== actor.userId', 'consent.userId === undefined'),
+    foundBy: {
+      test: 'test/api/connectors/consent-fixation.test.ts',
+      title: 'consents begun by one user and given by another create no connection',
+    },
+  },
+  {
+    defect: 'an organization whose passwords are hashed before those of all others',
+    file: 'src/adapters/passwords/argon2-hasher.ts',
+    plant: (source) => source.replaceAll('inTurn(owner,', "inTurn('all',"),
+    foundBy: {
+      test: 'test/unit/adapters/argon2-hasher.test.ts',
+      title: 'Argon2 hasher refuses an owner with too much at once',
+    },
+  },
+  {
     defect: 'an assertion that does not hold',
     file: 'test/unit/domain/visibility.test.ts',
     plant: (source) => source.replace('to.equal(true)', 'to.equal(false)'),
