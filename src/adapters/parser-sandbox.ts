@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, realpathSync } from 'node:fs';
+import { accessSync, constants, existsSync, realpathSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, sep } from 'node:path';
 
 const script = join(import.meta.dirname, 'parser-sandbox.pl');
@@ -103,7 +103,9 @@ function foldersOf(program: string): string[] {
     return [];
   }
   if (systemFolders.some((name) => folder === name || folder.startsWith(name + sep))) return [];
-  return [basename(folder) === 'bin' ? dirname(folder) : folder];
+  if (basename(folder) !== 'bin') return [folder];
+  // Not all of its parent: for a program in ~/bin that is everything of a user.
+  return [folder, ...['lib', 'lib64'].map((name) => join(dirname(folder), name)).filter((path) => existsSync(path))];
 }
 
 let found: { missing: string | null } | undefined;
