@@ -10,8 +10,9 @@
 #              https://docs.kernel.org/userspace-api/landlock.html
 #   seccomp    denies what Landlock does not control: sockets, changes to the metadata of files, limits and priorities of
 #              other processes, System V IPC, new sessions and process groups, and new processes, which would escape the
-#              limits of the first one and outlive it. --child-processes allows these, inside of the process group;
-#              threads are always allowed. --unix-sockets allows local stream sockets below --write, but no
+#              limits of the first one and outlive it; and signals to any other process, which Linux before 6.12 would
+#              allow. --child-processes allows processes, inside of the process group, and signals; threads are always
+#              allowed. --unix-sockets allows local stream sockets below --write, but no
 #              connection to a socket that has a name.
 #              https://docs.kernel.org/userspace-api/seccomp_filter.html
 # Neither needs a privilege or a namespace, so both work in containers. setpriv of util-linux 2.41 could do most of it;
@@ -23,8 +24,8 @@ my $FAILED = 125;
 
 # System calls by their numbers in <asm/unistd.h>. Those from 424 on are the same on every architecture.
 my ($LANDLOCK_CREATE_RULESET, $LANDLOCK_ADD_RULE, $LANDLOCK_RESTRICT_SELF) = (444, 445, 446);
-# io_uring_setup (it can open sockets), fchmodat2, setxattrat, removexattrat, file_setattr
-my @DENIED_EVERYWHERE = (425, 452, 463, 466, 469);
+# pidfd_send_signal, io_uring_setup (it can open sockets), fchmodat2, setxattrat, removexattrat, file_setattr
+my @DENIED_EVERYWHERE = (424, 425, 452, 463, 466, 469);
 my %ARCHITECTURES = (
     x64 => {
         audit  => 0xC000003E,
@@ -34,13 +35,15 @@ my %ARCHITECTURES = (
         access => { number => 21, mode_argument => 1 },
         forks  => [57, 58],    # fork, vfork
         clone  => 56,
+        # kill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo
+        signals => [62, 234, 129, 297],
         # connect; truncate; chmod, fchmod, fchmodat; chown, fchown, lchown, fchownat; setxattr, lsetxattr, fsetxattr;
         # removexattr, lremovexattr, fremovexattr; utime, utimes, futimesat, utimensat
         denied => [
             42, 76, 90, 91, 268, 92, 93, 94, 260, 188, 189, 190, 197, 198, 199, 132, 235, 261, 280,
             # setpriority, ioprio_set; sched_setparam, sched_setscheduler, sched_setaffinity, sched_setattr;
-            # migrate_pages, move_pages; shmget, semget, msgget, mq_open; setpgid, setsid
-            141, 251, 142, 144, 203, 314, 256, 279, 29, 64, 68, 240, 109, 112,
+            # migrate_pages, move_pages; shmget, semget, msgget, mq_open; setpgid, setsid; tkill
+            141, 251, 142, 144, 203, 314, 256, 279, 29, 64, 68, 240, 109, 112, 200,
         ],
         prlimit => 302,
     },
@@ -53,13 +56,15 @@ my %ARCHITECTURES = (
         access => { number => 48, mode_argument => 2 },
         forks  => [],
         clone  => 220,
+        # kill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo
+        signals => [129, 131, 138, 240],
         # connect; truncate; fchmod, fchmodat; fchown, fchownat; setxattr, lsetxattr, fsetxattr;
         # removexattr, lremovexattr, fremovexattr; utimensat
         denied => [
             203, 45, 52, 53, 55, 54, 5, 6, 7, 14, 15, 16, 88,
             # setpriority, ioprio_set; sched_setparam, sched_setscheduler, sched_setaffinity, sched_setattr;
-            # migrate_pages, move_pages; shmget, semget, msgget, mq_open; setpgid, setsid
-            140, 30, 118, 119, 122, 274, 238, 239, 194, 190, 186, 180, 154, 157,
+            # migrate_pages, move_pages; shmget, semget, msgget, mq_open; setpgid, setsid; tkill
+            140, 30, 118, 119, 122, 274, 238, 239, 194, 190, 186, 180, 154, 157, 130,
         ],
         prlimit => 261,
     },
@@ -177,6 +182,14 @@ sub restrict_system_calls {
         [$RETURN, 0, 0, $ALLOW],
         [$RETURN, 0, 0, $NOT_PERMITTED],
     );
+    my @only_own_signals = map { (
+        [$EQUAL, 0, 4, $_],
+        [$LOAD, 0, 0, $FIRST_ARGUMENT],
+        # What this process becomes keeps its id.
+        [$EQUAL, 0, 1, $$],
+        [$RETURN, 0, 0, $ALLOW],
+        [$RETURN, 0, 0, $REFUSE],
+    ) } @{ $architecture->{signals} };
     my @denied = ([$AT_LEAST, $FIRST_OF_X32], map { [$EQUAL, $_] } @{ $architecture->{denied} }, @DENIED_EVERYWHERE);
     my @program = (
         # The numbers of another architecture mean other calls.
@@ -193,7 +206,7 @@ sub restrict_system_calls {
         # A pair is connected from the start, but what has datagrams can send them elsewhere.
         [$EQUAL, 0, scalar @only_local_streams, $architecture->{socketpair}],
         @only_local_streams,
-        ($has_child_processes ? () : @no_child_processes),
+        ($has_child_processes ? () : (@only_own_signals, @no_child_processes)),
         # Each skips to the refusal, which is the last instruction.
         (map { [$denied[$_][0], $#denied - $_ + $#end, 0, $denied[$_][1]] } 0 .. $#denied),
         @end,
