@@ -7,10 +7,10 @@ import type { Db } from '#src/ports/database.ts';
 import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
-import { eventually } from '#test/support/eventually.ts';
 import { embeddedTexts, type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { answerEmbeddings } from '#test/support/scripted-server.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
+import { until } from '#test/support/until.ts';
 
 /** What one slice takes. */
 const sliceSize = 2_048;
@@ -138,7 +138,7 @@ describe('the windows of a cut by meaning', () => {
     });
     const step = run('embedChunks', of);
     const progress = async () => (await ada.get(`/jobs/${ingestWorkflowId(of.documentId, 1)}`, 200)).body;
-    await eventually(async () => {
+    await until('64 of 150 are embedded', async () => {
       const job = await progress();
       return JSON.stringify(job).includes('"done":64,"total":150') ? job : undefined;
     });

@@ -6,9 +6,9 @@ import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
 import { pdfFile } from '#test/support/document-fixtures.ts';
-import { eventually } from '#test/support/eventually.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
 import { expectStoresMatch } from '#test/support/stores.ts';
+import { until } from '#test/support/until.ts';
 import { answerWith, redirectTo, startWebSite, type WebSite } from '#test/support/web-site.ts';
 
 const path = '/documents/import-from-url';
@@ -39,7 +39,7 @@ describe('POST /documents/import-from-url', () => {
     return Object(body).code;
   };
   const ingested = (id: string) =>
-    eventually(async () => {
+    until('it is ingested', async () => {
       const document = fullDocumentSchema.parse((await ada.get(`/documents/${id}`, 200)).body);
       return document.embedding_complete || document.last_error !== null ? document : undefined;
     });
@@ -232,7 +232,7 @@ describe('POST /documents/import-from-url', () => {
 
   it('leaves the stores as the database says', async () => {
     const { db } = stack.container;
-    await eventually(async () => (await db('jobs').whereNull('finishedAt').first('id')) === undefined || undefined);
+    await until('no job is left', async () => (await db('jobs').whereNull('finishedAt').first('id')) === undefined);
     await expectStoresMatch(stack);
   });
 });

@@ -4,10 +4,10 @@ import { expect } from 'chai';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
-import { eventually } from '#test/support/eventually.ts';
 import { itHoldsTheLimit, post } from '#test/support/exact-limit.ts';
 import { rootOf } from '#test/support/folders.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
+import { until } from '#test/support/until.ts';
 
 const note = { name: 'Note', content: 'Received: by hand\n\nThe fox is quick.', source_format: 'text' };
 
@@ -22,7 +22,7 @@ describe('POST /documents/paste', () => {
   it('201: makes a document of the text, in the format that its author says', async () => {
     const { body } = await ada.post('/documents/paste', { ...note, content: '<html><p>Not a page.</p>' }, 201);
     const { id } = fullDocumentSchema.parse(body);
-    const ingested = await eventually(async () => {
+    const ingested = await until('it is embedded', async () => {
       const document = fullDocumentSchema.parse((await ada.get(`/documents/${id}`, 200)).body);
       return document.embedding_complete ? document : undefined;
     });

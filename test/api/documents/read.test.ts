@@ -8,8 +8,8 @@ import {
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import type { Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
-import { eventually } from '#test/support/eventually.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
+import { until } from '#test/support/until.ts';
 
 const paragraphs = Array.from({ length: 30 }, (_, n) => `The fox of paragraph ${n} jumps over ${n + 1} lazy dogs.`);
 const body = `# Foxes\n\n${paragraphs.join('\n\n')}`;
@@ -24,7 +24,7 @@ describe('a document that was ingested', () => {
     const form = { name: 'foxes.md', content: body, type: 'text/markdown' };
     const created = await ada.upload('/documents', form, 201, { fields: { target_tokens: '100' } });
     id = fullDocumentSchema.parse(created.body).id;
-    await eventually(async () => ((await embeddingStatus()).embedding_complete ? true : undefined));
+    await until('it is embedded', async () => (await embeddingStatus()).embedding_complete);
   });
 
   const embeddingStatus = async () =>
