@@ -5,7 +5,7 @@ import { reasonOf } from './admin/reason-of.ts';
 import type { StartSettings } from './settings.ts';
 import { StartFailure } from './supervisor/start-failure.ts';
 
-const PATIENCE_MS = 5_000;
+const TIMEOUT_MS = 5_000;
 
 /**
  * Asks the services that settings name whether they are there, so that a wrong address is told within seconds.
@@ -38,7 +38,7 @@ async function checkTemporal(config: TemporalConfig): Promise<void> {
   const { createTemporalConnection } = await import('#src/temporal/connection.ts');
   const { client, call, close } = createTemporalConnection(config);
   try {
-    await call(() => client.workflowService.describeNamespace({ namespace }), PATIENCE_MS);
+    await call(() => client.workflowService.describeNamespace({ namespace }), TIMEOUT_MS);
   } catch (error) {
     throw new StartFailure(
       `TEMPORAL_ADDRESS: the server at ${address}, or its namespace ${namespace}, could not be reached: ${reasonOf(error)}`,
@@ -54,7 +54,7 @@ async function whyNoAnswer(url: string): Promise<string | null> {
   const host = hostname.replace(/^\[|\]$/g, '');
   const socket = connect({ host, port: Number(port) || (protocol === 'https:' ? 443 : 80) });
   try {
-    await once(socket, 'connect', { signal: AbortSignal.timeout(PATIENCE_MS) });
+    await once(socket, 'connect', { signal: AbortSignal.timeout(TIMEOUT_MS) });
     return null;
   } catch (error) {
     return reasonOf(error);

@@ -10,16 +10,16 @@ import { listen } from './http/listen.ts';
 import { metricsAnswer, startPlainServer } from './http/plain-server.ts';
 
 /** For a whole request: a large upload over a slow line takes longer than Node's five minutes. */
-const UPLOAD_PATIENCE_MS = 6 * 60 * 60_000;
+const UPLOAD_TIMEOUT_MS = 6 * 60 * 60_000;
 
 /** Of an address with its headers: some take texts of thousands of characters, which grow when they are encoded. */
 const MAX_HEADER_BYTES = 64 * 1024;
 
 /** How long requests that are under way may take, uploads too: a little more than streams, so that these can say why they end. */
-const REQUEST_PATIENCE_MS = 25_000;
+const REQUEST_TIMEOUT_MS = 25_000;
 
 /** How long answers may still be written: a little less than streams may stay open, so that these say why they end. */
-const ANSWER_PATIENCE_MS = 18_000;
+const ANSWER_TIMEOUT_MS = 18_000;
 
 async function main(): Promise<void> {
   const config = loadConfig(process.env);
@@ -28,7 +28,7 @@ async function main(): Promise<void> {
   const app = createApp(container);
   const server = createServer(
     {
-      requestTimeout: UPLOAD_PATIENCE_MS,
+      requestTimeout: UPLOAD_TIMEOUT_MS,
       maxHeaderSize: MAX_HEADER_BYTES,
       keepAliveTimeout: config.server.keepAliveMs,
     },
@@ -63,7 +63,7 @@ async function main(): Promise<void> {
   leaving.announce();
   container.logger.info({ delayMs: config.server.shutdownDelayMs }, 'the API is leaving');
   await delay(config.server.shutdownDelayMs);
-  await Promise.all([app.drain(), container.chat.drain(ANSWER_PATIENCE_MS), leaving.close(REQUEST_PATIENCE_MS)]);
+  await Promise.all([app.drain(), container.chat.drain(ANSWER_TIMEOUT_MS), leaving.close(REQUEST_TIMEOUT_MS)]);
   await metricsServer?.close();
   await container.close();
 }

@@ -6,7 +6,7 @@ import type { ApiClient } from './api-client.ts';
 import type { Narrator } from './narrator.ts';
 
 /** How long the demo waits for one job. */
-const PATIENCE_MS = 5 * 60_000;
+const TIMEOUT_MS = 5 * 60_000;
 
 type Connection = { id: string; provider: string; display_name: string; status: string };
 type RemoteFile = { file_id: string; name: string; path: string; size_bytes: number; is_folder: boolean };
@@ -121,7 +121,7 @@ async function countingDownloads({ drive, narrator }: Story, work: () => Promise
 
 /** How a job has ended, and where its run is to be seen. */
 async function endOf(api: ApiClient, jobId: string): Promise<{ end: string; link: string | null }> {
-  const deadline = Date.now() + PATIENCE_MS;
+  const deadline = Date.now() + TIMEOUT_MS;
   for (;;) {
     const { status, last_error, temporal_ui_url: link } = await api.get<Job>(`/jobs/${jobId}`);
     if (status === 'failed' || status === 'parked')

@@ -5,7 +5,7 @@ import { type ApiClient, ApiProblem } from './api-client.ts';
 import type { Narrator } from './narrator.ts';
 
 /** How long the demo waits for one document before it says so and goes on. */
-const INGESTION_PATIENCE_MS = 10 * 60_000;
+const INGESTION_TIMEOUT_MS = 10 * 60_000;
 
 type Document = { id: string; name: string; parse_job_id: string };
 type Job = {
@@ -33,7 +33,7 @@ export async function ingest(api: ApiClient, file: string, narrator: Narrator): 
   const content = new Blob([new Uint8Array(await readFile(file))]);
   const document = await api.upload<Document>('/documents', { name, content });
   const jobId = document.parse_job_id.replace(/\.[^.]*$/, '');
-  const deadline = Date.now() + INGESTION_PATIENCE_MS;
+  const deadline = Date.now() + INGESTION_TIMEOUT_MS;
   for (;;) {
     const job = await api.get<Job>(`/jobs/${jobId}`);
     narrator.progress(name, describe(job));

@@ -18,7 +18,7 @@ import { type ImageFolder, makeImageFolder } from './image-folder.ts';
 const ROOT = join(import.meta.dirname, '..', '..');
 const USER = { uid: 10_001, gid: 10_001 };
 const DATABASE = 'rehearsal';
-const PATIENCE_MS = 120_000;
+const TIMEOUT_MS = 120_000;
 const POLL_MS = 200;
 /** What docker-compose.yml gives them, too. */
 const STOP_TIMEOUT_MS = 35_000;
@@ -78,7 +78,7 @@ export async function rehearseImage(options: {
           ...(process.getuid?.() === 0 && { user: USER }),
           stopSignal: 'SIGTERM',
           stopTimeoutMs: STOP_TIMEOUT_MS,
-          readyTimeoutMs: PATIENCE_MS,
+          readyTimeoutMs: TIMEOUT_MS,
           isReady: async () => true,
         },
         join(home, `${name}.log`),
@@ -163,7 +163,7 @@ async function readDocuments(apiUrl: string, home: string, running: readonly Run
 
 /** What cannot be answered yet does not hold yet. */
 async function until(what: string, holds: () => Promise<boolean>, running: readonly RunningChild[]): Promise<void> {
-  const deadline = Date.now() + PATIENCE_MS;
+  const deadline = Date.now() + TIMEOUT_MS;
   const lastLines = () => running.flatMap((child) => child.lastLines()).join('\n');
   const ended = Promise.race(running.map((child) => child.ended));
   while (!(await holds().catch(() => false))) {

@@ -15,7 +15,7 @@ import { serviceEnvironment } from './service-environment.ts';
 // The folder carries it: a newer major version must not open, and could not read, an older one's files.
 const MAJOR_VERSION = 18;
 const USER = 'postgres';
-const REAP_PATIENCE_MS = 5_000;
+const REAP_TIMEOUT_MS = 5_000;
 
 export type PostgresOptions = {
   toolsDir: string;
@@ -106,7 +106,7 @@ async function forgetDeadServer(cluster: string): Promise<void> {
   const path = join(cluster, 'postmaster.pid');
   const pid = Number.parseInt(await readFile(path, 'utf8').catch(() => ''), 10);
   if (!(pid > 0)) return;
-  for (const deadline = Date.now() + REAP_PATIENCE_MS; isTaken(pid) && Date.now() < deadline; ) await delay(50);
+  for (const deadline = Date.now() + REAP_TIMEOUT_MS; isTaken(pid) && Date.now() < deadline; ) await delay(50);
   if (isTaken(pid) && !(await isPostgres(pid))) await rm(path, { force: true });
 }
 

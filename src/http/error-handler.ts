@@ -5,7 +5,7 @@ import type { AppResponse } from './request-log.ts';
 import { sendProblem } from './send-answer.ts';
 
 /** For the rest of a body that is not wanted. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 /** The rest of any body that somebody sends to its end before he reads. */
 const defaultMaxRestBytes = 256 * 1024 * 1024;
 
@@ -33,7 +33,7 @@ export function createErrorHandler(
     req.resume();
     if (!req.complete && !req.destroyed) {
       // A process that ends does not wait for it.
-      const late = setTimeout(() => req.destroy(), patienceMs).unref();
+      const late = setTimeout(() => req.destroy(), timeoutMs).unref();
       req.once('close', () => clearTimeout(late));
       let restBytes = 0;
       req.on('data', (piece: Buffer) => {

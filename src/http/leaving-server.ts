@@ -10,10 +10,10 @@ export type LeavingServer = {
   /** From now on every answer ends its connection, so that a balancer opens the next one elsewhere. */
   announce(): void;
   /**
-   * Takes no connection any more. Settles when the requests under way have ended, those left after `patienceMs` by
+   * Takes no connection any more. Settles when the requests under way have ended, those left after `timeoutMs` by
    * force, and no other has come for `lingerMs` on a connection that is kept.
    */
-  close(patienceMs: number, lingerMs?: number): Promise<void>;
+  close(timeoutMs: number, lingerMs?: number): Promise<void>;
 };
 
 /** To be made before the server listens. */
@@ -42,8 +42,8 @@ export function createLeavingServer(server: Server): LeavingServer {
       for (const answer of answers) endConnectionWith(answer);
     },
 
-    async close(patienceMs, lingerMs = LINGER_MS) {
-      const deadline = performance.now() + patienceMs;
+    async close(timeoutMs, lingerMs = LINGER_MS) {
+      const deadline = performance.now() + timeoutMs;
       const ended = new AbortController();
       const wait = (ms: number) => delay(ms, undefined, { signal: ended.signal }).catch(() => undefined);
       const closed = once(server, 'close').then(() => ended.abort());

@@ -1,12 +1,12 @@
 import { isStorable } from '#src/domain/plain-text.ts';
 import { appError, fieldError } from '#src/errors.ts';
 
-/** No body of ours nests so deep; what is much deeper overflows the stack of whoever walks it. */
+/** No schema nests so deep, and a recursive function would overflow the stack on much more. */
 const maxLevels = 64;
 
 /**
- * Refuses what no schema would think of, before anybody reads it: text that the database cannot store and nesting
- * without end. Gives the value back.
+ * Refuses what schemas do not look for: text that the database cannot store, and too many levels.
+ * @returns the value
  */
 export function soundInput<Value>(value: Value): Value {
   requireSound(value, []);

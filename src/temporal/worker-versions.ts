@@ -4,7 +4,7 @@ import type { TemporalConnection } from './connection.ts';
 
 const { VersionDrainageStatus } = proto.temporal.api.enums.v1;
 /** The server keeps versions by workflows of its own, which take seconds where it is busy; nobody's request waits. */
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 const notFound = 5;
 const failedPrecondition = 9;
 
@@ -31,7 +31,7 @@ export function createWorkerVersions({ client, namespace, call }: TemporalConnec
   /** Null before the first of its workers has asked for work. */
   async function describe() {
     try {
-      return await call(() => workflowService.describeWorkerDeployment({ namespace, deploymentName }), PATIENCE_MS);
+      return await call(() => workflowService.describeWorkerDeployment({ namespace, deploymentName }), TIMEOUT_MS);
     } catch (error) {
       if (isGrpcServiceError(error) && error.code === notFound) return null;
       throw error;
@@ -39,7 +39,7 @@ export function createWorkerVersions({ client, namespace, call }: TemporalConnec
   }
 
   const change = (work: () => Promise<unknown>): Promise<unknown> =>
-    call(work, PATIENCE_MS).catch((error: unknown) => {
+    call(work, TIMEOUT_MS).catch((error: unknown) => {
       if (!isGrpcServiceError(error) || ![notFound, failedPrecondition].includes(error.code)) throw error;
       throw new PromotionRefused(error.details);
     });

@@ -68,7 +68,7 @@ async function follow(
     if (![301, 302, 303, 307, 308].includes(answer.statusCode) || location === null) return { url, answer };
     drop(answer.body);
     const next = new URL(location, url);
-    // What was asked for where nobody can change it on its way is not taken where anybody can.
+    // An answer that TLS was to protect is not taken without it.
     if (url.startsWith('https:') && next.protocol !== 'https:') throw unavailable('It leads from https to http.');
     url = next.href;
   }

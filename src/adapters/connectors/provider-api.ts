@@ -68,7 +68,8 @@ export function createProviderApi(
 
   return {
     async ask(access, url, request = {}) {
-      // Only what is opened may lie elsewhere; a link to a page is as good as whoever has kept it.
+      // Pages of a listing are the provider's own; only downloads may be on another host. The address of a page was stored
+      // between steps, and may have been changed there.
       if (!isOwn(url)) throw appError('provider_rejected', { detail: `${name} has no such page.` });
       const headers = { accept: 'application/json', ...request.headers, ...authorization(access, url) };
       const answer = await call(url, { ...request, headers });

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { AppError, appError } from '#src/errors.ts';
 
 /** As long as bulk work waits in all before it gives the task back to its queue. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 
 export type CallPacing = {
   /**
@@ -67,7 +67,7 @@ export function createCallPacing(maxBulkCalls: number): CallPacing {
   }
 
   async function runPatiently<T>(call: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-    const givesUpAtMs = Date.now() + patienceMs;
+    const givesUpAtMs = Date.now() + timeoutMs;
     for (;;) {
       if (notBeforeMs > givesUpAtMs) throw tooBusy();
       while (Date.now() < notBeforeMs) await delay(notBeforeMs - Date.now(), undefined, signal && { signal });

@@ -17,7 +17,7 @@ const LEASE_SECONDS = 9;
 const RENEW_INTERVAL_MS = 3_000;
 const POLL_INTERVAL_MS = 200;
 /** As long as a call waits in all before its caller waits for it instead. */
-const PATIENCE_MS = 120_000;
+const TIMEOUT_MS = 120_000;
 /** A service that wants more says so again; one that names a year by mistake is not lost for it. */
 const MAX_PAUSE_SECONDS = 600;
 
@@ -135,7 +135,7 @@ export function createPgCallLimiter(db: Db): CallLimiter {
   }
 
   async function patiently<T>(of: Of, call: () => Promise<T>, signal: AbortSignal): Promise<T> {
-    const untilMs = Date.now() + PATIENCE_MS;
+    const untilMs = Date.now() + TIMEOUT_MS;
     for (;;) {
       try {
         return await attempt(of, call, untilMs, signal);

@@ -14,7 +14,7 @@ import {
 import type { OpenSpan, SpanAttributes, SpanFacts, Tracing } from '#src/ports/tracing.ts';
 import { noSpan } from './no-telemetry.ts';
 
-const CLOSE_PATIENCE_MS = 2_000;
+const CLOSE_TIMEOUT_MS = 2_000;
 
 const kinds = {
   server: SpanKind.SERVER,
@@ -111,7 +111,7 @@ export function createOtlpTracing(options: {
     async close() {
       // A collector that is away costs the spans that are left, and no process its time to end.
       const sent = provider.shutdown().catch(() => undefined);
-      await Promise.race([sent, delay(CLOSE_PATIENCE_MS, undefined, { ref: false })]);
+      await Promise.race([sent, delay(CLOSE_TIMEOUT_MS, undefined, { ref: false })]);
     },
   };
 }

@@ -1,8 +1,8 @@
 import { fromSql, toSql } from 'pgvector';
 import { NIL } from 'uuid';
 import { bigint, double, uuid } from '#src/adapters/postgres/columns.ts';
-import { rowsWithin } from '#src/adapters/postgres/patience.ts';
 import { isReadable, readableValues } from '#src/adapters/postgres/readable.ts';
+import { rowsWithin } from '#src/adapters/postgres/rows-within.ts';
 import { pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { GenerationKey, VectorHit, VectorStore } from '#src/ports/vector-store.ts';
@@ -33,13 +33,13 @@ const KNOWN_FOR_MS = 60_000;
  * neighbour who may not be read never takes a place in the ranking. What a caller may read is scanned, which is exact;
  * where that is much, their model's HNSW index is followed until enough of them are found.
  * @param options.exactLimit up to how many points are always scanned
- * @param options.patienceMs how long a query of a search may take before it ends with `service_unavailable`
+ * @param options.timeoutMs how long a query of a search may take before it ends with `service_unavailable`
  */
-export function createPgVectorStore(db: Db, { exactLimit = EXACT_LIMIT, patienceMs = 10_000 } = {}): VectorStore {
+export function createPgVectorStore(db: Db, { exactLimit = EXACT_LIMIT, timeoutMs = 10_000 } = {}): VectorStore {
   const indexes = remembered(KNOWN_FOR_MS, () => listVectorIndexes(db));
   const countReadable = remembered(KNOWN_FOR_MS, async (_key: string, query: VectorQuery) => {
     const [row] = await rowsWithin(
-      patienceMs,
+      timeoutMs,
       db,
       counted,
       `select count(*) from (
@@ -67,7 +67,7 @@ export function createPgVectorStore(db: Db, { exactLimit = EXACT_LIMIT, patience
   async function scan(query: VectorQuery): Promise<VectorHit[]> {
     // The distance is computed after the filter on model and size: vectors of two sizes cannot be compared at all.
     return rowsWithin(
-      patienceMs,
+      timeoutMs,
       db,
       vectorHit,
       `select v.chunk_id, 1 - (v.embedding <=> :query::vector) as similarity
@@ -91,7 +91,7 @@ export function createPgVectorStore(db: Db, { exactLimit = EXACT_LIMIT, patience
          set local enable_sort = off`,
       );
       return rowsWithin(
-        patienceMs,
+        timeoutMs,
         trx,
         vectorHit,
         `select near.chunk_id, 1 - (near.embedding <=> :query::vector) as similarity

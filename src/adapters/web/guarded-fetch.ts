@@ -35,7 +35,7 @@ export function createGuardedFetch(deps: { agent: Dispatcher; longestMs?: number
         refusal.abort(unreachable(`It sends more than ${maxInterimAnswers} interim answers.`));
       }
     };
-    // A connection is not kept: nobody comes back soon.
+    // Without keep-alive: the next fetch is of another server.
     const options = { dispatcher: agent, headers, reset: true, onInfo };
     return request(url, { ...options, signal: AbortSignal.any([signal, refusal.signal]) });
   }
@@ -54,7 +54,7 @@ export function createGuardedFetch(deps: { agent: Dispatcher; longestMs?: number
       if (![301, 302, 303, 307, 308].includes(response.statusCode) || location === null) return { url, response };
       if (redirects === maxRedirects) throw unreachable(`It redirects more than ${maxRedirects} times.`);
       const next = permitted(location, url.href);
-      // What was asked for where nobody can change it on its way is not taken where anybody can.
+      // An answer that TLS was to protect is not taken without it.
       if (url.protocol === 'https:' && next.protocol === 'http:') throw urlNotAllowed('It leads from https to http.');
       url = next;
     }
@@ -80,7 +80,7 @@ export function createGuardedFetch(deps: { agent: Dispatcher; longestMs?: number
   };
 }
 
-/** What can be refused before anybody is asked; the agent refuses the rest. Without fragment and last dot. */
+/** The address without fragment and last dot. Refuses what needs no connection to be refused; the agent does the rest. */
 function permitted(text: string, base?: string): URL {
   if (!URL.canParse(text, base)) throw urlNotAllowed('It leads to something that is no address.');
   const url = new URL(text, base);

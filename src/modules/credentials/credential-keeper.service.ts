@@ -12,7 +12,7 @@ const FRESH_MS = 120_000;
 const USABLE_MS = 15_000;
 /** Longer than a provider may take to answer. */
 const LEASE_SECONDS = 15;
-const PATIENCE_MS = 20_000;
+const TIMEOUT_MS = 20_000;
 const POLL_INTERVAL_MS = 100;
 
 type Keys = { kind: string };
@@ -65,7 +65,7 @@ export function createCredentialKeeper<Row extends StoredCredentials, OwnKeys ex
    * `isUsable`: what is there will do for now.
    */
   async function renew(use: CredentialUse<Row>, old: Grant<Row>, isUsable: boolean): Promise<Opened> {
-    const endMs = performance.now() + PATIENCE_MS;
+    const endMs = performance.now() + TIMEOUT_MS;
     while (performance.now() < endMs) {
       if (await repository.claimRefresh(old.row, LEASE_SECONDS)) return refresh(use, old, isUsable);
       if (isUsable) return old;

@@ -8,7 +8,7 @@ const DOCUMENTS_AT_ONCE = 100;
 /** Other sweeps wait for this one. */
 const SWEEP_TURN_MS = 1_000;
 /** Of who has changed something, which holds already: Postgres confirms every hit. */
-const PATIENCE_MS = 1_000;
+const TIMEOUT_MS = 1_000;
 
 export type PublisherDeps = {
   db: Db;
@@ -40,7 +40,7 @@ export function createDocumentPublisher({ db, vectors, logger }: PublisherDeps) 
         logger.warn({ err: error, documentId }, 'the vector store is told of a change later');
       });
       const patience = new AbortController();
-      await Promise.race([told, delay(PATIENCE_MS, undefined, { signal: patience.signal }).catch(() => undefined)]);
+      await Promise.race([told, delay(TIMEOUT_MS, undefined, { signal: patience.signal }).catch(() => undefined)]);
       patience.abort();
     },
 

@@ -59,7 +59,7 @@ export function createJobWatch(deps: {
       if (watcher.actor === null) continue;
       const actor = found.get(watcher.actor.userId);
       if (actor !== undefined) watcher.actor = actor;
-      // One that came during the query was not asked about.
+      // The query did not ask about a watcher that was added while it ran.
       else if (userIds.includes(watcher.actor.userId)) watcher.onAccountGone();
     }
   }

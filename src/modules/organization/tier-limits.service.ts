@@ -5,7 +5,7 @@ import type { FairGate } from '#src/ports/fair-gate.ts';
 import { createOrganizationRepository } from './organization.repository.ts';
 
 /** What is counted, or summed up in bytes, against a tier; and how it is said that there is no more room. */
-const fullWith = {
+const errorOfLimit = {
   members: 'member_limit_reached',
   agents: 'agent_limit_reached',
   draftsPerUser: 'draft_limit_reached',
@@ -19,7 +19,7 @@ const fullWith = {
 /** The room that an organization has. Nobody else takes of it until the transaction ends. */
 export type Places = {
   /** Throws the limit's own code when `coming` more do not fit beside those that are `used`. */
-  take(limit: keyof typeof fullWith, used: number, coming?: number): void;
+  take(limit: keyof typeof errorOfLimit, used: number, coming?: number): void;
 };
 
 /** The upper bounds of an organization, from its tier and the deployment's table. */
@@ -54,7 +54,7 @@ export function createTierLimitsService(deps: {
       return {
         take(limit, used, coming = 1) {
           if (coming <= 0 || used + coming <= limits[limit]) return;
-          throw appError(fullWith[limit], { detail: `The organization's tier allows ${limits[limit]}.` });
+          throw appError(errorOfLimit[limit], { detail: `The organization's tier allows ${limits[limit]}.` });
         },
       };
     },

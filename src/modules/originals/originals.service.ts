@@ -14,7 +14,7 @@ const KEYS_AT_ONCE = 100;
 /** Far below the minute after which Postgres ends a transaction that waits for us, and gives away its lock. */
 const DELETE_TIMEOUT_MS = 15_000;
 /** Of who has given an original up: the sweep makes up for what takes longer. */
-const PATIENCE_MS = 2_000;
+const TIMEOUT_MS = 2_000;
 
 export type OriginalsService = ReturnType<typeof createOriginalsService>;
 
@@ -80,7 +80,7 @@ export function createOriginalsService(deps: {
       logger.warn({ err: error, blobKey }, 'an original that may not be needed could not be looked at');
     });
     const patience = new AbortController();
-    await Promise.race([done, delay(PATIENCE_MS, undefined, { signal: patience.signal }).catch(() => undefined)]);
+    await Promise.race([done, delay(TIMEOUT_MS, undefined, { signal: patience.signal }).catch(() => undefined)]);
     patience.abort();
   }
 

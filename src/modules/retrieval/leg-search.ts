@@ -34,19 +34,19 @@ export type LegSearchDeps = {
    */
   inTurn: Record<Leg['kind'], FairGate>;
   /** A person waits for the answer: rather words alone than a slow embedder, or a slow store. */
-  patienceMs?: number;
+  timeoutMs?: number;
 };
 
 /** Searches the legs of one query, which is embedded once for each model that they need. */
 export function createLegSearch(deps: LegSearchDeps) {
-  const { db, vectors, embedders, analyze, models, logger, inTurn, patienceMs = 10_000 } = deps;
+  const { db, vectors, embedders, analyze, models, logger, inTurn, timeoutMs = 10_000 } = deps;
   const { searchWords } = createWordSearchRepository(db);
 
   return (documents: ReadableDocuments, { query, signal }: { query: string; signal: AbortSignal }) => {
     const terms = [...new Set(contentStems(analyze(query)))];
     const queryVectors = new Map<string, Promise<Float32Array | null>>();
     const degradations = new Set<RetrievalDegradation['reason']>();
-    const patience = () => AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]);
+    const patience = () => AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
 
     function goOnWithout(reason: RetrievalDegradation['reason'], error: unknown): null {
       signal.throwIfAborted();
@@ -85,7 +85,7 @@ export function createLegSearch(deps: LegSearchDeps) {
       if (degradations.has('word_search_unavailable')) return null;
       const readable = readableOf(leg);
       try {
-        const hits = await searchWords({ readable, model: search.embeddingModel, terms, limit, patienceMs });
+        const hits = await searchWords({ readable, model: search.embeddingModel, terms, limit, timeoutMs });
         return hits.map(({ chunkId, score }) => ({ id: chunkId, score }));
       } catch (error) {
         if (!(error instanceof AppError)) throw error;

@@ -1,7 +1,7 @@
 import { bigint, integer, type Row, text, uuid } from '#src/adapters/postgres/columns.ts';
 import { isNarrow, type OpenedCounts, openedCounts, openedDocuments } from '#src/adapters/postgres/opened-documents.ts';
-import { rowsWithin } from '#src/adapters/postgres/patience.ts';
 import { isReadable, readableValues } from '#src/adapters/postgres/readable.ts';
+import { rowsWithin } from '#src/adapters/postgres/rows-within.ts';
 import { type Shape, shape } from '#src/adapters/postgres/shapes.ts';
 import { BM25_B, BM25_K1, inverseDocumentFrequency } from '#src/domain/bm25.ts';
 import { CHUNKS_PER_BLOCK } from '#src/domain/postings.ts';
@@ -55,7 +55,7 @@ type WordQuery = {
   /** Terms that are rare are enough once they give so many hits; `limit` when not given. */
   enough?: number;
   /** How long the search may take before it ends with `service_unavailable`. */
-  patienceMs?: number;
+  timeoutMs?: number;
 };
 
 /** `endsAtMs` by the clock of `performance`. A narrow one passes by what others may read without looking it up. */
@@ -280,12 +280,12 @@ export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSear
   }
 
   async function search<S extends Shape>(
-    { patienceMs = 10_000, ...asked }: WordQuery,
+    { timeoutMs = 10_000, ...asked }: WordQuery,
     wanted: Wanted<S>,
   ): Promise<Row<S>[]> {
     if (asked.terms.length === 0) return [];
     const terms = [...new Set(asked.terms)].slice(0, effort.terms);
-    const query: Search = { ...asked, terms, endsAtMs: performance.now() + patienceMs, isNarrow: false };
+    const query: Search = { ...asked, terms, endsAtMs: performance.now() + timeoutMs, isNarrow: false };
     const { weighted, averageLength, counts } = await weigh(query);
     if (weighted.length === 0) return [];
     const all = { rare: weighted, common: [], averageLength };

@@ -1,7 +1,7 @@
 import { integer, text } from '#src/adapters/postgres/columns.ts';
 import { isNarrow, openedCounts, openedDocuments, openedHashes } from '#src/adapters/postgres/opened-documents.ts';
-import { rowsWithin } from '#src/adapters/postgres/patience.ts';
 import { isReadable, readableValues } from '#src/adapters/postgres/readable.ts';
+import { rowsWithin } from '#src/adapters/postgres/rows-within.ts';
 import { type Shape, shape } from '#src/adapters/postgres/shapes.ts';
 import type { WantedName } from '#src/domain/name-match.ts';
 import { maxRanked } from '#src/domain/search-ranking.ts';

@@ -261,12 +261,12 @@ describe('the search by words over many chunks', () => {
   it('ends when it takes longer than its caller waits', async () => {
     await add(zipfTexts(50));
     const { searchWords } = createWordSearchRepository(db);
-    const query = { readable: { orgId: owner.orgId, acl }, terms: ['w1'], limit: 5, patienceMs: 100 };
+    const query = { readable: { orgId: owner.orgId, acl }, terms: ['w1'], limit: 5, timeoutMs: 100 };
     await db.transaction(async (trx) => {
       await trx.raw('lock table document_terms in access exclusive mode');
       expect(await appErrorCode(searchWords(query))).equal('service_unavailable');
     });
-    expect(await searchWords({ ...query, patienceMs: 60_000 })).length(5);
+    expect(await searchWords({ ...query, timeoutMs: 60_000 })).length(5);
   });
 
   it('gives on Cranfield what scoring everything gives', async function () {

@@ -95,19 +95,19 @@ describe('a question while a service is down', () => {
     const slowEmbedders: Embedders = {
       of: (model) => ({ model, embed: (_texts, options) => untilStopped(options?.signal) }),
     };
-    const patienceMs = 60_000;
-    expect(await found({ vectors: slowStore, patienceMs })).deep.equal({
+    const timeoutMs = 60_000;
+    expect(await found({ vectors: slowStore, timeoutMs })).deep.equal({
       texts: ['Loan.'],
       reasons: ['vector_store_unavailable'],
     });
-    expect(await found({ embedders: slowEmbedders, patienceMs })).deep.equal({
+    expect(await found({ embedders: slowEmbedders, timeoutMs })).deep.equal({
       texts: ['Loan.'],
       reasons: ['embedder_unavailable'],
     });
     expect(timeouts.mock.calls.map(({ arguments: given }) => given)).deep.equal([
-      [patienceMs],
-      [patienceMs],
-      [patienceMs],
+      [timeoutMs],
+      [timeoutMs],
+      [timeoutMs],
     ]);
     timeouts.mock.restore();
   });
@@ -120,14 +120,14 @@ describe('a question while a service is down', () => {
       const vectors: Pick<VectorStore, 'search'> = {
         search: ({ signal: _, ...query }) => fixture().vectors.search(query),
       };
-      const parts = { vectors, patienceMs: 200 };
+      const parts = { vectors, timeoutMs: 200 };
       expect(await found(parts)).deep.equal({ texts: ['Loan.'], reasons: ['word_search_unavailable'] });
       await trx('documents').where({ orgId: organization().orgId }).delete();
     });
     await add({ texts: ['Loan.'], retrieval: { mode: 'word_match' } });
     await fixture().db.transaction(async (trx) => {
       await trx.raw('lock table document_terms in access exclusive mode');
-      expect(await appErrorCode(ask({ patienceMs: 200 }))).equal('service_unavailable');
+      expect(await appErrorCode(ask({ timeoutMs: 200 }))).equal('service_unavailable');
     });
   });
 
