@@ -21,6 +21,10 @@ const INTRODUCTION = `# Settings of docker-compose.yml and of the service. Copie
 #TEMPORAL_UI_PORT=8233
 #S3_PORT=7070
 
+# Cores of each worker that reads documents, and its memory: 2 GB for a core, and half a GB.
+#INGESTION_CPUS=2
+#INGESTION_MEMORY=4608m
+
 # Where browsers ask for payloads that are encrypted, with \`--profile codec\`.
 #TEMPORAL_CODEC_ENDPOINT=http://127.0.0.1:8234
 
