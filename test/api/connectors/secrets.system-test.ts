@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import { oauthConnectorProviders } from '#src/domain/connector-providers.ts';
 import { startApiProcess } from '#test/support/child-processes.ts';
-import { beginConsent, connectorStack, consentTo, s3Fields } from '#test/support/connector-stack.ts';
+import { beginConsent, connect, connectorStack, consentTo, s3Fields } from '#test/support/connector-stack.ts';
+import { finishConsent } from '#test/support/finish-consent.ts';
 import { openBucket } from '#test/support/s3.ts';
 import { until } from '#test/support/until.ts';
 
@@ -18,12 +19,12 @@ describe('secrets of providers of files', () => {
       const states: string[] = [];
       for (const provider of oauthConnectorProviders) {
         const { client, ...fake } = fakes[provider];
-        const made = Object((await anonymous.get(await consentTo({ fakes }, ada, provider), 200)).body).connection;
+        const made = await connect({ fakes, anonymous }, ada, provider);
         const one = `/connectors/connections/${made.id}`;
         answers.push(made, (await ada.get(one, 200)).body);
         const path = await consentTo({ fakes }, ada, provider);
         fake.failNext(1, { status: 400, json: { error: 'odd', error_description: client.secret } });
-        answers.push((await anonymous.get(path, 502)).body);
+        answers.push((await finishConsent({ anonymous }, ada, path, 502)).body);
         fake.expireTokens();
         answers.push((await ada.post(`${one}/browse`, {}, 200)).body);
         const token = fake.secrets.at(-1) ?? '';
