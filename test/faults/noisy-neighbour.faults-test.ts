@@ -64,7 +64,8 @@ describe('noisy neighbour: a tenant that takes all it gets of an API', function 
 
   /** How many times as long ten ordinary requests of another tenant and a sign-in take beside it, at the 95th percentile. */
   async function slowdownBy({ hasUploads }: { hasUploads: boolean }): Promise<number> {
-    const [noisy, quiet] = [await own.signUp('Noisy'), (await own.signUp('Quiet')).at(api.baseUrl) as Member];
+    const [noisy, signedUp] = [await own.signUp('Noisy'), await own.signUp('Quiet')];
+    const quiet = { ...signedUp, ...signedUp.at(api.baseUrl) };
     const task: NoisyTask = {
       baseUrl: api.baseUrl,
       token: await tokenOf(own.anonymous, noisy),
