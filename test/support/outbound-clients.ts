@@ -208,7 +208,11 @@ export async function openOutboundClients({
     'a body in chunks of a byte': 'payload_too_large',
   };
   const downloaded: Codes = { ...provided, ...tooLarge, ...anything, 'a gzip bomb': null };
-  const read: Codes = { otherwise: 'url_unreachable', ...tooLarge, ...anything, 'a gzip bomb': 'payload_too_large' };
+  const read: Codes = {
+    ...{ otherwise: 'url_unreachable', ...tooLarge, ...anything, 'a gzip bomb': 'payload_too_large' },
+    // Whichever limit it reaches first: that of bytes or that of pieces.
+    'a body in chunks of a byte': ['payload_too_large', 'url_unreachable'],
+  };
   const discovered: Codes = {
     ...provided,
     'a gzip bomb': 'provider_response_invalid',
