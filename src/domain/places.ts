@@ -10,7 +10,7 @@ export function createPlaces() {
 
   return {
     of,
-    /** Takes one of each. @returns gives them back, once */
+    /** Takes one of each. @returns gives them back; to be called once */
     take(...owners: readonly string[]): () => void {
       for (const owner of owners) add(owner, 1);
       return () => {

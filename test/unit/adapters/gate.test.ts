@@ -34,22 +34,6 @@ describe('a gate', () => {
     await gate(() => Promise.reject(new Error('no'))).catch(() => undefined);
     expect(await gate(async () => 'yes')).to.equal('yes');
   });
-
-  it('refuses beyond its bound, and takes again when there is room', async () => {
-    const { begun, run, finish } = tasks();
-    const gate = createGate(1, { maxWaiting: 1, refusal: () => new Error('full') });
-    const done = [gate(run(0)), gate(run(1))];
-    expect(await gate(run(2)).catch((error: unknown) => error))
-      .to.be.an('error')
-      .with.property('message', 'full');
-    finish(0);
-    await done[0];
-    done.push(gate(run(3)));
-    finish(1);
-    finish(3);
-    await Promise.all(done);
-    expect(begun).to.deep.equal([0, 1, 3]);
-  });
 });
 
 describe('a fair gate', () => {
