@@ -1,4 +1,5 @@
 import {
+  ApplicationFailure,
   condition,
   continueAsNew,
   defineQuery,
@@ -13,7 +14,7 @@ import { type AlignmentProgress, nudgeSignalName, type ScoreAlignmentInput } fro
 import { stageQueryName } from '#src/contracts/messages.ts';
 import { attemptOfJob, endOfRun, failureOf } from './failure.ts';
 import { optional, quick, record } from './policies.ts';
-import { showStage } from './visibility.ts';
+import { hideFailure, showStage } from './visibility.ts';
 
 const { scoreNextRound } = proxyActivities<AlignmentActivities>(quick);
 const { recordAlignmentSuccess, recordAlignmentFailure, recordAlignmentCancellation } =
@@ -65,7 +66,7 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
     }
   }
 
-  try {
+  async function scoreUntilDone(): Promise<void> {
     // Runs that began before this name their stage with the first round that they score.
     if (patched('stage-from-the-start')) showStage('score', 'Looking for rounds that wait for their scores.');
     // Runs that began before the title was made beside the scores go on in the order in which they began.
@@ -79,13 +80,29 @@ export async function scoreAlignment(input: ScoreAlignmentInput): Promise<void> 
       await condition(() => isNudged || !isNaming);
     } while (isNudged);
     showStage('done', `Done: ${progress.scoredRounds} rounds, the last is round ${progress.lastRound ?? 'none'}.`);
-  } catch (error) {
+  }
+
+  /** @returns what to throw; undefined when a nudge arrived after the failure, which the run must not swallow */
+  async function recordEnd(error: unknown): Promise<unknown> {
     // Nothing is written after the end.
     await naming;
-    throw await endOfRun(error, {
+    isNudged = false;
+    const end = await endOfRun(error, {
       cancelled: () => recordAlignmentCancellation({ ...input, ...attemptOfJob() }),
       failed: (failure) => recordAlignmentFailure({ ...input, error: failure }),
     });
+    const isRetried = end instanceof ApplicationFailure && isNudged && patched('continue-after-late-nudge');
+    return isRetried ? undefined : end;
+  }
+
+  for (;;) {
+    try {
+      return await scoreUntilDone();
+    } catch (error) {
+      const end = await recordEnd(error);
+      if (end !== undefined) throw end;
+      hideFailure();
+    }
   }
 }
 

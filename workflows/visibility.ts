@@ -29,6 +29,11 @@ export function showFailure(failure: { code: string; message: string }): void {
   show(`Failed: **${failure.code}**. ${failure.message}`);
 }
 
+/** Removes the error code from a run that tries again: an open run that has one waits for an operator. */
+export function hideFailure(): void {
+  upsertSearchAttributes([{ key: keyword('ErrorCode'), value: null }]);
+}
+
 /** How far the run came, below the words of its end. */
 export function showStanding(details: string): void {
   setCurrentDetails(`${getCurrentDetails()}\n\n${details}`);
@@ -46,7 +51,7 @@ export function showParked(failure: { code: string; message: string }): () => vo
       'Once that is mended, the update `retry` goes on with this step; the update `skip` ends the run as failed.',
   );
   return () => {
-    upsertSearchAttributes([{ key: keyword('ErrorCode'), value: null }]);
+    hideFailure();
     setCurrentDetails(details);
   };
 }

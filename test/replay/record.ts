@@ -140,6 +140,30 @@ function nudgedAlignment(): typeof alignment & Pick<Recording, 'activities' | 'm
   return { ...alignment, activities: stub.activities, meanwhile };
 }
 
+/** A retry, or another round, nudges the run after it recorded its failure. */
+function retriedAlignment(): typeof alignment & Pick<Recording, 'activities' | 'meanwhile'> {
+  const failing = Promise.withResolvers<void>();
+  const nudged = Promise.withResolvers<void>();
+  let isBroken = true;
+  const { activities } = stubAlignment(1, {
+    scoreNextRound: async () => {
+      if (isBroken) throw appError('chat_not_found');
+      return { scored: false };
+    },
+    recordAlignmentFailure: async () => {
+      failing.resolve();
+      await nudged.promise;
+    },
+  });
+  const meanwhile = async (run: WorkflowHandle) => {
+    await failing.promise;
+    isBroken = false;
+    await run.signal(nudgeSignalName);
+    nudged.resolve();
+  };
+  return { ...alignment, activities, meanwhile };
+}
+
 /** A step that runs until it is cancelled. */
 const untilCancelled = () => heartbeating(() => Context.current().cancelled);
 
@@ -528,6 +552,7 @@ const recordings: Record<string, Recording> = {
   'score-alignment-succeeded': { ...alignment, activities: stubAlignment(3).activities },
   'score-alignment-named-beside': { ...alignment, activities: stubAlignment(3).activities },
   'score-alignment-nudged': nudgedAlignment(),
+  'score-alignment-failed-nudged': retriedAlignment(),
   'score-alignment-cancelled': {
     ...alignment,
     activities: stubAlignment(1, { scoreNextRound: untilCancelled }).activities,

@@ -182,6 +182,26 @@ describe('scoreAlignment', () => {
     ]);
   });
 
+  it('tries again when a nudge arrives after it recorded its failure', async () => {
+    const nudged = Promise.withResolvers<void>();
+    let isBroken = true;
+    const { activities, calls, untilCalled } = stubAlignment(1, {
+      scoreNextRound: async () => {
+        if (isBroken) throw appError('chat_not_found');
+        return { scored: false };
+      },
+      recordAlignmentFailure: () => heartbeating(() => nudged.promise),
+    });
+    const { run, nudge } = await align(activities);
+    await untilCalled('recordAlignmentFailure');
+    isBroken = false;
+    await nudge();
+    nudged.resolve();
+    await run.result();
+    expect(calls).deep.equal(['scoreNextRound', 'recordAlignmentFailure', 'scoreNextRound', 'recordAlignmentSuccess']);
+    expect(await attributeOf(run, 'ErrorCode')).equal(undefined);
+  });
+
   it('records its cancellation', async () => {
     const { activities, calls, untilCalled } = stubAlignment(1, {
       scoreNextRound: untilCancelled,
