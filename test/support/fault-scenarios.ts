@@ -9,7 +9,7 @@ import { createEvaluationActivities } from '#activities/evaluation.ts';
 import { createExportActivities } from '#activities/exports.ts';
 import { createIngestionActivities } from '#activities/ingestion.ts';
 import { createPreviewActivities } from '#activities/previews.ts';
-import type { taskQueues } from '#src/contracts/task-queues.ts';
+import { taskQueues } from '#src/contracts/task-queues.ts';
 import {
   anchoringWorkflowId,
   deletionWorkflowId,
@@ -406,20 +406,40 @@ const detours: Record<string, Scenario> = {
   recordEvaluationCancellation: cancelEvaluation,
 };
 
-type Case = { step: string; scenario: Scenario };
+type Pipeline = keyof typeof taskQueues;
+
+/** @property queues that the scenario's worker polls; a worker of all queues takes seconds of a core to start */
+export type Case = { step: string; scenario: Scenario; queues: string };
+
+/** Pipelines that a scenario of a pipeline goes through besides. */
+const prerequisites: Partial<Record<Pipeline, Pipeline[]>> = {
+  reembedding: ['ingestion'],
+  alignment: ['anchoring'],
+  previews: ['ingestion'],
+  deletion: ['ingestion'],
+  erasure: ['ingestion'],
+  exports: ['ingestion'],
+  evaluation: ['anchoring'],
+  connectors: ['ingestion', 'deletion'],
+};
+
+const cases = (pipeline: Pipeline, names: readonly string[], usual: Scenario): Case[] => {
+  const queues = [pipeline, ...(prerequisites[pipeline] ?? [])].map((name) => taskQueues[name]).join(',');
+  return names.map((step) => ({ step, scenario: detours[step] ?? usual, queues }));
+};
 
 /** By pipeline: every step, and a scenario that takes it. A new step is here by itself, and fails until it is reached. */
-const pipelines: Record<keyof typeof taskQueues, Case[]> = {
-  ingestion: ingestion.map((step) => ({ step, scenario: detours[step] ?? ingest })),
-  reembedding: reembedding.map((step) => ({ step, scenario: reembed })),
-  alignment: alignment.map((step) => ({ step, scenario: detours[step] ?? scoreChat })),
-  anchoring: anchoring.map((step) => ({ step, scenario: detours[step] ?? anchor })),
-  previews: previews.map((step) => ({ step, scenario: detours[step] ?? preview })),
-  deletion: deletion.map((step) => ({ step, scenario: detours[step] ?? remove })),
-  erasure: erasure.map((step) => ({ step, scenario: detours[step] ?? erase })),
-  exports: exports.map((step) => ({ step, scenario: detours[step] ?? exportOnce })),
-  evaluation: evaluation.map((step) => ({ step, scenario: detours[step] ?? evaluateGolden })),
-  connectors: connectors.map((step) => ({ step, scenario: detours[step] ?? importBucket })),
+const pipelines: Record<Pipeline, Case[]> = {
+  ingestion: cases('ingestion', ingestion, ingest),
+  reembedding: cases('reembedding', reembedding, reembed),
+  alignment: cases('alignment', alignment, scoreChat),
+  anchoring: cases('anchoring', anchoring, anchor),
+  previews: cases('previews', previews, preview),
+  deletion: cases('deletion', deletion, remove),
+  erasure: cases('erasure', erasure, erase),
+  exports: cases('exports', exports, exportOnce),
+  evaluation: cases('evaluation', evaluation, evaluateGolden),
+  connectors: cases('connectors', connectors, importBucket),
   // Not in F1: what was not mended is found again by the next run.
   storeAudit: [],
 };
