@@ -149,7 +149,8 @@ describe('a file that cannot be converted', () => {
 
   it('takes too much time, memory or output', async () => {
     const page = '<html><body><p>words</p>';
-    expect(await codeOf('a.html', page, { wallMs: 20 })).to.equal('conversion_timeout');
+    // Seconds of work, which no late timer lets through.
+    expect(await codeOf('a.html', page.repeat(50_000), { wallMs: 20 })).to.equal('conversion_timeout');
     expect(await codeOf('b.html', page.repeat(100_000), { processMemoryBytes: 20 * MiB })).to.equal('too_large');
     expect(await codeOf('c.csv', 'a,b,c,d\n'.repeat(1_000_000), { heapMiB: 32 })).to.equal('too_large');
     expect(await codeOf('d.html', page, { outputBytes: 20 })).to.equal('too_large');
