@@ -417,7 +417,7 @@ const prerequisites: Partial<Record<Pipeline, Pipeline[]>> = {
   alignment: ['anchoring'],
   previews: ['ingestion'],
   deletion: ['ingestion'],
-  erasure: ['ingestion'],
+  erasure: ['ingestion', 'deletion'],
   exports: ['ingestion'],
   evaluation: ['anchoring'],
   connectors: ['ingestion', 'deletion'],
