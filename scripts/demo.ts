@@ -99,7 +99,7 @@ async function tell(options: {
     chatId = await askAndGoOn(api, narrator, { text, agentId: agent.id, chatId, documentIds });
   }
   narrator.heading('Sign in');
-  narrator.line(`  POST /auth/login with ${email}; the password is in ${path.relative('.', accountFile)}`);
+  narrator.line(`  POST /auth/login with the username ${email}; the password is in ${path.relative('.', accountFile)}`);
   const chat = chatId;
   return chat === null ? null : () => converse(api, narrator, agent, chat, documentIds);
 }
