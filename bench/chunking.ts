@@ -96,7 +96,7 @@ async function longDocument(): Promise<string> {
   const done = new AbortController();
   const peak = peakMemory(done.signal);
   const startedAt = performance.now();
-  const chunks = await chunker.chunk(source, [], new AbortController().signal);
+  const chunks = await chunker.chunk(source, [], { orgId: 'bench', signal: new AbortController().signal });
   const ms = performance.now() - startedAt;
   done.abort();
   const mib = Math.round((await peak) / 2 ** 20);

@@ -28,7 +28,12 @@ export function parseBlocks(body: string): Block[] {
     while ((headings.at(-1)?.level ?? 0) >= level) headings.pop();
     headings.push({ level, title: plainTitle(title) });
   };
-  const open = (kind: BlockKind, start: number, end: number) => blocks.push({ kind, start, end, headingPath: path() });
+  /** Where the first line of the newest block ends: looking for it again at each line would cost quadratic time. */
+  let firstLineEnd = 0;
+  const open = (kind: BlockKind, start: number, end: number) => {
+    firstLineEnd = end;
+    blocks.push({ kind, start, end, headingPath: path() });
+  };
 
   for (const { start, end } of lines(body)) {
     const line = body.slice(start, end).trimEnd();
@@ -57,7 +62,7 @@ export function parseBlocks(body: string): Block[] {
     } else if (fenceMark) {
       openFence = fenceMark;
       open('code', start, end);
-    } else if (continues && current.kind === 'text' && setextUnderline.test(line) && isOneLine(body, current)) {
+    } else if (continues && current.kind === 'text' && current.end === firstLineEnd && setextUnderline.test(line)) {
       enter(line.trim().startsWith('=') ? 1 : 2, body.slice(current.start, current.end));
       blocks[blocks.length - 1] = { kind: 'heading', start: current.start, end, headingPath: path() };
     } else if (tableRow.test(line)) {
@@ -97,10 +102,6 @@ export function* lines(text: string, start = 0, end = text.length): Generator<{ 
     lineStart = lineEnd;
   }
   if (lineStart < end) yield { start: lineStart, end };
-}
-
-function isOneLine(body: string, block: Block): boolean {
-  return !/[\r\n]/.test(body.slice(block.start, block.end).trimEnd());
 }
 
 /** Without markup and closing marks. Cut first: a line may be megabytes long. */

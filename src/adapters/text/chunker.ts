@@ -3,8 +3,8 @@ import { Worker } from 'node:worker_threads';
 import type { AnalyzeText } from '#src/domain/text-analysis.ts';
 import type { TokenCounter } from '#src/domain/tokens.ts';
 import { appError } from '#src/errors.ts';
-import type { Chunker } from '#src/ports/chunker.ts';
-import { createGate } from '../gate.ts';
+import type { Chunker, Cut } from '#src/ports/chunker.ts';
+import { createFairGate } from '../gate.ts';
 import { type ChunkingAnswer, type ChunkingTask, runChunkingTask } from './chunking-task.ts';
 
 /** In UTF-16 units: less than a tenth of a second of work, and no more than it takes to start a thread. */
@@ -19,26 +19,41 @@ const maxAnswers = 200_000;
 /** One at a time: a second one would double the memory, and leave the core that answers requests less. */
 const maxThreads = 1;
 
-/** Cuts small documents at once and large ones in a thread, which takes their memory along when it ends. */
-export function createChunker(deps: { tokens: TokenCounter; analyze: AnalyzeText }): Chunker {
-  const gate = createGate(maxThreads);
+/** Of one document: the largest that a converter lets through takes a minute on a machine that has nothing else to do. */
+const threadTimeoutMs = 300_000;
 
-  async function run<Task extends ChunkingTask>(task: Task, signal: AbortSignal): Promise<ChunkingAnswer<Task>[]> {
+/** The step of a further document ends and is tried again, so that its worker has a place for other organizations. */
+const maxWaitingPerOrganization = 1;
+const waitAgainSeconds = 5;
+
+const tooManyWaiting = () =>
+  appError('rate_limited', {
+    detail: 'Your organization has a large document waiting to be cut already.',
+    retryAfterSeconds: waitAgainSeconds,
+  });
+
+/** Cuts small documents at once and large ones in a thread, which takes their memory along when it ends. */
+export function createChunker(deps: { tokens: TokenCounter; analyze: AnalyzeText; timeoutMs?: number }): Chunker {
+  const { timeoutMs = threadTimeoutMs } = deps;
+  const bound = { maxWaitingPerOwner: maxWaitingPerOrganization, refusal: tooManyWaiting };
+  const inTurn = createFairGate(maxThreads, { bound });
+
+  async function run<Task extends ChunkingTask>(task: Task, { orgId, signal }: Cut): Promise<ChunkingAnswer<Task>[]> {
     const answers: unknown[] =
       task.source.body.length <= inlineLength
         ? [...runChunkingTask(task, deps)]
-        : await gate(() => runInThread(task, signal));
+        : await inTurn(orgId, () => runInThread(task, signal, timeoutMs));
     return answers as ChunkingAnswer<Task>[];
   }
 
   return {
-    windows: async ({ body, chunking }, signal) =>
-      chunking.method === 'semantic' ? run({ wanted: 'windows', source: { body, chunking } }, signal) : [],
-    chunk: (source, distances, signal) => run({ wanted: 'chunks', source, distances }, signal),
+    windows: async ({ body, chunking }, by) =>
+      chunking.method === 'semantic' ? run({ wanted: 'windows', source: { body, chunking } }, by) : [],
+    chunk: (source, distances, by) => run({ wanted: 'chunks', source, distances }, by),
   };
 }
 
-async function runInThread(task: ChunkingTask, signal: AbortSignal): Promise<unknown[]> {
+async function runInThread(task: ChunkingTask, signal: AbortSignal, timeoutMs: number): Promise<unknown[]> {
   signal.throwIfAborted();
   const thread = new Worker(new URL('./chunking-thread.ts', import.meta.url), {
     workerData: task,
@@ -46,6 +61,11 @@ async function runInThread(task: ChunkingTask, signal: AbortSignal): Promise<unk
   });
   const stop = () => void thread.terminate();
   signal.addEventListener('abort', stop);
+  let isTooSlow = false;
+  const timeout = setTimeout(() => {
+    isTooSlow = true;
+    stop();
+  }, timeoutMs);
   const answers: unknown[] = [];
   thread.on('message', (batch: unknown[]) => {
     if (answers.length > maxAnswers) return;
@@ -60,12 +80,18 @@ async function runInThread(task: ChunkingTask, signal: AbortSignal): Promise<unk
         detail: 'The text has too many parts: split it, or take a larger `target_tokens`.',
       });
     }
+    if (isTooSlow) {
+      throw appError('conversion_timeout', {
+        detail: `The text was not cut into chunks within ${Math.round(timeoutMs / 1_000)} seconds.`,
+      });
+    }
     if (exitCode !== 0) throw new Error(`The chunking thread ended with exit code ${exitCode}.`);
     return answers;
   } catch (error) {
     if (!hasCode(error, 'ERR_WORKER_OUT_OF_MEMORY')) throw error;
     throw appError('too_large', { detail: 'Cutting the text takes more memory than is allowed.', cause: error });
   } finally {
+    clearTimeout(timeout);
     signal.removeEventListener('abort', stop);
   }
 }

@@ -11,6 +11,7 @@ const BATCH_SIZE = 256;
 export type CutSource = Pick<ChunkSource, 'documentName' | 'body' | 'pageMap'> & Pick<RagConfig, 'chunking'>;
 
 export type CutStep = {
+  orgId: string;
   /** Some of the windows that a cut by meaning is made from; called in their order. */
   embed: (windows: readonly string[], windowsTotal: number) => Promise<readonly Float32Array[]>;
   signal: AbortSignal;
@@ -24,8 +25,8 @@ export function createDocumentCutterService(deps: { chunker: Chunker; situations
   const { chunker, situations } = deps;
 
   /** Of each window to the next. */
-  async function distancesOf(source: CutSource, { embed, signal, report }: CutStep): Promise<number[]> {
-    const windows = await chunker.windows(source, signal);
+  async function distancesOf(source: CutSource, { orgId, embed, signal, report }: CutStep): Promise<number[]> {
+    const windows = await chunker.windows(source, { orgId, signal });
     const distances: number[] = [];
     let before: Float32Array | undefined;
     for (let start = 0; start < windows.length; start += BATCH_SIZE) {
@@ -41,16 +42,16 @@ export function createDocumentCutterService(deps: { chunker: Chunker; situations
   return {
     /** Situated by their headings alone. */
     async cut(source: CutSource, step: CutStep): Promise<IndexedChunk[]> {
-      return chunker.chunk(source, await distancesOf(source, step), step.signal);
+      return chunker.chunk(source, await distancesOf(source, step), step);
     },
 
     /** With what a model has said of them. */
     async cutSituated(source: CutSource & ConvertedBody, step: CutStep): Promise<IndexedChunk[]> {
       const distances = await distancesOf(source, step);
-      const chunks = await chunker.chunk(source, distances, step.signal);
+      const chunks = await chunker.chunk(source, distances, step);
       const said = (await situations.find(source, chunks)).map((situation) => situation ?? '');
       if (said.every((situation) => situation === '')) return chunks;
-      return chunker.chunk({ ...source, situations: said }, distances, step.signal);
+      return chunker.chunk({ ...source, situations: said }, distances, step);
     },
   };
 }

@@ -172,6 +172,7 @@ export function createIngestionService(deps: {
   /** What `embedWindows` did, or a run that was interrupted, is found in the organization's cache. */
   const cutStep = ({ orgId }: IngestDocumentInput, { ragConfig }: IngestionTarget, step: Step): CutStep => ({
     ...step,
+    orgId,
     embed: (windows) => embeddings.embed({ orgId, model: ragConfig.embedding.model }, windows, { signal: step.signal }),
   });
 

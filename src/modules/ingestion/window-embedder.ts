@@ -28,7 +28,7 @@ export function createWindowEmbedder(deps: {
       by: { orgId: string; model: string },
       { signal, report }: { signal: AbortSignal; report: (done: number, total: number) => Promise<void> },
     ): Promise<{ total: number; left: number }> {
-      const windows = await chunker.windows(source, signal);
+      const windows = await chunker.windows(source, { orgId: by.orgId, signal });
       const missing = await embeddings.listMissing(by, windows);
       const total = windows.length;
       let left = missing.length;

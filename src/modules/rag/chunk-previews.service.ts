@@ -41,7 +41,7 @@ export function createChunkPreviewsService(deps: {
   const { documents, cutter, situations, embedders, models, defaultConfig, inTurn } = deps;
 
   /** Throws `preview_too_large`. */
-  function stepOf(model: string, signal: AbortSignal): CutStep {
+  function stepOf(orgId: string, model: string, signal: AbortSignal): CutStep {
     const embed: CutStep['embed'] = (windows, windowsTotal) => {
       if (windowsTotal > maxPreviewWindows) {
         throw appError('preview_too_large', {
@@ -50,7 +50,7 @@ export function createChunkPreviewsService(deps: {
       }
       return embedders.of(model).embed(windows, { signal });
     };
-    return { embed, signal };
+    return { orgId, embed, signal };
   }
 
   return {
@@ -69,7 +69,7 @@ export function createChunkPreviewsService(deps: {
       }
       requireFewChunks(content, config);
       const source = { documentName: '', body: content, pageMap: null, chunking: config.chunking };
-      const chunks = await inTurn(orgId, () => cutter.cut(source, stepOf(config.embedding.model, signal)));
+      const chunks = await inTurn(orgId, () => cutter.cut(source, stepOf(orgId, config.embedding.model, signal)));
       return chunks.map((chunk) => ({ ...chunk, contextualText: null }));
     },
 
@@ -88,7 +88,7 @@ export function createChunkPreviewsService(deps: {
       requireOverlapBelowTarget(config, 'overlap_tokens');
       requireFewChunks(document.body, config);
       const source = { ...document, documentName: document.name, chunking: config.chunking };
-      const step = stepOf(config.embedding.model, signal);
+      const step = stepOf(actor.orgId, config.embedding.model, signal);
       const chunks = await inTurn(actor.orgId, () => cutter.cutSituated(source, step));
       if (!situations.isOn) return chunks;
       const found = await situations.find(document, chunks);

@@ -7,7 +7,7 @@ import { semanticWindows } from '#src/domain/semantic-chunking.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 
 const tools = { tokens: createTokenCounter(), analyze: createTextAnalyzer() };
-const signal = new AbortController().signal;
+const by = { orgId: 'org', signal: new AbortController().signal };
 
 describe('chunker', () => {
   const chunker = createChunker(tools);
@@ -19,22 +19,22 @@ describe('chunker', () => {
   }
 
   it('cuts a large document in a thread as it would here', async () => {
-    const chunks = await chunker.chunk(source(), [], signal);
+    const chunks = await chunker.chunk(source(), [], by);
     expect(chunks).deep.equal([...chunkDocument(source(), [], tools)]);
     expect(chunks.length).greaterThan(400);
   });
 
   it('cuts by meaning in a thread as it would here', async () => {
     const { body, chunking } = source({ method: 'semantic' });
-    const windows = await chunker.windows({ body, chunking }, signal);
+    const windows = await chunker.windows({ body, chunking }, by);
     expect(windows).deep.equal(semanticWindows(body, { ...chunking, method: 'semantic' }, tools));
     const distances = windows.slice(1).map((_, index) => (index % 20 === 0 ? 1 : 0));
-    const chunks = await chunker.chunk(source({ method: 'semantic' }), distances, signal);
+    const chunks = await chunker.chunk(source({ method: 'semantic' }), distances, by);
     expect(chunks).deep.equal([...chunkDocument(source({ method: 'semantic' }), distances, tools)]);
   });
 
   it('asks for no windows where it cuts by tokens', async () => {
-    expect(await chunker.windows(source(), signal)).deep.equal([]);
+    expect(await chunker.windows(source(), by)).deep.equal([]);
   });
 
   it('leaves the process free while it cuts', async () => {
@@ -42,22 +42,35 @@ describe('chunker', () => {
     const timer = setInterval(() => {
       turns += 1;
     }, 1);
-    await chunker.chunk(source(), [], signal);
+    await chunker.chunk(source(), [], by);
     clearInterval(timer);
     expect(turns).greaterThan(20);
   });
 
   it('stops when it is told to', async () => {
     const stop = new AbortController();
-    const chunks = chunker.chunk(source(), [], stop.signal);
+    const chunks = chunker.chunk(source(), [], { orgId: 'org', signal: stop.signal });
     stop.abort(new Error('told to'));
     expect(await chunks.catch((error: unknown) => error))
       .instanceOf(Error)
       .property('message', 'told to');
   });
 
+  it('lets one large document of an organization wait, and refuses a further one of it alone', async () => {
+    const cut = (orgId: string) => chunker.chunk(source(), [], { ...by, orgId });
+    const [running, waiting, further, other] = [cut('a'), cut('a'), cut('a'), cut('b')];
+    expect(await appErrorCode(further)).equal('rate_limited');
+    const expected = [...chunkDocument(source(), [], tools)];
+    expect(await Promise.all([running, waiting, other])).deep.equal([expected, expected, expected]);
+  });
+
+  it('gives up a document that takes too long', async () => {
+    const hurried = createChunker({ ...tools, timeoutMs: 1 });
+    expect(await appErrorCode(hurried.chunk(source(), [], by))).equal('conversion_timeout');
+  });
+
   it('refuses a text that has too many parts', async () => {
     const many = source({ targetTokens: 1, overlapTokens: 0 }, 'a '.repeat(210_000));
-    expect(await appErrorCode(chunker.chunk(many, [], signal))).equal('too_large');
+    expect(await appErrorCode(chunker.chunk(many, [], by))).equal('too_large');
   });
 });

@@ -47,6 +47,12 @@ describe('markdown blocks', () => {
       'Two / Three',
     ]);
   });
+
+  it('takes time in proportion to the length, also when each line could underline the first one', () => {
+    const half = 4_000_000;
+    const blocks = parseBlocks(`${'a'.repeat(half)}\nb\n${'=\n'.repeat(half / 2)}`);
+    expect(blocks).deep.equal([{ kind: 'text', start: 0, end: 2 * half + 3, headingPath: [] }]);
+  });
 });
 
 describe('sentences', () => {
