@@ -10,8 +10,9 @@
 #              https://docs.kernel.org/userspace-api/landlock.html
 #   seccomp    denies what Landlock does not control: sockets, changes to the metadata of files, limits and priorities of
 #              other processes, System V IPC, new sessions and process groups, and new processes, which would escape the
-#              limits of the first one and outlive it; and signals to any other process, which Linux before 6.12 would
-#              allow. --child-processes allows processes, inside of the process group, and signals; threads are always
+#              limits of the first one and outlive it; being traced, which would let a stopped process look like one that
+#              has ended; and signals to any other process, also by fcntl, which Linux before 6.12 would allow.
+#              --child-processes allows processes, inside of the process group, and signals; threads are always
 #              allowed. --unix-sockets allows local stream sockets below --write, but no
 #              connection to a socket that has a name.
 #              https://docs.kernel.org/userspace-api/seccomp_filter.html
@@ -35,6 +36,7 @@ my %ARCHITECTURES = (
         access => { number => 21, mode_argument => 1 },
         forks  => [57, 58],    # fork, vfork
         clone  => 56,
+        fcntl  => 72,
         # kill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo
         signals => [62, 234, 129, 297],
         # connect; truncate; chmod, fchmod, fchmodat; chown, fchown, lchown, fchownat; setxattr, lsetxattr, fsetxattr;
@@ -42,8 +44,9 @@ my %ARCHITECTURES = (
         denied => [
             42, 76, 90, 91, 268, 92, 93, 94, 260, 188, 189, 190, 197, 198, 199, 132, 235, 261, 280,
             # setpriority, ioprio_set; sched_setparam, sched_setscheduler, sched_setaffinity, sched_setattr;
-            # migrate_pages, move_pages; shmget, semget, msgget, mq_open; setpgid, setsid; tkill
-            141, 251, 142, 144, 203, 314, 256, 279, 29, 64, 68, 240, 109, 112, 200,
+            # migrate_pages, move_pages; shmget, semget, msgget, mq_open; setpgid, setsid; tkill; ptrace;
+            # inotify_add_watch (names of files that cannot be read)
+            141, 251, 142, 144, 203, 314, 256, 279, 29, 64, 68, 240, 109, 112, 200, 101, 254,
         ],
         prlimit => 302,
     },
@@ -56,6 +59,7 @@ my %ARCHITECTURES = (
         access => { number => 48, mode_argument => 2 },
         forks  => [],
         clone  => 220,
+        fcntl  => 25,
         # kill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo
         signals => [129, 131, 138, 240],
         # connect; truncate; fchmod, fchmodat; fchown, fchownat; setxattr, lsetxattr, fsetxattr;
@@ -63,8 +67,9 @@ my %ARCHITECTURES = (
         denied => [
             203, 45, 52, 53, 55, 54, 5, 6, 7, 14, 15, 16, 88,
             # setpriority, ioprio_set; sched_setparam, sched_setscheduler, sched_setaffinity, sched_setattr;
-            # migrate_pages, move_pages; shmget, semget, msgget, mq_open; setpgid, setsid; tkill
-            140, 30, 118, 119, 122, 274, 238, 239, 194, 190, 186, 180, 154, 157, 130,
+            # migrate_pages, move_pages; shmget, semget, msgget, mq_open; setpgid, setsid; tkill; ptrace;
+            # inotify_add_watch (names of files that cannot be read)
+            140, 30, 118, 119, 122, 274, 238, 239, 194, 190, 186, 180, 154, 157, 130, 117, 27,
         ],
         prlimit => 261,
     },
@@ -190,6 +195,16 @@ sub restrict_system_calls {
         [$RETURN, 0, 0, $ALLOW],
         [$RETURN, 0, 0, $REFUSE],
     ) } @{ $architecture->{signals} };
+    # Whom the kernel tells by a signal that a file is ready: F_SETOWN, F_SETSIG, F_SETOWN_EX.
+    my @no_signals_by_files = (
+        [$EQUAL, 0, 6, $architecture->{fcntl}],
+        [$LOAD, 0, 0, $FIRST_ARGUMENT + 8],
+        [$EQUAL, 3, 0, 8],
+        [$EQUAL, 2, 0, 10],
+        [$EQUAL, 1, 0, 15],
+        [$RETURN, 0, 0, $ALLOW],
+        [$RETURN, 0, 0, $REFUSE],
+    );
     my @denied = ([$AT_LEAST, $FIRST_OF_X32], map { [$EQUAL, $_] } @{ $architecture->{denied} }, @DENIED_EVERYWHERE);
     my @program = (
         # The numbers of another architecture mean other calls.
@@ -206,7 +221,7 @@ sub restrict_system_calls {
         # A pair is connected from the start, but what has datagrams can send them elsewhere.
         [$EQUAL, 0, scalar @only_local_streams, $architecture->{socketpair}],
         @only_local_streams,
-        ($has_child_processes ? () : (@only_own_signals, @no_child_processes)),
+        ($has_child_processes ? () : (@only_own_signals, @no_signals_by_files, @no_child_processes)),
         # Each skips to the refusal, which is the last instruction.
         (map { [$denied[$_][0], $#denied - $_ + $#end, 0, $denied[$_][1]] } 0 .. $#denied),
         @end,

@@ -213,6 +213,33 @@ describe('the sandbox of parsers', () => {
     expect(spawnSync(node[0], node.slice(1), { env: {}, encoding: 'utf8' }).stdout).equal('a thread\n');
   });
 
+  it('refuses being traced and watching folders', () => {
+    const EACCES = 13;
+    const [ptrace, inotifyInit, inotifyAddWatch] = process.arch === 'arm64' ? [117, 26, 27] : [101, 294, 254];
+    const script = `my $watcher = syscall(${inotifyInit}, 0);
+      for my $call ([ptrace => ${ptrace}, 0, 0, 0, 0], [inotify_add_watch => ${inotifyAddWatch}, $watcher, '/tmp', 0xfff]) {
+        my ($name, @arguments) = @$call;
+        print "$name ", (syscall(shift @arguments, @arguments) >= 0 ? 'works' : $! + 0), "\n";
+      }`;
+    for (const childProcesses of [false, true]) {
+      const [program, ...args] = real.confine(['perl', '-e', script], { read: [], childProcesses });
+      const { stdout } = spawnSync(program, args, { env: {}, encoding: 'utf8' });
+      expect(stdout.trim().split('\n')).deep.equal([`ptrace ${EACCES}`, `inotify_add_watch ${EACCES}`]);
+    }
+  });
+
+  it('refuses signals by files that are ready, and allows other uses of fcntl', () => {
+    const EACCES = 13;
+    const script = `use Fcntl; pipe(my $reader, my $writer);
+      for my $command (8, 10, 15, F_GETFD, F_GETFL) {
+        print "$command ", (fcntl($reader, $command, $command == 15 ? pack('l l', 1, getppid) : 9) ? 'works' : $! + 0), "\n";
+      }`;
+    const [program, ...args] = real.confine(['perl', '-e', script], { read: [] });
+    const { stdout } = spawnSync(program, args, { env: {}, encoding: 'utf8' });
+    const refused = [8, 10, 15].map((command) => `${command} ${EACCES}`);
+    expect(stdout.trim().split('\n')).deep.equal([...refused, '1 works', '3 works']);
+  });
+
   it('refuses signals to other processes on every kernel, and allows those of a process to itself', () => {
     const EACCES = 13;
     const [kill, tgkill, queue, queueToThread, tkill] =
