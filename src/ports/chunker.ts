@@ -6,7 +6,7 @@ export type Cut = { orgId: string; signal: AbortSignal };
 /**
  * Cuts documents without holding up the process.
  * @throws AppError `too_large` for what needs more memory than is allowed, `conversion_timeout` for what takes too long,
- * `rate_limited` when the organization has a large document waiting already
+ * `rate_limited` when the turn of a large document does not come within seconds
  */
 export type Chunker = {
   /** The texts whose `subjectDistance` from one to the next `chunk` wants to know; none unless it cuts by meaning. */

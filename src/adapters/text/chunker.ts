@@ -22,27 +22,41 @@ const maxThreads = 1;
 /** Of one document: the largest that a converter lets through takes a minute on a machine that has nothing else to do. */
 const threadTimeoutMs = 300_000;
 
-/** The step of a further document ends and is tried again, so that its worker has a place for other organizations. */
-const maxWaitingPerOrganization = 1;
-const waitAgainSeconds = 5;
-
-const tooManyWaiting = () =>
-  appError('rate_limited', {
-    detail: 'Your organization has a large document waiting to be cut already.',
-    retryAfterSeconds: waitAgainSeconds,
-  });
+/** Usual documents wait a second. A step that waits longer ends and is tried again: others get its place in the worker. */
+const turnTimeoutMs = 10_000;
+const tryAgainSeconds = 5;
 
 /** Cuts small documents at once and large ones in a thread, which takes their memory along when it ends. */
-export function createChunker(deps: { tokens: TokenCounter; analyze: AnalyzeText; timeoutMs?: number }): Chunker {
-  const { timeoutMs = threadTimeoutMs } = deps;
-  const bound = { maxWaitingPerOwner: maxWaitingPerOrganization, refusal: tooManyWaiting };
-  const inTurn = createFairGate(maxThreads, { bound });
+export function createChunker(deps: {
+  tokens: TokenCounter;
+  analyze: AnalyzeText;
+  /** How long a document waits for its turn, and how long it may be cut. */
+  timeouts?: { turnMs: number; threadMs: number };
+}): Chunker {
+  const { timeouts = { turnMs: turnTimeoutMs, threadMs: threadTimeoutMs } } = deps;
+  const gate = createFairGate(maxThreads);
+
+  /** Throws `rate_limited` when its turn does not come in time. */
+  async function inTurn<Result>(orgId: string, work: () => Promise<Result>): Promise<Result> {
+    const late = Promise.withResolvers<never>();
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+      const detail = 'Other large documents are being cut into chunks.';
+      late.reject(appError('rate_limited', { detail, retryAfterSeconds: tryAgainSeconds }));
+    }, timeouts.turnMs);
+    const turn = gate(orgId, async () => {
+      clearTimeout(timer);
+      return isLate ? late.promise : work();
+    });
+    return Promise.race([turn, late.promise]);
+  }
 
   async function run<Task extends ChunkingTask>(task: Task, { orgId, signal }: Cut): Promise<ChunkingAnswer<Task>[]> {
     const answers: unknown[] =
       task.source.body.length <= inlineLength
         ? [...runChunkingTask(task, deps)]
-        : await inTurn(orgId, () => runInThread(task, signal, timeoutMs));
+        : await inTurn(orgId, () => runInThread(task, signal, timeouts.threadMs));
     return answers as ChunkingAnswer<Task>[];
   }
 

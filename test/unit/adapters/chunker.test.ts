@@ -56,16 +56,17 @@ describe('chunker', () => {
       .property('message', 'told to');
   });
 
-  it('lets one large document of an organization wait, and refuses a further one of it alone', async () => {
-    const cut = (orgId: string) => chunker.chunk(source(), [], { ...by, orgId });
-    const [running, waiting, further, other] = [cut('a'), cut('a'), cut('a'), cut('b')];
-    expect(await appErrorCode(further)).equal('rate_limited');
+  it('gives up a document whose turn does not come in time, and cuts those that wait behind it', async () => {
+    const busy = createChunker({ ...tools, timeouts: { turnMs: 1, threadMs: 60_000 } });
+    const [running, late] = [busy.chunk(source(), [], by), busy.chunk(source(), [], by)];
+    expect(await appErrorCode(late)).equal('rate_limited');
     const expected = [...chunkDocument(source(), [], tools)];
-    expect(await Promise.all([running, waiting, other])).deep.equal([expected, expected, expected]);
+    expect(await running).deep.equal(expected);
+    expect(await busy.chunk(source(), [], by)).deep.equal(expected);
   });
 
   it('gives up a document that takes too long', async () => {
-    const hurried = createChunker({ ...tools, timeoutMs: 1 });
+    const hurried = createChunker({ ...tools, timeouts: { turnMs: 60_000, threadMs: 1 } });
     expect(await appErrorCode(hurried.chunk(source(), [], by))).equal('conversion_timeout');
   });
 
