@@ -33,7 +33,9 @@ await exitAfter(async () => {
       const files = await makeSampleDocuments(path.join(settings.dataDir, 'demo'));
       await tellOfConnectors({ api, drive, narrator, files });
       narrator.heading('Sign in');
-      narrator.line(`  POST /auth/login with the username ${email}; the password is in ${path.relative('.', accountFile)}`);
+      narrator.line(
+        `  POST /auth/login with the username ${email}; the password is in ${path.relative('.', accountFile)}`,
+      );
       serves();
       narrator.line(readyText('goes on serving', settings, addresses));
       return supervisor.failed;
