@@ -35,7 +35,9 @@ describe(`${streams} answers that are read at the same time, by readers who leav
   before(async () => {
     own = await startFaultCase();
     agentId = await publishAgent(own.member);
-    apis = await Promise.all([startApiProcess(own.stack, probedSettings), startApiProcess(own.stack, probedSettings)]);
+    // One user opens more streams and requests than the limits allow.
+    const settings = { ...probedSettings, CONCURRENT_STREAMS: 'off', CONCURRENT_REQUESTS: 'off' };
+    apis = await Promise.all([startApiProcess(own.stack, settings), startApiProcess(own.stack, settings)]);
   });
   after(async () => {
     await Promise.all(apis.map((api) => api.stop()));
