@@ -20,7 +20,7 @@ const reserved = (name, packages, allowedFrom) => ({
   to: { path: packages },
 });
 
-/** Files of a module that hold SQL. The invariants of the stores are a statement each, with what its rows mean. */
+/** Files of a module that hold SQL. */
 const sql = '(\\.(repository|model)|/store-audit/invariants/[^/]+)\\.ts$';
 
 export default {

@@ -11,7 +11,7 @@ import { createSearchServices } from './container/search-services.ts';
 import { createSharedServices } from './container/shared-services.ts';
 import { noTelemetry } from './container/telemetry.ts';
 import { createToolServices } from './container/tool-services.ts';
-import { createInvariantChecks } from './modules/store-audit/invariant-checks.ts';
+import { createInvariantChecks } from './modules/store-audit/invariants.ts';
 import type { Telemetry } from './ports/telemetry.ts';
 
 /**

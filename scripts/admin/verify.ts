@@ -1,28 +1,27 @@
-import { type InvariantChecks, otherInvariants } from '#src/modules/store-audit/invariant-checks.ts';
-import type { InvariantReport } from '#src/modules/store-audit/invariants.model.ts';
+import { type InvariantChecks, type InvariantReport, otherInvariants } from '#src/modules/store-audit/invariants.ts';
 import { reasonOf } from './reason-of.ts';
 
-/** Prints what was looked at, in the order in which it is, and a verdict. @returns whether all hold */
+/** Prints one line per check, as soon as it is done, and a verdict. @returns whether all invariants hold */
 export async function verify(invariants: InvariantChecks, print: (line: string) => void): Promise<boolean> {
   let wrong = 0;
-  let unknown = 0;
+  let failedChecks = 0;
   let previous = '';
   for await (const report of invariants.reports()) {
-    // An invariant of two parts has two lines, and its name on the first.
+    // An invariant with two checks shows its name only once.
     for (const line of linesOf(report, report.invariant === previous ? '' : report.invariant)) print(line);
     previous = report.invariant;
-    if (report.outcome === 'failed') unknown += 1;
+    if (report.outcome === 'failed') failedChecks += 1;
     else wrong += report.violations;
   }
   print(
     `Not checked here: ${otherInvariants.map(({ invariant }) => invariant).join(', ')} (docs/operators.md says why).`,
   );
-  print(verdict(wrong, unknown));
-  return wrong === 0 && unknown === 0;
+  print(verdict(wrong, failedChecks));
+  return wrong === 0 && failedChecks === 0;
 }
 
-function verdict(wrong: number, unknown: number): string {
-  if (unknown > 0) return `Not all could be checked; ${wrong} wrong.`;
+function verdict(wrong: number, failedChecks: number): string {
+  if (failedChecks > 0) return `${failedChecks} checks could not run; ${wrong} wrong.`;
   return wrong === 0 ? 'All is well.' : `${wrong} wrong: docs/operators.md says what to do about each.`;
 }
 

@@ -62,7 +62,7 @@ describe('npm run admin', function () {
     expect(await admin(own.settings, 'reseal')).include({ code: 0 });
   });
 
-  it('verifies, mends, and verifies again', async () => {
+  it('verifies the stores, repairs a difference and verifies again', async () => {
     const { body } = await ada.upload('/documents', { name: 'note.txt', content: 'Some words about loans.' }, 201);
     const { embedding_job_id: jobId } = fullDocumentSchema.parse(body);
     await untilRun(ada, jobId ?? '', 'succeeded');
@@ -83,19 +83,19 @@ describe('npm run admin', function () {
     expect(broken.stdout).match(/\n1 wrong: docs\/operators\.md says what to do about each\.\n$/);
     expect(broken.code).equal(1);
 
-    const told = await admin(own.settings, 'audit-stores');
-    expect(told.stdout).include('orphan_points: 1 found, 0 repaired');
-    expect(told).include({ code: 1, stderr: '' });
-    const mended = await admin(own.settings, 'audit-stores', '--repair');
-    expect(mended.stdout).include('orphan_points: 1 found, 1 repaired');
-    expect(mended).include({ code: 0, stderr: '' });
+    const reported = await admin(own.settings, 'audit-stores');
+    expect(reported.stdout).include('orphan_points: 1 found, 0 repaired');
+    expect(reported).include({ code: 1, stderr: '' });
+    const repaired = await admin(own.settings, 'audit-stores', '--repair');
+    expect(repaired.stdout).include('orphan_points: 1 found, 1 repaired');
+    expect(repaired).include({ code: 0, stderr: '' });
     expect(await own.container.invariants.check()).deep.equal([]);
 
     const run = own.container.temporal.client.workflow.getHandle(auditWorkflowId);
     expect((await run.describe()).status.name).equal('COMPLETED');
   });
 
-  it('compares the stores itself while no worker is there', async () => {
+  it('compares the stores in its own process when no worker runs', async () => {
     const alone = await startStack({}, { workers: false });
     try {
       const { stdout, stderr, code } = await admin(alone.settings, 'audit-stores');
@@ -107,7 +107,7 @@ describe('npm run admin', function () {
     }
   });
 
-  it('says in one line that there is no installation, or that its database is away', async () => {
+  it('reports in one line that there is no installation, or that its database is unreachable', async () => {
     const { DATABASE_URL, ...withoutDatabase } = own.settings;
     const nowhere = await admin(withoutDatabase, 'verify');
     expect(nowhere.stderr).match(/^There is no installation in [^\n]+\n$/);
@@ -121,7 +121,7 @@ describe('npm run admin', function () {
     expect((await admin(cut, 'audit-stores')).stderr).match(/^No worker .+\nThe stores could not be compared: .+\n$/);
     const away = await admin(cut, 'verify');
     expect(away.stdout).match(/^I1 {3}\? {5}could not be checked \(.+\)/m);
-    expect(away.stdout).match(/\nNot all could be checked; 0 wrong\.\n$/);
+    expect(away.stdout).match(/\n\d+ checks could not run; 0 wrong\.\n$/);
     expect(away.code).equal(1);
   });
 

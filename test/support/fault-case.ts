@@ -55,12 +55,12 @@ export async function uploadText(
   return { documentId: id, jobId: `ingest-${id}-1` };
 }
 
-/** Fails with what does not hold in a stack where everything has come to rest. */
+/** Fails with the violations that remain once all work of the stack is done. */
 export async function expectInvariants(stack: Pick<Stack, 'container'>): Promise<void> {
   const { invariants } = stack.container;
-  const patience = { orphanSeconds: 0, reconcileSeconds: 0, dispatchSeconds: 0, erasureSeconds: 0 };
-  // What is left for afterwards, such as a file that is deleted after the answer, is given a moment.
-  await until('every invariant holds', async () => (await invariants.check(patience)).length === 0).catch(async () =>
-    expect(await invariants.check(patience)).deep.equal([]),
+  const grace = { orphanSeconds: 0, reconcileSeconds: 0, dispatchSeconds: 0, erasureSeconds: 0 };
+  // Work after a response, such as deleting a file, may still be running.
+  await until('every invariant holds', async () => (await invariants.check(grace)).length === 0).catch(async () =>
+    expect(await invariants.check(grace)).deep.equal([]),
   );
 }

@@ -1,14 +1,41 @@
-import type { Row } from '#src/adapters/postgres/columns.ts';
-import { firstRow, pick, rows } from '#src/adapters/postgres/shapes.ts';
+import { bigint, boolean, integer, integerArray, type Row } from '#src/adapters/postgres/columns.ts';
+import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import { deleteGenerationsWith } from '#src/adapters/postgres/word-index.ts';
+import type { FindingKind } from '#src/domain/audit-report.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import { GenerationModel } from '#src/modules/ingestion/ingestion.model.ts';
+import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import type { Db } from '#src/ports/database.ts';
-import { activeDocument, deletionRequest, keptGenerations, pendingDeletion } from './store-audit.model.ts';
+
+/** A difference between the stores. `id` is the id of a document or the blob key of an original. */
+export type Finding = { kind: FindingKind; orgId: string; id: string; generation?: number; detail: string };
+
+export type InspectedPage = { checked: number; findings: Finding[]; next: string | null };
+
+const activeDocument = shape({
+  ...pick(DocumentModel, 'orgId', 'id', 'generation', 'activeGeneration', 'blobKey').columns,
+  chunksTotal: integer().nullable(),
+  chunks: bigint(),
+  firstIndex: integer().nullable(),
+  lastIndex: integer().nullable(),
+  /** Stored generations that are neither active nor the newest. */
+  orphanGenerations: integerArray(),
+});
+/** A document with counts of the chunks of its active generation. */
+export type ActiveDocument = Row<typeof activeDocument>;
+
+const keptGenerations = shape({
+  ...pick(DocumentModel, 'orgId', 'id', 'generation', 'activeGeneration').columns,
+  isSettled: boolean(),
+});
+
+const pendingDeletion = shape({ ...pick(DocumentModel, 'orgId', 'id').columns, isLost: boolean() });
+
+const deletionRequest = pick(JobModel, 'createdBy', 'acl', 'requestId');
 
 type DocumentKey = Pick<Row<typeof DocumentModel>, 'orgId' | 'id'>;
 
-/** When a document last changed which generations it needs. */
+/** True when no generation of the document was created, activated or deleted within the grace period. */
 const settledFor = `greatest(d.created_at, newest.created_at, active.activated_at, d.deleted_at)
                     < now() - make_interval(secs => :graceSeconds)`;
 const withGenerations = `
@@ -38,7 +65,7 @@ export function createStoreAuditRepository(db: Db) {
   }
 
   return {
-    /** In the order of the vector store. */
+    /** Ordered by organization and id, like the pages of the vector store. */
     listDocuments(page: { after: DocumentKey; limit: number; graceSeconds: number }) {
       const { after, ...values } = page;
       return documents('(d.org_id, d.id) > (:orgId::uuid, :id::uuid) order by d.org_id, d.id limit :limit', {
@@ -64,7 +91,7 @@ export function createStoreAuditRepository(db: Db) {
       return new Map(kept.map((row) => [`${row.orgId}/${row.id}`, row]));
     },
 
-    /** Of these keys, those that a document, a preview, a volume of an export or a generation is made from, or is about to be. */
+    /** @returns those of `keys` that a document, generation, preview or export refers to, or a request has claimed */
     async findUsedBlobs(keys: readonly string[]): Promise<Set<string>> {
       const used = await rows(
         db,
@@ -79,7 +106,7 @@ export function createStoreAuditRepository(db: Db) {
       return new Set(used.map((row) => row.blobKey));
     },
 
-    /** Lost: nobody works on it, and its request or the end of its run is long enough ago. */
+    /** A deletion is lost when it has no open job and its request, or the end of its job, is older than the grace period. */
     listDeletions(page: { after: string; limit: number; graceSeconds: number }) {
       return rows(
         db,
@@ -95,7 +122,7 @@ export function createStoreAuditRepository(db: Db) {
       );
     },
 
-    /** Held until the end of the transaction; none when another generation is on its way, or when it is deleted. */
+    /** Locks the document until the end of the transaction. @returns undefined if it is deleted or being ingested */
     lockIngestible({ orgId, id }: DocumentKey) {
       return firstRow(
         db,
@@ -110,7 +137,7 @@ export function createStoreAuditRepository(db: Db) {
       );
     },
 
-    /** What the job of a deletion is made from, when it has to be made again. */
+    /** @returns the data for a new deletion job */
     findDeletion({ orgId, id }: DocumentKey) {
       return firstRow(
         db,
@@ -122,7 +149,7 @@ export function createStoreAuditRepository(db: Db) {
       );
     },
 
-    /** With its chunks and postings, which may be a million rows: a part at a time. */
+    /** Also deletes its chunks and postings, in batches, because there may be a million rows. */
     async deleteGeneration({ orgId, id }: DocumentKey, generation: number): Promise<void> {
       const range = { orgId, documentId: id, from: generation, before: generation + 1 };
       await deleteGenerationsWith(db, range, (trx) =>

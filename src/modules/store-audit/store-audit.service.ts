@@ -9,21 +9,20 @@ import type { OriginalsService } from '#src/modules/originals/originals.service.
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
-import type { Finding } from './store-audit.model.ts';
-import { createStoreAuditRepository } from './store-audit.repository.ts';
+import { createStoreAuditRepository, type Finding } from './store-audit.repository.ts';
 import { createStoreInspector } from './store-inspector.ts';
 
 export type StoreAuditService = ReturnType<typeof createStoreAuditService>;
 
 type DocumentKey = { orgId: string; id: string };
 
-/** In whose name repairs are made, beside the one who changed the document last. */
-const nobody = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [], requestId: auditWorkflowId };
+/** A repair acts as the user who changed the document last, without any further rights. */
+const withoutRights = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [], requestId: auditWorkflowId };
 
-/** What they stand for is in no other store: where the database is wrong, deleting them loses it for good. */
-const orphans: readonly FindingKind[] = ['orphan_points', 'orphan_blob'];
+/** Repaired by deletion. If the database is the wrong one, that loses the only copy. */
+const orphanKinds: readonly FindingKind[] = ['orphan_points', 'orphan_blob'];
 
-/** Compares Postgres with the vector store and the blob store, and mends what differs. */
+/** Compares Postgres with the vector store and the blob store, and repairs differences. */
 export function createStoreAuditService(deps: {
   db: Db;
   vectors: Pick<VectorStore, 'listGenerations' | 'countGenerations' | 'deleteGenerations'>;
@@ -38,12 +37,12 @@ export function createStoreAuditService(deps: {
   const repository = createStoreAuditRepository(db);
   const inspector = createStoreInspector(deps);
 
-  /** Makes another generation beside the one that readers see; false when one is on its way. */
-  async function reingest(of: DocumentKey): Promise<boolean> {
+  /** Starts a new generation; the active one stays readable. @returns false if an ingestion is already in progress */
+  async function reingest({ orgId, id }: DocumentKey): Promise<boolean> {
     const plan = await db.transaction(async (trx) => {
-      const document = await createStoreAuditRepository(trx).lockIngestible(of);
+      const document = await createStoreAuditRepository(trx).lockIngestible({ orgId, id });
       if (document === undefined) return null;
-      const actor = { ...nobody, orgId: of.orgId, userId: document.updatedBy };
+      const actor = { ...withoutRights, orgId, userId: document.updatedBy };
       return generations.open(trx, actor, document, { isBulk: true });
     });
     if (plan === null) return false;
@@ -58,7 +57,7 @@ export function createStoreAuditService(deps: {
     return true;
   }
 
-  /** @returns whether something was done about it */
+  /** @returns whether a repair was made or started */
   async function repair({ kind, orgId, id, generation = 0 }: Finding, hasOriginal: boolean): Promise<boolean> {
     switch (kind) {
       case 'orphan_points':
@@ -81,18 +80,22 @@ export function createStoreAuditService(deps: {
   }
 
   return {
-    /** One page of one pass. Repeating it finds what is left. */
+    /** Audits one page of a pass. Safe to repeat: repaired differences are not found again. */
     async auditPage({ pass, after, graceSeconds, force = false, ...input }: AuditPageInput): Promise<AuditPage> {
       const { checked, findings, next } = await inspector.inspect(pass, after, graceSeconds);
       const withoutOriginal = new Set(findings.filter(({ kind }) => kind === 'missing_blob').map(({ id }) => id));
-      const orphaned = findings.filter(({ kind }) => orphans.includes(kind)).length;
-      const holdsBack = input.repair && !force && orphaned > maxDeletions(checked);
-      if (holdsBack) logger.error({ pass, checked, orphaned }, 'orphans are held back: is the database the right one?');
+      const orphaned = findings.filter(({ kind }) => orphanKinds.includes(kind)).length;
+      const isHeldBack = input.repair && !force && orphaned > maxDeletions(checked);
+      if (isHeldBack)
+        logger.error(
+          { pass, checked, orphaned },
+          'too many orphans: not deleting them, the database may be the wrong one',
+        );
       let summaries: AuditPage['findings'] = {};
       for (const finding of findings) {
         const { kind, orgId, id, detail } = finding;
-        logger.warn({ kind, orgId, id, detail }, 'the stores differ');
-        const heldBack = holdsBack && orphans.includes(kind) ? 1 : 0;
+        logger.warn({ kind, orgId, id, detail }, 'store difference found');
+        const heldBack = isHeldBack && orphanKinds.includes(kind) ? 1 : 0;
         const isRepaired = input.repair && heldBack === 0 && (await repair(finding, !withoutOriginal.has(id)));
         summaries = withFinding(summaries, kind, { found: 1, repaired: isRepaired ? 1 : 0, heldBack, first: [id] });
       }

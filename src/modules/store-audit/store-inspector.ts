@@ -4,19 +4,23 @@ import { organizationOf } from '#src/domain/original-key.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
 import type { Db } from '#src/ports/database.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
-import type { ActiveDocument, Finding, InspectedPage } from './store-audit.model.ts';
-import { createStoreAuditRepository } from './store-audit.repository.ts';
+import {
+  type ActiveDocument,
+  createStoreAuditRepository,
+  type Finding,
+  type InspectedPage,
+} from './store-audit.repository.ts';
 
-const GENERATIONS_AT_ONCE = 1_000;
-const DOCUMENTS_AT_ONCE = 500;
-/** A page of files costs a look at all names of its folder. */
-const BLOBS_AT_ONCE = 5_000;
+const GENERATIONS_PER_PAGE = 1_000;
+const DOCUMENTS_PER_PAGE = 500;
+/** The file store reads a whole folder for each page. */
+const BLOBS_PER_PAGE = 5_000;
 
 export type StoreInspector = ReturnType<typeof createStoreInspector>;
 
 /**
- * Compares Postgres with the other stores, a page at a time, while all of them are in use: what is on its way is told
- * from what is wrong by its age, or by a second look.
+ * Compares Postgres with the other stores, page by page, while all of them are in use. Changes in progress are not
+ * faults: recent ones are skipped, and documents with a fault are read a second time.
  */
 export function createStoreInspector(deps: {
   db: Db;
@@ -26,10 +30,10 @@ export function createStoreInspector(deps: {
   const { db, vectors, blobs } = deps;
   const repository = createStoreAuditRepository(db);
 
-  /** Points first, documents after: a generation that is not needed then never is again. */
+  /** Lists vectors before documents: a generation that is unused at that time can never be used again. */
   async function inspectPoints(after: string | null, graceSeconds: number): Promise<InspectedPage> {
-    const { generations, next } = await vectors.listGenerations({ after, limit: GENERATIONS_AT_ONCE });
-    const ids = [...new Set(generations.map((of) => of.documentId))];
+    const { generations, next } = await vectors.listGenerations({ after, limit: GENERATIONS_PER_PAGE });
+    const ids = [...new Set(generations.map((generation) => generation.documentId))];
     const kept = await repository.findKeptGenerations(ids, graceSeconds);
     const findings = generations.flatMap(({ orgId, documentId, generation }): Finding[] => {
       const document = kept.get(`${orgId}/${documentId}`);
@@ -37,7 +41,7 @@ export function createStoreInspector(deps: {
         const { activeGeneration, generation: newest, isSettled } = document;
         if (generation === activeGeneration || generation === newest || !isSettled) return [];
       }
-      const detail = `Its vectors belong to ${document ? 'no generation that is needed' : 'no document'}.`;
+      const detail = `Its vectors belong to ${document ? 'an unused generation' : 'no document'}.`;
       return [{ kind: 'orphan_points', orgId, id: documentId, generation, detail }];
     });
     return { checked: generations.length, findings, next };
@@ -45,7 +49,7 @@ export function createStoreInspector(deps: {
 
   async function inspectDocuments(after: string | null, graceSeconds: number): Promise<InspectedPage> {
     const [orgId = NIL, id = NIL] = after?.split('/') ?? [];
-    const documents = await repository.listDocuments({ after: { orgId, id }, limit: DOCUMENTS_AT_ONCE, graceSeconds });
+    const documents = await repository.listDocuments({ after: { orgId, id }, limit: DOCUMENTS_PER_PAGE, graceSeconds });
     const [points, hasBlob] = await Promise.all([
       countPoints(documents),
       Promise.all(documents.map((document) => blobs.exists(document.blobKey))),
@@ -57,37 +61,37 @@ export function createStoreInspector(deps: {
         findings.push({ kind: 'orphan_chunks', orgId: document.orgId, id: document.id, generation, detail });
       }
       const faults = faultsOf(document, points[index] ?? 0, hasBlob[index] === true);
-      if (faults.length > 0) findings.push(...(await lookAgain(document)));
+      if (faults.length > 0) findings.push(...(await confirmFaults(document)));
     }
-    const last = documents.length < DOCUMENTS_AT_ONCE ? undefined : documents.at(-1);
+    const last = documents.length < DOCUMENTS_PER_PAGE ? undefined : documents.at(-1);
     return { checked: documents.length, findings, next: last ? `${last.orgId}/${last.id}` : null };
   }
 
-  /** Of the active generations, in the order of the documents; 0 where there is none. */
+  /** @returns the number of vectors of each active generation, in the order of `documents` */
   function countPoints(documents: readonly ActiveDocument[]): Promise<number[]> {
     return vectors.countGenerations(
       documents.map(({ orgId, id, activeGeneration }) => ({
         orgId,
         documentId: id,
-        // Numbers of generations begin at 1.
+        // No document has a generation 0: generations are numbered from 1.
         generation: activeGeneration ?? 0,
       })),
     );
   }
 
-  /** An activation, a replacement or a deletion between two questions looks like a fault. */
-  async function lookAgain({ orgId, id }: ActiveDocument): Promise<Finding[]> {
+  /** An activation, replacement or deletion between two queries looks like a fault, so both stores are read again. */
+  async function confirmFaults({ orgId, id }: ActiveDocument): Promise<Finding[]> {
     const document = await repository.findDocument({ orgId, id });
     if (document === undefined) return [];
     const { activeGeneration, blobKey } = document;
     const [points = 0] = await countPoints([document]);
     const faults = faultsOf(document, points, await blobs.exists(blobKey));
-    const still = await repository.findDocument({ orgId, id });
-    return still?.activeGeneration === activeGeneration && still.blobKey === blobKey ? faults : [];
+    const current = await repository.findDocument({ orgId, id });
+    return current?.activeGeneration === activeGeneration && current.blobKey === blobKey ? faults : [];
   }
 
   async function inspectBlobs(after: string | null, graceSeconds: number): Promise<InspectedPage> {
-    const page = await blobs.list({ after, limit: BLOBS_AT_ONCE });
+    const page = await blobs.list({ after, limit: BLOBS_PER_PAGE });
     const oldest = Date.now() - graceSeconds * 1_000;
     const settled = page.filter((blob) => blob.storedAt.getTime() <= oldest);
     const used = await repository.findUsedBlobs(settled.map((blob) => blob.key));
@@ -95,21 +99,25 @@ export function createStoreInspector(deps: {
       .filter((blob) => !used.has(blob.key))
       .flatMap(({ key, sizeBytes }): Finding[] => {
         const orgId = organizationOf(key);
-        // What somebody else keeps in the same place is his.
+        // The bucket may hold files of other applications.
         if (orgId === null) return [];
-        return [{ kind: 'orphan_blob', orgId, id: key, detail: `${sizeBytes} bytes that no document refers to.` }];
+        return [{ kind: 'orphan_blob', orgId, id: key, detail: `No document refers to these ${sizeBytes} bytes.` }];
       });
-    return { checked: page.length, findings, next: page.length < BLOBS_AT_ONCE ? null : (page.at(-1)?.key ?? null) };
+    return { checked: page.length, findings, next: page.length < BLOBS_PER_PAGE ? null : (page.at(-1)?.key ?? null) };
   }
 
   async function inspectDeletions(after: string | null, graceSeconds: number): Promise<InspectedPage> {
-    const page = await repository.listDeletions({ after: after ?? NIL, limit: DOCUMENTS_AT_ONCE, graceSeconds });
+    const page = await repository.listDeletions({ after: after ?? NIL, limit: DOCUMENTS_PER_PAGE, graceSeconds });
     const findings = page
       .filter((deletion) => deletion.isLost)
       .map(({ orgId, id }): Finding => {
-        return { kind: 'lost_deletion', orgId, id, detail: 'Its deletion was asked for, and nobody works on it.' };
+        return { kind: 'lost_deletion', orgId, id, detail: 'Its deletion was requested but has no open job.' };
       });
-    return { checked: page.length, findings, next: page.length < DOCUMENTS_AT_ONCE ? null : (page.at(-1)?.id ?? null) };
+    return {
+      checked: page.length,
+      findings,
+      next: page.length < DOCUMENTS_PER_PAGE ? null : (page.at(-1)?.id ?? null),
+    };
   }
 
   const passes = {
@@ -120,7 +128,7 @@ export function createStoreInspector(deps: {
   } satisfies Record<AuditPass, unknown>;
 
   return {
-    /** One page of one pass; `after` is the `next` of the page before. */
+    /** Inspects one page of a pass; `after` is the `next` of the previous page. */
     inspect: (pass: AuditPass, after: string | null, graceSeconds: number): Promise<InspectedPage> =>
       passes[pass](after, graceSeconds),
   };
@@ -130,16 +138,20 @@ function faultsOf(document: ActiveDocument, points: number, hasBlob: boolean): F
   const { orgId, id, activeGeneration, chunksTotal, chunks, firstIndex, lastIndex, blobKey } = document;
   const findings: Finding[] = [];
   if (!hasBlob) {
-    findings.push({ kind: 'missing_blob', orgId, id, detail: `There is no original ${blobKey}.` });
+    findings.push({ kind: 'missing_blob', orgId, id, detail: `The original ${blobKey} is missing.` });
   }
   if (activeGeneration === null) return findings;
   const generation = { orgId, id, generation: activeGeneration };
   if (chunks !== chunksTotal || firstIndex !== 0 || lastIndex !== chunks - 1) {
-    const detail = `Of ${chunksTotal} chunks there are ${chunks}, with indices from ${firstIndex} to ${lastIndex}.`;
+    const detail = `${chunks} of ${chunksTotal} chunks are stored, with indices ${firstIndex} to ${lastIndex}.`;
     findings.push({ kind: 'broken_chunks', ...generation, detail });
   }
   if (points !== chunks) {
-    findings.push({ kind: 'missing_points', ...generation, detail: `${points} vectors stand for ${chunks} chunks.` });
+    findings.push({
+      kind: 'missing_points',
+      ...generation,
+      detail: `There are ${points} vectors for ${chunks} chunks.`,
+    });
   }
   return findings;
 }

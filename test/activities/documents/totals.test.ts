@@ -4,7 +4,7 @@ import { v7 as uuidv7 } from 'uuid';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { defaultRagConfig } from '#src/domain/rag-config.ts';
 import { createDocumentTotalsRepository } from '#src/modules/documents/document-totals.repository.ts';
-import { documentsAreCounted } from '#src/modules/store-audit/invariants/documents-are-counted.ts';
+import { documentTotalsMatchDocuments } from '#src/modules/store-audit/invariants/documents.ts';
 import type { Db } from '#src/ports/database.ts';
 import { createTestDatabase } from '#test/support/services.ts';
 
@@ -91,8 +91,8 @@ describe('totals of documents', () => {
 
   const violations = async (): Promise<string[]> => {
     const found: string[] = [];
-    const deps = { db } as Parameters<typeof documentsAreCounted.run>[0];
-    await documentsAreCounted.run(
+    const deps = { db } as Parameters<typeof documentTotalsMatchDocuments.run>[0];
+    await documentTotalsMatchDocuments.run(
       deps,
       { orphanSeconds: 0, reconcileSeconds: 0, dispatchSeconds: 0, erasureSeconds: 0 },
       ({ detail }) => void found.push(detail),

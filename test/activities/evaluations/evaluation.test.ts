@@ -158,22 +158,22 @@ describe('evaluation activities', () => {
     expect((await judge(ofCase)).failed).deep.equal([{ unit: 'case 1', code: 'eval_incomplete' }]);
   });
 
-  it('leave what is verified: results that do not follow from judgements are found, and strays', async () => {
+  it('are verified by I7, which reports results that do not follow from judgements, and judgements without a run', async () => {
     await answer();
     await judge();
     await judge(ofCase);
     await score();
-    const patience = { orphanSeconds: 0, reconcileSeconds: 0, dispatchSeconds: 600, erasureSeconds: 0 };
+    const grace = { orphanSeconds: 0, reconcileSeconds: 0, dispatchSeconds: 600, erasureSeconds: 0 };
     const violations = async () =>
-      (await own.container.invariants.check(patience)).filter(({ invariant }) => invariant === 'I7');
+      (await own.container.invariants.check(grace)).filter(({ invariant }) => invariant === 'I7');
     expect(await violations()).deep.equal([]);
     await db.raw(`update evaluation_runs set results = jsonb_set(results, '{promptAverage}', '5') where id = ?`, [
       run.runId,
     ]);
     expect((await violations()).map(({ detail }) => detail)).deep.equal([
-      `${run.runId} adds up to something else than its results.`,
+      `The judgements of ${run.runId} do not give its stored results.`,
     ]);
-    // What an older rubric has come to follows from rules that are gone.
+    // Results of an older rubric cannot be computed again.
     await db.raw(`update evaluation_runs set specification = specification || '{"rubricVersion": "r0"}' where id = ?`, [
       run.runId,
     ]);

@@ -6,7 +6,7 @@ import type { ListPosition } from '#src/contracts/list-position.ts';
 import { type Actor, aclOf, keysOf, type Visibility } from '#src/domain/visibility.ts';
 import { echoStates, type LogFilter, scoredRounds } from '#src/modules/logs/logs.model.ts';
 import { createLogsService, type LogsService } from '#src/modules/logs/logs.service.ts';
-import { conversationsAreSummed } from '#src/modules/store-audit/invariants/conversations-are-summed.ts';
+import { chatLogsMatchRounds } from '#src/modules/store-audit/invariants/chats.ts';
 import type { Db } from '#src/ports/database.ts';
 import { addAgent, addChat, addOrganization, addRound } from '#test/support/logged-chats.ts';
 import { createTestDatabase } from '#test/support/services.ts';
@@ -245,9 +245,9 @@ describe('sums over conversations', () => {
 
   const violations = async (): Promise<string[]> => {
     const found: string[] = [];
-    const deps = { db } as Parameters<typeof conversationsAreSummed.run>[0];
-    const patience = {} as Parameters<typeof conversationsAreSummed.run>[1];
-    await conversationsAreSummed.run(deps, patience, ({ detail }) => found.push(detail));
+    const deps = { db } as Parameters<typeof chatLogsMatchRounds.run>[0];
+    const grace = {} as Parameters<typeof chatLogsMatchRounds.run>[1];
+    await chatLogsMatchRounds.run(deps, grace, ({ detail }) => found.push(detail));
     return found;
   };
 

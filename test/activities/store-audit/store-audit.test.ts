@@ -18,7 +18,7 @@ import { type Stack, startStack } from '#test/support/stack.ts';
 const stepNames = ['parseDocument', 'convertDocument', 'chunkDocument', 'embedChunks', 'activateGeneration'] as const;
 const vector = new Float32Array(384).fill(0.05);
 
-describe('the audit of the stores', () => {
+describe('store audit', () => {
   let own: Stack;
   let ada: Member;
   let db: Db;
@@ -27,7 +27,7 @@ describe('the audit of the stores', () => {
   let activities: StoreAuditActivities;
 
   before(async () => {
-    // Without workers, so that nobody else takes the steps.
+    // Without workers, so that only the tests run activities.
     own = await startStack({}, { workers: false });
     await registerSearchAttributes(own.container.temporal);
     ada = await own.signUp();
@@ -38,7 +38,7 @@ describe('the audit of the stores', () => {
   });
   after(() => own.close());
   afterEach(async () => {
-    // Each scenario leaves the stores as it found them.
+    // Each test restores the stores.
     expect((await audit()).findings).deep.equal({});
   });
 
@@ -49,7 +49,7 @@ describe('the audit of the stores', () => {
     }
   }
 
-  /** A document that readers see, of a few chunks. */
+  /** Adds a readable document of a few chunks. */
   async function addDocument(word: string): Promise<IngestDocumentInput> {
     const content = Array.from({ length: 9 }, (_, index) => `Sentence ${word} ${index} says something.`).join(' ');
     const fields = { target_tokens: '12', overlap_tokens: '0' };
@@ -71,7 +71,7 @@ describe('the audit of the stores', () => {
     return progress.report;
   }
 
-  /** Exactly these are found, by each of two audits, and mended by the second of them. */
+  /** Expects exactly these findings in an audit without repair, and their repair in a second audit. */
   async function expectRepaired(findings: Record<string, string[]>): Promise<void> {
     for (const repair of [false, true]) {
       const expected = Object.entries(findings).map(([kind, ids]) => {
@@ -87,20 +87,20 @@ describe('the audit of the stores', () => {
   const blobKeyOf = async ({ documentId }: IngestDocumentInput): Promise<string> =>
     (await db('documents').where({ id: documentId }).first('blobKey')).blobKey;
 
-  it('finds nothing where all is well, and says how much it has compared', async () => {
+  it('finds nothing in intact stores, and reports how much it compared', async () => {
     await addDocument('sound');
     const { checked } = await audit();
     expect(checked).deep.include({ points: 1, documents: 1, blobs: 1, deletions: 0 });
   });
 
-  it('deletes vectors of a document that is not there', async () => {
+  it('deletes vectors without a document', async () => {
     const documentId = uuidv7();
     await addPoint({ documentId, generation: 2 });
     await expectRepaired({ orphan_points: [documentId] });
     expect(await vectors.countGenerations([{ orgId: ada.orgId, documentId, generation: 2 }])).deep.equal([0]);
   });
 
-  it('holds back when it would delete much at once: the database may be an older one, or the wrong one', async () => {
+  it('does not delete many orphans at once unless forced, because the database may be the wrong one', async () => {
     const points = Array.from({ length: 21 }, () => ({ documentId: uuidv7(), generation: 1 }));
     for (const of of points) await addPoint(of);
     const keys = Array.from({ length: 21 }, () => `${ada.orgId}/${uuidv7()}`);
@@ -117,7 +117,7 @@ describe('the audit of the stores', () => {
     expect(after.orphan_blob).deep.include(forced);
   });
 
-  it('deletes vectors of generations that nobody needs, and none of the active and the newest', async () => {
+  it('deletes vectors and chunks of unused generations, and keeps the active and the newest', async () => {
     const of = await addDocument('generations');
     const row = await db('documentGenerations').where({ documentId: of.documentId }).first();
     const { ragConfig, ...columns } = row;
@@ -138,7 +138,7 @@ describe('the audit of the stores', () => {
     expect(await db('documentGenerations').where({ documentId: of.documentId }).pluck('generation')).members([1, 3]);
   });
 
-  it('leaves alone what may still be on its way', async () => {
+  it('ignores differences that are younger than the grace period', async () => {
     const of = await addDocument('fresh');
     await putBlob(own.container.blobs, `${ada.orgId}/fresh`, 'x');
     await db('documents').where({ id: of.documentId }).update({ deletedAt: db.fn.now() });
@@ -147,7 +147,7 @@ describe('the audit of the stores', () => {
     await db('documents').where({ id: of.documentId }).update({ deletedAt: null });
   });
 
-  it('makes a document again of which vectors are missing', async () => {
+  it('ingests a document with missing vectors again, once', async () => {
     const of = await addDocument('lost');
     const id = await db('chunks').where({ documentId: of.documentId, chunkIndex: 1 }).first('id');
     await db('chunkVectors').where({ chunkId: id.id }).delete();
@@ -159,12 +159,12 @@ describe('the audit of the stores', () => {
       .first();
     expect(job).include({ status: 'queued', kind: 'ingest' });
     expect(job.start).include({ bulk: true });
-    // Readers keep what there is until then, and a second audit does not begin once more.
+    // A second audit does not start another generation.
     expect((await audit({ repair: true })).findings.missing_points).deep.include({ found: 1, repaired: 0 });
     await ingest(next);
   });
 
-  it('makes a document again whose chunks have a gap, or lack their end', async () => {
+  it('ingests a document again whose first or last chunk is missing', async () => {
     const [gap, end] = [await addDocument('gap'), await addDocument('end')];
     for (const [of, order] of [
       [gap, 'asc'],
@@ -188,7 +188,7 @@ describe('the audit of the stores', () => {
     expect((await audit()).findings).deep.equal({});
   });
 
-  it('only tells of a document whose original is missing', async () => {
+  it('reports a document whose original is missing without trying to repair it', async () => {
     const of = await addDocument('bare');
     const key = await blobKeyOf(of);
     await own.container.blobs.delete(key);
@@ -198,7 +198,7 @@ describe('the audit of the stores', () => {
     await db('documents').where({ id: of.documentId }).delete();
   });
 
-  it('queues a deletion again that got lost, or whose run has failed', async () => {
+  it('queues a deletion again that has no job, or whose job failed', async () => {
     const [lost, failed] = [await addDocument('lost-deletion'), await addDocument('failed-deletion')];
     const ids = [lost.documentId, failed.documentId];
     await db('documents').whereIn('id', ids).update({ deletedAt: db.fn.now(), acl: [] });
@@ -218,7 +218,7 @@ describe('the audit of the stores', () => {
     }
   });
 
-  it('shows the first twenty of a kind, and counts all of them', async () => {
+  it('counts all findings and lists the first twenty of each kind', async () => {
     for (let count = 0; count < 25; count++) await addPoint({ documentId: uuidv7(), generation: 1 });
     const { orphan_points: summary } = (await audit({ repair: true, force: true })).findings;
     expect(summary).include({ found: 25, repaired: 25 });

@@ -1,0 +1,97 @@
+import { deletedAccountsAreErased, organizationsHaveAdmins } from './invariants/accounts.ts';
+import { resultsFollowFromJudgements, versionChainsAreLinear } from './invariants/agents.ts';
+import { chatLogsMatchRounds, roundsAreContiguous, statesFollowFromScores } from './invariants/chats.ts';
+import {
+  accessKeysFollowFolders,
+  documentTotalsMatchDocuments,
+  importCountsMatchFiles,
+} from './invariants/documents.ts';
+import {
+  chunksMatchVectors,
+  noJobIsStuck,
+  nothingIsOrphaned,
+  termCountsMatchChunks,
+  uploadsReachAnEnd,
+} from './invariants/ingestion.ts';
+import type { GracePeriods, InvariantCheck, InvariantDeps, InvariantId, Violation } from './invariants/invariant.ts';
+
+export type { Violation };
+
+const invariantChecks: InvariantCheck[] = [
+  uploadsReachAnEnd,
+  chunksMatchVectors,
+  termCountsMatchChunks,
+  nothingIsOrphaned,
+  roundsAreContiguous,
+  statesFollowFromScores,
+  resultsFollowFromJudgements,
+  versionChainsAreLinear,
+  noJobIsStuck,
+  deletedAccountsAreErased,
+  organizationsHaveAdmins,
+  accessKeysFollowFolders,
+  documentTotalsMatchDocuments,
+  chatLogsMatchRounds,
+  importCountsMatchFiles,
+];
+
+/** Invariants that stored data cannot prove, and how they are tested instead. */
+export const otherInvariants = [
+  { invariant: 'I3', reason: 'tests compare the content after a fault with that of a run without a fault' },
+  { invariant: 'I9', reason: 'it is about responses: tests search them for content of other organizations' },
+  { invariant: 'I10', reason: 'it is about responses: tests use tokens of revoked sessions' },
+  { invariant: 'I12', reason: 'it is about calls: tests count the requests that the model server receives' },
+] as const satisfies readonly { invariant: InvariantId; reason: string }[];
+
+/** `first` holds at most 20 violations, so that a badly broken installation cannot exhaust the memory. */
+export type InvariantReport = { invariant: InvariantId; title: string } & (
+  | { outcome: 'checked'; checked: number; violations: number; first: Violation[] }
+  | { outcome: 'failed'; error: unknown }
+);
+
+const VIOLATIONS_KEPT = 20;
+
+const defaultGrace: GracePeriods = {
+  orphanSeconds: 60,
+  reconcileSeconds: 60,
+  dispatchSeconds: 3,
+  erasureSeconds: 86_400,
+};
+
+export type InvariantChecks = ReturnType<typeof createInvariantChecks>;
+
+/** Checks what must hold at any time, after any failure. Only reads, page by page. */
+export function createInvariantChecks(deps: InvariantDeps) {
+  async function runCheck({ invariant, title, run }: InvariantCheck, grace: GracePeriods): Promise<InvariantReport> {
+    const first: Violation[] = [];
+    let violations = 0;
+    try {
+      const checked = await run(deps, grace, (violation) => {
+        violations += 1;
+        if (first.length < VIOLATIONS_KEPT) first.push({ invariant, ...violation });
+      });
+      return { invariant, title, outcome: 'checked', checked, violations, first };
+    } catch (error) {
+      return { invariant, title, outcome: 'failed', error };
+    }
+  }
+
+  /** Yields one report per check, ordered by invariant. */
+  async function* reports(grace: Partial<GracePeriods> = {}): AsyncGenerator<InvariantReport> {
+    for (const check of invariantChecks) yield await runCheck(check, { ...defaultGrace, ...grace });
+  }
+
+  return {
+    reports,
+
+    /** @returns the first violations of each invariant. @throws the error of the first check that could not run */
+    async check(grace: Partial<GracePeriods> = {}): Promise<Violation[]> {
+      const found: Violation[] = [];
+      for await (const report of reports(grace)) {
+        if (report.outcome === 'failed') throw report.error;
+        found.push(...report.first);
+      }
+      return found;
+    },
+  };
+}

@@ -1,0 +1,144 @@
+import { bigint, boolean, json, type Row, text } from '#src/adapters/postgres/columns.ts';
+import { pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import type { Judgement } from '#src/domain/judging/judgement.ts';
+import { outcomeOf } from '#src/domain/judging/outcome.ts';
+import { rubricVersion } from '#src/domain/judging/rubric.ts';
+import { DraftModel } from '#src/modules/drafts/drafts.model.ts';
+import { EvaluationRunModel, EvaluationUnitModel } from '#src/modules/evaluations/evaluations.model.ts';
+import type { Db } from '#src/ports/database.ts';
+import { countRows, type InvariantCheck, pagesOf } from './invariant.ts';
+
+/** Runs are loaded with all their answers and judgements. */
+const RUNS_PER_PAGE = 20;
+
+const evaluatedUnit = shape({
+  ...pick(EvaluationUnitModel, 'runId', 'unit').columns,
+  verdict: json<Judgement>().nullable(),
+  answer: text().nullable(),
+});
+type EvaluatedUnit = Row<typeof evaluatedUnit>;
+type CompleteRun = Pick<Row<typeof EvaluationRunModel>, 'id' | 'orgId' | 'specification' | 'results'>;
+
+/** I7. That each key has one judgement is a constraint of the table. */
+export const resultsFollowFromJudgements: InvariantCheck = {
+  invariant: 'I7',
+  title: 'aggregating the stored judgements again gives the stored results, and a run asked for each of them',
+  async run({ db }, _grace, report) {
+    let checked = 0;
+    let after = '';
+    for (;;) {
+      const runs = await completeRunsAfter(db, after);
+      const units = await unitsOfRuns(db, runs);
+      for (const run of runs) {
+        if (!hasSameResults(run, units.get(run.id) ?? [])) {
+          report({ orgId: run.orgId, detail: `The judgements of ${run.id} do not give its stored results.` });
+        }
+        after = run.id;
+      }
+      checked += runs.length;
+      if (runs.length < RUNS_PER_PAGE) break;
+    }
+    for (const orgId of await organizationsWithOrphanedJudgements(db)) {
+      report({ orgId, detail: 'It has judgements or generated answers that belong to no run.' });
+    }
+    return checked;
+  },
+};
+
+async function completeRunsAfter(db: Db, after: string): Promise<CompleteRun[]> {
+  return (
+    EvaluationRunModel.table(db)
+      .whereNotNull('finishedAt')
+      .whereRaw('jsonb_array_length(failed_units) = 0')
+      // The aggregation rules of older rubrics are no longer in the code.
+      .whereRaw(`specification ->> 'rubricVersion' = ?`, [rubricVersion])
+      .where('id', '>', after)
+      .orderBy('id')
+      .limit(RUNS_PER_PAGE)
+      .select('id', 'orgId', 'specification', 'results')
+  );
+}
+
+async function unitsOfRuns(db: Db, runs: readonly CompleteRun[]): Promise<Map<string, EvaluatedUnit[]>> {
+  const query = db('evaluationUnits as u')
+    .leftJoin('judgements as j', { 'j.orgId': 'u.orgId', 'j.cacheKey': 'u.cacheKey' })
+    .leftJoin('generatedAnswers as a', { 'a.orgId': 'u.orgId', 'a.cacheKey': 'u.cacheKey' })
+    .whereIn(
+      ['u.orgId', 'u.runId'],
+      runs.map(({ id, orgId }) => [orgId, id]),
+    )
+    .select('u.runId', 'u.unit', 'j.verdict', 'a.answer');
+  return Map.groupBy(await rows(db, evaluatedUnit, query), ({ runId }) => runId);
+}
+
+function hasSameResults({ specification, results }: CompleteRun, units: readonly EvaluatedUnit[]): boolean {
+  const verdicts = new Map(units.flatMap(({ unit, verdict }) => (verdict === null ? [] : [[unit, verdict] as const])));
+  const answers = new Map(units.flatMap(({ unit, answer }) => (answer === null ? [] : [[unit, answer] as const])));
+  const again = outcomeOf(specification, { verdicts, answers, failed: [] });
+  return again.status === 'completed' && sortedJson(again.results) === sortedJson(results);
+}
+
+/** A `jsonb` column does not keep the order of keys. */
+function sortedJson(value: unknown): string {
+  return JSON.stringify(value, (_key, item: unknown) =>
+    item !== null && typeof item === 'object' && !Array.isArray(item)
+      ? Object.fromEntries(Object.entries(item).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : item,
+  );
+}
+
+async function organizationsWithOrphanedJudgements(db: Db): Promise<string[]> {
+  const orphans = await rows(
+    db,
+    pick(EvaluationRunModel, 'orgId'),
+    `select distinct k.org_id
+     from (select org_id, cache_key from judgements union all select org_id, cache_key from generated_answers) k
+     where not exists (select from evaluation_units u where u.org_id = k.org_id and u.cache_key = k.cache_key)`,
+  );
+  return orphans.map(({ orgId }) => orgId);
+}
+
+const chainCounts = { roots: bigint(), misnumbered: bigint(), branches: bigint(), heads: bigint() };
+const brokenChain = shape({ ...pick(DraftModel, 'id', 'orgId').columns, ...chainCounts, isNextFree: boolean() });
+
+const brokenChains = `
+  select * from (
+     select d.id, d.org_id,
+            count(*) filter (where v.parent_version_id is null) as roots,
+            count(*) filter (where p.draft_id <> d.id or p.version_number >= v.version_number) as misnumbered,
+            count(v.parent_version_id) - count(distinct v.parent_version_id) as branches,
+            count(*) filter (where v.id = d.head_version_id and not exists (
+              select from draft_versions child where child.parent_version_id = v.id
+            )) as heads,
+            d.next_version_number > coalesce(max(v.version_number), 0) as is_next_free
+     from drafts d
+     left join draft_versions v on v.draft_id = d.id
+     left join draft_versions p on p.id = v.parent_version_id
+     where d.id > :after
+     group by d.id
+   ) draft
+   where roots <> 1 or misnumbered > 0 or branches > 0 or heads <> 1 or not is_next_free`;
+
+/** I8: each version follows its parent, and no number is used twice. */
+export const versionChainsAreLinear: InvariantCheck = {
+  invariant: 'I8',
+  title: "a draft's versions form one chain that ends at its head, with ascending numbers",
+  async run({ db }, _grace, report) {
+    for await (const drafts of pagesOf(db, brokenChain, brokenChains)) {
+      for (const draft of drafts) {
+        report({ orgId: draft.orgId, detail: `Draft ${draft.id}: ${chainFaults(draft).join(', ')}.` });
+      }
+    }
+    return countRows(db, 'drafts');
+  },
+};
+
+function chainFaults({ roots, misnumbered, branches, heads, isNextFree }: Row<typeof brokenChain>): string[] {
+  return [
+    roots === 1 ? '' : `${roots} versions have no parent`,
+    misnumbered === 0 ? '' : `${misnumbered} versions have no parent with a lower number in the same draft`,
+    branches === 0 ? '' : `${branches} versions share their parent with another version`,
+    heads === 1 ? '' : 'the head is not the end of the chain',
+    isNextFree ? '' : 'the next version number is taken',
+  ].filter(Boolean);
+}

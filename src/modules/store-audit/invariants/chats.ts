@@ -1,0 +1,210 @@
+import { NIL } from 'uuid';
+import { bigint, boolean, double, integer, json, type Row, text } from '#src/adapters/postgres/columns.ts';
+import { pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import { type EchoState, type FoldState, foldRound, initialFoldState } from '#src/domain/alignment-fold.ts';
+import { roundSums } from '#src/domain/round-sums.ts';
+import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
+import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
+import type { Db } from '#src/ports/database.ts';
+import { countRows, type InvariantCheck, pagesOf } from './invariant.ts';
+
+const roundCounts = { rounds: bigint(), highest: integer(), unanswered: bigint() };
+const chatWithGaps = shape({ ...pick(ChatModel, 'id', 'orgId', 'roundCount').columns, ...roundCounts });
+
+const chatsWithGaps = `
+  select * from (
+     select c.id, c.org_id, c.round_count, count(r.round) as rounds, coalesce(max(r.round), 0) as highest,
+            count(*) filter (where r.status = 'complete' and r.assistant_reply is null) as unanswered
+     from chats c
+     left join rounds r on r.chat_id = c.id
+     where c.id > :after
+     group by c.id
+   ) chat
+   where rounds <> highest or rounds <> round_count or unanswered > 0`;
+
+/** I5: no round is lost or stored twice. */
+export const roundsAreContiguous: InvariantCheck = {
+  invariant: 'I5',
+  title: "a chat's rounds are numbered 1..n, and each complete one has its reply",
+  async run({ db }, _grace, report) {
+    for await (const chats of pagesOf(db, chatWithGaps, chatsWithGaps)) {
+      for (const { id, orgId, roundCount, rounds, highest, unanswered } of chats) {
+        const numbers = `${rounds} rounds, the highest number is ${highest} and the counter is ${roundCount}`;
+        report({ orgId, detail: `Chat ${id}: ${numbers}; ${unanswered} complete rounds have no reply.` });
+      }
+    }
+    return countRows(db, 'chats');
+  },
+};
+
+const ROUNDS_PER_PAGE = 1_000;
+
+const scoredRound = shape({
+  ...pick(RoundModel, 'orgId', 'chatId', 'round', 'refusalKind').columns,
+  userScore: double(),
+  agentScore: double(),
+  neutral: boolean(),
+  ewma: double(),
+  echoState: text<EchoState>(),
+  foldState: json<FoldState>(),
+  offTopic: integer(),
+  onTopic: integer(),
+});
+type ScoredRound = Row<typeof scoredRound>;
+
+/** I6: the state and trend of a chat follow from its stored scores alone. */
+export const statesFollowFromScores: InvariantCheck = {
+  invariant: 'I6',
+  title: 'folding the stored scores again gives the stored states and trends',
+  async run({ db }, _grace, report) {
+    let checked = 0;
+    let before: ScoredRound | undefined;
+    for (;;) {
+      const page = await scoredRoundsAfter(db, before);
+      for (const row of page) {
+        const previous = before?.chatId === row.chatId ? before.foldState : initialFoldState;
+        const fault = foldingFault(row, previous);
+        if (fault !== null) report({ orgId: row.orgId, detail: `Chat ${row.chatId}, round ${row.round}: ${fault}.` });
+        before = row;
+      }
+      checked += page.length;
+      if (page.length < ROUNDS_PER_PAGE) return checked;
+    }
+  },
+};
+
+/** Ordered by chat and round, so that each row is folded onto the row before it. */
+function scoredRoundsAfter(db: Db, before: ScoredRound | undefined): Promise<ScoredRound[]> {
+  const query = db('rounds as r')
+    .join('chats as c', { 'c.orgId': 'r.orgId', 'c.id': 'r.chatId' })
+    .join('agents as a', { 'a.orgId': 'c.orgId', 'a.id': 'c.agentId' })
+    .whereNotNull('r.scoredAt')
+    .modify((query) => {
+      if (before !== undefined) query.whereRaw('(r.chat_id, r.round) > (?, ?)', [before.chatId, before.round]);
+    })
+    .orderBy(['r.chatId', 'r.round'])
+    .limit(ROUNDS_PER_PAGE)
+    .select([
+      ...['r.orgId', 'r.chatId', 'r.round', 'r.userScore', 'r.agentScore', 'r.neutral', 'r.refusalKind'],
+      ...['r.ewma', 'r.echoState', 'r.foldState'],
+      'a.userOffTopicStreakThreshold as offTopic',
+      'a.userOnTopicStreakThreshold as onTopic',
+    ]);
+  return rows(db, scoredRound, query);
+}
+
+function foldingFault(row: ScoredRound, previous: FoldState): string | null {
+  const scores = {
+    user: row.userScore,
+    agent: row.agentScore,
+    neutral: row.neutral,
+    refusal: row.refusalKind !== null,
+  };
+  const folded = foldRound(previous, scores, { offTopic: row.offTopic, onTopic: row.onTopic });
+  const stored = new Map(Object.entries(row.foldState));
+  const differing = Object.entries(folded).find(([name, value]) => stored.get(name) !== value);
+  if (differing !== undefined) return `${differing[0]} folds to ${differing[1]}, ${stored.get(differing[0])} is stored`;
+  if (row.ewma !== folded.ewma || row.echoState !== folded.shown) return 'its columns differ from its folded state';
+  return null;
+}
+
+const loggedChat = pick(ChatModel, 'id', 'orgId');
+const indexedChat = shape({ ...loggedChat.columns, hasWrongWords: boolean() });
+const organizationTotals = shape({ ...pick(OrganizationModel, 'id').columns, wrongTotals: bigint() });
+
+const totalsOf = (table: string) => roundSums.map((column) => `${table}.${column}`).join(', ');
+
+/**
+ * One statement, so that both sides come from the same snapshot. Each scored round is counted in exactly one class:
+ * stable, drift or refusal.
+ */
+const wronglyLoggedChats = `
+  select c.id, c.org_id
+  from chats c
+  left join chat_logs l on l.org_id = c.org_id and l.chat_id = c.id
+  cross join lateral (
+    select count(*) as rounds, count(*) filter (where r.status = 'complete') as completed_rounds,
+           count(*) filter (where r.echo_state in ('stable', 'watch')) as stable_rounds,
+           count(*) filter (where r.echo_state in ('drift_user', 'drift_agent', 'drift_recovering')) as drift_rounds,
+           count(*) filter (where r.echo_state = 'refusal') as refusal_rounds,
+           coalesce(sum(r.ewma::numeric), 0) as ewma_sum, coalesce(sum(r.input_tokens), 0) as input_tokens,
+           coalesce(sum(r.completion_tokens), 0) as completion_tokens, coalesce(sum(r.cost_usd), 0) as cost_usd,
+           coalesce(sum(r.latency_ms) filter (where r.status = 'complete'), 0) as latency_ms,
+           count(*) filter (where r.scored_at is not null) as scored
+    from rounds r where r.chat_id = c.id
+  ) stored
+  where c.id > :after and (
+    (l.agent_id, l.created_by, l.audience, l.started_at, l.updated_at, l.state)
+      is distinct from (c.agent_id, c.created_by, audience_of(c.acl, c.created_by), c.created_at, c.updated_at, c.echo_state)
+    or (${totalsOf('l')}) is distinct from (${totalsOf('stored')})
+    or l.stable_rounds + l.drift_rounds + l.refusal_rounds <> stored.scored
+  )`;
+
+/** Returns every chat, because comparing means computing its search words again. */
+const chatsWithWords = `
+  select c.id, c.org_id, exists (
+    select from (
+      select 0 as round, logged_words(c.org_id, c.title) as words
+      union all
+      select r.round, logged_words(r.org_id, round_text(r.user_content, r.assistant_reply))
+      from rounds r where r.chat_id = c.id and r.status <> 'open'
+    ) said
+    full join (select round, words from log_texts t where t.chat_id = c.id) found using (round)
+    where said.words is distinct from found.words
+  ) as has_wrong_words
+  from chats c
+  where c.id > :after`;
+/** A statement over this many chats of usual length takes about half a second. */
+const CHATS_PER_PAGE = 100;
+
+const states = ['stable', 'watch', 'drift_user', 'drift_agent', 'drift_recovering', 'refusal'];
+const totals = [...states.map((state) => `${state}_chats`), ...roundSums];
+
+/** Subtracts the logs from their totals: every difference must be 0. */
+const wrongLogTotals = `
+  select * from (
+    select o.id, (
+      select count(*) from (
+        select audience, agent_id, span, starts_on
+        from (
+          select audience, agent_id, span, starts_on, ${totals.join(', ')} from log_totals where org_id = o.id
+          union all
+          select audience, agent_id, s.span, s.starts_on,
+                 ${[...states.map((state) => `-(state = '${state}')::integer`), ...roundSums.map((column) => `-${column}`)].join(', ')}
+          from chat_logs cross join lateral (values
+            ('ever', date '0001-01-01'),
+            ('month', date_trunc('month', started_at at time zone 'utc')::date),
+            ('day', (started_at at time zone 'utc')::date)
+          ) s (span, starts_on)
+          where org_id = o.id
+        ) both_sides
+        group by audience, agent_id, span, starts_on
+        having ${totals.map((column) => `sum(${column}) <> 0`).join(' or ')}
+      ) different
+    ) as wrong_totals
+    from organizations o
+    where o.id > :after
+  ) organization
+  where wrong_totals > 0`;
+
+/** I17: logs, their totals and their search words equal the chats. */
+export const chatLogsMatchRounds: InvariantCheck = {
+  invariant: 'I17',
+  title: 'chat logs, their totals and their search words equal the stored rounds',
+  async run({ db }, _grace, report) {
+    for await (const chats of pagesOf(db, loggedChat, wronglyLoggedChats)) {
+      for (const { id, orgId } of chats) report({ orgId, detail: `The log of chat ${id} differs from its rounds.` });
+    }
+    for await (const chats of pagesOf(db, indexedChat, chatsWithWords, { after: NIL }, CHATS_PER_PAGE)) {
+      for (const { id, orgId } of chats.filter(({ hasWrongWords }) => hasWrongWords)) {
+        report({ orgId, detail: `The search words of chat ${id} differ from its texts.` });
+      }
+    }
+    for await (const organizations of pagesOf(db, organizationTotals, wrongLogTotals)) {
+      for (const { id: orgId, wrongTotals } of organizations) {
+        report({ orgId, detail: `${wrongTotals} totals of chat logs are wrong.` });
+      }
+    }
+    return countRows(db, 'chats');
+  },
+};

@@ -1,0 +1,242 @@
+import { bigint, boolean, integer, type Row } from '#src/adapters/postgres/columns.ts';
+import { oneRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
+import type { AuditPass, FindingKind } from '#src/domain/audit-report.ts';
+import { ChunkModel } from '#src/modules/documents/documents.model.ts';
+import { JobModel } from '#src/modules/jobs/jobs.model.ts';
+import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { Finding } from '../store-audit.repository.ts';
+import { createStoreInspector } from '../store-inspector.ts';
+import {
+  countRows,
+  type GracePeriods,
+  type InvariantCheck,
+  type InvariantDeps,
+  pagesOf,
+  violatingRow,
+} from './invariant.ts';
+
+const unfinishedDocument = shape({ ...violatingRow.columns, generation: integer() });
+const openJob = pick(JobModel, 'id', 'orgId', 'documentId');
+
+const unfinishedDocuments = `
+  select * from (
+     select d.id, d.org_id, d.generation,
+            case
+              when j.id is null then 'has no job'
+              when j.status = 'failed' and (j.error_code is null or j.error_message is null) then 'failed without a reason'
+              when j.status = 'succeeded' and d.active_generation is distinct from d.generation
+                then 'succeeded but is not the active one'
+            end as fault
+     from documents d
+     left join jobs j on j.id = 'ingest-' || d.id || '-' || d.generation
+     where d.generation > 0 and d.deleted_at is null and d.id > :after
+   ) document
+   where fault is not null`;
+
+/** I1: every stored upload becomes readable, or its job says why it does not. */
+export const uploadsReachAnEnd: InvariantCheck = {
+  invariant: 'I1',
+  title: 'every uploaded document is complete, failed with a reason, or being processed by a workflow run',
+  async run(deps, grace, report) {
+    for await (const documents of pagesOf(deps.db, unfinishedDocument, unfinishedDocuments)) {
+      for (const { id, orgId, generation, fault } of documents) {
+        report({ orgId, documentId: id, detail: `Generation ${generation} ${fault}.` });
+      }
+    }
+    await eachJobWithoutRun(deps, grace, ({ id, orgId, documentId }) =>
+      report({
+        orgId,
+        detail: `Job ${id} is open but has no open workflow run.`,
+        ...(documentId !== null && { documentId }),
+      }),
+    );
+    return countRows(deps.db, 'documents', 'generation > 0 and deleted_at is null');
+  },
+};
+
+/** The sweeper closes jobs whose run has ended; `reconcileSeconds` is the time it has for that. */
+async function eachJobWithoutRun(
+  { db, orchestrator }: InvariantDeps,
+  { reconcileSeconds: seconds }: GracePeriods,
+  report: (job: Row<typeof openJob>) => void,
+): Promise<void> {
+  const unchanged = `
+    select id, org_id, document_id from jobs
+    where id > :after and finished_at is null and dispatched_at is not null
+      and greatest(updated_at, dispatched_at) < now() - make_interval(secs => :seconds)`;
+  for await (const jobs of pagesOf(db, openJob, unchanged, { after: '', seconds })) {
+    for (const job of jobs) {
+      if ((await orchestrator.describe(job.id)) === 'open') continue;
+      const isStillOpen = await JobModel.table(db)
+        .where({ id: job.id, finishedAt: null })
+        .whereNotNull('dispatchedAt')
+        .first('id');
+      if (isStillOpen !== undefined) report(job);
+    }
+  }
+}
+
+const activeChunk = pick(ChunkModel, 'id', 'orgId', 'documentId');
+type ActiveChunk = Row<typeof activeChunk>;
+
+const activeChunks = `
+  select c.id, c.org_id, c.document_id
+  from chunks c
+  join documents d on d.org_id = c.org_id and d.id = c.document_id and d.active_generation = c.generation
+  where d.deleted_at is null`;
+
+/** I2: a readable document is complete, and vector search can find all of it. */
+export const chunksMatchVectors: InvariantCheck = {
+  invariant: 'I2',
+  title: 'active chunks are numbered 0..n-1 without gaps, and each has its vector',
+  async run(deps, grace, report) {
+    const checked = await eachFinding(deps, 'documents', grace, ({ kind, orgId, id, detail }) => {
+      if (kind === 'broken_chunks' || kind === 'missing_points') report({ orgId, documentId: id, detail });
+    });
+    await eachChunkWithoutVector(deps, ({ id, orgId, documentId }) =>
+      report({ orgId, documentId, detail: `Chunk ${id} has no vector.` }),
+    );
+    return checked;
+  },
+};
+
+/** Together with equal counts this also proves that no vector belongs to another document. */
+async function eachChunkWithoutVector(
+  { db, vectors }: InvariantDeps,
+  report: (chunk: ActiveChunk) => void,
+): Promise<void> {
+  for await (const chunks of pagesOf(db, activeChunk, `${activeChunks} and c.id > :after`)) {
+    const suspects: ActiveChunk[] = [];
+    for (const [orgId, own] of Map.groupBy(chunks, (chunk) => chunk.orgId)) {
+      const stored = await vectors.findExisting({ orgId, chunkIds: own.map((chunk) => chunk.id) });
+      suspects.push(...own.filter((chunk) => !stored.has(chunk.id)));
+    }
+    // The generation may have been replaced and deleted since the first query.
+    const stillActive = await rows(db, activeChunk, `${activeChunks} and c.id = any (?::uuid[])`, [
+      suspects.map((chunk) => chunk.id),
+    ]);
+    stillActive.forEach(report);
+  }
+}
+
+const termCounts = shape({
+  wrongTerms: bigint(),
+  countedChunks: bigint(),
+  countedTerms: bigint(),
+  chunks: bigint(),
+  terms: bigint(),
+});
+
+/** I2: BM25 weighs terms by these counts. */
+export const termCountsMatchChunks: InvariantCheck = {
+  invariant: 'I2',
+  title: 'the BM25 statistics of each organization equal the chunks and terms that are stored',
+  async run({ db }, _grace, report) {
+    let checked = 0;
+    const all = 'select id from organizations where id > :after';
+    for await (const organizations of pagesOf(db, pick(OrganizationModel, 'id'), all)) {
+      for (const { id: orgId } of organizations) {
+        const { wrongTerms, countedChunks, countedTerms, chunks, terms } = await recountTerms(db, orgId);
+        if (wrongTerms > 0) report({ orgId, detail: `The chunk counts of ${wrongTerms} terms are wrong.` });
+        if (countedChunks !== chunks || countedTerms !== terms) {
+          const counted = `${countedChunks} chunks with ${countedTerms} terms are counted`;
+          report({ orgId, detail: `${counted}; ${chunks} with ${terms} are stored.` });
+        }
+      }
+      checked += organizations.length;
+    }
+    return checked;
+  },
+};
+
+/** One statement, so that both sides come from the same snapshot. */
+function recountTerms(db: Db, orgId: string): Promise<Row<typeof termCounts>> {
+  return oneRow(
+    db,
+    termCounts,
+    `select
+       (select count(*)
+        from (select term, chunk_count from term_statistics where org_id = :orgId) counted
+        full join (
+          select term, sum(cardinality(postings)) as chunk_count from document_terms where org_id = :orgId group by term
+        ) stored using (term)
+        where coalesce(counted.chunk_count, 0) <> coalesce(stored.chunk_count, 0)) as wrong_terms,
+       coalesce(counted.chunk_count, 0) as counted_chunks, coalesce(counted.term_count, 0) as counted_terms,
+       stored.chunks, stored.terms
+     from (select count(*) as chunks, coalesce(sum(term_count), 0) as terms from chunks where org_id = :orgId) stored
+     left join chunk_statistics counted on counted.org_id = :orgId`,
+    { orgId },
+  );
+}
+
+const passes: AuditPass[] = ['points', 'documents', 'blobs', 'deletions'];
+const reportedByI2: FindingKind[] = ['broken_chunks', 'missing_points'];
+
+/** I4: deleted and replaced content is gone from every store, and everything else is there. */
+export const nothingIsOrphaned: InvariantCheck = {
+  invariant: 'I4',
+  title: 'no orphaned vectors, chunks or originals, no document without its original, no deletion without a job',
+  async run(deps, grace, report) {
+    let checked = 0;
+    for (const pass of passes) {
+      checked += await eachFinding(deps, pass, grace, ({ kind, orgId, id, detail }) => {
+        if (reportedByI2.includes(kind)) return;
+        const isDocument = kind !== 'orphan_blob';
+        report({ orgId, detail: `${kind} ${id}: ${detail}`, ...(isDocument && { documentId: id }) });
+      });
+    }
+    return checked;
+  },
+};
+
+/** Inspects all pages of a pass. @returns how many items were inspected */
+async function eachFinding(
+  deps: InvariantDeps,
+  pass: AuditPass,
+  { orphanSeconds }: GracePeriods,
+  report: (finding: Finding) => void,
+): Promise<number> {
+  const { inspect } = createStoreInspector(deps);
+  let checked = 0;
+  for (let after: string | null = null; ; ) {
+    const page = await inspect(pass, after, orphanSeconds);
+    page.findings.forEach(report);
+    checked += page.checked;
+    if (page.next === null) return checked;
+    after = page.next;
+  }
+}
+
+/** Every attempt at a step updates its job, so a job that is unchanged for this long is stuck. */
+const STUCK_AFTER_HOURS = 48;
+
+const stuckJob = shape({ ...pick(JobModel, 'id', 'orgId', 'documentId').columns, isUnstarted: boolean() });
+
+/** Paused jobs, and jobs that wait for a date, may stay unchanged for longer. */
+const stuckJobs = `
+  select id, org_id, document_id, dispatched_at is null as is_unstarted
+  from jobs
+  where id > :after and finished_at is null and (
+    (dispatched_at is null and greatest(updated_at, checked_at) < now() - make_interval(secs => :dispatchSeconds))
+    or (
+      status in ('queued', 'running') and coalesce(stage, '') not in ('paused', 'wait')
+      and greatest(updated_at, dispatched_at) < now() - make_interval(hours => :stuckAfterHours)
+    )
+  )`;
+
+/** I11: every job is started, and goes on. */
+export const noJobIsStuck: InvariantCheck = {
+  invariant: 'I11',
+  title: `every job is started, and none that runs is unchanged for over ${STUCK_AFTER_HOURS} hours`,
+  async run({ db }, { dispatchSeconds }, report) {
+    const values = { after: '', dispatchSeconds, stuckAfterHours: STUCK_AFTER_HOURS };
+    for await (const jobs of pagesOf(db, stuckJob, stuckJobs, values)) {
+      for (const { id, orgId, documentId, isUnstarted } of jobs) {
+        const fault = isUnstarted ? 'was never started' : `is unchanged for over ${STUCK_AFTER_HOURS} hours`;
+        report({ orgId, detail: `Job ${id} ${fault}.`, ...(documentId !== null && { documentId }) });
+      }
+    }
+    return countRows(db, 'jobs', 'finished_at is null');
+  },
+};

@@ -1,0 +1,69 @@
+import { NIL } from 'uuid';
+import { bigint, type Column, type Row, text, uuid } from '#src/adapters/postgres/columns.ts';
+import { oneRow, rows, type Shape, shape } from '#src/adapters/postgres/shapes.ts';
+import type { BlobStore } from '#src/ports/blob-store.ts';
+import type { Db } from '#src/ports/database.ts';
+import type { Orchestrator } from '#src/ports/orchestrator.ts';
+import type { VectorStore } from '#src/ports/vector-store.ts';
+
+export type InvariantId = `I${1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12 | 13 | 14 | 15 | 16 | 17 | 18}`;
+
+export type Violation = { invariant: InvariantId; detail: string; orgId: string; documentId?: string };
+
+export type InvariantDeps = {
+  db: Db;
+  vectors: Pick<VectorStore, 'findExisting' | 'listGenerations' | 'countGenerations'>;
+  blobs: Pick<BlobStore, 'list' | 'exists'>;
+  orchestrator: Pick<Orchestrator, 'describe'>;
+};
+
+/** How many seconds work in progress may take before it counts as a violation. Idle test stacks set all of them to 0. */
+export type GracePeriods = {
+  /** Unreferenced blobs and vectors, which may be about to be used or deleted. */
+  orphanSeconds: number;
+  /** Open jobs whose workflow run is closed: the sweeper closes the job. */
+  reconcileSeconds: number;
+  /** Jobs that are stored but not started yet. */
+  dispatchSeconds: number;
+  /** Data of deleted users and organizations, counted from the day on which it was due for erasure. */
+  erasureSeconds: number;
+};
+
+export type InvariantCheck = {
+  invariant: InvariantId;
+  title: string;
+  /** Calls `report` for each violation. @returns how many items were checked */
+  run(
+    deps: InvariantDeps,
+    grace: GracePeriods,
+    report: (violation: Omit<Violation, 'invariant'>) => void,
+  ): Promise<number>;
+};
+
+/** Columns of a query that describes its violations itself. */
+export const violatingRow = shape({ id: uuid(), orgId: uuid(), fault: text() });
+
+const PAGE_SIZE = 1_000;
+
+/** Runs `sql` page by page, ordered by `id`; `sql` must contain `:after`, the last id of the previous page. */
+export async function* pagesOf<S extends Shape & { columns: { id: Column<string> } }>(
+  db: Db,
+  source: S,
+  sql: string,
+  values: { after: string; [name: string]: string | number } = { after: NIL },
+  pageSize = PAGE_SIZE,
+): AsyncGenerator<Row<S>[]> {
+  for (let { after } = values; ; ) {
+    const page = await rows(db, source, `${sql} order by id limit ${pageSize}`, { ...values, after });
+    yield page;
+    const id: unknown = page.at(-1)?.id;
+    if (typeof id !== 'string' || page.length < pageSize) return;
+    after = id;
+  }
+}
+
+const counted = shape({ count: bigint() });
+
+export async function countRows(db: Db, table: string, condition = 'true'): Promise<number> {
+  return (await oneRow(db, counted, `select count(*) from ${table} where ${condition}`)).count;
+}
