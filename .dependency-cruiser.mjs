@@ -12,12 +12,12 @@ const only = (name, from, to, extra = {}) => ({
   to: { path: '^(src|workflows|activities|workers|migrations|services|scripts|test|bench)/', pathNot: to, ...values },
 });
 
-const reserved = (name, packages, allowedFrom) => ({
+const reserved = (name, packages, allowedFrom, to = {}) => ({
   name,
   severity: 'error',
   comment: `${packages} belongs to ${allowedFrom}`,
   from: { path: '^(src|workflows|activities|workers)/', pathNot: allowedFrom },
-  to: { path: packages },
+  to: { path: packages, ...to },
 });
 
 /** Files of a module that hold SQL. */
@@ -110,7 +110,8 @@ export default {
       to: { dependencyTypes: ['npm', 'core'], pathNot: 'node_modules/@temporalio/(workflow|common)/', ...values },
     },
 
-    reserved('knex', 'node_modules/knex/', '^src/(adapters/postgres/|ports/database\\.ts)'),
+    // Repositories and services pass the type `Knex` on: a database or a transaction in it.
+    reserved('knex', 'node_modules/knex/', '^src/adapters/postgres/', values),
     reserved('pg', 'node_modules/pg/', '^src/adapters/postgres/'),
     reserved('pgvector', 'node_modules/pgvector/', '^src/adapters/(postgres|vectors)/'),
     reserved('objection', 'node_modules/objection/', '^src/(adapters/postgres/|modules/.*\\.(model|repository)\\.ts$)'),

@@ -4,7 +4,7 @@ import type { JudgeTask, PairWinner } from '#src/domain/judging/judgement.ts';
 import { AppError } from '#src/errors.ts';
 import type { Judge } from '#src/modules/evaluations/judge.ts';
 import { judgementKey } from '#src/modules/evaluations/judgement-key.ts';
-import type { ModelUsage } from '#src/ports/chat-model.ts';
+import type { ModelUsage } from '#src/ports/models.ts';
 
 export type Verdict = { key: string; winner: PairWinner; seconds: number; calls: number } & ModelUsage;
 

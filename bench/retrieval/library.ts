@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Knex } from 'knex';
 import { loadConfig } from '#src/config.ts';
 import { type Container, createContainer } from '#src/container.ts';
 import type { RagConfig, RerankerType } from '#src/domain/rag-config.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { registerBody } from '#src/modules/auth/auth.schema.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { newPassword } from '../../scripts/secrets.ts';
 import type { MeasuredProduct } from '../measured-product.ts';
@@ -151,7 +151,7 @@ function createLibrary(
   };
 }
 
-async function copyVectors(db: Db, from: VectorStore, to: VectorStore, documentId: string): Promise<void> {
+async function copyVectors(db: Knex, from: VectorStore, to: VectorStore, documentId: string): Promise<void> {
   const { orgId, generation, model }: { orgId: string; generation: number; model: string } = await db('documents')
     .where({ id: documentId })
     .first('orgId', 'activeGeneration as generation', 'activeEmbeddingModel as model');

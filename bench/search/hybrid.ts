@@ -1,8 +1,8 @@
+import type { Knex } from 'knex';
 import type { Actor } from '#src/domain/visibility.ts';
 import { createGroupSearch } from '#src/modules/retrieval/group-search.ts';
 import { createRetrievalRepository } from '#src/modules/retrieval/retrieval.repository.ts';
 import { createWordSearchRepository } from '#src/modules/retrieval/word-search.repository.ts';
-import type { Db } from '#src/ports/database.ts';
 import { median } from '../median.ts';
 import { type CorpusQuery, keyOf } from './corpus.ts';
 import { model } from './load.ts';
@@ -76,7 +76,7 @@ function searchOf({ db, vectors }: SearchSubject, { terms, vector }: CorpusQuery
 }
 
 /** The same words, where Postgres' own search finds them. */
-async function indexLexemes(db: Db): Promise<void> {
+async function indexLexemes(db: Knex): Promise<void> {
   await db.raw(
     `create table if not exists lexemes as
      select id as chunk_id, org_id, document_id, generation, to_tsvector('simple', content) as words from chunks`,
@@ -86,7 +86,7 @@ async function indexLexemes(db: Db): Promise<void> {
 }
 
 async function searchByRankCd(
-  db: Db,
+  db: Knex,
   { orgId, acl, terms }: { orgId: string; acl: string[]; terms: readonly string[] },
 ): Promise<unknown> {
   return db.raw(

@@ -1,7 +1,7 @@
+import type { Knex } from 'knex';
 import { v5 as uuidv5, v7 as uuidv7 } from 'uuid';
 import { indexWords } from '#src/adapters/postgres/word-index.ts';
 import { defaultRagConfig } from '#src/domain/rag-config.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import type { CorpusDocument } from './corpus.ts';
 
@@ -12,7 +12,7 @@ export const chunkIdOf = (documentId: string, index: number): string => uuidv5(`
 
 /** Stores the documents as an ingestion would, without its steps. @returns the organization that has them */
 export async function loadCorpus(
-  db: Db,
+  db: Knex,
   stores: readonly Pick<VectorStore, 'upsert' | 'publish'>[],
   documents: Iterable<CorpusDocument>,
 ): Promise<string> {

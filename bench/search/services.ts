@@ -1,10 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Knex } from 'knex';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { migrate } from '#src/adapters/postgres/migrate.ts';
 import { createQdrantVectorStore } from '#src/adapters/vectors/qdrant.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { postgresUrl, preparePostgres } from '../../scripts/launchers/postgres.ts';
 import { qdrantFacade, qdrantUrl } from '../../scripts/launchers/qdrant.ts';
@@ -12,7 +12,7 @@ import { readTestServiceSettings } from '../../scripts/settings.ts';
 import { findFreePorts } from '../../scripts/supervisor/ports.ts';
 import { openSupervisor } from '../../scripts/supervisor/supervisor.ts';
 
-export type BenchServices = { db: Db; qdrant: VectorStore; stop(): Promise<void> };
+export type BenchServices = { db: Knex; qdrant: VectorStore; stop(): Promise<void> };
 
 /** Postgres and Qdrant's engine as `npm start` sets them, on a data folder that is thrown away. */
 export async function startServices(): Promise<BenchServices> {

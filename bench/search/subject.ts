@@ -1,10 +1,10 @@
-import type { Db } from '#src/ports/database.ts';
+import type { Knex } from 'knex';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import type { CorpusQuery } from './corpus.ts';
 
 /** An organization with a corpus, and what is measured on it. */
 export type SearchSubject = {
-  db: Db;
+  db: Knex;
   orgId: string;
   chunkCount: number;
   queries: readonly CorpusQuery[];

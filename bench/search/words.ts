@@ -1,8 +1,8 @@
+import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { contentStems } from '#src/domain/text-analysis.ts';
 import { createWordSearchRepository } from '#src/modules/retrieval/word-search.repository.ts';
-import type { Db } from '#src/ports/database.ts';
 import { median } from '../median.ts';
 import { average } from '../retrieval/bootstrap.ts';
 import { readCranfield } from '../retrieval/cranfield.ts';
@@ -58,7 +58,7 @@ export async function measureWords(subject: SearchSubject): Promise<string[]> {
   ];
 }
 
-async function measureCranfield(db: Db): Promise<string> {
+async function measureCranfield(db: Knex): Promise<string> {
   const analyze = createTextAnalyzer();
   const cranfield = readCranfield();
   const documents = cranfield.documents.map(({ title, text }): CorpusDocument => {
@@ -93,7 +93,7 @@ async function measureCranfield(db: Db): Promise<string> {
   return `Cranfield, nDCG@10: ours ${average(ours).toFixed(4)}, Qdrant's ${average(theirs).toFixed(4)}.`;
 }
 
-async function readChunks(db: Db, orgId: string): Promise<WordedChunk[]> {
+async function readChunks(db: Knex, orgId: string): Promise<WordedChunk[]> {
   const rows: { id: string; acl: string[]; content: string }[] = await db('chunks as c')
     .join('documents as d', 'd.id', 'c.documentId')
     .where('c.orgId', orgId)

@@ -1,4 +1,4 @@
-import type { RateLimiter } from '#src/ports/rate-limiter.ts';
+import type { RateLimiter } from '#src/ports/limits.ts';
 
 /** Beyond it the windows that began first make room. */
 const maxWindows = 100_000;

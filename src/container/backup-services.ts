@@ -1,4 +1,4 @@
-import { createMaintenanceTurn } from '../adapters/postgres/maintenance-turn.ts';
+import { createMaintenanceLock } from '../adapters/postgres/maintenance-lock.ts';
 import { migrate } from '../adapters/postgres/migrate.ts';
 import { createBackupService } from '../modules/backup/backup.service.ts';
 import { createRestoreService } from '../modules/backup/restore.service.ts';
@@ -11,7 +11,7 @@ import type { ToolServices } from './tool-services.ts';
 export function createBackupServices(services: SharedServices & DocumentServices & ConnectorServices & ToolServices) {
   const { config, db, blobs, vectors, databaseDumps: dumps, embeddings } = services;
   const { storedConnections, storedToolConnections } = services;
-  const withoutOthers = createMaintenanceTurn(config.database.url);
+  const withoutOthers = createMaintenanceLock(config.database.url);
   return {
     backups: createBackupService({ db, blobs, dumps, withoutOthers, vectorStore: config.vectors.store }),
     restores: createRestoreService({

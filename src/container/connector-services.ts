@@ -1,6 +1,6 @@
 import { appError } from '#src/errors.ts';
 import { createConnectors } from '../adapters/connectors/connectors.ts';
-import { createFairGate } from '../adapters/gate.ts';
+import { createFairQueue } from '../adapters/fair-queue.ts';
 import { observedConnectors } from '../adapters/telemetry/observed-stores.ts';
 import { createConnectionConsentsService } from '../modules/connectors/connection-consents.service.ts';
 import type { Connection, ConnectionCredentials, StoredKeys } from '../modules/connectors/connections.model.ts';
@@ -76,7 +76,7 @@ export function createConnectorServices(
     ...connecting,
     db,
     credentials: connectorCredentials,
-    browseInTurn: createFairGate(16, {
+    browseInTurn: createFairQueue(16, {
       maxRunningPerOwner: 2,
       bound: { maxWaitingPerOwner: MAX_WAITING_TO_BROWSE, refusal: tooManyBrowsing },
     }),

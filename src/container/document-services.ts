@@ -1,5 +1,6 @@
+import pLimit from 'p-limit';
 import { pageTitle } from '../adapters/converter/page-title.ts';
-import { createFairGate, createGate } from '../adapters/gate.ts';
+import { createFairQueue } from '../adapters/fair-queue.ts';
 import { createClamd } from '../adapters/malware/clamd.ts';
 import { derivedKey } from '../derived-key.ts';
 import { defaultRagConfig } from '../domain/rag-config.ts';
@@ -41,7 +42,7 @@ export function createDocumentServices(shared: SharedServices) {
   const { config, db, blobs, vectors, jobs, orchestrator, logger, folders, limits, models } = shared;
   const { converter, renderer, tempDir, tokens, chunker, embedders, chatModel, web } = shared;
 
-  const originals = createOriginalsService({ db, blobs, logger, inTurn: createGate(2) });
+  const originals = createOriginalsService({ db, blobs, logger, limit: pLimit(2) });
   const previews = createPreviewsService({ db, blobs, originals, renderer, converter, jobs, limits, tempDir });
   const embeddings = createEmbeddingsService({ db, embedders });
   const generations = createGenerationsService({ jobs, orchestrator, logger });
@@ -106,7 +107,7 @@ export function createDocumentServices(shared: SharedServices) {
     rag: createRagService({ db, documents, generations, models }),
     chunkPreviews: createChunkPreviewsService({
       ...{ documents, cutter, situations, embedders, models, defaultConfig },
-      inTurn: createFairGate(2, { bound: { maxWaitingPerOwner: MAX_WAITING_PREVIEWS, refusal: tooManyPreviews } }),
+      inTurn: createFairQueue(2, { bound: { maxWaitingPerOwner: MAX_WAITING_PREVIEWS, refusal: tooManyPreviews } }),
     }),
     storeAudit: createStoreAuditService({ db, vectors, blobs, originals, deletion, jobs, generations, logger }),
   };

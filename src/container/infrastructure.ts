@@ -6,7 +6,7 @@ import { createFilesystemBlobStore } from '../adapters/blob/filesystem-blob-stor
 import { createS3BlobStore } from '../adapters/blob/s3-blob-store.ts';
 import { createAvatarMaker } from '../adapters/converter/avatar/avatar-maker.ts';
 import { createConverter } from '../adapters/converter/converter.ts';
-import { createFairGate } from '../adapters/gate.ts';
+import { createFairQueue } from '../adapters/fair-queue.ts';
 import { createLogDestination } from '../adapters/log-destination.ts';
 import { createMemoryRateLimiter } from '../adapters/memory-rate-limiter.ts';
 import { createChatModel } from '../adapters/models/chat-model.ts';
@@ -21,7 +21,7 @@ import { createDatabaseDumps } from '../adapters/postgres/database-dumps.ts';
 import { createIdempotencyStore } from '../adapters/postgres/idempotency-keys.ts';
 import { loggableError } from '../adapters/postgres/loggable-error.ts';
 import { createPgRateLimiter } from '../adapters/postgres/rate-limiter.ts';
-import { createSecretBox } from '../adapters/secrets/secret-box.ts';
+import { createSecretCipher } from '../adapters/secrets/secret-cipher.ts';
 import { createStatementObserver, measurePool } from '../adapters/telemetry/database-telemetry.ts';
 import { noTelemetry } from '../adapters/telemetry/no-telemetry.ts';
 import { observedChatModel, observedEmbedder, observedEmbedders } from '../adapters/telemetry/observed-models.ts';
@@ -122,7 +122,7 @@ export function createInfrastructure(config: Config, role: Role, telemetry: Tele
     }),
     idempotency: createIdempotencyStore(db),
     // More at once would not be faster in one process, and would take the connections of the database from others.
-    readInTurn: createFairGate(8, { maxRunningPerOwner: 8, maxRunningInCrowd: 2 }),
+    readInTurn: createFairQueue(8, { maxRunningPerOwner: 8, maxRunningInCrowd: 2 }),
     rateLimiters: {
       shared: observedRateLimiter(createPgRateLimiter(db), metrics),
       own: observedRateLimiter(createMemoryRateLimiter(), metrics),
@@ -157,7 +157,7 @@ export function createInfrastructure(config: Config, role: Role, telemetry: Tele
         ...config.sso,
         call: createIssuerCaller({ issuer: config.sso.issuer, allow: config.egressAllow }),
       }),
-    secrets: createSecretBox(config.encryptionKeys),
+    secrets: createSecretCipher(config.encryptionKeys),
   };
 }
 

@@ -1,4 +1,4 @@
-import { createFairGate } from '../adapters/gate.ts';
+import { createFairQueue } from '../adapters/fair-queue.ts';
 import { createReranker } from '../adapters/models/reranker.ts';
 import { observedReranker } from '../adapters/telemetry/observed-models.ts';
 import { createPassageRanker } from '../modules/retrieval/passage-ranker.ts';
@@ -19,7 +19,7 @@ export function createSearchServices(shared: SharedServices) {
   });
   // Of each leg, so that searches leave a fifth of the connections for all else.
   const searchesAtOnce = Math.max(1, Math.floor(config.database.poolSize * 0.4));
-  const inTurn = { words: createFairGate(searchesAtOnce), vectors: createFairGate(searchesAtOnce) };
+  const inTurn = { words: createFairQueue(searchesAtOnce), vectors: createFairQueue(searchesAtOnce) };
   const retrieval = createRetrievalService({ db, vectors, embedders, analyze, rank, models, logger, inTurn });
   return { retrieval, search: createSearchService({ db, retrieval, analyze, inTurn: inTurn.words }) };
 }

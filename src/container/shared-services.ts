@@ -1,4 +1,4 @@
-import { createFairGate } from '../adapters/gate.ts';
+import { createFairQueue } from '../adapters/fair-queue.ts';
 import { createModelCatalog } from '../adapters/models/model-catalog.ts';
 import { embeddingSpace } from '../domain/embedding-space.ts';
 import { createAuditService } from '../modules/audit/audit.service.ts';
@@ -28,7 +28,7 @@ export function createSharedServices(infrastructure: Infrastructure) {
       db,
       tierLimits: config.tierLimits,
       // Half of the connections stay for all else.
-      inTurn: createFairGate(Math.ceil(config.database.poolSize / 2), { maxRunningPerOwner: 1 }),
+      inTurn: createFairQueue(Math.ceil(config.database.poolSize / 2), { maxRunningPerOwner: 1 }),
     }),
   };
 }

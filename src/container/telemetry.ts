@@ -3,9 +3,7 @@ import ipaddr from 'ipaddr.js';
 import manifest from '../../package.json' with { type: 'json' };
 import { noTelemetry } from '../adapters/telemetry/no-telemetry.ts';
 import type { Config } from '../config.ts';
-import type { Metrics } from '../ports/metrics.ts';
-import type { Telemetry } from '../ports/telemetry.ts';
-import type { Tracing } from '../ports/tracing.ts';
+import type { Metrics, Telemetry, Tracing } from '../ports/telemetry.ts';
 
 export { noTelemetry } from '../adapters/telemetry/no-telemetry.ts';
 

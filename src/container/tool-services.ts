@@ -7,7 +7,7 @@ import { createToolCatalogService } from '../modules/tools/tool-catalog.service.
 import type { ApiKey, Credentials, ToolConnection } from '../modules/tools/tool-connections.model.ts';
 import { createToolConnectionsService } from '../modules/tools/tool-connections.service.ts';
 import { createToolCredentials, toolGrants } from '../modules/tools/tool-credentials.service.ts';
-import type { ToolExecutor } from '../ports/tool-executor.ts';
+import type { ToolExecutor } from '../ports/tools.ts';
 import type { AccountServices } from './account-services.ts';
 import type { ConnectorServices } from './connector-services.ts';
 import type { SharedServices } from './shared-services.ts';

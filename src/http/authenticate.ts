@@ -1,6 +1,6 @@
 import type { Actor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
-import type { Caller } from '#src/ports/access-tokens.ts';
+import type { Caller } from '#src/ports/identity.ts';
 import { createExpiringCache } from './expiring-cache.ts';
 
 /** Maximum age of cached sessions, roles and teams. */

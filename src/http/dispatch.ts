@@ -6,8 +6,8 @@ import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
 import { can } from '#src/domain/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
-import type { FairGate } from '#src/ports/fair-gate.ts';
 import type { IdempotencyKey, IdempotencyStore, StoredEvent, StoredResponse } from '#src/ports/idempotency-store.ts';
+import type { FairQueue } from '#src/ports/limits.ts';
 import { type Answer, type EventsAnswer, noContent } from './answers.ts';
 import type { Authenticate } from './authenticate.ts';
 import { clientNetwork } from './client-network.ts';
@@ -37,7 +37,7 @@ export type DispatchDeps = {
   rateLimit: RateLimiting;
   concurrency: Concurrency;
   /** Reads are worked on in turns of organizations. */
-  readInTurn: FairGate;
+  readInTurn: FairQueue;
   /** Where clients find the API; null: where their request went. */
   publicUrl: string | null;
   /** Is this the error of a database that cannot be reached? */

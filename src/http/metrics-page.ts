@@ -1,5 +1,5 @@
 import type { Request, Response } from 'express';
-import type { Metrics } from '#src/ports/metrics.ts';
+import type { Metrics } from '#src/ports/telemetry.ts';
 import { isSentToLocalHost } from './local-host.ts';
 
 /**

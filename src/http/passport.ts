@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import passport from 'passport';
 import { appError } from '#src/errors.ts';
-import type { Identity, IdentityProvider, SignInAttempt, SignInRequest } from '#src/ports/identity-provider.ts';
+import type { Identity, IdentityProvider, SignInAttempt, SignInRequest } from '#src/ports/identity.ts';
 import { type Authenticate, type Authenticated, createTokenCheck, type TokenCheckDeps } from './authenticate.ts';
 
 export type PassportDeps = TokenCheckDeps & {

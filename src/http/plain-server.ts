@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { Metrics } from '#src/ports/metrics.ts';
+import type { Metrics } from '#src/ports/telemetry.ts';
 import { listen } from './listen.ts';
 
 export type PlainAnswer = { status: number; text: string; mediaType: string };

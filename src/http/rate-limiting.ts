@@ -1,6 +1,6 @@
 import { countedByProcess, type RateLimit, type RateLimitName } from '#src/domain/rate-limits.ts';
 import { appError } from '#src/errors.ts';
-import type { RateLimiter } from '#src/ports/rate-limiter.ts';
+import type { RateLimiter } from '#src/ports/limits.ts';
 import { clientBlock, clientNetwork } from './client-network.ts';
 import type { AppResponse } from './request-log.ts';
 

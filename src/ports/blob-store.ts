@@ -5,34 +5,34 @@ export type StoredBlob = { key: string; sizeBytes: number; storedAt: Date };
 /** `sha256` is lower-case hex. */
 export type StagedBlob = { stagingKey: string; sizeBytes: number; sha256: string };
 
-/** What a download is called and said to be; how long its address holds. */
+/** File name and media type that the download is served with, and how long its URL is valid. */
 export type SignedUrlOptions = { fileName: string; mediaType: string; expiresInSeconds: number };
 
 /**
- * Where originals are kept, under keys that are made by us and hold no user text: see domain/original-key.ts. A store
- * that is not reachable or full throws `service_unavailable`, one that refuses us `blob_store_refused`.
+ * Stores originals under generated keys that contain no user text (domain/original-key.ts). Throws `service_unavailable`
+ * when the store is unreachable or full, and `blob_store_refused` when it rejects our credentials.
  */
 export type BlobStore = {
   /**
-   * Streams to a temporary place, counts and hashes on the way. Over `limitBytes` it throws `payload_too_large`; that
-   * and a stream that breaks leave nothing.
+   * Streams to a temporary object while counting and hashing the bytes. Throws `payload_too_large` above `limitBytes`.
+   * Removes the object when the limit is exceeded or the stream breaks.
    */
   stage(input: { content: AsyncIterable<Buffer>; limitBytes: number }): Promise<StagedBlob>;
-  /** Makes what was staged the object of this key, in place of one that is there. May be repeated. */
+  /** Moves a staged object to `key` and replaces an existing one. Idempotent. */
   promote(stagingKey: string, key: string): Promise<void>;
-  /** Deletes what was staged. Deleting what is not there is fine. */
+  /** Deletes a staged object. Deleting a missing one is no error. */
   unstage(stagingKey: string): Promise<void>;
-  /** Throws `blob_missing` when there is none. `range` is inclusive, in bytes. */
+  /** Throws `blob_missing` when there is no such object. `range` is in bytes, both ends inclusive. */
   read(key: string, range?: { start: number; end: number }): Promise<Readable>;
-  /** Puts the object on the local disk for a parser and calls `use` with its path; cleans up after it where needed. */
+  /** Provides the object as a local file for the duration of `use`. */
   withLocalFile<T>(key: string, use: (path: string) => Promise<T>): Promise<T>;
   exists(key: string): Promise<boolean>;
-  /** Deleting what is not there is fine. Once `signal` is aborted the store is not asked again. */
+  /** Deleting a missing object is no error. Stops retrying once `signal` is aborted. */
   delete(key: string, signal?: AbortSignal): Promise<void>;
-  /** All objects, a page at a time in the store's own order, which stays the same; `after` is the last key of the page before. */
+  /** Lists all objects, page by page, in an order that never changes; `after` is the last key of the previous page. */
   list(page: { after: string | null; limit: number }): Promise<StoredBlob[]>;
-  /** Deletes what uploads left behind that were cut off by a crash, once it is certain that they have ended. */
+  /** Deletes staged objects of uploads that a crash interrupted, once no upload can still be using them. */
   deleteStrays(): Promise<void>;
-  /** An address at which anybody gets the object from the store itself; null where the store has none. */
+  /** @returns a URL that downloads the object from the store without credentials; null if the store has no such URLs */
   signedUrl(key: string, options: SignedUrlOptions): Promise<string | null>;
 };

@@ -1,9 +1,9 @@
-/** One use of an Idempotency-Key. `route` is method and path template; keys of different callers never meet. */
+/** Scope of an Idempotency-Key: the user, and method and path template of the route. */
 export type IdempotencyKey = { userId: string; route: string; key: string };
 
 export type StoredEvent = { id?: string; event: string; data: unknown };
 
-/** An answer that can be given again. Headers are those that the handler set, not those of the connection. */
+/** A response that can be sent again, with the headers that the handler set. */
 export type StoredResponse = {
   status: number;
   headers: Record<string, string>;
@@ -21,17 +21,17 @@ export type IdempotencyClaim =
   | { outcome: 'stored'; response: StoredResponse };
 
 /**
- * Remembers answers for 24 hours and lets one request at a time work under a key. Who holds a key names himself by the
- * `leaseOwner` of his claim: calls of one whose lease was taken over change nothing. `reservedId` is for what the request
- * makes. It stays with the key, so that a repeated request finds what an interrupted one has made.
+ * Stores responses for 24 hours and leases each key to one request at a time. Calls with the `leaseOwner` of a lease
+ * that another request has taken over have no effect. `reservedId` is the id of the resource to create; it stays with
+ * the key, so that a repeated request finds what an interrupted one created.
  */
 export type IdempotencyStore = {
-  /** Takes the key for `leaseSeconds`, unless another request has it, or had it with this or another fingerprint. */
+  /** Leases the key for `leaseSeconds`, unless it is leased already or was used before. */
   claim(key: IdempotencyKey, fingerprint: string, leaseSeconds: number): Promise<IdempotencyClaim>;
   renew(key: IdempotencyKey, leaseOwner: string, leaseSeconds: number): Promise<void>;
   complete(key: IdempotencyKey, leaseOwner: string, response: StoredResponse): Promise<void>;
-  /** Ends the lease of a request that failed in a way that asks to be repeated. */
+  /** Ends the lease after a failure that the client should retry. */
   release(key: IdempotencyKey, leaseOwner: string): Promise<void>;
-  /** Forgets answers that are too old to be given again: they name people. */
+  /** Deletes expired responses, which contain personal data. */
   forgetExpired(): Promise<void>;
 };

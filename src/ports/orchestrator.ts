@@ -1,26 +1,27 @@
 import type { WorkflowStart } from '#src/contracts/jobs.ts';
 import type { TaskQueue } from '#src/contracts/task-queues.ts';
 
-/** What came of moving a run: it was moved, it was open but not parked, or there is no open run. */
+/** `not_parked`: the run is open but not parked. `gone`: there is no open run. */
 export type MoveResult = 'moved' | 'not_parked' | 'gone';
 
 /**
- * How far a run is. `parked` waits for a person; `stuck` is open and cannot go on by its own code; `failed` says why,
- * with `run_terminated` for one that somebody ended by force. `toStop` names the start of a run that somebody has asked
- * to stop and that has not done so yet.
+ * State of a run. `parked`: waits for an operator. `stuck`: open, but its workflow task fails. `failed`: with the reason,
+ * which is `run_terminated` if the run was terminated. `toStop`: the start id of a run that was asked to cancel and has
+ * not ended yet.
  */
 export type RunReport = (
   | { state: 'open' | 'completed' | 'cancelled' | 'unknown' }
   | { state: 'parked' | 'stuck' | 'failed'; error: { code: string; message: string } }
 ) & { toStop?: string };
 
-/** Starts durable work. The only thing that services know of the workflow engine. */
+/** Starts and controls workflows. The only part of Temporal that services know. */
 export type Orchestrator = {
   /**
-   * Starts the workflow under this id, or leaves the one alone that this `startId` has started. One that another start
-   * left open is stopped: it ends as its attempt did, or belongs to a database that was replaced by an older one. An
-   * alignment workflow is nudged by signal-with-start. Throws when the engine is not reachable: the caller leaves the job undispatched.
-   * @returns `closing` when another run has not closed yet: to be started again in a moment
+   * Starts the workflow under this id. Does nothing if this `startId` already started it. Stops an open run of another
+   * start, which is a leftover of an earlier attempt or of a database that was replaced by an older one. Alignment
+   * workflows are started or nudged by signal-with-start. Throws when Temporal is unreachable: the caller leaves the job
+   * undispatched.
+   * @returns `closing` while another run has not ended yet: try again soon
    */
   start(input: {
     workflowId: string;
@@ -30,22 +31,33 @@ export type Orchestrator = {
     attributes: { orgId: string; documentId?: string; connectionId?: string; agentId?: string; chatId?: string };
     requestId: string | null;
   }): Promise<'started' | 'closing'>;
-  /** Asks a run to stop; fine when there is none. */
+  /** Requests cancellation. No error if there is no open run. */
   cancel(workflowId: string): Promise<void>;
-  /** Lets a parked run go on with the step that failed. Throws when the engine, or a worker, is not reachable. */
+  /** Lets a parked run retry the step that failed. Throws when Temporal or a worker is unreachable. */
   retryParked(workflowId: string): Promise<MoveResult>;
   /** Ends a parked run as failed with the code `skipped`. Throws as `retryParked` does. */
   skipParked(workflowId: string): Promise<MoveResult>;
-  /** Lets a run that can be paused begin with nothing new, or go on. Throws as `retryParked` does. */
+  /** Pauses a run between two steps, or resumes it. Throws as `retryParked` does. */
   setPaused(workflowId: string, isPaused: boolean): Promise<'done' | 'unchanged' | 'gone'>;
-  /** How a run ended, or that it is open, or that the engine does not know it. */
+  /** @returns how the run ended, `open`, or `unknown` to Temporal */
   describe(workflowId: string): Promise<'open' | 'completed' | 'failed' | 'cancelled' | 'unknown'>;
-  /** The same with what stands in its way. */
+  /** Like `describe`, with the reason why the run does not go on. */
   inspect(workflowId: string): Promise<RunReport>;
-  /** Where operators see the run; null when the deployment has no such page. */
+  /** @returns the run's page in the Temporal UI; null if the deployment has none */
   uiUrl(workflowId: string): string | null;
-  /** How many tasks of each queue no worker has taken yet, as the engine estimates it. */
+  /** @returns Temporal's estimate of the tasks that wait for a worker */
   backlog(): Promise<{ queue: TaskQueue; type: 'workflow' | 'activity'; count: number }[]>;
-  /** True when a worker polls every task queue of ours. */
+  /** Whether every task queue has a worker that polls it. */
   hasPollers(): Promise<boolean>;
+};
+
+/** `isOn` false creates the schedule paused. */
+export type SyncTimes = { isOn: boolean } & ({ everyMinutes: number } | { cron: string });
+
+/** Temporal Schedules of connector re-syncs. Throws when Temporal is unreachable. */
+export type SyncSchedules = {
+  /** Creates or updates the schedule of a connection. Keeps it paused if an operator has paused it. */
+  set(of: { orgId: string; connectionId: string }, times: SyncTimes): Promise<void>;
+  /** No error if there is none. */
+  remove(connectionId: string): Promise<void>;
 };

@@ -1,4 +1,4 @@
-/** A chunk's vector. `id` is the chunk's id: writing the same point twice leaves one. */
+/** A chunk's vector. `id` is the chunk's id, so writing a point twice stores it once. */
 export type VectorPoint = {
   id: string;
   documentId: string;
@@ -7,15 +7,15 @@ export type VectorPoint = {
 };
 
 /**
- * Which documents a query may touch: those of the organization that one of the `acl` keys opens, in their active
- * generation, narrowed by what else is given.
+ * Filter of a query: documents of the organization that one of the `acl` keys grants access to, in their active
+ * generation, narrowed by the other fields.
  */
 export type ReadableDocuments = {
   orgId: string;
   acl: readonly string[];
   includeDocumentIds?: readonly string[];
   excludeDocumentIds?: readonly string[];
-  /** Any of these, as `documents.retrieval_settings` has them. */
+  /** Matches documents with any of these values of `documents.retrieval_settings`. */
   retrievalSettings?: readonly string[];
 };
 
@@ -23,10 +23,7 @@ export type VectorHit = { chunkId: string; similarity: number };
 
 export type GenerationKey = { orgId: string; documentId: string; generation: number };
 
-/**
- * A generation that searches may find: with what it was embedded, who may read it and how it is looked for. The last
- * two are those of its document, whose row in Postgres is the truth.
- */
+/** A generation that searches may find. `acl` and `retrievalSettings` are copied from the document in Postgres. */
 export type PublishedGeneration = GenerationKey & {
   model: string;
   acl: readonly string[];
@@ -34,19 +31,19 @@ export type PublishedGeneration = GenerationKey & {
 };
 
 /**
- * Chunk vectors. Vectors of different models never meet in a query. Errors of a store that is down, or too slow, are
- * `service_unavailable`.
+ * Chunk vectors. A query only compares vectors of one model. Throws `service_unavailable` when the store is down or too
+ * slow.
  */
 export type VectorStore = {
-  /** Nobody finds the points before their generation is published; those that are found already go on to be. */
+  /** New points cannot be found until their generation is published; points that replace published ones can. */
   upsert(input: { orgId: string; model: string; points: readonly VectorPoint[] }): Promise<void>;
   /**
-   * Lets searches find the generation's points, or tells those that are found already who may read them now. To be
-   * called before the generation becomes the active one, and again whenever its document's keys or settings change. In
-   * between a search may give points that are not to be read, or not any more: callers ask Postgres about every hit.
+   * Makes the points of a generation searchable, or updates who may read them. Call it before the generation becomes
+   * the active one, and whenever its document's access keys or settings change. Until a change arrives, a search may
+   * return points that the caller must not see: check every hit against Postgres.
    */
   publish(generation: PublishedGeneration): Promise<void>;
-  /** The nearest chunks by cosine similarity (−1..1), best first, ties by chunk id; the filter works before the ranking. */
+  /** @returns the nearest chunks by cosine similarity (−1 to 1) that pass the filter, best first, ties by chunk id */
   search(input: {
     readable: ReadableDocuments;
     model: string;
@@ -55,23 +52,23 @@ export type VectorStore = {
     minSimilarity: number;
     signal?: AbortSignal;
   }): Promise<VectorHit[]>;
-  /** Vectors of given chunks, for those that have one. */
+  /** @returns the vectors of those chunks that have one */
   fetch(input: { orgId: string; model: string; chunkIds: readonly string[] }): Promise<Map<string, Float32Array>>;
-  /** Which of these chunks have a vector, of whatever model. */
+  /** @returns those of the chunks that have a vector of any model */
   findExisting(input: { orgId: string; chunkIds: readonly string[] }): Promise<Set<string>>;
-  /** How many points each of these generations has, in their order. */
+  /** @returns the number of points of each generation, in the order of `generations` */
   countGenerations(generations: readonly GenerationKey[]): Promise<number[]>;
   /**
-   * Every generation that has points, in an order of the store's own; one may come more than once.
-   * @param page.after `next` of the page before; null at the beginning
-   * @returns `next` is null at the end
+   * Lists the generations that have points, in the store's own order, possibly with duplicates.
+   * @param page.after `next` of the previous page; null for the first
+   * @returns `next` is null on the last page
    */
   listGenerations(page: {
     after: string | null;
     limit: number;
   }): Promise<{ generations: GenerationKey[]; next: string | null }>;
-  /** Deletes the document's generations below `before` (all when null), or those of them that are at least `from`. */
+  /** Deletes the document's generations from `from` (default: the first) up to but not including `before` (null: all). */
   deleteGenerations(input: { orgId: string; documentId: string; from?: number; before: number | null }): Promise<void>;
-  /** Brings indexes in line with how much is stored. Called once a day, while the store is in use. */
+  /** Adjusts indexes to the amount of data. Runs once a day while the store is in use. */
   maintain(): Promise<void>;
 };

@@ -2,7 +2,7 @@ import { ScheduleAlreadyRunning, ScheduleNotFoundError, ScheduleOverlapPolicy } 
 import type { QueueSyncInput } from '#src/contracts/connectors.ts';
 import { taskQueues } from '#src/contracts/task-queues.ts';
 import { syncWorkflowId } from '#src/contracts/workflow-ids.ts';
-import type { SyncSchedules, SyncTimes } from '#src/ports/sync-schedules.ts';
+import type { SyncSchedules, SyncTimes } from '#src/ports/orchestrator.ts';
 import type { TemporalConnection } from './connection.ts';
 import { searchAttributes } from './search-attributes.ts';
 

@@ -1,13 +1,13 @@
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { expect } from 'chai';
+import type { Knex } from 'knex';
 import { createIngestionActivities, type IngestionActivities } from '#activities/ingestion.ts';
 import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { createGenerationsRepository } from '#src/modules/ingestion/generations.repository.ts';
-import type { Db } from '#src/ports/database.ts';
 import { publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
@@ -86,9 +86,9 @@ describe('a model service that breaks', function () {
   }
   const prepared = ['parseDocument', 'convertDocument', 'chunkDocument'] as const;
 
-  const vectors = (db: Db, of: IngestDocumentInput) =>
+  const vectors = (db: Knex, of: IngestDocumentInput) =>
     db('chunkVectors').where({ documentId: of.documentId }).orderBy('chunkId').select('chunkId', 'embedding');
-  const countCached = async (db: Db) => Number((await db('embeddings').count({ count: '*' }).first())?.count);
+  const countCached = async (db: Knex) => Number((await db('embeddings').count({ count: '*' }).first())?.count);
 
   describe('while a document is embedded', () => {
     for (const [name, { answer, code }] of Object.entries(faults)) {

@@ -1,10 +1,10 @@
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
+import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { type AlignmentActivities, createAlignmentActivities } from '#activities/alignment.ts';
 import type { ScoreAlignmentInput, ScoreRoundResult } from '#src/contracts/alignment.ts';
 import { aclOf } from '#src/domain/visibility.ts';
-import type { Db } from '#src/ports/database.ts';
 import { publishAgent } from './chat-fixtures.ts';
 import type { Member } from './client.ts';
 import { type ScriptedModel, startScriptedModel } from './scripted-model.ts';
@@ -19,7 +19,7 @@ export type Exchange = { user: string; agent: string };
 export type AlignmentStack = {
   container: Stack['container'];
   model: ScriptedModel;
-  db: Db;
+  db: Knex;
   ada: Member;
   agentId: string;
   activities: AlignmentActivities;

@@ -1,6 +1,6 @@
 import { buffer, text } from 'node:stream/consumers';
 import { expect } from 'chai';
-import type { Connector, ConnectorAccess, RemoteFile, RemoteFolder } from '#src/ports/connector.ts';
+import type { Connector, ConnectorAccess, RemoteFile, RemoteFolder } from '#src/ports/connectors.ts';
 import { appErrorCode } from './app-error-code.ts';
 
 /** A connector, and a way to write files at its provider. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Db } from '#src/ports/database.ts';
+import type { Knex } from 'knex';
 
 type Row = { content: string; contentOffset: number; embedding: string };
 
@@ -7,7 +7,7 @@ type Row = { content: string; contentOffset: number; embedding: string };
  * What readers see of a document, in one hash: the text, the place and the vector (to a thousandth) of every chunk of
  * its active generation, in order. Ids are left out, so that two documents of one content are alike.
  */
-export async function contentDigest(db: Db, documentId: string): Promise<string> {
+export async function contentDigest(db: Knex, documentId: string): Promise<string> {
   const rows: Row[] = await db('documents as d')
     .join('chunks as c', { 'c.documentId': 'd.id', 'c.generation': 'd.activeGeneration' })
     .join('chunkVectors as v', 'v.chunkId', 'c.id')

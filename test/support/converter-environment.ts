@@ -6,7 +6,7 @@ import type { Context } from 'mocha';
 import type { ConversionLimits } from '#src/adapters/converter/conversion-limits.ts';
 import { createConverter } from '#src/adapters/converter/converter.ts';
 import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
-import type { ConvertedDocument, Converter, Recognition } from '#src/ports/converter.ts';
+import type { ConvertedDocument, Converter, Recognition } from '#src/ports/documents.ts';
 import { skip } from './skip.ts';
 
 /** A real converter over files that a test writes. */

@@ -1,9 +1,9 @@
+import type { Knex } from 'knex';
 import { v5 as uuidv5, v7 as uuidv7 } from 'uuid';
 import { indexWords } from '#src/adapters/postgres/word-index.ts';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { defaultRagConfig } from '#src/domain/rag-config.ts';
 import { contentStems } from '#src/domain/text-analysis.ts';
-import type { Db } from '#src/ports/database.ts';
 
 export const embeddingModel = 'test-model';
 
@@ -12,7 +12,7 @@ const analyze = createTextAnalyzer();
 export type IndexedDocument = { orgId: string; documentId: string; generation: number; chunkIds: string[] };
 
 /** An organization, and somebody in whose name documents are stored. */
-export async function addOrganization(db: Db): Promise<{ orgId: string; userId: string }> {
+export async function addOrganization(db: Knex): Promise<{ orgId: string; userId: string }> {
   const orgId = uuidv7();
   const userId = uuidv7();
   await db('organizations').insert({ id: orgId, name: 'Org' });
@@ -22,7 +22,7 @@ export async function addOrganization(db: Db): Promise<{ orgId: string; userId: 
 
 /** A document in its active generation 1 with a chunk for each text, its words indexed as an ingestion does it. */
 export async function addIndexedDocument(
-  db: Db,
+  db: Knex,
   { orgId, userId }: { orgId: string; userId: string },
   texts: readonly string[],
   options: { acl?: string[]; documentId?: string } = {},
@@ -43,7 +43,7 @@ export async function addIndexedDocument(
 
 /** The chunks of a generation that is there. @returns their ids */
 export async function addIndexedChunks(
-  db: Db,
+  db: Knex,
   { orgId, documentId, generation }: Omit<IndexedDocument, 'chunkIds'>,
   texts: readonly string[],
 ): Promise<string[]> {

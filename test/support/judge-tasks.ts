@@ -1,6 +1,6 @@
 import type { Axis } from '#src/domain/judging/axes.ts';
 import type { JudgeTask, PairMaterial, ReplyMaterial } from '#src/domain/judging/judgement.ts';
-import type { ChatModel, ModelRequest } from '#src/ports/chat-model.ts';
+import type { ChatModel, ModelRequest } from '#src/ports/models.ts';
 
 const replied: ReplyMaterial = {
   kind: 'reply',

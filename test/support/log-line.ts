@@ -45,7 +45,7 @@ const fields = {
   addresses: count,
   cases: count,
   calls: count,
-  cutBy: z.string(),
+  truncatedBy: z.string(),
   action: id,
   actorId: id.nullable(),
   target: z.string().nullable(),

@@ -1,11 +1,11 @@
+import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { aclOf, type Visibility } from '#src/domain/visibility.ts';
-import type { Db } from '#src/ports/database.ts';
 
 type LoggedBy = { orgId: string; createdBy: string; agentId: string };
 
 /** An organization with a user and an agent, as rows. */
-export async function addOrganization(db: Db): Promise<LoggedBy> {
+export async function addOrganization(db: Knex): Promise<LoggedBy> {
   const [orgId, createdBy, agentId] = [uuidv7(), uuidv7(), uuidv7()];
   await db('organizations').insert({ id: orgId, name: 'Logged' });
   await db('users').insert({ id: createdBy, email: `${createdBy}@example.com`, displayName: 'Ada' });
@@ -13,7 +13,7 @@ export async function addOrganization(db: Db): Promise<LoggedBy> {
   return { orgId, createdBy, agentId };
 }
 
-export async function addAgent(db: Db, { orgId, createdBy, agentId }: LoggedBy, name = 'Loans'): Promise<void> {
+export async function addAgent(db: Knex, { orgId, createdBy, agentId }: LoggedBy, name = 'Loans'): Promise<void> {
   await db('agents').insert({
     ...{ id: agentId, orgId, createdBy, agentName: name, agentPrompt: 'Be brief.', tags: [], chatModel: 'any' },
     ...{ temperature: 0, maxTokens: 100, userOffTopicStreakThreshold: 3, userOnTopicStreakThreshold: 2 },
@@ -24,7 +24,7 @@ export async function addAgent(db: Db, { orgId, createdBy, agentId }: LoggedBy, 
 
 /** A chat without rounds. @returns its id */
 export async function addChat(
-  db: Db,
+  db: Knex,
   by: LoggedBy,
   options: { visibility?: Visibility; teamIds?: string[]; startedAt?: Date; title?: string; id?: string } = {},
 ): Promise<string> {
@@ -39,7 +39,7 @@ export async function addChat(
 
 /** The next round of a chat, with its answer unless told otherwise. */
 export async function addRound(
-  db: Db,
+  db: Knex,
   { orgId, chatId, round }: { orgId: string; chatId: string; round: number },
   columns: Record<string, unknown> = {},
 ): Promise<void> {

@@ -24,9 +24,9 @@ import { createGuardedFetch } from '#src/adapters/web/guarded-fetch.ts';
 import { createIssuerCaller } from '#src/adapters/web/issuer-caller.ts';
 import { createProviderCaller } from '#src/adapters/web/provider-caller.ts';
 import { createPassport, type PassportDeps } from '#src/http/passport.ts';
-import type { ModelRequest } from '#src/ports/chat-model.ts';
-import type { ConnectorAccess, RemoteFile } from '#src/ports/connector.ts';
-import type { ToolCredentials } from '#src/ports/tool-credentials.ts';
+import type { ConnectorAccess, RemoteFile } from '#src/ports/connectors.ts';
+import type { ModelRequest } from '#src/ports/models.ts';
+import type { ToolCredentials } from '#src/ports/tools.ts';
 import type { Answer, HostileKind, Sound } from './hostile-server.ts';
 import { toolContext } from './tool-context.ts';
 
@@ -162,7 +162,7 @@ export async function openOutboundClients({
     ...{ accessKeyId: 'AKIA', secretAccessKey: 'secret', sessionToken: null },
     ...{ bucket: 'b', prefix: '', region: 'us-east-1', endpoint: baseUrl, forcePathStyle: true },
   };
-  const web = createGuardedFetch({ agent, longestMs: timeMs });
+  const web = createGuardedFetch({ agent, timeoutMs: timeMs });
   const endpoint = { baseUrl: `${baseUrl}/v1`, apiKey: 'the-key-of-the-service', timeoutMs: timeMs };
   const chat = createChatModel(endpoint, () => watchSilence(timeMs, timeMs));
   const embedder = createEmbedder({ ...endpoint, model: 'm', estimateTokens: (text) => text.length });

@@ -1,5 +1,5 @@
+import type { Knex } from 'knex';
 import pg from 'pg';
-import type { Db } from '#src/ports/database.ts';
 
 /** A node of a plan that was carried out. */
 export type PlanNode = {
@@ -12,7 +12,7 @@ export type PlanNode = {
 };
 
 /** Plans of what is sent to `db`, made on a connection of their own. */
-export async function openQueryPlans(db: Db, url: string) {
+export async function openQueryPlans(db: Knex, url: string) {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   const nodesOf = (plan: PlanNode): PlanNode[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];

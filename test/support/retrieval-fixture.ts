@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
+import type { Knex } from 'knex';
 import pino from 'pino';
-import { createFairGate } from '#src/adapters/gate.ts';
+import { createFairQueue } from '#src/adapters/fair-queue.ts';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
@@ -9,8 +10,7 @@ import { defaultRagConfig, type RagConfig } from '#src/domain/rag-config.ts';
 import { contentStems } from '#src/domain/text-analysis.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { createRetrievalService, type RetrieveInput } from '#src/modules/retrieval/retrieval.service.ts';
-import type { Db } from '#src/ports/database.ts';
-import type { Embedders } from '#src/ports/embedder.ts';
+import type { Embedders } from '#src/ports/models.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { addIndexedDocument, addOrganization, type IndexedDocument } from './indexed-documents.ts';
 import { createTestDatabase } from './services.ts';
@@ -28,7 +28,7 @@ export type NewDocument = {
 
 /** Documents of any configuration on the real Postgres, with vectors that anybody can work out. */
 export type RetrievalFixture = {
-  db: Db;
+  db: Knex;
   vectors: VectorStore;
   addOrganization(): Promise<Organization>;
   /** Readable for Ada where it does not say for whom. */
@@ -102,7 +102,7 @@ export async function createRetrievalFixture(): Promise<RetrievalFixture> {
         rank: async (_type, { passages }) => [...passages],
         models: { reranker: async () => null, queryPrefix: async () => '' },
         logger: pino({ level: 'silent' }),
-        inTurn: { words: createFairGate(4), vectors: createFairGate(4) },
+        inTurn: { words: createFairQueue(4), vectors: createFairQueue(4) },
         ...parts,
       }),
 

@@ -1,10 +1,10 @@
-import type { Db } from '#src/ports/database.ts';
+import type { Knex } from 'knex';
 import type { Member } from './client.ts';
 
 const usage = { inputTokens: 1, cachedInputTokens: 0, completionTokens: 1 };
 
 /** A prompt without a draft that a member has had judged, as its run leaves it. @returns the id of the run */
-export async function storeEvaluation(db: Db, { orgId, userId }: Member): Promise<string> {
+export async function storeEvaluation(db: Knex, { orgId, userId }: Member): Promise<string> {
   const cacheKey = Buffer.from(crypto.randomUUID());
   const id = `evaluate-${userId}`;
   const scores = [{ axis: 'role_clarity', rationale: 'Said.', score: 3 }];

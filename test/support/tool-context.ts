@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { AppError } from '#src/errors.ts';
-import type { ToolCallContext, ToolExecutor } from '#src/ports/tool-executor.ts';
+import type { ToolCallContext, ToolExecutor } from '#src/ports/tools.ts';
 
 const member = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { type Container, createContainer } from '#src/container.ts';
-import type { ToolCallContext } from '#src/ports/tool-executor.ts';
+import type { ToolCallContext } from '#src/ports/tools.ts';
 import type { Member } from './client.ts';
 import { type FakeBrave, startFakeBrave } from './fake-brave.ts';
 import { type FakeGoogle, startFakeGoogle } from './fake-google.ts';

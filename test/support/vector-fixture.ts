@@ -1,7 +1,7 @@
+import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { defaultRagConfig } from '#src/domain/rag-config.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { PublishedGeneration, VectorStore } from '#src/ports/vector-store.ts';
 import { createTestDatabase } from './services.ts';
 
@@ -25,7 +25,7 @@ export type StoredDocument = PublishedGeneration & { chunkIds: string[] };
  * elsewhere it lives by what was published.
  */
 export type VectorFixture = {
-  db: Db;
+  db: Knex;
   addOrganization(): Promise<string>;
   addDocument(vectors: VectorStore, document: NewDocument): Promise<StoredDocument>;
   /** Changes the row and publishes what it is now. */

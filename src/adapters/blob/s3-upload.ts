@@ -9,7 +9,7 @@ import {
   type S3Client,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
-import { createGate } from '#src/adapters/gate.ts';
+import pLimit from 'p-limit';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
 
 /** Stores take no smaller ones, but for the last. */
@@ -25,7 +25,7 @@ type Place = { Bucket: string; Key: string };
  * @returns what fails of the store is thrown as it is, and nothing is left behind
  */
 export function createS3Upload({ client, tempDir }: { client: S3Client; tempDir: string }) {
-  const inTurn = createGate(PARTS_AT_ONCE);
+  const limit = pLimit(PARTS_AT_ONCE);
 
   return async function upload(place: Place, content: AsyncIterable<Buffer>): Promise<void> {
     const directory = await makeTemporaryFolder(tempDir, 'upload');
@@ -35,7 +35,7 @@ export function createS3Upload({ client, tempDir }: { client: S3Client; tempDir:
     let sending = Promise.resolve();
 
     async function send(PartNumber: number): Promise<void> {
-      const { ETag } = await inTurn(async () => {
+      const { ETag } = await limit(async () => {
         const Body = await readFile(pathOf(PartNumber));
         return client.send(new UploadPartCommand({ ...place, UploadId, PartNumber, Body }));
       });
@@ -68,7 +68,7 @@ export function createS3Upload({ client, tempDir }: { client: S3Client; tempDir:
         }
       }
       if (part === 1) {
-        await inTurn(async () => {
+        await limit(async () => {
           const Body = filledBytes === 0 ? Buffer.alloc(0) : await readFile(pathOf(part));
           await client.send(new PutObjectCommand({ ...place, Body }));
         });

@@ -1,6 +1,6 @@
 import type { OAuthConnectorProvider } from '#src/domain/connector-providers.ts';
-import type { ConnectorOAuth } from '#src/ports/connector.ts';
-import type { OAuthProvider } from '#src/ports/oauth-client.ts';
+import type { ConnectorOAuth } from '#src/ports/connectors.ts';
+import type { OAuthProvider } from '#src/ports/identity.ts';
 
 /** `baseUrl` is null for the provider itself, whose parts have hosts of their own. */
 type Place = { baseUrl: string | null; client: OAuthProvider['client'] };

@@ -1,8 +1,8 @@
 import type { Dispatcher } from 'undici';
 import type { OAuthConnectorProvider } from '#src/domain/connector-providers.ts';
-import type { ConnectorAccesses } from '#src/ports/connector.ts';
-import type { OAuthProvider } from '#src/ports/oauth-client.ts';
-import type { ProviderCaller } from '#src/ports/provider-caller.ts';
+import type { ConnectorAccesses } from '#src/ports/connectors.ts';
+import type { OAuthProvider } from '#src/ports/identity.ts';
+import type { ProviderCaller } from '#src/ports/web.ts';
 import { connectorOAuth } from './connector-oauth.ts';
 import { createDriveConnector } from './drive-connector.ts';
 import { createDropboxConnector } from './dropbox-connector.ts';

@@ -1,4 +1,4 @@
-import type { RemoteFileWish } from '#src/ports/connector.ts';
+import type { RemoteFileQuery } from '#src/ports/connectors.ts';
 
 /** A folder as its provider tells it; `parentId` is null at the root. */
 type Folder = { name: string; parentId: string | null };
@@ -49,7 +49,7 @@ export function namesOf(path: string): string[] {
 }
 
 /** Where a wanted thing lies that is not wanted by its id. */
-export function wantedNames({ path, name, folder = '' }: RemoteFileWish): string[] {
+export function wantedNames({ path, name, folder = '' }: RemoteFileQuery): string[] {
   if (path !== undefined) return namesOf(path);
   return name === undefined ? [] : [...namesOf(folder), name];
 }

@@ -1,7 +1,7 @@
 import { asRecord, asText } from '#src/adapters/provider-json.ts';
 import { type AppError, appError } from '#src/errors.ts';
-import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/ports/connector.ts';
-import type { ProviderAnswer } from '#src/ports/provider-caller.ts';
+import type { Connector, ConnectorAccess, RemoteChange, RemoteFile } from '#src/ports/connectors.ts';
+import type { ProviderAnswer } from '#src/ports/web.ts';
 import { type FolderCursor, readCursor, writeCursor } from './folder-cursor.ts';
 import { childPath, createFolderPaths, namesOf, wantedNames } from './folder-paths.ts';
 import {

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { type Dispatcher, request } from 'undici';
 import { readBeginning } from '#src/adapters/bounded-body.ts';
 import { AppError, appError } from '#src/errors.ts';
-import type { ProviderAnswer } from '#src/ports/provider-caller.ts';
+import type { ProviderAnswer } from '#src/ports/web.ts';
 import { limited, longestDownloadMs } from './limited-content.ts';
 
 const maxRedirects = 3;

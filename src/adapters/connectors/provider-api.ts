@@ -2,8 +2,8 @@ import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { asRecord, asText, isRecord, parseJson, unexpected } from '#src/adapters/provider-json.ts';
 import { AppError, appError } from '#src/errors.ts';
-import type { ConnectorAccess, OAuthAccess } from '#src/ports/connector.ts';
-import type { ProviderAnswer, ProviderCaller, ProviderRequest } from '#src/ports/provider-caller.ts';
+import type { ConnectorAccess, OAuthAccess } from '#src/ports/connectors.ts';
+import type { ProviderAnswer, ProviderCaller, ProviderRequest } from '#src/ports/web.ts';
 import { openContent } from './open-content.ts';
 
 export type ConnectorDeps = DownloadLimits & {

@@ -8,7 +8,7 @@ import {
 } from '@aws-sdk/client-s3';
 import type { Dispatcher } from 'undici';
 import { AppError, appError } from '#src/errors.ts';
-import type { Connector, ConnectorAccess, KeyAccess, RemoteFile, RemoteFileWish } from '#src/ports/connector.ts';
+import type { Connector, ConnectorAccess, KeyAccess, RemoteFile, RemoteFileQuery } from '#src/ports/connectors.ts';
 import { createGuardedS3Handler, notS3 } from './guarded-s3-handler.ts';
 import { limited, longestDownloadMs } from './limited-content.ts';
 import { pauseSecondsOf } from './provider-api.ts';
@@ -173,7 +173,7 @@ export function createS3Connector(deps: {
   };
 }
 
-function keyOf({ fileId, path, name = '', folder = '' }: RemoteFileWish): string {
+function keyOf({ fileId, path, name = '', folder = '' }: RemoteFileQuery): string {
   if (fileId !== undefined) return fileId;
   return path ?? (folder === '' ? name : `${folder}/${name}`);
 }

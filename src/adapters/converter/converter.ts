@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import type { SourceFormat } from '#src/domain/document-format.ts';
 import { AppError, appError } from '#src/errors.ts';
-import type { ConvertedDocument, Converter } from '#src/ports/converter.ts';
-import type { PdfRenderer } from '#src/ports/pdf-renderer.ts';
+import type { ConvertedDocument, Converter, PdfRenderer } from '#src/ports/documents.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
-import { createFairGate } from '../gate.ts';
+import { createFairQueue } from '../fair-queue.ts';
 import type { ParserSandbox } from '../parser-sandbox.ts';
 import { type CleanDocument, cleanDocument } from './clean-document.ts';
 import { type ConversionLimits, defaultConversionLimits } from './conversion-limits.ts';
@@ -74,7 +73,7 @@ export function createConverter(deps: {
   const workingDirectory = deps.tempDir;
   // A parser may take a core and all of its memory limit; more at once would only be more memory.
   const { atOnce = availableParallelism() } = deps;
-  const inTurn = createFairGate(atOnce, { maxRunningPerOwner: atOnce, maxRunningInCrowd: Math.max(1, atOnce - 1) });
+  const inTurn = createFairQueue(atOnce, { maxRunningPerOwner: atOnce, maxRunningInCrowd: Math.max(1, atOnce - 1) });
   const { sandbox, ocrLanguages = ['eng'] } = deps;
   const recognize = createPageRecognizer({ sandbox, languages: ocrLanguages, workingDirectory, limits });
 

@@ -1,5 +1,5 @@
 import { isRecord } from '#src/adapters/provider-json.ts';
-import type { ModelUsage, ReplyCut } from '#src/ports/chat-model.ts';
+import type { ModelUsage, Truncation } from '#src/ports/models.ts';
 
 /** Beyond it a count is no count: no model reads or writes as much, and no column holds more. */
 const maxTokens = 1_000_000_000;
@@ -9,7 +9,7 @@ export type ChatAnswer = {
   text: string;
   /** As it stands there: see `createToolCallPieces`. */
   toolCalls: unknown;
-  end: 'none' | 'good' | 'broken' | ReplyCut;
+  end: 'none' | 'good' | 'broken' | Truncation;
   usage: ModelUsage | undefined;
 };
 

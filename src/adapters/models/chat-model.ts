@@ -7,7 +7,7 @@ import type {
   ModelRequest,
   ModelToolCall,
   ModelUsage,
-} from '#src/ports/chat-model.ts';
+} from '#src/ports/models.ts';
 import { type ChatAnswer, readChatAnswer } from './chat-answer.ts';
 import { limitedFetch } from './limited-fetch.ts';
 import { createOpenAiClient, type Endpoint, maxAnswerBytes } from './openai-client.ts';
@@ -166,7 +166,7 @@ function replyOf(
   const toolCalls = tools.length > 0 && (mayCall || isBlank) ? called : [];
   if (isBlank && toolCalls.length === 0) throw invalid('it is empty');
   const isCut = end === 'length' || end === 'content_filter';
-  return { text, model, usage, ...(toolCalls.length > 0 && { toolCalls }), ...(isCut && { cutBy: end }) };
+  return { text, model, usage, ...(toolCalls.length > 0 && { toolCalls }), ...(isCut && { truncatedBy: end }) };
 }
 
 function invalid(reason: string): AppError {

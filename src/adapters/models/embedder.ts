@@ -1,6 +1,6 @@
 import { type BatchLimits, halves, planBatches, poolVectors } from '#src/domain/embedding-batches.ts';
 import { embeddingSpace, readEmbeddingSpace } from '#src/domain/embedding-space.ts';
-import type { Embedder, Embedders, EmbedOptions } from '#src/ports/embedder.ts';
+import type { Embedder, Embedders, EmbedOptions } from '#src/ports/models.ts';
 import { type CallPacing, createCallPacing } from './call-pacing.ts';
 import { createEmbeddingCall } from './embedding-call.ts';
 import type { Endpoint } from './openai-client.ts';

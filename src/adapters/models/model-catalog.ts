@@ -2,7 +2,7 @@ import { NotFoundError } from 'openai';
 import { isRecord } from '#src/adapters/provider-json.ts';
 import { kindByName, type ModelKind } from '#src/domain/model-kind.ts';
 import { appError } from '#src/errors.ts';
-import type { ModelCatalog, ProvidedModel } from '#src/ports/model-catalog.ts';
+import type { ModelCatalog, ProvidedModel } from '#src/ports/models.ts';
 import { createOpenAiClient, type Endpoint } from './openai-client.ts';
 import { createModelErrors } from './openai-errors.ts';
 

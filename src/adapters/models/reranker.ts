@@ -1,6 +1,6 @@
 import { isRecord } from '#src/adapters/provider-json.ts';
 import { appError } from '#src/errors.ts';
-import type { Reranker } from '#src/ports/reranker.ts';
+import type { Reranker } from '#src/ports/models.ts';
 import { createOpenAiClient, type Endpoint } from './openai-client.ts';
 import { createModelErrors } from './openai-errors.ts';
 

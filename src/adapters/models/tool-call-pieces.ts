@@ -1,7 +1,7 @@
 import { isRecord } from '#src/adapters/provider-json.ts';
 import { toStorable } from '#src/domain/plain-text.ts';
 import { type AppError, appError } from '#src/errors.ts';
-import type { ModelToolCall } from '#src/ports/chat-model.ts';
+import type { ModelToolCall } from '#src/ports/models.ts';
 
 /** More than any call has to say: what is beyond is cut off, and what is left refused by whoever makes calls. */
 const maxNameCharacters = 200;

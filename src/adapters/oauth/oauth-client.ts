@@ -1,7 +1,7 @@
 import * as openid from 'openid-client';
 import { appError } from '#src/errors.ts';
-import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/oauth-client.ts';
-import type { ProviderCaller } from '#src/ports/provider-caller.ts';
+import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/identity.ts';
+import type { ProviderCaller } from '#src/ports/web.ts';
 import { failureOf, fetchBy } from './provider-answers.ts';
 
 type TokenAnswer = Awaited<ReturnType<typeof openid.refreshTokenGrant>>;

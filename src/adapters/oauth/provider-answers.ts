@@ -1,6 +1,6 @@
 import * as openid from 'openid-client';
 import { AppError, appError, type ErrorCode } from '#src/errors.ts';
-import type { ProviderCaller } from '#src/ports/provider-caller.ts';
+import type { ProviderCaller } from '#src/ports/web.ts';
 
 /** How the library asks a provider: by a caller that knows whom it may ask, and for how long. */
 export function fetchBy(call: ProviderCaller): openid.CustomFetch {

@@ -2,8 +2,8 @@ import * as openid from 'openid-client';
 import { type AuthenticateOptions, Strategy, type VerifyFunction } from 'openid-client/passport';
 import type { StrategyCreated, StrategyCreatedStatic } from 'passport';
 import { AppError, appError, type ErrorCode } from '#src/errors.ts';
-import type { Identity, SignInRequest } from '#src/ports/identity-provider.ts';
-import type { ProviderCaller } from '#src/ports/provider-caller.ts';
+import type { Identity, SignInRequest } from '#src/ports/identity.ts';
+import type { ProviderCaller } from '#src/ports/web.ts';
 import { failureOf, fetchBy } from './provider-answers.ts';
 
 /** How long the provider's discovery document is cached. */

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { hash, verify } from '@node-rs/argon2';
 import { appError } from '#src/errors.ts';
-import type { PasswordHasher } from '#src/ports/password-hasher.ts';
-import { createFairGate } from '../gate.ts';
+import type { PasswordHasher } from '#src/ports/identity.ts';
+import { createFairQueue } from '../fair-queue.ts';
 
 /** Hashing fills the thread pool that files and the signing of tokens share: a storm of logins must leave room in it. */
 const maxAtOnce = 2;
@@ -19,7 +19,7 @@ export function createArgon2Hasher({ memoryMiB }: { memoryMiB: number }): Passwo
   const prefix = `$argon2id$v=19$m=${parameters.memoryCost},t=${parameters.timeCost},p=${parameters.parallelism}$`;
   const refusal = () =>
     appError('service_unavailable', { detail: 'Too many passwords are being checked; try again in a moment.' });
-  const inTurn = createFairGate(maxAtOnce, {
+  const inTurn = createFairQueue(maxAtOnce, {
     maxRunningPerOwner: maxAtOnce,
     maxRunningInCrowd: 1,
     bound: { maxWaitingPerOwner, refusal },

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { FormData, fetch, type Response } from 'undici';
 import { atMost, readBeginning } from '#src/adapters/bounded-body.ts';
 import { type AppError, appError } from '#src/errors.ts';
-import type { PdfRenderer } from '#src/ports/pdf-renderer.ts';
+import type { PdfRenderer } from '#src/ports/documents.ts';
 import { defaultRenderLimits, type RenderLimits } from './render-limits.ts';
 
 const version = 'gotenberg 1';

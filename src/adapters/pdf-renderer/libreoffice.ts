@@ -3,10 +3,10 @@ import { copyFile, rename, rm, stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import pLimit from 'p-limit';
 import { appError } from '#src/errors.ts';
-import type { PdfRenderer } from '#src/ports/pdf-renderer.ts';
+import type { PdfRenderer } from '#src/ports/documents.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
-import { createGate } from '../gate.ts';
 import { findProgram, isExecutable, type ParserSandbox, usualPath } from '../parser-sandbox.ts';
 import { writeOfficeProfile } from './office-profile.ts';
 import { runProcessGroup } from './process-group.ts';
@@ -54,12 +54,12 @@ export function createLibreOffice(deps: {
   const limits: RenderLimits = { ...defaultRenderLimits, ...deps.limits };
   const { start, installation } = programOf(deps);
   // Each takes a core and some hundred megabytes, beside the parsers.
-  const gate = createGate(Math.max(1, Math.floor(availableParallelism() / 2)));
+  const limit = pLimit(Math.max(1, Math.floor(availableParallelism() / 2)));
 
   return {
     version,
     render: ({ path, format, pdfPath, signal }) =>
-      gate(async () => {
+      limit(async () => {
         // It may have waited here for longer than whoever asked.
         signal.throwIfAborted();
         const folder = await makeTemporaryFolder(deps.tempDir, 'print');

@@ -1,4 +1,4 @@
-import type { PdfRenderer } from '#src/ports/pdf-renderer.ts';
+import type { PdfRenderer } from '#src/ports/documents.ts';
 import type { ParserSandbox } from '../parser-sandbox.ts';
 import { createGotenberg } from './gotenberg.ts';
 import { createLibreOffice, findLibreOffice } from './libreoffice.ts';

@@ -1,5 +1,5 @@
+import type { Knex } from 'knex';
 import { DBError, Model, type Pojo, QueryBuilder } from 'objection';
-import type { Db } from '#src/ports/database.ts';
 import type { Columns, Row } from './columns.ts';
 
 /** Throws the errors of pg, whose codes the code knows, instead of objection's wrappers. */
@@ -30,7 +30,7 @@ export class BaseModel extends Model {
    * `onConflict(…).ignore()` and `returning`: objection's types promise all columns there, and its ignored inserts look
    * like inserted ones. It does not write jsonb columns: arrays would become arrays of Postgres.
    */
-  static table<M extends { tableName: string; columns: Columns }>(this: M, db: Db) {
+  static table<M extends { tableName: string; columns: Columns }>(this: M, db: Knex) {
     // biome-ignore lint/complexity/noThisInStatic: the model that it is called of
     return db<Row<M>>(this.tableName);
   }

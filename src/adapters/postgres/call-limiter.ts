@@ -1,47 +1,47 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Knex } from 'knex';
+import pLimit, { type LimitFunction } from 'p-limit';
 import { v7 as uuidv7 } from 'uuid';
 import { AppError, appError } from '#src/errors.ts';
-import type { CallLimiter } from '#src/ports/call-limiter.ts';
-import type { Db } from '#src/ports/database.ts';
-import { createGate } from '../gate.ts';
+import type { CallLimiter } from '#src/ports/models.ts';
 import { ModelCallModel, ModelPauseModel } from './call-limiter.model.ts';
 import { bigint, double, integer } from './columns.ts';
 import { oneRow, shape } from './shapes.ts';
 
 const occupancy = shape({ own: bigint(), all: bigint(), width: integer().nullable(), pauseMs: double().nullable() });
 
-/** Of one organization and model. */
+/** Concurrent calls of one organization and model. */
 const CALLS_AT_ONCE = 8;
-/** What a process that dies holds is free again before its steps run elsewhere. */
+/** Slots of a process that dies are free again before its activities run elsewhere. */
 const LEASE_SECONDS = 9;
 const RENEW_INTERVAL_MS = 3_000;
 const POLL_INTERVAL_MS = 200;
-/** As long as a call waits in all before its caller waits for it instead. */
+/** Longest wait of a call; after that its caller decides when to retry. */
 const TIMEOUT_MS = 120_000;
-/** A service that wants more says so again; one that names a year by mistake is not lost for it. */
+/** Longest pause that is honoured at once; a service that needs more asks again. */
 const MAX_PAUSE_SECONDS = 600;
 
 type Of = { orgId: string; model: string; atOnce?: number };
-/** `waitMs` is null for a call that may be made; `isTried` says that its service has asked for a pause. */
-type Entry = { waitMs: number | null; isTried: boolean };
+/** `waitMs` is null for a call that may be made; `isThrottled` if the service has asked for a pause. */
+type Entry = { waitMs: number | null; isThrottled: boolean };
 
-/** A row for each call that is under way. Within a process, calls wait for each other before they ask the database. */
-export function createPgCallLimiter(db: Db): CallLimiter {
-  /** Of those who have a call under way or waiting. */
-  const gates = new Map<string, { pass: ReturnType<typeof createGate>; users: number }>();
-  /** By model, in milliseconds: what this process was told before the database knows it. */
-  const heardOf = new Map<string, number>();
+/** Stores a row per running call. A limit within the process comes first, to save queries. */
+export function createPgCallLimiter(db: Knex): CallLimiter {
+  /** By organization and model; removed when its last call ends. */
+  const limits = new Map<string, { run: LimitFunction; users: number }>();
+  /** By model, in milliseconds since the epoch: pauses that the database may not know yet. */
+  const pausedUntil = new Map<string, number>();
 
-  async function throughGate<T>({ orgId, model }: Of, call: () => Promise<T>): Promise<T> {
+  async function withinProcessLimit<T>({ orgId, model }: Of, call: () => Promise<T>): Promise<T> {
     const key = `${orgId} ${model}`;
-    const gate = gates.get(key) ?? { pass: createGate(CALLS_AT_ONCE), users: 0 };
-    gates.set(key, gate);
-    gate.users += 1;
+    const limit = limits.get(key) ?? { run: pLimit(CALLS_AT_ONCE), users: 0 };
+    limits.set(key, limit);
+    limit.users += 1;
     try {
-      return await gate.pass(call);
+      return await limit.run(call);
     } finally {
-      gate.users -= 1;
-      if (gate.users === 0) gates.delete(key);
+      limit.users -= 1;
+      if (limit.users === 0) limits.delete(key);
     }
   }
 
@@ -60,12 +60,12 @@ export function createPgCallLimiter(db: Db): CallLimiter {
          group by p.width, p.not_before`,
         { orgId, model },
       );
-      if (pauseMs !== null && pauseMs > 0) return { waitMs: pauseMs, isTried: true };
+      if (pauseMs !== null && pauseMs > 0) return { waitMs: pauseMs, isThrottled: true };
       const isFull = own >= CALLS_AT_ONCE || all >= Math.min(width ?? atOnce, atOnce);
-      if (isFull) return { waitMs: POLL_INTERVAL_MS, isTried: false };
+      if (isFull) return { waitMs: POLL_INTERVAL_MS, isThrottled: false };
       const expiresAt = trx.raw('clock_timestamp() + make_interval(secs => ?)', [LEASE_SECONDS]);
       await ModelCallModel.query(trx).insert({ id, orgId, model, expiresAt });
-      return { waitMs: null, isTried: width !== null };
+      return { waitMs: null, isThrottled: width !== null };
     });
   }
 
@@ -74,7 +74,7 @@ export function createPgCallLimiter(db: Db): CallLimiter {
     await ModelCallModel.query(db).findById(id).patch({ expiresAt });
   }
 
-  /** A row that stays all the same ends by itself. */
+  /** A row that cannot be deleted expires with its lease. */
   async function leave(id: string): Promise<void> {
     await ModelCallModel.query(db)
       .deleteById(id)
@@ -90,9 +90,9 @@ export function createPgCallLimiter(db: Db): CallLimiter {
     );
   }
 
-  /** One call more at a time, so that a service that is still busy is not asked by all at once. */
+  /** Raises the limit by one, so that a service that has just recovered is not overloaded again. */
   async function noteSuccess(model: string): Promise<void> {
-    // One that was under way when another was refused says nothing about the time after.
+    // A call that was running when another was throttled proves nothing about the time after.
     await ModelPauseModel.query(db).where({ model }).whereRaw('not_before < clock_timestamp()').increment('width', 1);
     await ModelPauseModel.query(db).where({ model }).where('width', '>', CALLS_AT_ONCE).delete();
   }
@@ -101,30 +101,30 @@ export function createPgCallLimiter(db: Db): CallLimiter {
     for (;;) {
       signal.throwIfAborted();
       const entry = await tryToEnter(id, of);
-      const toldMs = (heardOf.get(of.model) ?? 0) - Date.now();
-      if (entry.waitMs === null && toldMs <= 0) return entry;
+      const pauseMs = (pausedUntil.get(of.model) ?? 0) - Date.now();
+      if (entry.waitMs === null && pauseMs <= 0) return entry;
       if (entry.waitMs === null) await leave(id);
-      const waitMs = Math.max(entry.waitMs ?? 0, toldMs);
-      const isTried = entry.isTried || toldMs > 0;
-      if (isTried && Date.now() + waitMs > untilMs) throw paused(waitMs);
-      // Those who wait for the same moment do not ask in the same one.
+      const waitMs = Math.max(entry.waitMs ?? 0, pauseMs);
+      const isThrottled = entry.isThrottled || pauseMs > 0;
+      if (isThrottled && Date.now() + waitMs > untilMs) throw paused(waitMs);
+      // Jitter: waiting calls do not all retry at the same moment.
       await delay(waitMs + Math.random() * POLL_INTERVAL_MS, undefined, { signal }).catch(() => undefined);
     }
   }
 
   async function attempt<T>(of: Of, call: () => Promise<T>, untilMs: number, signal: AbortSignal): Promise<T> {
     const id = uuidv7();
-    const { isTried } = await enter(id, of, untilMs, signal);
-    // A database that is away takes no news; the lease ends by itself.
+    const { isThrottled } = await enter(id, of, untilMs, signal);
+    // While the database is unreachable the lease expires.
     const renewal = setInterval(() => void renew(id).catch(() => undefined), RENEW_INTERVAL_MS);
     try {
       const result = await call();
-      if (isTried) await noteSuccess(of.model).catch(() => undefined);
+      if (isThrottled) await noteSuccess(of.model).catch(() => undefined);
       return result;
     } catch (error) {
       const seconds = pauseOf(error);
       if (seconds !== undefined) {
-        heardOf.set(of.model, Math.max(heardOf.get(of.model) ?? 0, Date.now() + seconds * 1_000));
+        pausedUntil.set(of.model, Math.max(pausedUntil.get(of.model) ?? 0, Date.now() + seconds * 1_000));
         await notePause(of.model, seconds).catch(() => undefined);
       }
       throw error;
@@ -134,7 +134,7 @@ export function createPgCallLimiter(db: Db): CallLimiter {
     }
   }
 
-  async function patiently<T>(of: Of, call: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  async function untilTimeout<T>(of: Of, call: () => Promise<T>, signal: AbortSignal): Promise<T> {
     const untilMs = Date.now() + TIMEOUT_MS;
     for (;;) {
       try {
@@ -153,7 +153,7 @@ export function createPgCallLimiter(db: Db): CallLimiter {
       const stop = () => aborted.reject(signal.reason);
       signal.addEventListener('abort', stop, { once: true });
       try {
-        return await Promise.race([throughGate(of, () => patiently(of, call, signal)), aborted.promise]);
+        return await Promise.race([withinProcessLimit(of, () => untilTimeout(of, call, signal)), aborted.promise]);
       } finally {
         signal.removeEventListener('abort', stop);
       }

@@ -4,7 +4,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
-import type { DatabaseDumps } from '#src/ports/database-dumps.ts';
+import type { DatabaseDumps } from '#src/ports/backup.ts';
 
 type Program = 'pg_dump' | 'pg_restore';
 

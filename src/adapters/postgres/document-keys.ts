@@ -1,4 +1,4 @@
-import type { Db } from '#src/ports/database.ts';
+import type { Knex } from 'knex';
 import { uuid } from './columns.ts';
 import { rows, shape } from './shapes.ts';
 
@@ -11,7 +11,7 @@ export type FoldersOf = { orgId: string; folderIds: readonly string[] };
  * Holds the documents that are linked in these folders until the end of the transaction, in the order of their ids, as
  * everybody does who holds more than one. Those whose deletion has begun are left out, and all beyond `limit`.
  */
-export async function lockDocumentsIn(trx: Db, { orgId, folderIds }: FoldersOf, limit: number): Promise<string[]> {
+export async function lockDocumentsIn(trx: Knex, { orgId, folderIds }: FoldersOf, limit: number): Promise<string[]> {
   const locked = await rows(
     trx,
     documentId,
@@ -31,7 +31,7 @@ export async function lockDocumentsIn(trx: Db, { orgId, folderIds }: FoldersOf, 
  * that they are in. What the vector store knows of them is marked as outdated. To be called after each change of their
  * links or of those folders, by who holds their rows.
  */
-export async function renewDocumentKeys(trx: Db, documentIds: readonly string[]): Promise<void> {
+export async function renewDocumentKeys(trx: Knex, documentIds: readonly string[]): Promise<void> {
   const changed = await rows(
     trx,
     documentId,

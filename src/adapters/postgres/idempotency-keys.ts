@@ -1,10 +1,10 @@
+import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
-import type { Db } from '#src/ports/database.ts';
 import type { IdempotencyKey, IdempotencyStore, StoredResponse } from '#src/ports/idempotency-store.ts';
 import { IdempotencyKeyModel } from './idempotency-keys.model.ts';
 
 /** Keys in Postgres: they survive a restart and hold for all replicas. */
-export function createIdempotencyStore(db: Db): IdempotencyStore {
+export function createIdempotencyStore(db: Knex): IdempotencyStore {
   const until = (leaseSeconds: number) => db.raw('now() + make_interval(secs => ?)', [leaseSeconds]);
   const expired = () => IdempotencyKeyModel.table(db).whereRaw("created_at < now() - interval '24 hours'");
   const held = (key: IdempotencyKey, leaseOwner: string) => IdempotencyKeyModel.query(db).where({ ...key, leaseOwner });

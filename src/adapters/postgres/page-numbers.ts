@@ -1,7 +1,7 @@
-import type { Db } from '#src/ports/database.ts';
+import type { Knex } from 'knex';
 
 /** Tells chunks on which pages they are, where the pages of the text that they were cut from are known. */
-export async function numberPages(db: Db, of: { orgId: string; conversionId: string }): Promise<void> {
+export async function numberPages(db: Knex, of: { orgId: string; conversionId: string }): Promise<void> {
   await db.raw(
     `update chunks c set page_number = numbered.page_number
      from (

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { Db } from '#src/ports/database.ts';
-import type { RateLimiter } from '#src/ports/rate-limiter.ts';
+import type { Knex } from 'knex';
+import type { RateLimiter } from '#src/ports/limits.ts';
 import { integer } from './columns.ts';
 import { RateLimitModel } from './rate-limiter.model.ts';
 import { oneRow, shape } from './shapes.ts';
@@ -13,7 +13,7 @@ const delayEnd = `r.ends_at - interval '1 day' + make_interval(secs => case
   when r.used < :count then 0 else least(:seconds, 30 * power(2, least(r.used - :count, 20))) end)`;
 
 /** A row for each subject and limit, so that windows survive a restart and hold for all replicas. */
-export function createPgRateLimiter(db: Db): RateLimiter {
+export function createPgRateLimiter(db: Knex): RateLimiter {
   return {
     async take(name, subject, { count, seconds }) {
       const values = { name, subject: hashOf(subject), count, seconds };

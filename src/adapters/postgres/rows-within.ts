@@ -1,13 +1,13 @@
+import type { Knex } from 'knex';
 import knex from 'knex';
 import { appError } from '#src/errors.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { Row } from './columns.ts';
 import { type Bindings, rows, type Shape } from './shapes.ts';
 
 /** As `rows`. Throws `service_unavailable`, and cancels the statement, when it takes longer than `timeoutMs`. */
 export async function rowsWithin<S extends Shape>(
   timeoutMs: number,
-  db: Db,
+  db: Knex,
   source: S,
   sql: string,
   bindings: Bindings,

@@ -1,6 +1,5 @@
 import type { Knex } from 'knex';
 import { type QueryBuilder, snakeCaseMappers } from 'objection';
-import type { Db } from '#src/ports/database.ts';
 import { type Column, type Columns, type Row, typeIds } from './columns.ts';
 
 /** The columns of a result that is no table's row. */
@@ -20,7 +19,7 @@ export function pick<C extends Columns, Name extends keyof C>(
 }
 
 /** A database, a transaction, or what sends SQL text on one connection. */
-export type Statements = Pick<Db, 'raw'>;
+export type Statements = Pick<Knex, 'raw'>;
 export type Bindings = Readonly<Record<string, unknown>> | readonly unknown[];
 // biome-ignore lint/suspicious/noExplicitAny: a builder of any model and result
 export type Builder = Knex.QueryBuilder | QueryBuilder<any, any>;

@@ -1,5 +1,5 @@
+import type { Knex } from 'knex';
 import { CHUNKS_PER_BLOCK, type ChunkWords, toPostingBlocks } from '#src/domain/postings.ts';
-import type { Db } from '#src/ports/database.ts';
 import { bytea, integer } from './columns.ts';
 import { firstRow, pick, rows, shape } from './shapes.ts';
 import { TermStatisticModel } from './word-index.model.ts';
@@ -23,7 +23,7 @@ type GenerationRange = { orgId: string; documentId: string; from: number; before
  * Indexes the words of a generation's chunks, and counts them for the organization. To be the last of a transaction: it
  * holds back, until the end, whoever counts for the same organization.
  */
-export async function indexWords(trx: Db, of: Generation, chunks: readonly ChunkWords[]): Promise<void> {
+export async function indexWords(trx: Knex, of: Generation, chunks: readonly ChunkWords[]): Promise<void> {
   const { orgId, documentId, generation } = of;
   // First, so that transactions of one organization take turns at all that follows.
   await trx.raw(
@@ -61,7 +61,7 @@ export async function indexWords(trx: Db, of: Generation, chunks: readonly Chunk
  * @returns of each deleted chunk the hash of its text: of none when another transaction came first; null when nothing
  * is left
  */
-export async function deleteIndexedChunks(trx: Db, range: GenerationRange): Promise<Buffer[] | null> {
+export async function deleteIndexedChunks(trx: Knex, range: GenerationRange): Promise<Buffer[] | null> {
   const start = await firstRow(
     trx,
     firstBlock,
@@ -122,9 +122,9 @@ export async function deleteIndexedChunks(trx: Db, range: GenerationRange): Prom
  * @param signal ends it between two parts, with its reason
  */
 export async function deleteGenerationsWith(
-  db: Db,
+  db: Knex,
   range: GenerationRange,
-  last: (trx: Db) => Promise<unknown>,
+  last: (trx: Knex) => Promise<unknown>,
   signal?: AbortSignal,
 ): Promise<void> {
   for (let isMore = true; isMore; ) {

@@ -1,5 +1,4 @@
-import type { Telemetry } from '#src/ports/telemetry.ts';
-import type { OpenSpan } from '#src/ports/tracing.ts';
+import type { OpenSpan, Telemetry } from '#src/ports/telemetry.ts';
 
 const ignore = () => undefined;
 export const noSpan: OpenSpan = { rename: ignore, set: ignore, run: (work) => work(), end: ignore };

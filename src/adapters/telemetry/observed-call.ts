@@ -1,5 +1,4 @@
-import type { Telemetry } from '#src/ports/telemetry.ts';
-import type { OpenSpan, SpanFacts } from '#src/ports/tracing.ts';
+import type { OpenSpan, SpanFacts, Telemetry } from '#src/ports/telemetry.ts';
 import { outcomeOf } from './outcome-of.ts';
 
 /** `ok`, or the code of what went wrong; how long it took. */

@@ -1,9 +1,6 @@
 import { costUsd, type ModelPrice } from '#src/domain/prices.ts';
-import type { ChatModel, ModelReply, ModelRequest } from '#src/ports/chat-model.ts';
-import type { Embedder, Embedders } from '#src/ports/embedder.ts';
-import type { Reranker } from '#src/ports/reranker.ts';
-import type { Telemetry } from '#src/ports/telemetry.ts';
-import type { OpenSpan } from '#src/ports/tracing.ts';
+import type { ChatModel, Embedder, Embedders, ModelReply, ModelRequest, Reranker } from '#src/ports/models.ts';
+import type { OpenSpan, Telemetry } from '#src/ports/telemetry.ts';
 import { observedCall } from './observed-call.ts';
 
 /** @param prices by the ids of models; one without a price costs nothing here, as in the sums of chats */

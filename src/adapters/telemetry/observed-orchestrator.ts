@@ -1,5 +1,5 @@
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
-import type { Tracing } from '#src/ports/tracing.ts';
+import type { Tracing } from '#src/ports/telemetry.ts';
 import { observedCall } from './observed-call.ts';
 
 /** The start of a run is where its trace leaves the process: what the run does is a part of this span. */

@@ -1,5 +1,5 @@
-import type { Metrics } from '#src/ports/metrics.ts';
-import type { RateLimiter } from '#src/ports/rate-limiter.ts';
+import type { RateLimiter } from '#src/ports/limits.ts';
+import type { Metrics } from '#src/ports/telemetry.ts';
 
 export function observedRateLimiter<Limiter extends Pick<RateLimiter, 'take'>>(
   limiter: Limiter,

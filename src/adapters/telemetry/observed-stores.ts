@@ -1,7 +1,7 @@
 import type { ConnectorProvider } from '#src/domain/connector-providers.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import type { Connector, ConnectorAccesses } from '#src/ports/connector.ts';
-import type { Converter } from '#src/ports/converter.ts';
+import type { Connector, ConnectorAccesses } from '#src/ports/connectors.ts';
+import type { Converter } from '#src/ports/documents.ts';
 import type { Telemetry } from '#src/ports/telemetry.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { observedCall, withObserved } from './observed-call.ts';

@@ -11,7 +11,7 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
-import type { OpenSpan, SpanAttributes, SpanFacts, Tracing } from '#src/ports/tracing.ts';
+import type { OpenSpan, SpanAttributes, SpanFacts, Tracing } from '#src/ports/telemetry.ts';
 import { noSpan } from './no-telemetry.ts';
 
 const CLOSE_TIMEOUT_MS = 2_000;

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { type CounterName, type GaugeName, type HistogramName, metricCatalog } from '#src/contracts/metrics.ts';
-import type { GaugeSample, Metrics } from '#src/ports/metrics.ts';
+import type { GaugeSample, Metrics } from '#src/ports/telemetry.ts';
 
 /** A scrape gives up after ten seconds, as Prometheus sets it. */
 const READ_TIMEOUT_MS = 3_000;

@@ -3,8 +3,8 @@ import { Worker } from 'node:worker_threads';
 import type { AnalyzeText } from '#src/domain/text-analysis.ts';
 import type { TokenCounter } from '#src/domain/tokens.ts';
 import { appError } from '#src/errors.ts';
-import type { Chunker, Cut } from '#src/ports/chunker.ts';
-import { createFairGate } from '../gate.ts';
+import type { Chunker, ChunkerOptions } from '#src/ports/documents.ts';
+import { createFairQueue } from '../fair-queue.ts';
 import { type ChunkingAnswer, type ChunkingTask, runChunkingTask } from './chunking-task.ts';
 
 /** In UTF-16 units: less than a tenth of a second of work, and no more than it takes to start a thread. */
@@ -34,7 +34,7 @@ export function createChunker(deps: {
   timeouts?: { turnMs: number; threadMs: number };
 }): Chunker {
   const { timeouts = { turnMs: turnTimeoutMs, threadMs: threadTimeoutMs } } = deps;
-  const gate = createFairGate(maxThreads);
+  const queue = createFairQueue(maxThreads);
 
   /** Throws `rate_limited` when its turn does not come in time. */
   async function inTurn<Result>(orgId: string, work: () => Promise<Result>): Promise<Result> {
@@ -45,14 +45,17 @@ export function createChunker(deps: {
       const detail = 'Other large documents are being cut into chunks.';
       late.reject(appError('rate_limited', { detail, retryAfterSeconds: tryAgainSeconds }));
     }, timeouts.turnMs);
-    const turn = gate(orgId, async () => {
+    const turn = queue(orgId, async () => {
       clearTimeout(timer);
       return isLate ? late.promise : work();
     });
     return Promise.race([turn, late.promise]);
   }
 
-  async function run<Task extends ChunkingTask>(task: Task, { orgId, signal }: Cut): Promise<ChunkingAnswer<Task>[]> {
+  async function run<Task extends ChunkingTask>(
+    task: Task,
+    { orgId, signal }: ChunkerOptions,
+  ): Promise<ChunkingAnswer<Task>[]> {
     const answers: unknown[] =
       task.source.body.length <= inlineLength
         ? [...runChunkingTask(task, deps)]

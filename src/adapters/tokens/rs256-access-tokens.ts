@@ -3,7 +3,7 @@ import { createVerifier, TokenError } from 'fast-jwt';
 import { SignJWT } from 'jose';
 import { z } from 'zod';
 import { appError } from '#src/errors.ts';
-import type { AccessTokens, Caller } from '#src/ports/access-tokens.ts';
+import type { AccessTokens, Caller } from '#src/ports/identity.ts';
 
 const publicJwk = z.object({ kty: z.literal('RSA'), n: z.string(), e: z.string() });
 const tokenClaims = z.object({ sub: z.guid(), sid: z.guid(), exp: z.number() });

@@ -1,6 +1,6 @@
-import type { Converter } from '#src/ports/converter.ts';
-import type { ToolExecutor } from '#src/ports/tool-executor.ts';
-import type { WebFetcher } from '#src/ports/web-fetcher.ts';
+import type { Converter } from '#src/ports/documents.ts';
+import type { ToolExecutor } from '#src/ports/tools.ts';
+import type { WebFetcher } from '#src/ports/web.ts';
 import type { ParserSandbox } from '../parser-sandbox.ts';
 import { createHttpRequestTool } from './http-request.ts';
 import { createMathTool } from './math-evaluate.ts';

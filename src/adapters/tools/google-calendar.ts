@@ -1,9 +1,8 @@
 import { asArray, asRecord, asText, parseJson } from '#src/adapters/provider-json.ts';
 import { type AppError, appError } from '#src/errors.ts';
-import type { OAuthProvider } from '#src/ports/oauth-client.ts';
-import type { ProviderAnswer, ProviderCaller } from '#src/ports/provider-caller.ts';
-import type { ToolCredentials } from '#src/ports/tool-credentials.ts';
-import type { ToolExecutor } from '#src/ports/tool-executor.ts';
+import type { OAuthProvider } from '#src/ports/identity.ts';
+import type { ToolCredentials, ToolExecutor } from '#src/ports/tools.ts';
+import type { ProviderAnswer, ProviderCaller } from '#src/ports/web.ts';
 import { statusError } from './status-error.ts';
 
 const name = 'Google Calendar';

@@ -2,8 +2,8 @@ import { text } from 'node:stream/consumers';
 import { z } from 'zod';
 import { bareMediaType } from '#src/domain/media-type.ts';
 import { appError } from '#src/errors.ts';
-import type { ToolExecutor } from '#src/ports/tool-executor.ts';
-import type { WebFetcher } from '#src/ports/web-fetcher.ts';
+import type { ToolExecutor } from '#src/ports/tools.ts';
+import type { WebFetcher } from '#src/ports/web.ts';
 
 const limitBytes = 1024 * 1024;
 const argumentsOf = z.object({ url: z.string() });

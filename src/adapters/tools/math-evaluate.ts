@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { z } from 'zod';
 import { appError } from '#src/errors.ts';
-import type { ToolExecutor } from '#src/ports/tool-executor.ts';
-import { createFairGate } from '../gate.ts';
+import type { ToolExecutor } from '#src/ports/tools.ts';
+import { createFairQueue } from '../fair-queue.ts';
 import type { ParserSandbox } from '../parser-sandbox.ts';
 
 const script = join(import.meta.dirname, 'math-process.ts');
@@ -32,7 +32,7 @@ export function createMathTool(deps: { sandbox: ParserSandbox; cpuSeconds?: numb
   // Each may keep a core busy up to its limit.
   const refusal = () =>
     appError('tool_failed', { detail: 'Too many calculations of your organization wait for their turn.' });
-  const inTurn = createFairGate(1, { bound: { maxWaitingPerOwner, refusal } });
+  const inTurn = createFairQueue(1, { bound: { maxWaitingPerOwner, refusal } });
 
   return (args, { actor, signal }) =>
     inTurn(actor.orgId, async () => {

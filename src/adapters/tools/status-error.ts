@@ -1,5 +1,5 @@
 import { type AppError, appError } from '#src/errors.ts';
-import type { ProviderAnswer } from '#src/ports/provider-caller.ts';
+import type { ProviderAnswer } from '#src/ports/web.ts';
 
 const maxRetryAfterSeconds = 3_600;
 

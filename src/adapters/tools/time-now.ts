@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { appError } from '#src/errors.ts';
-import type { ToolExecutor } from '#src/ports/tool-executor.ts';
+import type { ToolExecutor } from '#src/ports/tools.ts';
 
 const argumentsOf = z.object({ time_zone: z.string().default('UTC') });
 

@@ -7,9 +7,9 @@ import { charsetOf } from '#src/domain/media-type.ts';
 import { standsIn } from '#src/domain/trusted-addresses.ts';
 import { webDocumentNames } from '#src/domain/web-document.ts';
 import { appError } from '#src/errors.ts';
-import type { Converter } from '#src/ports/converter.ts';
-import type { ToolExecutor } from '#src/ports/tool-executor.ts';
-import type { WebFetcher } from '#src/ports/web-fetcher.ts';
+import type { Converter } from '#src/ports/documents.ts';
+import type { ToolExecutor } from '#src/ports/tools.ts';
+import type { WebFetcher } from '#src/ports/web.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
 
 const accept = 'text/html,application/xhtml+xml,text/markdown;q=0.9,text/plain;q=0.8,application/pdf;q=0.7,*/*;q=0.1';

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
+import type { Knex } from 'knex';
 import { bigint, boolean, double, integer, type Row, text } from '#src/adapters/postgres/columns.ts';
 import { withOwnConnection } from '#src/adapters/postgres/own-connection.ts';
 import { firstRow, oneRow, pick, rows, type Statements, shape } from '#src/adapters/postgres/shapes.ts';
-import type { Db } from '#src/ports/database.ts';
 import { ChunkVectorModel } from './pgvector.model.ts';
 
 const vectorIndex = shape({ name: text(), isValid: boolean(), points: double() });
@@ -26,7 +26,7 @@ export function indexName(model: string, dimensions: number): string {
 }
 
 /** @returns about how many points each index has that can be used now, by its name */
-export async function listVectorIndexes(db: Db): Promise<Map<string, number>> {
+export async function listVectorIndexes(db: Knex): Promise<Map<string, number>> {
   const usable = (await listIndexes(db)).filter((index) => index.isValid);
   return new Map(usable.map(({ name, points }) => [name, points]));
 }
@@ -46,7 +46,7 @@ function listIndexes(db: Statements): Promise<Row<typeof vectorIndex>[]> {
  * An HNSW index for each model with more than `limit` points, none for one with less than half of that. They are made
  * beside the work that goes on, by one process at a time; one that was interrupted is made again.
  */
-export async function maintainVectorIndexes(db: Db, limit: number): Promise<void> {
+export async function maintainVectorIndexes(db: Knex, limit: number): Promise<void> {
   // An index is not made in a transaction, and settings are those of a connection.
   await withOwnConnection(db, async (own) => {
     // Older versions cannot search an index under a filter, and have no half-precision vectors.

@@ -1,10 +1,10 @@
+import type { Knex } from 'knex';
 import { fromSql, toSql } from 'pgvector';
 import { NIL } from 'uuid';
 import { bigint, double, uuid } from '#src/adapters/postgres/columns.ts';
 import { isReadable, readableValues } from '#src/adapters/postgres/readable.ts';
 import { rowsWithin } from '#src/adapters/postgres/rows-within.ts';
 import { pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { GenerationKey, VectorHit, VectorStore } from '#src/ports/vector-store.ts';
 import { ChunkVectorModel } from './pgvector.model.ts';
 import { indexedEmbedding, indexName, listVectorIndexes, maintainVectorIndexes } from './pgvector-index.ts';
@@ -35,7 +35,7 @@ const KNOWN_FOR_MS = 60_000;
  * @param options.exactLimit up to how many points are always scanned
  * @param options.timeoutMs how long a query of a search may take before it ends with `service_unavailable`
  */
-export function createPgVectorStore(db: Db, { exactLimit = EXACT_LIMIT, timeoutMs = 10_000 } = {}): VectorStore {
+export function createPgVectorStore(db: Knex, { exactLimit = EXACT_LIMIT, timeoutMs = 10_000 } = {}): VectorStore {
   const indexes = remembered(KNOWN_FOR_MS, () => listVectorIndexes(db));
   const countReadable = remembered(KNOWN_FOR_MS, async (_key: string, query: VectorQuery) => {
     const [row] = await rowsWithin(

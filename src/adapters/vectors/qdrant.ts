@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
+import pLimit from 'p-limit';
 import { appError } from '#src/errors.ts';
 import type { GenerationKey, ReadableDocuments, VectorPoint, VectorStore } from '#src/ports/vector-store.ts';
-import { createGate } from '../gate.ts';
 import { isWrongSize } from './qdrant-call.ts';
 import {
   createQdrantPoints,
@@ -29,7 +29,7 @@ const countsAtOnce = 8;
  */
 export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
   const points = createQdrantPoints(options);
-  const countInTurn = createGate(countsAtOnce);
+  const limitCounts = pLimit(countsAtOnce);
   const collectionOf = (model: string) => points.collectionOf(nameOf(model));
 
   async function count(collections: readonly string[], of: GenerationKey): Promise<number> {
@@ -86,7 +86,7 @@ export function createQdrantVectorStore(options: QdrantOptions): VectorStore {
 
     async countGenerations(generations) {
       const collections = await points.collections();
-      return Promise.all(generations.map((of) => countInTurn(() => count(collections, of))));
+      return Promise.all(generations.map((of) => limitCounts(() => count(collections, of))));
     },
 
     async listGenerations({ after, limit }) {

@@ -3,7 +3,7 @@ import { createGunzip } from 'node:zlib';
 import { type Dispatcher, request } from 'undici';
 import { atMost } from '#src/adapters/bounded-body.ts';
 import { AppError, appError } from '#src/errors.ts';
-import type { WebContent, WebFetcher } from '#src/ports/web-fetcher.ts';
+import type { WebContent, WebFetcher } from '#src/ports/web.ts';
 import { dispositionFileName } from './disposition-file-name.ts';
 import { urlNotAllowed } from './guarded-agent.ts';
 
@@ -19,10 +19,10 @@ type Response = Dispatcher.ResponseData;
 /**
  * Fetches through a guarded agent, with no cookies, credentials or proxies. Redirects are followed by hand, each of them
  * like a new address.
- * @param deps.longestMs of a fetch that names no time of its own
+ * @param deps.timeoutMs default timeout of a fetch
  */
-export function createGuardedFetch(deps: { agent: Dispatcher; longestMs?: number }): WebFetcher {
-  const { agent, longestMs: usualMs = 20_000 } = deps;
+export function createGuardedFetch(deps: { agent: Dispatcher; timeoutMs?: number }): WebFetcher {
+  const { agent, timeoutMs: defaultTimeoutMs = 20_000 } = deps;
 
   async function ask(url: URL, accept: string, signal: AbortSignal): Promise<Response> {
     // Not Brotli: any user can name a server, and Node's decoder has had memory errors (CVE-2026-111497).
@@ -61,12 +61,12 @@ export function createGuardedFetch(deps: { agent: Dispatcher; longestMs?: number
   }
 
   return {
-    async fetch(asked, { limitBytes, longestMs = usualMs, accept = '*/*', signal, permits = () => true }) {
-      const deadline = AbortSignal.timeout(longestMs);
+    async fetch(asked, { limitBytes, timeoutMs = defaultTimeoutMs, accept = '*/*', signal, permits = () => true }) {
+      const deadline = AbortSignal.timeout(timeoutMs);
       const failed = (error: unknown): unknown => {
         if (error instanceof AppError) return error;
         if (signal?.aborted) return signal.reason;
-        if (deadline.aborted) return unreachable(`It takes longer than ${longestMs / 1_000} seconds.`, error);
+        if (deadline.aborted) return unreachable(`It takes longer than ${timeoutMs / 1_000} seconds.`, error);
         return unreachable(reasonOf(error), error);
       };
       try {

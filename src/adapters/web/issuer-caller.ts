@@ -1,4 +1,4 @@
-import type { ProviderCaller } from '#src/ports/provider-caller.ts';
+import type { ProviderCaller } from '#src/ports/web.ts';
 import { createGuardedAgent } from './guarded-agent.ts';
 import { createProviderCaller } from './provider-caller.ts';
 

@@ -1,7 +1,7 @@
 import { type Dispatcher, request } from 'undici';
 import { readWhole } from '#src/adapters/bounded-body.ts';
 import { AppError, appError } from '#src/errors.ts';
-import type { ProviderCaller } from '#src/ports/provider-caller.ts';
+import type { ProviderCaller } from '#src/ports/web.ts';
 
 const defaultAnswerBytes = 1_000_000;
 

@@ -1,9 +1,9 @@
+import type { Knex } from 'knex';
 import { defined } from '#src/adapters/postgres/base-model.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { firstRow, pick, rows } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { ChatModel } from '#src/modules/chat/chat.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import {
   type Agent,
   type AgentChange,
@@ -16,7 +16,7 @@ import {
 type AgentKey = Pick<Agent, 'orgId' | 'id'>;
 type NewAgent = Omit<Agent, 'createdAt' | 'updatedAt' | 'deletedAt' | 'version' | 'anchorWordCandidates'>;
 
-export function createAgentsRepository(db: Db) {
+export function createAgentsRepository(db: Knex) {
   const readable = (actor: Actor) => {
     const readableChats = readableBy(ChatModel.table(db), actor, 'chats')
       .whereRaw('chats.agent_id = agents.id')

@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import { missingForPublish } from '#src/domain/draft-readiness.ts';
 import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
 import { makeOnce } from '#src/domain/make-once.ts';
@@ -11,7 +12,6 @@ import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
 import type { ToolCatalogService } from '#src/modules/tools/tool-catalog.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { Agent, AgentChange, AgentView } from './agents.model.ts';
 import { createAgentsRepository } from './agents.repository.ts';
 
@@ -26,7 +26,7 @@ export type PublishInput = {
 };
 
 export function createAgentsService(deps: {
-  db: Db;
+  db: Knex;
   versions: Pick<DraftVersionsService, 'lockOwnVersion'>;
   limits: TierLimitsService;
   teams: Pick<TeamsService, 'grantScope'>;
@@ -43,7 +43,7 @@ export function createAgentsService(deps: {
     return agent;
   };
 
-  async function lockReadable(trx: Db, actor: Actor, agentId: string): Promise<Agent> {
+  async function lockReadable(trx: Knex, actor: Actor, agentId: string): Promise<Agent> {
     const agent = await createAgentsRepository(trx).lockReadable(actor, agentId);
     if (agent === undefined) throw appError('agent_not_found');
     return agent;

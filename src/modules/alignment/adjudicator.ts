@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import { asMaterial } from '#src/domain/context-blocks.ts';
 import { AppError } from '#src/errors.ts';
-import type { ChatModel } from '#src/ports/chat-model.ts';
+import type { ChatModel } from '#src/ports/models.ts';
 import type { RoundTextsRow, ScoredChat } from './alignment.model.ts';
 
 /** What the scores leave open of a round. */

@@ -1,6 +1,6 @@
+import type { Knex } from 'knex';
 import { firstRow, pick, rows } from '#src/adapters/postgres/shapes.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import {
   alignmentSubject,
   type RoundScore,
@@ -16,7 +16,7 @@ import {
 
 type ChatKey = { orgId: string; chatId: string };
 
-export function createAlignmentRepository(db: Db) {
+export function createAlignmentRepository(db: Knex) {
   return {
     findChat({ orgId, chatId }: ChatKey) {
       const query = db('chats as c')

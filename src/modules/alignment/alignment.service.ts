@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import type {
   RecordAlignmentCancellationInput,
   ScoreAlignmentInput,
@@ -5,8 +6,7 @@ import type {
 } from '#src/contracts/alignment.ts';
 import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
-import type { ChatModel } from '#src/ports/chat-model.ts';
-import type { Db } from '#src/ports/database.ts';
+import type { ChatModel } from '#src/ports/models.ts';
 import { type AlignmentSubject, type FoldedScore, type ScoredChat, thresholdsOf } from './alignment.model.ts';
 import { createAlignmentRepository } from './alignment.repository.ts';
 import { proposeTitle } from './chat-namer.ts';
@@ -30,7 +30,7 @@ export type AlignmentService = ReturnType<typeof createAlignmentService>;
  * too many or too few changes nothing.
  */
 export function createAlignmentService(deps: {
-  db: Db;
+  db: Knex;
   rounds: RoundMeasurer;
   chatModel: Pick<ChatModel, 'complete'>;
   jobs: Pick<
@@ -43,7 +43,7 @@ export function createAlignmentService(deps: {
   const rescore = createChatRescorer({ db, rounds });
 
   /** Writes the job that scores the chat's newest round, beside the round, in its transaction. */
-  async function requestScoring(trx: Db, chat: AlignmentSubject, requestId: string | null): Promise<void> {
+  async function requestScoring(trx: Knex, chat: AlignmentSubject, requestId: string | null): Promise<void> {
     await jobs.enqueue(trx, jobOf(chat, { requestId, bulk: false }));
   }
 

@@ -1,6 +1,6 @@
 import type { Anchor } from '#src/domain/alignment-score.ts';
 import type { AnalyzeText } from '#src/domain/text-analysis.ts';
-import type { Embedder } from '#src/ports/embedder.ts';
+import type { Embedder } from '#src/ports/models.ts';
 import type { ScoredChat } from './alignment.model.ts';
 
 /** Some hundred vectors each; an agent that was forgotten costs one call of the embedder. */

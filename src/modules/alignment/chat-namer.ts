@@ -1,6 +1,6 @@
 import { asMaterial, visibleText } from '#src/domain/context-blocks.ts';
 import { withoutAddresses } from '#src/domain/reply-addresses.ts';
-import type { ChatModel } from '#src/ports/chat-model.ts';
+import type { ChatModel } from '#src/ports/models.ts';
 
 const maxTitleCharacters = 80;
 /** What a message says is in its beginning; a pasted document must not be paid for twice. */

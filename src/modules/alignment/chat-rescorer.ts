@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { Knex } from 'knex';
 import { AppError } from '#src/errors.ts';
-import type { Db } from '#src/ports/database.ts';
 import { type MeasuredRound, type ScoredChat, type StoredScore, thresholdsOf } from './alignment.model.ts';
 import { createAlignmentRepository } from './alignment.repository.ts';
 import { refoldScores } from './refolded-scores.ts';
@@ -21,7 +21,7 @@ type Measured = { byRound: Map<number, MeasuredRound>; isLast: boolean };
  * what is stored is one series at any moment. Undefined when nobody wants that or nothing is left, and while the
  * embedder is away: the sweeper comes back to it.
  */
-export function createChatRescorer({ db, rounds }: { db: Db; rounds: RoundMeasurer }): RescoreChat {
+export function createChatRescorer({ db, rounds }: { db: Knex; rounds: RoundMeasurer }): RescoreChat {
   const repository = createAlignmentRepository(db);
 
   async function measureOutdated(chat: ScoredChat, signal: AbortSignal): Promise<Measured> {

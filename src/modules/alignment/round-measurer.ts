@@ -4,7 +4,7 @@ import { type RoundTexts, type ScoredRound, scoreRound, textsToEmbed } from '#sr
 import { createReadRefusal, refusalOf } from '#src/domain/refusal.ts';
 import type { AnalyzeText } from '#src/domain/text-analysis.ts';
 import { AppError, appError } from '#src/errors.ts';
-import type { Embedder } from '#src/ports/embedder.ts';
+import type { Embedder } from '#src/ports/models.ts';
 import type { Adjudicate, Doubts, Verdict } from './adjudicator.ts';
 import type { MeasuredRound, RoundSaidBefore, RoundTextsRow, ScoredChat } from './alignment.model.ts';
 import { createAgentAnchors, wordAnchors } from './anchors.ts';

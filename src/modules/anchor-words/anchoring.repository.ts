@@ -1,14 +1,14 @@
+import type { Knex } from 'knex';
 import type { Row } from '#src/adapters/postgres/columns.ts';
 import type { ProposeAnchorWordsInput } from '#src/contracts/anchoring.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
-import type { Db } from '#src/ports/database.ts';
 
 export type AnchoredAgent = Pick<
   Row<typeof AgentModel>,
   'agentName' | 'agentPrompt' | 'tags' | 'chatModel' | 'anchorWords' | 'anchorWordCandidates'
 >;
 
-export function createAnchoringRepository(db: Db) {
+export function createAnchoringRepository(db: Knex) {
   const live = ({ orgId, agentId }: ProposeAnchorWordsInput) =>
     AgentModel.table(db).where({ orgId, id: agentId, deletedAt: null });
 

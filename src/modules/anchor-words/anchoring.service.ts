@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type {
   ProposeAnchorWordsInput,
@@ -8,7 +9,6 @@ import type {
 import { anchoringWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { AppError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import { type AnchoredAgent, createAnchoringRepository } from './anchoring.repository.ts';
 import type { CandidateFinder } from './candidate-finder.ts';
 import type { WordProposer } from './word-proposer.ts';
@@ -25,7 +25,7 @@ export type AnchoringService = ReturnType<typeof createAnchoringService>;
  * no documents.
  */
 export function createAnchoringService(deps: {
-  db: Db;
+  db: Knex;
   jobs: Pick<JobsService, 'enqueue' | 'advance'>;
   propose: WordProposer;
   find: CandidateFinder;
@@ -52,7 +52,7 @@ export function createAnchoringService(deps: {
   return {
     /** For an agent that is published in this transaction. @returns the job to dispatch after the commit */
     async enqueue(
-      trx: Db,
+      trx: Knex,
       agent: ProposeAnchorWordsInput & { acl: readonly string[]; createdBy: string },
       requestId: string | null,
     ): Promise<string> {

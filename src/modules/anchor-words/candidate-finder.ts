@@ -6,8 +6,7 @@ import { topicRelevance } from '#src/domain/anchor-topics.ts';
 import { anchorSpelling, anchorWordProblems } from '#src/domain/draft-anchor-words.ts';
 import { poolVectors } from '#src/domain/embedding-batches.ts';
 import type { AnalyzeText } from '#src/domain/text-analysis.ts';
-import type { Embedder } from '#src/ports/embedder.ts';
-import type { TopicWords } from '#src/ports/topic-words.ts';
+import type { Embedder, TopicWords } from '#src/ports/models.ts';
 
 /** The model that scores reads no more of a text. */
 const introductionCharacters = 1_000;

@@ -8,7 +8,7 @@ import {
   readAnchorAnswer,
 } from '#src/domain/anchor-prompt.ts';
 import { appError } from '#src/errors.ts';
-import type { ChatModel, ModelMessage } from '#src/ports/chat-model.ts';
+import type { ChatModel, ModelMessage } from '#src/ports/models.ts';
 
 /** What a model may be told again of its own answer. */
 const maxRepairedCharacters = 4_000;

@@ -1,4 +1,4 @@
-import type { Db } from '#src/ports/database.ts';
+import type { Knex } from 'knex';
 import { type AuditEntry, AuditEntryModel, type AuditRow } from './audit.model.ts';
 
 /** All that is given has to fit. `userId` is who acted or was acted on; of an action also its beginning does. */
@@ -9,7 +9,7 @@ export type AuditFilter = {
   since?: Date | undefined;
 };
 
-export function createAuditRepository(db: Db) {
+export function createAuditRepository(db: Knex) {
   return {
     async insert(entry: AuditEntry): Promise<void> {
       await AuditEntryModel.query(db).insert({ ...entry, detail: entry.detail ?? {} });

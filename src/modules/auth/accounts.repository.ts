@@ -1,8 +1,8 @@
+import type { Knex } from 'knex';
 import { boolean, uuid, uuidArray } from '#src/adapters/postgres/columns.ts';
 import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import {
   type Account,
   account as accountShape,
@@ -38,7 +38,7 @@ const actorColumns = `
     else ${teamIds('true')} end as open_team_ids`;
 
 /** Users that exist, with the organization that they are a member of. */
-export function createAccountsRepository(db: Db) {
+export function createAccountsRepository(db: Knex) {
   const living = () =>
     UserModel.query(db)
       .alias('u')

@@ -1,9 +1,9 @@
+import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import type { Actor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
-import type { Db } from '#src/ports/database.ts';
-import type { PasswordHasher } from '#src/ports/password-hasher.ts';
+import type { PasswordHasher } from '#src/ports/identity.ts';
 import { createAccountsRepository } from './accounts.repository.ts';
 import type { Account, NewMembership, NewUser } from './auth.model.ts';
 
@@ -11,14 +11,14 @@ type Names = { firstName?: string | undefined; lastName?: string | undefined; di
 
 /** How users come to be, and who they are as callers. */
 export function createAccountsService(deps: {
-  db: Db;
+  db: Knex;
   passwords: Pick<PasswordHasher, 'hash'>;
   folders: Pick<FoldersService, 'createOrganizationRoot' | 'createPersonalRoot'>;
 }) {
   const { db, passwords, folders } = deps;
 
   /** A user with his membership and his own root folder. Throws `email_taken`. */
-  async function create(trx: Db, user: NewUser, membership: NewMembership): Promise<void> {
+  async function create(trx: Knex, user: NewUser, membership: NewMembership): Promise<void> {
     if (!(await createAccountsRepository(trx).insert(user, membership))) throw emailTaken();
     await folders.createPersonalRoot(trx, { orgId: membership.orgId, userId: user.userId });
   }
@@ -52,13 +52,13 @@ export function createAccountsService(deps: {
     },
 
     /** The user as a caller, as the transaction sees him; undefined when his account is disabled or gone. */
-    findActor(trx: Db, userId: string): Promise<Actor | undefined> {
+    findActor(trx: Knex, userId: string): Promise<Actor | undefined> {
       return createAccountsRepository(trx).findActor(userId);
     },
 
     /** An organization with its first user, who is its admin. Throws `email_taken`. */
     async createOrganization(
-      trx: Db,
+      trx: Knex,
       founder: NewUser,
       { orgId, name }: { orgId: string; name: string },
     ): Promise<void> {

@@ -1,8 +1,7 @@
+import type { Knex } from 'knex';
 import type { Actor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
-import type { AccessTokens, Caller } from '#src/ports/access-tokens.ts';
-import type { Db } from '#src/ports/database.ts';
-import type { PasswordHasher } from '#src/ports/password-hasher.ts';
+import type { AccessTokens, Caller, PasswordHasher } from '#src/ports/identity.ts';
 import { createAccountsRepository } from './accounts.repository.ts';
 import type { AccountsService } from './accounts.service.ts';
 import type { SignIn, SignInOrigin } from './auth.model.ts';
@@ -14,7 +13,7 @@ import type { SignIns } from './sign-ins.ts';
 export type AuthService = ReturnType<typeof createAuthService>;
 
 export type AuthServiceDeps = {
-  db: Db;
+  db: Knex;
   passwords: PasswordHasher;
   accessTokens: AccessTokens;
   accounts: Pick<AccountsService, 'prepare'>;

@@ -1,11 +1,11 @@
-import type { Db } from '#src/ports/database.ts';
-import type { Identity } from '#src/ports/identity-provider.ts';
+import type { Knex } from 'knex';
+import type { Identity } from '#src/ports/identity.ts';
 import { UserIdentityModel } from './auth.model.ts';
 
 type NameOfIdentity = Pick<Identity, 'issuer' | 'subject'>;
 
 /** Who users are at identity providers. Whose account ends has none any more. */
-export function createIdentitiesRepository(db: Db) {
+export function createIdentitiesRepository(db: Knex) {
   return {
     async findUserId({ issuer, subject }: NameOfIdentity): Promise<string | undefined> {
       const row = await UserIdentityModel.table(db).where({ issuer, subject }).first('userId');

@@ -1,8 +1,8 @@
+import type { Knex } from 'knex';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError, type ErrorCode, fieldError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
-import type { Db } from '#src/ports/database.ts';
-import type { PasswordHasher } from '#src/ports/password-hasher.ts';
+import type { PasswordHasher } from '#src/ports/identity.ts';
 import { createAccountsRepository } from './accounts.repository.ts';
 import type { Account } from './auth.model.ts';
 import type { SessionsService } from './sessions.service.ts';
@@ -11,7 +11,7 @@ export type PasswordsService = ReturnType<typeof createPasswordsService>;
 
 /** What a signed-in user does with his own password. */
 export function createPasswordsService(deps: {
-  db: Db;
+  db: Knex;
   passwords: PasswordHasher;
   sessions: Pick<SessionsService, 'endAll'>;
   audit: AuditService;
@@ -24,7 +24,7 @@ export function createPasswordsService(deps: {
     return account;
   }
 
-  async function record(trx: Db, actor: RequestActor, action: string, reason?: ErrorCode): Promise<void> {
+  async function record(trx: Knex, actor: RequestActor, action: string, reason?: ErrorCode): Promise<void> {
     const { userId, orgId, requestId } = actor;
     const detail = reason === undefined ? {} : { detail: { reason } };
     await audit.record(trx, { orgId, actorId: userId, action, target: userId, ...detail, requestId });
@@ -53,7 +53,7 @@ export function createPasswordsService(deps: {
     },
 
     /** Keeps the account as it was confirmed until the end of the transaction. Throws `wrong_password`. */
-    async hold(trx: Db, actor: RequestActor, confirmed: string | null): Promise<void> {
+    async hold(trx: Knex, actor: RequestActor, confirmed: string | null): Promise<void> {
       if (await createAccountsRepository(trx).holdPassword(actor.userId, confirmed)) return;
       throw appError('wrong_password', { detail: 'The password was changed a moment ago.' });
     },

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
+import type { Knex } from 'knex';
 import { boolean, type Row, text, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
 import { firstRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
-import type { Db } from '#src/ports/database.ts';
 import { RefreshTokenFamilyModel, RefreshTokenModel } from './auth.model.ts';
 
 /** An open session can be refreshed; one that is cut off has no working access token either. */
@@ -57,7 +57,7 @@ export function networkHashOf(userId: string, network: string): Buffer {
 }
 
 /** Families of refresh tokens; a family is a session. Tokens are known by their hash only. */
-export function createSessionsRepository(db: Db) {
+export function createSessionsRepository(db: Knex) {
   const days = (count: number) => db.raw('now() + make_interval(days => ?)', [count]);
   const revoked = { revokedAt: db.raw('coalesce(revoked_at, now())') };
   const cutOff = { cutOffAt: db.raw('coalesce(cut_off_at, now())') };

@@ -1,10 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto';
+import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { Client } from './auth.model.ts';
 import {
   createSessionsRepository,
@@ -24,10 +24,10 @@ export type Session = { sessionId: string; userId: string; refreshToken: string 
 export type SessionsService = ReturnType<typeof createSessionsService>;
 
 /** Sign-ins and their refresh tokens, which rotate on every use (RFC 9700 §4.14). */
-export function createSessionsService(deps: { db: Db; audit: AuditService }) {
+export function createSessionsService(deps: { db: Knex; audit: AuditService }) {
   const { db, audit } = deps;
 
-  async function issue(trx: Db, session: Omit<Session, 'refreshToken'>, generation: number): Promise<Session> {
+  async function issue(trx: Knex, session: Omit<Session, 'refreshToken'>, generation: number): Promise<Session> {
     const refreshToken = randomBytes(tokenBytes).toString('base64url');
     const token = { hash: hashOf(refreshToken), familyId: session.sessionId, generation, idleDays };
     await createSessionsRepository(trx).insertToken(token);
@@ -47,7 +47,7 @@ export function createSessionsService(deps: { db: Db; audit: AuditService }) {
   }
 
   return {
-    async open(trx: Db, userId: string, { network, userAgent }: Client): Promise<Session> {
+    async open(trx: Knex, userId: string, { network, userAgent }: Client): Promise<Session> {
       const sessionId = uuidv7();
       const client = {
         userAgent: userAgent?.slice(0, maxUserAgentLength) ?? null,
@@ -69,7 +69,7 @@ export function createSessionsService(deps: { db: Db; audit: AuditService }) {
     async rotate<Result>(
       refreshToken: string,
       requestId: string,
-      accept: (trx: Db, session: Session) => Promise<Result>,
+      accept: (trx: Knex, session: Session) => Promise<Result>,
     ): Promise<Result> {
       const hash = hashOf(refreshToken);
       const outcome = await db.transaction(async (trx) => {
@@ -105,7 +105,7 @@ export function createSessionsService(deps: { db: Db; audit: AuditService }) {
      * transaction that changes the user's row, and after that change: then no sign-in slips through beside it.
      */
     async endAll(
-      trx: Db,
+      trx: Knex,
       userIds: readonly string[],
       { except = null }: { except?: string | null } = {},
     ): Promise<void> {
@@ -118,7 +118,7 @@ export function createSessionsService(deps: { db: Db; audit: AuditService }) {
     },
 
     /** Ends those of a user's sessions that are there, or one of them. @returns those that this has ended */
-    end(trx: Db, userId: string, { sessionId }: { sessionId: string | null }): Promise<string[]> {
+    end(trx: Knex, userId: string, { sessionId }: { sessionId: string | null }): Promise<string[]> {
       return createSessionsRepository(trx).endOf(userId, { sessionId });
     },
 

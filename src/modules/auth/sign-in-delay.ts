@@ -1,8 +1,8 @@
+import type { Knex } from 'knex';
 import { NIL } from 'uuid';
 import type { RateLimit } from '#src/domain/rate-limits.ts';
 import { appError } from '#src/errors.ts';
-import type { Db } from '#src/ports/database.ts';
-import type { RateLimiter } from '#src/ports/rate-limiter.ts';
+import type { RateLimiter } from '#src/ports/limits.ts';
 import type { Account, Client } from './auth.model.ts';
 import { createSessionsRepository, networkHashOf } from './sessions.repository.ts';
 
@@ -14,7 +14,7 @@ const limitName = 'login_account';
  * month is exempt: otherwise anybody could lock a user out by guessing on.
  */
 export function createSignInDelay(deps: {
-  db: Db;
+  db: Knex;
   rateLimiter: Pick<RateLimiter, 'takeWithBackoff' | 'reset'>;
   /** Failures without a delay, and the longest delay; null switches delays off. */
   limit: RateLimit | null;

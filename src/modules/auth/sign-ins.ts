@@ -1,8 +1,8 @@
+import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { appError, type ErrorCode } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
-import type { AccessTokens } from '#src/ports/access-tokens.ts';
-import type { Db } from '#src/ports/database.ts';
+import type { AccessTokens } from '#src/ports/identity.ts';
 import { createAccountsRepository } from './accounts.repository.ts';
 import type { AccountsService } from './accounts.service.ts';
 import type { Account, NewUser, SignIn, SignInOrigin } from './auth.model.ts';
@@ -12,7 +12,7 @@ export type SignIns = ReturnType<typeof createSignIns>;
 
 /** What all ways in have in common. */
 export function createSignIns(deps: {
-  db: Db;
+  db: Knex;
   accessTokens: AccessTokens;
   accounts: Pick<AccountsService, 'createOrganization'>;
   sessions: Pick<SessionsService, 'open'>;
@@ -21,7 +21,7 @@ export function createSignIns(deps: {
   const { db, accessTokens, accounts, sessions, audit } = deps;
 
   /** Throws `account_disabled`. */
-  async function issue(trx: Db, account: Account, session: Session, isNewUser: boolean): Promise<SignIn> {
+  async function issue(trx: Knex, account: Account, session: Session, isNewUser: boolean): Promise<SignIn> {
     const actor = await createAccountsRepository(trx).findActor(account.userId);
     if (actor === undefined) throw appError('account_disabled');
     const accessToken = await accessTokens.sign({ ...actor, sessionId: session.sessionId, tier: account.tier });
@@ -38,7 +38,7 @@ export function createSignIns(deps: {
     issue,
 
     /** Of an account that is there; its user's row is held until the transaction ends. Throws `account_disabled`. */
-    async open(trx: Db, account: Account, { requestId, client }: SignInOrigin): Promise<SignIn> {
+    async open(trx: Knex, account: Account, { requestId, client }: SignInOrigin): Promise<SignIn> {
       const { userId, orgId } = account;
       const session = await sessions.open(trx, userId, client);
       const entry = { orgId, actorId: userId, target: session.sessionId, requestId };
@@ -48,7 +48,7 @@ export function createSignIns(deps: {
 
     /** Of a new user, who founds an organization and is its admin. Throws `email_taken`. */
     async register(
-      trx: Db,
+      trx: Knex,
       founder: NewUser,
       orgName: string | undefined,
       { requestId, client }: SignInOrigin,

@@ -1,9 +1,9 @@
+import type { Knex } from 'knex';
 import { returnAddress } from '#src/domain/return-address.ts';
 import { AppError, appError, type ErrorCode } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { OneTimeStates } from '#src/modules/consents/one-time-states.service.ts';
-import type { Db } from '#src/ports/database.ts';
-import type { Identity, IdentityProvider, SignInAttempt } from '#src/ports/identity-provider.ts';
+import type { Identity, IdentityProvider, SignInAttempt } from '#src/ports/identity.ts';
 import { createAccountsRepository } from './accounts.repository.ts';
 import type { AccountsService } from './accounts.service.ts';
 import type { Account, SignIn, SignInOrigin } from './auth.model.ts';
@@ -15,7 +15,7 @@ import { type Person, personClaims, type SsoCallback, type SsoWish } from './sso
 export type SignInFacts = Pick<SignInAttempt, 'nonce' | 'redirectUri'>;
 
 export type SsoServiceDeps = {
-  db: Db;
+  db: Knex;
   /** Null where the deployment has none. */
   sso: { provider: IdentityProvider; redirectUri: string; redirectOrigins: readonly string[] } | null;
   states: OneTimeStates<SignInFacts>;

@@ -1,8 +1,8 @@
+import type { Knex } from 'knex';
 import { bigint, integer, text, timestamp } from '#src/adapters/postgres/columns.ts';
 import { migrationNames } from '#src/adapters/postgres/migrate.ts';
 import { firstRow, oneRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import { ExportVolumeModel } from '#src/modules/exports/exports.model.ts';
-import type { Db } from '#src/ports/database.ts';
 
 const KEYS_AT_ONCE = 500;
 
@@ -18,7 +18,7 @@ const migrated = shape({ migrationTime: timestamp() });
 const original = shape({ key: text() });
 const restore = shape({ backup: text() });
 
-export function createBackupRepository(db: Db) {
+export function createBackupRepository(db: Knex) {
   return {
     /** A copy takes as long as it takes: what ends sleepers elsewhere would end the moment that is copied. */
     async takeTime(): Promise<void> {

@@ -1,10 +1,9 @@
 import { open } from 'node:fs/promises';
+import type { Knex } from 'knex';
 import { organizationOf } from '#src/domain/original-key.ts';
 import { AppError } from '#src/errors.ts';
+import type { DatabaseDumps, MaintenanceLock } from '#src/ports/backup.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import type { Db } from '#src/ports/database.ts';
-import type { DatabaseDumps } from '#src/ports/database-dumps.ts';
-import type { MaintenanceTurn } from '#src/ports/maintenance-turn.ts';
 import { type BackupRepository, createBackupRepository, restoreMarker } from './backup.repository.ts';
 import { type BackupManifest, backupFormat, placeOf } from './backup-manifest.ts';
 import {
@@ -44,10 +43,10 @@ type Moment = Pick<BackupManifest, 'takenAt' | 'postgresMajor' | 'migration' | '
 
 /** Copies everything that cannot be made anew into a folder, while all of it is in use. */
 export function createBackupService(deps: {
-  db: Db;
+  db: Knex;
   blobs: Pick<BlobStore, 'list' | 'read'>;
   dumps: Pick<DatabaseDumps, 'write'>;
-  withoutOthers: MaintenanceTurn;
+  withoutOthers: MaintenanceLock;
   vectorStore: BackupManifest['vectorStore'];
 }) {
   const { db, blobs, dumps, withoutOthers, vectorStore } = deps;
@@ -121,7 +120,7 @@ export function createBackupService(deps: {
     note: Note,
   ): Promise<Moment | { lost: string[] }> {
     const place = placeOf(draft);
-    const work = async (trx: Db): Promise<Moment | { lost: string[] }> => {
+    const work = async (trx: Knex): Promise<Moment | { lost: string[] }> => {
       const moment = createBackupRepository(trx);
       await moment.takeTime();
       const { snapshot, takenAt } = await moment.exportSnapshot();

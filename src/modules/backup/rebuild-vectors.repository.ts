@@ -1,8 +1,8 @@
+import type { Knex } from 'knex';
 import { NIL } from 'uuid';
 import { integer, type Row, text, textArray, uuid } from '#src/adapters/postgres/columns.ts';
 import { pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import { ChunkModel } from '#src/modules/documents/documents.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { GenerationKey } from '#src/ports/vector-store.ts';
 
 /** A generation that readers see, with what its points are published as. */
@@ -21,7 +21,7 @@ export type ActiveGeneration = Row<typeof activeGeneration>;
 const chunkHash = pick(ChunkModel, 'id', 'chunkIndex', 'textSha256');
 export type ChunkHash = Row<typeof chunkHash>;
 
-export function createVectorRebuildRepository(db: Db) {
+export function createVectorRebuildRepository(db: Knex) {
   return {
     /** Those that have chunks, in the order of their documents. */
     async listActive(after: string | null, limit: number): Promise<ActiveGeneration[]> {

@@ -1,5 +1,5 @@
+import type { Knex } from 'knex';
 import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { PublishedGeneration, VectorStore } from '#src/ports/vector-store.ts';
 import { createProgress } from './progress.ts';
 import { createVectorRebuildRepository } from './rebuild-vectors.repository.ts';
@@ -14,7 +14,7 @@ const CHUNKS_AT_ONCE = 500;
  */
 export async function rebuildVectors(
   deps: {
-    db: Db;
+    db: Knex;
     vectors: Pick<VectorStore, 'countGenerations' | 'upsert' | 'publish'>;
     embeddings: Pick<EmbeddingsService, 'findKnown'>;
   },

@@ -1,9 +1,8 @@
+import type { Knex } from 'knex';
 import type { StoredCredentialsService } from '#src/modules/credentials/stored-credentials.service.ts';
 import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
+import type { DatabaseDumps, MaintenanceLock } from '#src/ports/backup.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import type { Db } from '#src/ports/database.ts';
-import type { DatabaseDumps } from '#src/ports/database-dumps.ts';
-import type { MaintenanceTurn } from '#src/ports/maintenance-turn.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { createBackupRepository } from './backup.repository.ts';
 import { type BackupManifest, placeOf } from './backup-manifest.ts';
@@ -27,13 +26,13 @@ export type RestoreReport = FoundBackup & {
 
 /** Makes an installation from a backup. Everything may be repeated: what is there already is not made again. */
 export function createRestoreService(deps: {
-  db: Db;
+  db: Knex;
   blobs: Pick<BlobStore, 'exists' | 'stage' | 'promote' | 'unstage'>;
   dumps: Pick<DatabaseDumps, 'restore'>;
   vectors: Pick<VectorStore, 'countGenerations' | 'upsert' | 'publish'>;
   embeddings: Pick<EmbeddingsService, 'findKnown'>;
   credentials: readonly Pick<StoredCredentialsService<unknown>, 'countUnreadable'>[];
-  withoutOthers: MaintenanceTurn;
+  withoutOthers: MaintenanceLock;
   /** Brings the schema up to date. */
   migrate: () => Promise<void>;
 }) {

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type { AlignmentEventBody } from '#src/domain/alignment-events.ts';
 import { initialFoldState } from '#src/domain/alignment-fold.ts';
@@ -14,7 +15,6 @@ import type { AlignmentService } from '#src/modules/alignment/alignment.service.
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { RetrievalDegradation, RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { Chat, ChatAgent, CompletedAnswer } from './chat.model.ts';
 import { createChatRepository } from './chat.repository.ts';
 import type { Citer } from './citer.ts';
@@ -44,7 +44,7 @@ export type AnswerWriter = ReturnType<typeof createAnswerWriter>;
 
 /** Writes the answer of an open round and stores it whole, or not at all. */
 export function createAnswerWriter(deps: {
-  db: Db;
+  db: Knex;
   askModel: ToolLoop;
   chooseTools: ToolChooser;
   retrieval: Pick<RetrievalService, 'retrieve'>;
@@ -178,7 +178,8 @@ export function createAnswerWriter(deps: {
     if (filter.removedCount() > 0) {
       logger.warn({ chatId: chat.id, round, addresses: filter.removedCount() }, 'a reply lost addresses');
     }
-    if (reply.cutBy !== undefined) logger.warn({ chatId: chat.id, round, cutBy: reply.cutBy }, 'a reply was cut');
+    if (reply.truncatedBy !== undefined)
+      logger.warn({ chatId: chat.id, round, truncatedBy: reply.truncatedBy }, 'a reply was cut');
     if (text.trim() === '') {
       throw appError('model_response_invalid', {
         detail: 'The answer of the chat model holds nothing but wrong citations.',

@@ -1,14 +1,14 @@
+import type { Knex } from 'knex';
 import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
 import { can } from '#src/domain/policy.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { appError, requireVersion } from '#src/errors.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { Chat, ChatSummary } from './chat.model.ts';
 import { createChatRepository } from './chat.repository.ts';
 
 /** Renames and deletes chats: the one who started a chat may. */
-export function createChatChanges({ db }: { db: Db }) {
-  async function lockOwn(trx: Db, actor: Actor, chatId: string): Promise<Chat> {
+export function createChatChanges({ db }: { db: Knex }) {
+  async function lockOwn(trx: Knex, actor: Actor, chatId: string): Promise<Chat> {
     const chat = await createChatRepository(trx).lock(actor.orgId, chatId);
     if (chat === undefined || !can(actor, 'chat:read', chat)) throw appError('chat_not_found');
     if (!can(actor, 'chat:write', chat)) {

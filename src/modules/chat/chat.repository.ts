@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import { text } from '#src/adapters/postgres/columns.ts';
 import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
@@ -6,7 +7,6 @@ import type { ListPosition } from '#src/contracts/list-position.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import {
   type Chat,
   type ChatAgent,
@@ -23,7 +23,7 @@ const listedChat = shape({ ...chatSummary.columns, sortKey: text() });
 
 export type ChatFilter = { agentId?: string | undefined; mine: boolean };
 
-export function createChatRepository(db: Db) {
+export function createChatRepository(db: Knex) {
   const chats = () => ChatModel.table(db);
   const readable = (actor: Actor, filter: ChatFilter = { mine: false }) =>
     readableBy(chats(), actor, 'chats').where({

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import type { Actor, RequestActor } from '#src/domain/visibility.ts';
@@ -6,8 +7,7 @@ import { AppError, appError, fieldError } from '#src/errors.ts';
 import type { AlignmentService } from '#src/modules/alignment/alignment.service.ts';
 import type { AuthService } from '#src/modules/auth/auth.service.ts';
 import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
-import type { Db } from '#src/ports/database.ts';
-import type { Metrics } from '#src/ports/metrics.ts';
+import type { Metrics } from '#src/ports/telemetry.ts';
 import type { AnswerWriter, OpenRound } from './answer-writer.ts';
 import {
   type Chat,
@@ -53,7 +53,7 @@ type AnswerRun = Pick<RoundRun, 'events' | 'readBy' | 'answer'>;
 export type ChatService = ReturnType<typeof createChatService>;
 
 export function createChatService(deps: {
-  db: Db;
+  db: Knex;
   openRound: RoundOpener;
   writeAnswer: AnswerWriter;
   retrieval: Pick<RetrievalService, 'unreadableDocuments'>;

@@ -5,7 +5,7 @@ import { attribute, attributionScore, minSupport, sharedWords, statementsOf } fr
 import { type AnalyzeText, contentStems } from '#src/domain/text-analysis.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { RetrievalService, RetrievedChunk } from '#src/modules/retrieval/retrieval.service.ts';
-import type { Embedders } from '#src/ports/embedder.ts';
+import type { Embedders } from '#src/ports/models.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import type { Citation } from './chat.model.ts';
 

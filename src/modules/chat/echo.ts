@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Db } from '#src/ports/database.ts';
+import type { Knex } from 'knex';
 import type { Chat, Echo, Round } from './chat.model.ts';
 import { createRoundsRepository } from './rounds.repository.ts';
 
@@ -13,7 +13,7 @@ export function echoOf({ echoState, ewma, alignmentScore, echoRound }: Chat): Ec
 }
 
 /** The newest folded state of a chat. */
-export async function readEcho(db: Db, chatId: string): Promise<Echo> {
+export async function readEcho(db: Knex, chatId: string): Promise<Echo> {
   const scored = await createRoundsRepository(db).findNewestScored(chatId);
   if (scored === undefined) return beforeAnyScore;
   return {
@@ -31,7 +31,7 @@ export function withEventsOf({ round, answerEvents }: Pick<Round, 'round' | 'ans
 }
 
 /** Waits for the fold of `round`, which the worker usually makes within this time; else the newest there is. */
-export async function waitForEcho(db: Db, chatId: string, round: number, waitMs: number): Promise<Echo> {
+export async function waitForEcho(db: Knex, chatId: string, round: number, waitMs: number): Promise<Echo> {
   const deadline = performance.now() + waitMs;
   for (;;) {
     const echo = await readEcho(db, chatId);

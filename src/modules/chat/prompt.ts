@@ -8,7 +8,7 @@ import { withoutRoleTokens } from '#src/domain/role-tokens.ts';
 import { type TokenCounter, truncateToTokens } from '#src/domain/tokens.ts';
 import { functionNameOf } from '#src/domain/tools.ts';
 import { appError } from '#src/errors.ts';
-import type { ModelMessage, ModelTool } from '#src/ports/chat-model.ts';
+import type { ModelMessage, ModelTool } from '#src/ports/models.ts';
 
 /** What a provider's template puts around a message, generously. */
 const messageTokens = 8;

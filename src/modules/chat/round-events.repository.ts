@@ -1,5 +1,5 @@
+import type { Knex } from 'knex';
 import { pick, rows } from '#src/adapters/postgres/shapes.ts';
-import type { Db } from '#src/ports/database.ts';
 import { type NumberedEvent, RoundEventModel, type RoundKey } from './chat.model.ts';
 
 export type StreamCursor = { streamId: string; afterSeq: number };
@@ -10,7 +10,7 @@ export type EventBatch = RoundKey & { orgId: string; streamId: string; events: r
 const KEPT_SECONDS = 60;
 
 /** The events of answers, in batches. */
-export function createRoundEventsRepository(db: Db) {
+export function createRoundEventsRepository(db: Knex) {
   return {
     /**
      * `events` of one stream each, in order. What was stored before a lost answer is completed, and

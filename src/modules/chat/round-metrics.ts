@@ -1,4 +1,4 @@
-import type { Metrics } from '#src/ports/metrics.ts';
+import type { Metrics } from '#src/ports/telemetry.ts';
 import type { NumberedEvent } from './chat.model.ts';
 
 /** Counts how rounds end and how long their askers wait for the first word; `observe` begins with the round. */

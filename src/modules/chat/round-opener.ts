@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import { v5 as uuidV5, v7 as uuidV7 } from 'uuid';
 import { can } from '#src/domain/policy.ts';
 import type { TokenCounter } from '#src/domain/tokens.ts';
@@ -5,7 +6,6 @@ import type { Actor, Visibility } from '#src/domain/visibility.ts';
 import { appError, fieldError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { Chat, ChatAgent, RagSettings, Round } from './chat.model.ts';
 import { createChatRepository } from './chat.repository.ts';
 import { messageTitle } from './chat-title.ts';
@@ -37,7 +37,7 @@ export type RoundOpener = ReturnType<typeof createRoundOpener>;
  * could not read is refused with `context_too_long`, and nothing is stored.
  */
 export function createRoundOpener(deps: {
-  db: Db;
+  db: Knex;
   teams: Pick<TeamsService, 'grantScope'>;
   models: Pick<ModelsService, 'contextWindow'>;
   tokenCounter: TokenCounter;
@@ -104,7 +104,7 @@ export function createRoundOpener(deps: {
   }
 
   /** The same message again goes on with the round that failed; numbers stay contiguous either way. */
-  async function nextRound(trx: Db, chat: Chat, agent: ChatAgent, message: Message): Promise<OpenedRound> {
+  async function nextRound(trx: Knex, chat: Chat, agent: ChatAgent, message: Message): Promise<OpenedRound> {
     const rounds = createRoundsRepository(trx);
     await rounds.failExpired('interrupted', chat.id);
     const newest = await rounds.findNewest(chat.id);
@@ -127,7 +127,7 @@ export function createRoundOpener(deps: {
   }
 
   async function openRound(
-    trx: Db,
+    trx: Knex,
     chat: Chat,
     agent: ChatAgent,
     round: number,

@@ -1,7 +1,7 @@
+import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type { Actor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
-import type { Db } from '#src/ports/database.ts';
 import {
   type Chat,
   type ChatAnswer,
@@ -30,7 +30,7 @@ export type ReplayedRound = {
 
 /** Gives the events of answers again, from any process, while they are written and for a minute after. */
 export function createRoundReplay(deps: {
-  db: Db;
+  db: Knex;
   follower: RoundFollower;
   storedAnswer: (chat: Chat, round: Round) => Promise<ChatAnswer>;
   logger: Pick<Logger, 'warn'>;

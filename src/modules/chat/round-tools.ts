@@ -4,7 +4,7 @@ import { appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { RetrievalService, RetrievedChunk } from '#src/modules/retrieval/retrieval.service.ts';
 import type { ToolCatalogService } from '#src/modules/tools/tool-catalog.service.ts';
-import type { ToolCallContext, ToolExecutor } from '#src/ports/tool-executor.ts';
+import type { ToolCallContext, ToolExecutor } from '#src/ports/tools.ts';
 import type { Chat, ChatAgent } from './chat.model.ts';
 import { ragSettings } from './rag-settings.ts';
 

@@ -1,6 +1,6 @@
+import type { Knex } from 'knex';
 import { boolean, type Row, uuid } from '#src/adapters/postgres/columns.ts';
 import { pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
-import type { Db } from '#src/ports/database.ts';
 import { type CompletedAnswer, type Round, type RoundKey, RoundModel } from './chat.model.ts';
 
 export type RoundsRepository = ReturnType<typeof createRoundsRepository>;
@@ -19,7 +19,7 @@ export type LivelyStream = Omit<Row<typeof livelyStream>, 'streamId'>;
  * Rounds of chats. An open round is held by a lease: only its owner may complete it, and once the lease is over
  * anybody may end it as interrupted.
  */
-export function createRoundsRepository(db: Db) {
+export function createRoundsRepository(db: Knex) {
   const rounds = () => RoundModel.table(db);
   const leaseEnd = (seconds: number) => db.raw(`now() + make_interval(secs => ?)`, [seconds]);
   const held = (key: RoundKey, owner: string) => rounds().where({ ...key, status: 'open', leaseOwner: owner });

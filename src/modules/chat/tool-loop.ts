@@ -1,14 +1,7 @@
 import { truncateToTokens } from '#src/domain/tokens.ts';
 import { functionNameOf } from '#src/domain/tools.ts';
 import { appError } from '#src/errors.ts';
-import type {
-  ChatModel,
-  ModelMessage,
-  ModelReply,
-  ModelRequest,
-  ModelTool,
-  ModelUsage,
-} from '#src/ports/chat-model.ts';
+import type { ChatModel, ModelMessage, ModelReply, ModelRequest, ModelTool, ModelUsage } from '#src/ports/models.ts';
 import type { ToolCallRecord } from './chat.model.ts';
 import type { RoundTool } from './round-tools.ts';
 import { repeatable } from './tool-arguments.ts';
@@ -23,8 +16,8 @@ const leastTokens = 200;
 
 const answerNow = 'No function can be called any more. Answer now, in words, with what there is.';
 
-/** `cutBy` of the last turn: what the model says before a call is no part of the answer. */
-export type LoopReply = Pick<ModelReply, 'usage' | 'model' | 'cutBy'> & { toolCalls: ToolCallRecord[] };
+/** `truncatedBy` of the last turn: what the model says before a call is no part of the answer. */
+export type LoopReply = Pick<ModelReply, 'usage' | 'model' | 'truncatedBy'> & { toolCalls: ToolCallRecord[] };
 
 export type ToolLoop = ReturnType<typeof createToolLoop>;
 

@@ -11,8 +11,8 @@ import type {
 } from '#src/modules/consents/consents.service.ts';
 import type { OAuthGrant, StoredCredentialsService } from '#src/modules/credentials/stored-credentials.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
-import type { ConnectorAccesses, RemoteAccount } from '#src/ports/connector.ts';
-import type { OAuthTokens } from '#src/ports/oauth-client.ts';
+import type { ConnectorAccesses, RemoteAccount } from '#src/ports/connectors.ts';
+import type { OAuthTokens } from '#src/ports/identity.ts';
 import { checkFailed } from './check-failed.ts';
 import type { ConnectionConfig, ConnectionCredentials } from './connections.model.ts';
 import { createConnectionsRepository } from './connections.repository.ts';

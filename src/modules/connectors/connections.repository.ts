@@ -1,7 +1,7 @@
+import type { Knex } from 'knex';
 import { defined } from '#src/adapters/postgres/base-model.ts';
 import type { ConnectorProvider } from '#src/domain/connector-providers.ts';
 import type { NewCredentials } from '#src/modules/credentials/credentials.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import { type Connection, ConnectionModel } from './connections.model.ts';
 
 type Key = Pick<Connection, 'orgId' | 'id'>;
@@ -9,7 +9,7 @@ type Grantee = Pick<Connection, 'orgId' | 'userId' | 'provider' | 'accountId'>;
 type NewConnection = Grantee & Pick<Connection, 'id' | 'displayName' | 'config'> & NewCredentials;
 type Changes = Partial<Pick<Connection, 'displayName' | 'config' | 'accountId'> & NewCredentials>;
 
-export function createConnectionsRepository(db: Db) {
+export function createConnectionsRepository(db: Knex) {
   const connections = () => ConnectionModel.table(db);
   const anew = { generation: db.raw('generation + 1'), refreshUntil: null, status: 'active' as const, lastError: null };
 

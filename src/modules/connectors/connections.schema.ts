@@ -5,7 +5,7 @@ import {
   oauthConnectorProviders,
 } from '#src/domain/connector-providers.ts';
 import { idField, nameField } from '#src/http/fields.ts';
-import type { RemoteFile } from '#src/ports/connector.ts';
+import type { RemoteFile } from '#src/ports/connectors.ts';
 import type { ConnectionView, StoredKeys } from './connections.model.ts';
 
 export const connectorProviders = [...oauthConnectorProviders, 'acme_s3'] as const;

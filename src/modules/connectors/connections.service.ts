@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Knex } from 'knex';
 import { canonicalJson } from '#src/domain/canonical-json.ts';
 import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
 import { makeOnce } from '#src/domain/make-once.ts';
@@ -9,9 +10,8 @@ import { AppError, appError, fieldError, requireVersion } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { StoredCredentialsService } from '#src/modules/credentials/stored-credentials.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
-import type { ConnectorAccesses, RemoteFile, RemotePage } from '#src/ports/connector.ts';
-import type { Db } from '#src/ports/database.ts';
-import type { FairGate } from '#src/ports/fair-gate.ts';
+import type { ConnectorAccesses, RemoteFile, RemotePage } from '#src/ports/connectors.ts';
+import type { FairQueue } from '#src/ports/limits.ts';
 import { checkFailed } from './check-failed.ts';
 import type {
   Connection,
@@ -62,7 +62,7 @@ export type ConnectionChange = {
 
 /** Connections of users, each of whom sees and changes his own. */
 export function createConnectionsService(deps: {
-  db: Db;
+  db: Knex;
   access: ConnectorAccesses;
   stored: Pick<StoredCredentialsService<ConnectionCredentials>, 'seal' | 'open'>;
   credentials: ConnectorCredentialsService;
@@ -71,7 +71,7 @@ export function createConnectionsService(deps: {
   syncs: ConnectionSyncs;
   audit: AuditService;
   /** Organizations take turns to browse. */
-  browseInTurn: FairGate;
+  browseInTurn: FairQueue;
 }) {
   const { db, access, stored, credentials, accessChanges, revokeGrant, syncs, audit, browseInTurn } = deps;
 
@@ -96,7 +96,7 @@ export function createConnectionsService(deps: {
     return answer.promise;
   }
 
-  async function lock(trx: Db, actor: RequestActor, id: string): Promise<Connection> {
+  async function lock(trx: Knex, actor: RequestActor, id: string): Promise<Connection> {
     return readable(actor, await createConnectionsRepository(trx).lock(actor.orgId, id));
   }
 
@@ -138,7 +138,12 @@ export function createConnectionsService(deps: {
     return { account: await check(wanted, opened), credentials: opened };
   }
 
-  async function record(trx: Db, actor: RequestActor, connection: Pick<Connection, 'id' | 'provider'>, action: string) {
+  async function record(
+    trx: Knex,
+    actor: RequestActor,
+    connection: Pick<Connection, 'id' | 'provider'>,
+    action: string,
+  ) {
     const { orgId, userId, requestId } = actor;
     const { id: target, provider } = connection;
     await audit.record(trx, { orgId, actorId: userId, action, target, detail: { provider }, requestId });

@@ -1,6 +1,6 @@
 import type { ConnectorProvider, OAuthConnectorProvider } from '#src/domain/connector-providers.ts';
 import { appError } from '#src/errors.ts';
-import type { ConnectorAccess, ConnectorAccesses, ConnectorOAuth } from '#src/ports/connector.ts';
+import type { ConnectorAccess, ConnectorAccesses, ConnectorOAuth } from '#src/ports/connectors.ts';
 import type { Connection, ConnectionCredentials } from './connections.model.ts';
 
 /** Amazon's oldest, which stores without regions go by, too. */

@@ -1,9 +1,14 @@
+import type { Knex } from 'knex';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { CredentialKeeper } from '#src/modules/credentials/credential-keeper.service.ts';
-import type { Connector, ConnectorAccess, ConnectorAccesses } from '#src/ports/connector.ts';
-import type { ConnectionUse, ConnectorCredentials } from '#src/ports/connector-credentials.ts';
-import type { Db } from '#src/ports/database.ts';
+import type {
+  ConnectionUse,
+  Connector,
+  ConnectorAccess,
+  ConnectorAccesses,
+  ConnectorCredentials,
+} from '#src/ports/connectors.ts';
 import type { Connection, StoredKeys } from './connections.model.ts';
 import { createConnectionsRepository } from './connections.repository.ts';
 import { accessOf } from './connector-access.ts';
@@ -11,7 +16,7 @@ import { accessOf } from './connector-access.ts';
 export type ConnectionKeeper = CredentialKeeper<Connection, StoredKeys>;
 
 /** Connections for calls of their providers. */
-export function createConnectorCredentials(deps: { db: Db; access: ConnectorAccesses; keeper: ConnectionKeeper }) {
+export function createConnectorCredentials(deps: { db: Knex; access: ConnectorAccesses; keeper: ConnectionKeeper }) {
   const { db, access, keeper } = deps;
 
   async function use<Result>(
@@ -43,7 +48,7 @@ export type ConnectorCredentialsService = ReturnType<typeof createConnectorCrede
 
 /** What is noted of a connection that its provider refuses. */
 export function createRefusalNote({ audit }: { audit: AuditService }) {
-  return async (trx: Db, connection: Connection, requestId: string): Promise<void> => {
+  return async (trx: Knex, connection: Connection, requestId: string): Promise<void> => {
     const { id, orgId, provider } = connection;
     const lastError = lastErrorOf(appError('needs_reauth'));
     await createConnectionsRepository(trx).setState(connection, { status: 'needs_reauth', lastError });

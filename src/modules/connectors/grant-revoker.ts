@@ -1,9 +1,9 @@
+import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { AppError } from '#src/errors.ts';
 import type { OAuthGrant } from '#src/modules/credentials/stored-credentials.service.ts';
-import type { ConnectorAccesses } from '#src/ports/connector.ts';
-import type { Db } from '#src/ports/database.ts';
-import type { OAuthClient } from '#src/ports/oauth-client.ts';
+import type { ConnectorAccesses } from '#src/ports/connectors.ts';
+import type { OAuthClient } from '#src/ports/identity.ts';
 import type { Connection } from './connections.model.ts';
 import { createConnectionsRepository } from './connections.repository.ts';
 
@@ -18,7 +18,7 @@ export type RevokeGrant = (
 ) => Promise<void>;
 
 export function createGrantRevoker(deps: {
-  db: Db;
+  db: Knex;
   access: ConnectorAccesses;
   oauth: Pick<OAuthClient, 'revoke'>;
   logger: Pick<Logger, 'warn'>;

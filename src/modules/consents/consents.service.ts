@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { returnAddress } from '#src/domain/return-address.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { AppError, appError, fieldError } from '#src/errors.ts';
-import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/oauth-client.ts';
-import type { SecretBox } from '#src/ports/secret-box.ts';
+import type { SecretCipher } from '#src/ports/encryption.ts';
+import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/identity.ts';
 import type { Consent, ConsentFacts, ConsentPurpose } from './consents.model.ts';
 import type { OneTimeStates } from './one-time-states.service.ts';
 
@@ -47,7 +47,7 @@ const codeContent = z.tuple([z.string(), z.string(), z.string().nullable()]);
 export function createConsentsService(deps: {
   states: OneTimeStates<ConsentFacts>;
   oauth: OAuthClient;
-  secrets: Pick<SecretBox, 'seal' | 'open'>;
+  secrets: Pick<SecretCipher, 'encrypt' | 'decrypt'>;
   /** Where browsers may be sent back to. `home` is the base of paths; null if no setting names it. */
   frontend: { home: string | null; origins: readonly string[] };
 }) {
@@ -62,7 +62,7 @@ export function createConsentsService(deps: {
 
   function openCode(sealed: string, place: string): z.infer<typeof codeContent> {
     try {
-      return codeContent.parse(JSON.parse(secrets.open(sealed, place).secret));
+      return codeContent.parse(JSON.parse(secrets.decrypt(sealed, place).secret));
     } catch {
       throw lost();
     }
@@ -102,7 +102,7 @@ export function createConsentsService(deps: {
         if (!isFresh) throw lost();
         if (error !== undefined) throw appError('consent_denied');
         if (code === undefined) throw lost();
-        const consentCode = secrets.seal(JSON.stringify([state, code, issuer]), placeOf(purpose, provider));
+        const consentCode = secrets.encrypt(JSON.stringify([state, code, issuer]), placeOf(purpose, provider));
         if (returnTo === null) return { location: null, consentCode };
         return { location: withOutcome(returnTo, 'consent_code', consentCode) };
       } catch (thrown) {

@@ -1,6 +1,6 @@
+import type { Knex } from 'knex';
 import { boolean, type Column, type Columns } from '#src/adapters/postgres/columns.ts';
 import { firstRow, shape } from '#src/adapters/postgres/shapes.ts';
-import type { Db } from '#src/ports/database.ts';
 
 const lifetimeMinutes = 10;
 
@@ -17,7 +17,7 @@ export type StatesModel<Facts> = {
 
 /** States are known by their hashes only. */
 export function createOneTimeStatesRepository<Facts extends object>(
-  db: Db,
+  db: Knex,
   { tableName, columns }: StatesModel<Facts>,
 ) {
   const taken = shape({ ...columns, isFresh: boolean() });

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
-import type { Db } from '#src/ports/database.ts';
-import type { SecretBox } from '#src/ports/secret-box.ts';
+import type { Knex } from 'knex';
+import type { SecretCipher } from '#src/ports/encryption.ts';
 import { createOneTimeStatesRepository, type StatesModel } from './one-time-states.repository.ts';
 
 const stateBytes = 32;
@@ -25,8 +25,8 @@ export type OneTimeStates<Facts> = {
 };
 
 export function createOneTimeStates<Facts extends object>(deps: {
-  db: Db;
-  secrets: SecretBox;
+  db: Knex;
+  secrets: SecretCipher;
   model: StatesModel<Facts>;
 }): OneTimeStates<Facts> {
   const { db, secrets, model } = deps;
@@ -35,7 +35,7 @@ export function createOneTimeStates<Facts extends object>(deps: {
 
   function verifierOf(stateHash: Buffer, sealed: string): string | undefined {
     try {
-      return secrets.open(sealed, placeOf(stateHash)).secret;
+      return secrets.decrypt(sealed, placeOf(stateHash)).secret;
     } catch {
       return undefined;
     }
@@ -46,7 +46,7 @@ export function createOneTimeStates<Facts extends object>(deps: {
 
     async keep(state, facts) {
       const stateHash = hashOf(state);
-      const codeVerifier = secrets.seal(facts.codeVerifier, placeOf(stateHash));
+      const codeVerifier = secrets.encrypt(facts.codeVerifier, placeOf(stateHash));
       await repository.insert({ ...facts, stateHash, codeVerifier });
     },
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Knex } from 'knex';
 import { AppError, appError } from '#src/errors.ts';
-import type { Db } from '#src/ports/database.ts';
-import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/oauth-client.ts';
+import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/identity.ts';
 import type { CredentialsTable, OAuthGrant, StoredCredentials } from './credentials.model.ts';
 import { createCredentialsRepository } from './credentials.repository.ts';
 import type { StoredCredentialsService } from './stored-credentials.service.ts';
@@ -32,14 +32,14 @@ export type CredentialUse<Row> = {
  * at a time.
  */
 export function createCredentialKeeper<Row extends StoredCredentials, OwnKeys extends Keys>(deps: {
-  db: Db;
+  db: Knex;
   table: CredentialsTable;
   stored: Pick<StoredCredentialsService<OAuthGrant | OwnKeys>, 'open' | 'seal'>;
   oauth: Pick<OAuthClient, 'refresh'>;
   /** Throws `provider_not_configured`. */
   settingsOf: (row: Row) => OAuthProvider;
   /** In the transaction that marks a row as `needs_reauth`. */
-  onRefused: (trx: Db, row: Row, requestId: string) => Promise<void>;
+  onRefused: (trx: Knex, row: Row, requestId: string) => Promise<void>;
   /** Tokens came for a row that is gone, or was made anew, by now. */
   onUnwanted: (row: Row, grant: OAuthGrant) => Promise<void>;
 }) {

@@ -1,5 +1,5 @@
+import type { Knex } from 'knex';
 import { rows } from '#src/adapters/postgres/shapes.ts';
-import type { Db } from '#src/ports/database.ts';
 import {
   type CredentialsState,
   type CredentialsTable,
@@ -9,7 +9,7 @@ import {
 } from './credentials.model.ts';
 
 /** Changes of the credentials of rows, and of nothing else. */
-export function createCredentialsRepository(db: Db, table: CredentialsTable) {
+export function createCredentialsRepository(db: Knex, table: CredentialsTable) {
   /** Of all organizations, in the order of their ids. */
   const some = (after: string, limit: number) =>
     db(table).where('id', '>', after).orderBy('id').limit(limit).select(Object.keys(storedCredentials.columns));

@@ -1,6 +1,6 @@
+import type { Knex } from 'knex';
 import { NIL } from 'uuid';
-import type { Db } from '#src/ports/database.ts';
-import type { SecretBox } from '#src/ports/secret-box.ts';
+import type { SecretCipher } from '#src/ports/encryption.ts';
 import type { CredentialsTable, StoredCredentials } from './credentials.model.ts';
 import { createCredentialsRepository } from './credentials.repository.ts';
 
@@ -11,7 +11,11 @@ const RESEALED_AT_ONCE = 500;
 type Place = Pick<StoredCredentials, 'orgId' | 'id'>;
 
 /** Credentials of a table as they are stored: sealed, each for its own row. */
-export function createStoredCredentials<Credentials>(deps: { db: Db; secrets: SecretBox; table: CredentialsTable }) {
+export function createStoredCredentials<Credentials>(deps: {
+  db: Knex;
+  secrets: SecretCipher;
+  table: CredentialsTable;
+}) {
   const { db, secrets, table } = deps;
   const repository = createCredentialsRepository(db, table);
   const placeOf = ({ orgId, id }: Place) => `${table}/${orgId}/${id}`;
@@ -19,14 +23,14 @@ export function createStoredCredentials<Credentials>(deps: { db: Db; secrets: Se
   /** What an older key has sealed is sealed anew on the way. Throws `credentials_unreadable`. */
   async function open(row: StoredCredentials): Promise<Credentials> {
     const place = placeOf(row);
-    const { secret, isStale } = secrets.open(row.credentials, place);
-    if (isStale) await repository.reseal(row, secrets.seal(secret, place));
+    const { secret, isStale } = secrets.decrypt(row.credentials, place);
+    if (isStale) await repository.reseal(row, secrets.encrypt(secret, place));
     return JSON.parse(secret) as Credentials;
   }
 
   function isReadable(row: StoredCredentials): boolean {
     try {
-      secrets.open(row.credentials, placeOf(row));
+      secrets.decrypt(row.credentials, placeOf(row));
       return true;
     } catch {
       return false;
@@ -34,7 +38,7 @@ export function createStoredCredentials<Credentials>(deps: { db: Db; secrets: Se
   }
 
   return {
-    seal: (row: Place, credentials: Credentials): string => secrets.seal(JSON.stringify(credentials), placeOf(row)),
+    seal: (row: Place, credentials: Credentials): string => secrets.encrypt(JSON.stringify(credentials), placeOf(row)),
 
     open,
 
@@ -57,7 +61,7 @@ export function createStoredCredentials<Credentials>(deps: { db: Db; secrets: Se
     async reseal(): Promise<{ resealed: number; unreadable: number }> {
       const counts = { resealed: 0, unreadable: 0 };
       for (let after: string = NIL; ; ) {
-        const some = await repository.listSealedByOthers(secrets.sealingKeyId, after, RESEALED_AT_ONCE);
+        const some = await repository.listSealedByOthers(secrets.activeKeyId, after, RESEALED_AT_ONCE);
         for (const row of some) {
           const isOpen = await open(row).then(
             () => true,

@@ -1,13 +1,13 @@
+import type { Knex } from 'knex';
 import { text } from '#src/adapters/postgres/columns.ts';
 import { rows, shape } from '#src/adapters/postgres/shapes.ts';
 import { deleteGenerationsWith, deleteIndexedChunks } from '#src/adapters/postgres/word-index.ts';
 import type { DeleteDocumentInput } from '#src/contracts/deletion.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
-import type { Db } from '#src/ports/database.ts';
 
 const original = shape({ blobKey: text() });
 
-export function createDeletionRepository(db: Db) {
+export function createDeletionRepository(db: Knex) {
   const allGenerationsOf = ({ orgId, documentId }: DeleteDocumentInput) => ({
     orgId,
     documentId,

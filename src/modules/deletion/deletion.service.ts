@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Knex } from 'knex';
 import type { DeleteDocumentInput, DeletionStage, RecordDeletionFailureInput } from '#src/contracts/deletion.ts';
 import { deletionWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { createDeletionRepository } from './deletion.repository.ts';
@@ -22,7 +22,7 @@ export type DeletionService = ReturnType<typeof createDeletionService>;
  * reads it, and no step of an ingestion writes for it any more. The row goes last, so that every step can be repeated.
  */
 export function createDeletionService(deps: {
-  db: Db;
+  db: Knex;
   originals: Pick<OriginalsService, 'release'>;
   embeddings: Pick<EmbeddingsService, 'forgetUnused'>;
   vectors: Pick<VectorStore, 'deleteGenerations'>;
@@ -47,7 +47,7 @@ export function createDeletionService(deps: {
 
   return {
     /** For a document whose row says that it is deleted. @returns the job to dispatch after the commit */
-    async enqueue(trx: Db, of: DeleteDocumentInput, request: DeletionRequest): Promise<string> {
+    async enqueue(trx: Knex, of: DeleteDocumentInput, request: DeletionRequest): Promise<string> {
       const job = toJob(of, request, false);
       await jobs.enqueue(trx, job);
       return job.id;
@@ -55,7 +55,7 @@ export function createDeletionService(deps: {
 
     /** The same for many, which come after what somebody waits for. The sweeper starts them. */
     async enqueueAll(
-      trx: Db,
+      trx: Knex,
       documents: readonly (DeleteDocumentInput & { acl: readonly string[] })[],
       { createdBy, requestId }: Omit<DeletionRequest, 'acl'>,
     ): Promise<void> {

@@ -1,11 +1,11 @@
+import type { Knex } from 'knex';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { firstRow, rows } from '#src/adapters/postgres/shapes.ts';
 import { type Actor, visibilityOf } from '#src/domain/visibility.ts';
-import type { Db } from '#src/ports/database.ts';
 import { type ChunkInContext, ChunkModel, type ChunkRow, chunkInDocument, chunkRow } from './documents.model.ts';
 
 /** Reads chunks as readers see them: of the active generation only. */
-export function createChunksRepository(db: Db) {
+export function createChunksRepository(db: Knex) {
   return {
     /** One statement: an activation between two would make the chunks of neither generation be found. */
     async listActive(actor: Actor, documentId: string): Promise<ChunkRow[]> {

@@ -1,7 +1,7 @@
+import type { Knex } from 'knex';
 import { can } from '#src/domain/policy.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { DocumentRow } from './documents.model.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 
@@ -9,7 +9,7 @@ import { createDocumentsRepository } from './documents.repository.ts';
  * A document that the caller is about to change, held until the end of the transaction. Throws `document_not_found`,
  * and `forbidden` for who may only read it.
  */
-export async function lockWritable(trx: Db, actor: Actor, documentId: string): Promise<DocumentRow> {
+export async function lockWritable(trx: Knex, actor: Actor, documentId: string): Promise<DocumentRow> {
   const document = await createDocumentsRepository(trx).lockRow(actor, documentId);
   if (document === undefined) throw appError('document_not_found');
   if (!can(actor, 'document:write', document))

@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
 import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
 import { guessFormat } from '#src/domain/format-guess.ts';
@@ -8,7 +9,6 @@ import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import { requireOverlapBelowTarget } from './chunking-fields.ts';
 import { lockWritable } from './document-access.ts';
 import { createDocumentLinksRepository } from './document-links.repository.ts';
@@ -31,11 +31,11 @@ export type DocumentChange = {
   isBulk?: boolean;
   expected?: ExpectedVersions;
   /** Runs in the same transaction, once the document is locked and before it is changed; what it throws ends both. */
-  alongside?: (trx: Db) => Promise<void>;
+  alongside?: (trx: Knex) => Promise<void>;
 };
 
 export type ChangeDeps = {
-  db: Db;
+  db: Knex;
   folders: Pick<FoldersService, 'requireTarget'>;
   generations: Pick<GenerationsService, 'open' | 'openIfNeeded' | 'carryOut'>;
   limits: Pick<TierLimitsService, 'transaction' | 'lock'>;
@@ -50,7 +50,7 @@ export function createDocumentChanges(deps: ChangeDeps) {
 
   /** The row as it will be, and the plan for its ingestion if one is wanted. */
   async function apply(
-    trx: Db,
+    trx: Knex,
     actor: RequestActor,
     documentId: string,
     change: DocumentChange,
@@ -93,7 +93,7 @@ export function createDocumentChanges(deps: ChangeDeps) {
   }
 
   /** @returns the keys that it has from then on */
-  async function move(trx: Db, { orgId, userId }: Actor, documentId: string, folderId: string): Promise<string[]> {
+  async function move(trx: Knex, { orgId, userId }: Actor, documentId: string, folderId: string): Promise<string[]> {
     const links = createDocumentLinksRepository(trx);
     await links.moveTo({ orgId, folderId, documentId, createdBy: userId });
     return links.renewKeys(documentId);
@@ -105,7 +105,7 @@ export function createDocumentChanges(deps: ChangeDeps) {
      * the document or the folder, and `precondition_failed`.
      */
     async change(actor: RequestActor, documentId: string, change: DocumentChange): Promise<void> {
-      const work = (trx: Db) => apply(trx, actor, documentId, change);
+      const work = (trx: Knex) => apply(trx, actor, documentId, change);
       const { before, plan } = await (change.file ? limits.transaction(actor.orgId, work) : db.transaction(work));
       await publisher.publishNow(documentId);
       if (plan !== undefined) await generations.carryOut(plan);

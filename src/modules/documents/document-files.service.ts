@@ -1,10 +1,10 @@
 import type { Readable } from 'node:stream';
+import type { Knex } from 'knex';
 import { mediaTypeOf } from '#src/domain/format-guess.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { PreviewsService } from '#src/modules/previews/previews.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { DocumentRow } from './documents.model.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 import type { FileTokens } from './file-tokens.ts';
@@ -21,7 +21,7 @@ export type DocumentFilesService = ReturnType<typeof createDocumentFilesService>
 
 /** The stored originals of documents and their previews, for their readers and for whom these give an address. */
 export function createDocumentFilesService(deps: {
-  db: Db;
+  db: Knex;
   blobs: Pick<BlobStore, 'read' | 'signedUrl'>;
   previews: Pick<PreviewsService, 'get'>;
   tokens: FileTokens;

@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
 import { nameFromFile } from '#src/domain/document-name.ts';
@@ -7,7 +8,6 @@ import type { RequestActor } from '#src/domain/visibility.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import { requireOverlapBelowTarget } from './chunking-fields.ts';
 import { createDocumentLinksRepository } from './document-links.repository.ts';
 import { createDocumentTotalsRepository } from './document-totals.repository.ts';
@@ -31,7 +31,7 @@ export type NewDocument = {
   /** Its ingestion comes after all that somebody waits for. */
   isBulk?: boolean;
   /** What becomes visible together with it. */
-  alongside?: (trx: Db, documentId: string) => Promise<void>;
+  alongside?: (trx: Knex, documentId: string) => Promise<void>;
 };
 
 export type IntakeDeps = {
@@ -53,7 +53,7 @@ export function createDocumentIntake(deps: IntakeDeps) {
 
   /** The folder that a document goes into; it and the room are there until the end of `trx`. */
   const takePlace = async (
-    trx: Db,
+    trx: Knex,
     actor: RequestActor,
     { targetFolderId, sizeBytes }: { targetFolderId: string | undefined; sizeBytes: number },
   ) => {
@@ -65,7 +65,7 @@ export function createDocumentIntake(deps: IntakeDeps) {
   };
 
   /** The id that the document will have, and whether it has been made before: then there is nothing to do. */
-  const claimId = async (trx: Db, actor: RequestActor, { id }: NewDocument) => {
+  const claimId = async (trx: Knex, actor: RequestActor, { id }: NewDocument) => {
     if (id === undefined) return { id: uuidv7(), isMade: false };
     // Two that are equal come here one after the other.
     await deps.limits.lock(trx, actor.orgId);
@@ -75,7 +75,7 @@ export function createDocumentIntake(deps: IntakeDeps) {
   };
 
   const insert = async (
-    trx: Db,
+    trx: Knex,
     actor: RequestActor,
     id: string,
     input: NewDocument,

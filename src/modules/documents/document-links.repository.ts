@@ -1,14 +1,14 @@
+import type { Knex } from 'knex';
 import { renewDocumentKeys } from '#src/adapters/postgres/document-keys.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { rows } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/visibility.ts';
-import type { Db } from '#src/ports/database.ts';
 import { type DocumentLink, DocumentModel, documentLink, FolderLinkModel } from './documents.model.ts';
 
 type NewLink = { orgId: string; folderId: string; documentId: string; createdBy: string };
 
 /** Whoever changes links holds the document's row. */
-export function createDocumentLinksRepository(db: Db) {
+export function createDocumentLinksRepository(db: Knex) {
   const add = async (link: NewLink): Promise<void> => {
     await FolderLinkModel.table(db).insert(link).onConflict(['documentId', 'folderId']).ignore();
   };

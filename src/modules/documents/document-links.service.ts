@@ -1,8 +1,8 @@
+import type { Knex } from 'knex';
 import { can } from '#src/domain/policy.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import { lockWritable } from './document-access.ts';
 import { createDocumentLinksRepository } from './document-links.repository.ts';
 import type { DocumentPublisher } from './document-publisher.ts';
@@ -13,7 +13,7 @@ export type DocumentLinksService = ReturnType<typeof createDocumentLinksService>
 
 /** The folders that a document is in: it has the keys of them all, and is in one at least. */
 export function createDocumentLinksService(deps: {
-  db: Db;
+  db: Knex;
   folders: Pick<FoldersService, 'requireTarget'>;
   publisher: Pick<DocumentPublisher, 'publishNow'>;
 }) {

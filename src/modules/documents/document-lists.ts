@@ -1,6 +1,6 @@
+import type { Knex } from 'knex';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import { createDocumentTotalsRepository } from './document-totals.repository.ts';
 import type { DocumentView } from './documents.model.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
@@ -8,7 +8,7 @@ import { createDocumentsRepository } from './documents.repository.ts';
 type DocumentList = { items: DocumentView[]; total: number };
 
 /** Lists of documents, newest change first; `total` counts all that a list goes through. */
-export function createDocumentLists(deps: { db: Db; folders: Pick<FoldersService, 'get'> }) {
+export function createDocumentLists(deps: { db: Knex; folders: Pick<FoldersService, 'get'> }) {
   const documents = createDocumentsRepository(deps.db);
   const totals = createDocumentTotalsRepository(deps.db);
 

@@ -1,5 +1,5 @@
+import type { Knex } from 'knex';
 import { type Actor, keysOf } from '#src/domain/visibility.ts';
-import type { Db, Query } from '#src/ports/database.ts';
 
 /** To find where the documents with certain keys begin takes as long as to read so many of them. */
 const rowsPerSearch = 10;
@@ -9,7 +9,11 @@ const rowsPerSearch = 10;
  * whichever has less to read: through all documents by their time, past those of others; or through the newest ones of
  * each set of keys that his keys open, of which there may be thousands.
  */
-export function pageOfReadable(db: Db, actor: Actor, { limit, offset }: { limit: number; offset: number }): Query {
+export function pageOfReadable(
+  db: Knex,
+  actor: Actor,
+  { limit, offset }: { limit: number; offset: number },
+): Knex.QueryBuilder {
   const documents = 'select d.id, d.updated_at from documents d where d.org_id = :orgId';
   const newestFirst = 'order by updated_at desc, id desc';
   const page = db.raw(

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Knex } from 'knex';
 import type { Logger } from 'pino';
-import type { Db } from '#src/ports/database.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { createPublicationsRepository } from './publications.repository.ts';
 
@@ -11,7 +11,7 @@ const SWEEP_TURN_MS = 1_000;
 const TIMEOUT_MS = 1_000;
 
 export type PublisherDeps = {
-  db: Db;
+  db: Knex;
   vectors: Pick<VectorStore, 'publish'>;
   logger: Pick<Logger, 'warn'>;
 };

@@ -1,13 +1,13 @@
+import type { Knex } from 'knex';
 import type { DeleteDocumentInput } from '#src/contracts/deletion.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import type { DeletionRequest, DeletionService } from '#src/modules/deletion/deletion.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import { lockWritable } from './document-access.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 
 export type RemovalDeps = {
-  db: Db;
+  db: Knex;
   deletion: Pick<DeletionService, 'enqueue'>;
   jobs: Pick<JobsService, 'dispatch'>;
 };
@@ -22,7 +22,7 @@ export function createDocumentRemoval({ db, deletion, jobs }: RemovalDeps) {
     async remove(
       actor: RequestActor,
       documentId: string,
-      alongside: (trx: Db) => Promise<void> = () => Promise.resolve(),
+      alongside: (trx: Knex) => Promise<void> = () => Promise.resolve(),
     ): Promise<void> {
       const { orgId, userId, requestId } = actor;
       const jobId = await db.transaction(async (trx) => {

@@ -1,8 +1,8 @@
+import type { Knex } from 'knex';
 import { numeric } from '#src/adapters/postgres/columns.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { oneRow, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/visibility.ts';
-import type { Db } from '#src/ports/database.ts';
 import {
   DocumentTotalModel,
   type DocumentUsage,
@@ -15,7 +15,7 @@ import {
 const readableTotal = shape({ total: numeric() });
 
 /** Numbers of live documents, which triggers keep: nothing here is counted one by one but the links of one folder. */
-export function createDocumentTotalsRepository(db: Db) {
+export function createDocumentTotalsRepository(db: Knex) {
   return {
     /** Of those that the caller may read, or that he may read and has made. */
     async readable(actor: Actor, createdBy?: string): Promise<number> {

@@ -3,7 +3,7 @@ import type { RequestActor } from '#src/domain/visibility.ts';
 import { sourceAddress, webDocumentNames } from '#src/domain/web-document.ts';
 import { appError } from '#src/errors.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
-import type { WebFetcher } from '#src/ports/web-fetcher.ts';
+import type { WebFetcher } from '#src/ports/web.ts';
 import type { FullDocument } from './documents.model.ts';
 import type { DocumentsService } from './documents.service.ts';
 import type { UploadsService } from './uploads.service.ts';
@@ -47,7 +47,7 @@ export function createDocumentWebImport(deps: {
       if (made !== undefined) return made;
       await documents.requireRoom(actor, input.targetFolderId);
       const { fileSizeBytes } = await limits.of(actor.orgId);
-      const source = await web.fetch(input.url, { accept, limitBytes: fileSizeBytes, longestMs: LONGEST_MS });
+      const source = await web.fetch(input.url, { accept, limitBytes: fileSizeBytes, timeoutMs: LONGEST_MS });
       const { finalUrl, mediaType, fileName, content } = source;
       const head: Buffer[] = [];
       const names = (title: string | null) => webDocumentNames({ finalUrl, mediaType, fileName, title });

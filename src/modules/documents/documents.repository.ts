@@ -1,8 +1,8 @@
+import type { Knex } from 'knex';
 import { text } from '#src/adapters/postgres/columns.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { firstRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/visibility.ts';
-import type { Db, Query } from '#src/ports/database.ts';
 import { pageOfReadable } from './document-pages.ts';
 import {
   type ConversionText,
@@ -30,7 +30,7 @@ const newestFirst = (time: string, id: string) => [
   { column: id, order: 'desc' },
 ];
 
-export function createDocumentsRepository(db: Db) {
+export function createDocumentsRepository(db: Knex) {
   /** What a scanner has found in an original, as the documents say that have it. */
   const knownMalware = ({ orgId, blobKey, contentSha256 }: Pick<DocumentRow, 'orgId' | 'blobKey' | 'contentSha256'>) =>
     DocumentModel.query(db)
@@ -41,7 +41,7 @@ export function createDocumentsRepository(db: Db) {
       .limit(1);
 
   /** `page` is a query of document ids: joins and previews are then paid for one page only. */
-  const views = (actor: Actor, page: Query) => {
+  const views = (actor: Actor, page: Knex.QueryBuilder) => {
     const readableFolders = readableBy(FolderLinkModel.table(db), actor, 'folders')
       .join('folders', 'folders.id', 'folderLinks.folderId')
       .whereRaw('folder_links.document_id = documents.id')

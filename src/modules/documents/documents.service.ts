@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream';
+import type { Knex } from 'knex';
 import { fileExtension } from '#src/domain/document-format.ts';
 import type { RagConfig } from '#src/domain/rag-config.ts';
 import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import { createChunksRepository } from './chunks.repository.ts';
 import { lockWritable } from './document-access.ts';
 import { type ChangeDeps, createDocumentChanges, type DocumentChange } from './document-changes.ts';
@@ -139,12 +139,12 @@ export function createDocumentsService(deps: DocumentsDeps) {
     lockWritable,
 
     /** After its commit: `publishNow`. */
-    async setConfig(trx: Db, actor: Actor, document: DocumentRow, ragConfig: RagConfig): Promise<void> {
+    async setConfig(trx: Knex, actor: Actor, document: DocumentRow, ragConfig: RagConfig): Promise<void> {
       await createDocumentsRepository(trx).update({ ...document, ragConfig, updatedBy: actor.userId });
     },
 
     /** What its next generation is embedded by. The present one goes on being asked: there is nothing to publish. */
-    async setEmbeddingModel(trx: Db, documentId: string, model: string): Promise<void> {
+    async setEmbeddingModel(trx: Knex, documentId: string, model: string): Promise<void> {
       await createDocumentsRepository(trx).setEmbeddingModel(documentId, model);
     },
 

@@ -1,10 +1,10 @@
+import type { Knex } from 'knex';
 import { type FoldersOf, lockDocumentsIn, renewDocumentKeys } from '#src/adapters/postgres/document-keys.ts';
 import { rows } from '#src/adapters/postgres/shapes.ts';
-import type { Db } from '#src/ports/database.ts';
 import { DocumentModel, type FolderContent, FolderLinkModel, folderContent } from './documents.model.ts';
 
 /** Documents by the folders that they are in, whoever may read them. */
-export function createFolderContentsRepository(db: Db) {
+export function createFolderContentsRepository(db: Knex) {
   return {
     async isEmpty({ orgId, folderIds }: FoldersOf): Promise<boolean> {
       const link = FolderLinkModel.table(db)

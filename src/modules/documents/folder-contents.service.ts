@@ -1,8 +1,8 @@
+import type { Knex } from 'knex';
 import type { FoldersOf } from '#src/adapters/postgres/document-keys.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { DeletionService } from '#src/modules/deletion/deletion.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 import { createFolderContentsRepository } from './folder-contents.repository.ts';
 
@@ -16,7 +16,7 @@ export type FolderContentsService = ReturnType<typeof createFolderContentsServic
  * folders against new links. Throws `folder_too_large`.
  */
 export function createFolderContentsService({ deletion }: { deletion: Pick<DeletionService, 'enqueueAll'> }) {
-  async function hold(trx: Db, of: FoldersOf): Promise<string[]> {
+  async function hold(trx: Knex, of: FoldersOf): Promise<string[]> {
     const documentIds = await createFolderContentsRepository(trx).lock(of, DOCUMENTS_AT_ONCE + 1);
     if (documentIds.length > DOCUMENTS_AT_ONCE) {
       const detail = `It holds more than ${DOCUMENTS_AT_ONCE} documents: begin with its subfolders.`;
@@ -26,10 +26,10 @@ export function createFolderContentsService({ deletion }: { deletion: Pick<Delet
   }
 
   return {
-    isEmpty: (trx: Db, of: FoldersOf): Promise<boolean> => createFolderContentsRepository(trx).isEmpty(of),
+    isEmpty: (trx: Knex, of: FoldersOf): Promise<boolean> => createFolderContentsRepository(trx).isEmpty(of),
 
     /** Those read the documents, and their jobs, who read their folders now. The vector store is told by the sweeper. */
-    async share(trx: Db, of: FoldersOf): Promise<void> {
+    async share(trx: Knex, of: FoldersOf): Promise<void> {
       const documentIds = await hold(trx, of);
       await createFolderContentsRepository(trx).renewKeys(documentIds);
     },
@@ -38,7 +38,7 @@ export function createFolderContentsService({ deletion }: { deletion: Pick<Delet
      * Empties folders. Documents that are in no other one are deleted, by runs that the sweeper starts after what
      * somebody waits for; the others lose the keys of these folders.
      */
-    async discard(trx: Db, actor: RequestActor, folderIds: readonly string[]): Promise<void> {
+    async discard(trx: Knex, actor: RequestActor, folderIds: readonly string[]): Promise<void> {
       const { orgId, userId, requestId } = actor;
       const contents = createFolderContentsRepository(trx);
       const held = await contents.list(await hold(trx, { orgId, folderIds }), folderIds);

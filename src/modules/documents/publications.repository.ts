@@ -1,11 +1,11 @@
+import type { Knex } from 'knex';
 import { firstRow } from '#src/adapters/postgres/shapes.ts';
-import type { Db } from '#src/ports/database.ts';
 import { DocumentModel, type Publication, publication } from './documents.model.ts';
 
 /** Longer than the store may take to answer: a call of before must not arrive after one that came later. */
 const LEASE_SECONDS = 15;
 
-export function createPublicationsRepository(db: Db) {
+export function createPublicationsRepository(db: Knex) {
   return {
     /** Documents that nobody tells the store about at the moment, those first that wait longest. */
     async listOutdated(limit: number): Promise<string[]> {

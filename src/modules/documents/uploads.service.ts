@@ -1,10 +1,10 @@
 import type { Readable } from 'node:stream';
+import type { Knex } from 'knex';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import { createDocumentTotalsRepository } from './document-totals.repository.ts';
 import { createDocumentsRepository } from './documents.repository.ts';
 
@@ -41,7 +41,7 @@ export type UploadsService = ReturnType<typeof createUploadsService>;
  * again under the organization's lock: processes that together reserve too much never exceed it.
  */
 export function createUploadsService(deps: {
-  db: Db;
+  db: Knex;
   originals: Pick<OriginalsService, 'store' | 'settle' | 'discard'>;
   limits: Pick<TierLimitsService, 'of'>;
 }) {
@@ -133,7 +133,7 @@ export function createUploadsService(deps: {
     },
 
     /** In the transaction that makes a document of the file, after it has checked the quota. */
-    async settle(trx: Db, file: StoredUpload): Promise<void> {
+    async settle(trx: Knex, file: StoredUpload): Promise<void> {
       await originals.settle(trx, file);
       unsettled.get(file.claimId)?.('settled');
     },

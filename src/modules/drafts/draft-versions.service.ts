@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import { overlayFields, type SentDraftFields } from '#src/domain/draft-fields.ts';
 import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
 import { makeOnce } from '#src/domain/make-once.ts';
@@ -6,7 +7,6 @@ import type { Actor } from '#src/domain/visibility.ts';
 import { appError, requireVersion } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { Draft, Version } from './drafts.model.ts';
 import { createDraftsRepository } from './drafts.repository.ts';
 import type { DraftsService } from './drafts.service.ts';
@@ -23,7 +23,7 @@ export type DraftVersionsService = ReturnType<typeof createDraftVersionsService>
 
 /** The chain of a draft's versions. Changes of one draft wait for each other. */
 export function createDraftVersionsService(deps: {
-  db: Db;
+  db: Knex;
   drafts: Pick<DraftsService, 'lockOwn'>;
   limits: TierLimitsService;
   models: Pick<ModelsService, 'requireChatModel'>;
@@ -124,7 +124,7 @@ export function createDraftVersionsService(deps: {
 
     /** The caller's own draft and one of its versions, held still until the end of `trx`. */
     async lockOwnVersion(
-      trx: Db,
+      trx: Knex,
       actor: Actor,
       draftId: string,
       versionId: string,

@@ -1,10 +1,10 @@
+import type { Knex } from 'knex';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { firstRow, pick, rows } from '#src/adapters/postgres/shapes.ts';
 import type { DraftFields } from '#src/domain/draft-fields.ts';
 import type { ChainLink } from '#src/domain/version-chain.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { AgentModel } from '#src/modules/agents/agents.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import {
   type Draft,
   DraftModel,
@@ -35,7 +35,7 @@ type NewVersion = Omit<Version, 'createdAt' | 'evalStatus' | 'evalRunId'>;
 
 type DraftKey = Pick<Draft, 'orgId' | 'id'>;
 
-export function createDraftsRepository(db: Db) {
+export function createDraftsRepository(db: Knex) {
   const views = () =>
     DraftModel.query(db)
       .join('users', 'users.id', 'drafts.createdBy')

@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { blankDraftFields, type DraftFields, overlayFields, type SentDraftFields } from '#src/domain/draft-fields.ts';
 import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
@@ -9,7 +10,6 @@ import { appError, requireVersion } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { Draft, DraftDetail, DraftView } from './drafts.model.ts';
 import { createDraftsRepository } from './drafts.repository.ts';
 
@@ -27,7 +27,7 @@ export type CreateDraftInput = ScopeInput & { source: DraftSource };
 export type DraftsService = ReturnType<typeof createDraftsService>;
 
 export function createDraftsService(deps: {
-  db: Db;
+  db: Knex;
   limits: TierLimitsService;
   teams: Pick<TeamsService, 'grantScope'>;
   models: Pick<ModelsService, 'requireChatModel'>;
@@ -46,13 +46,13 @@ export function createDraftsService(deps: {
     return draft;
   }
 
-  async function lockReadable(trx: Db, actor: Actor, draftId: string): Promise<Draft> {
+  async function lockReadable(trx: Knex, actor: Actor, draftId: string): Promise<Draft> {
     const draft = await createDraftsRepository(trx).lockReadable(actor, draftId);
     if (draft === undefined) throw appError('draft_not_found');
     return draft;
   }
 
-  async function lockOwn(trx: Db, actor: Actor, draftId: string): Promise<Draft> {
+  async function lockOwn(trx: Knex, actor: Actor, draftId: string): Promise<Draft> {
     const draft = await lockReadable(trx, actor, draftId);
     if (!can(actor, 'draft:write', draft)) {
       throw appError('forbidden', { detail: 'Only the owner of a draft may change, publish or delete it.' });

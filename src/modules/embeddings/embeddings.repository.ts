@@ -1,7 +1,7 @@
+import type { Knex } from 'knex';
 import { NIL } from 'uuid';
 import type { Row } from '#src/adapters/postgres/columns.ts';
 import { firstRow, oneRow, pick } from '#src/adapters/postgres/shapes.ts';
-import type { Db } from '#src/ports/database.ts';
 import { CachedEmbeddingModel, EmbeddingDimensionsModel } from './embeddings.model.ts';
 
 export type CachedEmbedding = { textSha256: Buffer; vector: Float32Array };
@@ -12,7 +12,7 @@ export type EmbeddingKey = Row<typeof embeddingKey>;
 
 const knownDimensions = pick(EmbeddingDimensionsModel, 'dimensions');
 
-export function createEmbeddingsRepository(db: Db) {
+export function createEmbeddingsRepository(db: Knex) {
   const known = (orgId: string, model: string, hashes: readonly Buffer[]) =>
     CachedEmbeddingModel.table(db)
       .where({ orgId, model })

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
+import type { Knex } from 'knex';
 import { appError } from '#src/errors.ts';
-import type { Db } from '#src/ports/database.ts';
-import type { Embedders } from '#src/ports/embedder.ts';
+import type { Embedders } from '#src/ports/models.ts';
 import { createEmbeddingsRepository, type EmbeddingKey } from './embeddings.repository.ts';
 
 /** Some megabytes of a statement. */
@@ -12,7 +12,7 @@ const ROWS_PER_SWEEP = 5_000;
 export type EmbeddingsService = ReturnType<typeof createEmbeddingsService>;
 
 /** Embeds what an organization keeps, each text once for each model. */
-export function createEmbeddingsService(deps: { db: Db; embedders: Embedders }) {
+export function createEmbeddingsService(deps: { db: Knex; embedders: Embedders }) {
   const { embedders } = deps;
   const repository = createEmbeddingsRepository(deps.db);
   const dimensionsOf = new Map<string, number>();
@@ -93,7 +93,7 @@ export function createEmbeddingsService(deps: { db: Db; embedders: Embedders }) 
     },
 
     /** Forgets those of these texts that no chunk of the organization has. */
-    async forgetUnused(trx: Db, orgId: string, hashes: readonly Buffer[]): Promise<void> {
+    async forgetUnused(trx: Knex, orgId: string, hashes: readonly Buffer[]): Promise<void> {
       await createEmbeddingsRepository(trx).deleteUnusedOf(orgId, hashes);
     },
 

@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import { boolean, type Row, timestamp, uuid } from '#src/adapters/postgres/columns.ts';
 import { renewDocumentKeys } from '#src/adapters/postgres/document-keys.ts';
 import { isLeftBehind } from '#src/adapters/postgres/left-behind.ts';
@@ -10,7 +11,6 @@ import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import { FolderModel } from '#src/modules/folders/folders.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
-import type { Db } from '#src/ports/database.ts';
 
 /** Rows of one statement, each with what hangs on it: well below the time that it may take. */
 const ROWS_AT_ONCE = 200;
@@ -37,7 +37,7 @@ const contentTables = ['documents', 'chats', 'drafts', 'folders'] as const;
  * What a user, or an organization, leaves behind. Nothing of it is found while he, or it, is living: a run that an older
  * database does not know of finds nothing to do there.
  */
-export function createErasureRepository(db: Db) {
+export function createErasureRepository(db: Knex) {
   /** A condition on a row `t` of the table. */
   function isLeft({ userId }: Legacy, table: string): string {
     if (userId === null) {

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Knex } from 'knex';
 import type {
   EraseRowsInput,
   EraseSliceInput,
@@ -18,7 +19,6 @@ import type { DeletionRequest, DeletionService } from '#src/modules/deletion/del
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
 import type { ExportsService } from '#src/modules/exports/exports.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createErasureRepository, type LeftDocument } from './erasure.repository.ts';
 
@@ -37,7 +37,7 @@ export type ErasureService = ReturnType<typeof createErasureService>;
  * what is still there, so that each step can be repeated.
  */
 export function createErasureService(deps: {
-  db: Db;
+  db: Knex;
   documents: Pick<DocumentsService, 'discard'>;
   deletion: Pick<DeletionService, 'enqueue'>;
   jobs: Pick<JobsService, 'enqueue' | 'dispatch' | 'advance'>;
@@ -67,7 +67,7 @@ export function createErasureService(deps: {
   }
 
   async function enqueue(
-    trx: Db,
+    trx: Knex,
     of: Legacy,
     { dueAt, createdBy, requestId }: { dueAt: Date; createdBy: string; requestId: string | null },
   ): Promise<string> {

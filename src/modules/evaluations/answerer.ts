@@ -4,7 +4,7 @@ import { withoutRoleTokens } from '#src/domain/role-tokens.ts';
 import type { TokenCounter } from '#src/domain/tokens.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
-import type { ChatModel, ModelMessage, ModelReply } from '#src/ports/chat-model.ts';
+import type { ChatModel, ModelMessage, ModelReply } from '#src/ports/models.ts';
 
 /** What a provider's template puts around a message, generously. */
 const messageTokens = 8;

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { comparisonWorkflowId, evaluationWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { canonicalJson } from '#src/domain/canonical-json.ts';
@@ -8,7 +9,6 @@ import { callsOfComparison, callsOfEvaluation } from '#src/domain/judging/units.
 import type { RequestActor } from '#src/domain/visibility.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { Places } from '#src/modules/organization/tier-limits.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import { type EvaluationRun, isComplete } from './evaluations.model.ts';
 import { createEvaluationsRepository } from './evaluations.repository.ts';
 
@@ -16,7 +16,7 @@ import { createEvaluationsRepository } from './evaluations.repository.ts';
 export type OpenedRun = { run: EvaluationRun; state: 'complete' | 'open' };
 
 export type OpenRun = (
-  trx: Db,
+  trx: Knex,
   actor: RequestActor,
   places: Places,
   specification: EvaluationSpecification,

@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import type {
   AnswerCaseInput,
   EvaluationInput,
@@ -19,9 +20,7 @@ import { costUsd } from '#src/domain/prices.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
-import type { CallLimiter } from '#src/ports/call-limiter.ts';
-import type { ChatModel, ModelUsage } from '#src/ports/chat-model.ts';
-import type { Db } from '#src/ports/database.ts';
+import type { CallLimiter, ChatModel, ModelUsage } from '#src/ports/models.ts';
 import { type Answerer, answerKey } from './answerer.ts';
 import { evalScoresOfRun } from './eval-scores-of-run.ts';
 import { createEvaluationUnitsRepository } from './evaluation-units.repository.ts';
@@ -46,7 +45,7 @@ export type EvaluationStepsService = ReturnType<typeof createEvaluationStepsServ
 
 /** The work of runs, one method a step. Each finds what was done before, and asks no model for it again. */
 export function createEvaluationStepsService(deps: {
-  db: Db;
+  db: Knex;
   chatModel: Pick<ChatModel, 'complete'>;
   limiter: CallLimiter;
   createAnswerer: (chatModel: Pick<ChatModel, 'complete'>) => Answerer;

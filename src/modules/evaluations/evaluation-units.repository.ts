@@ -1,9 +1,9 @@
+import type { Knex } from 'knex';
 import { double, json, text } from '#src/adapters/postgres/columns.ts';
 import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { EvalScores } from '#src/domain/judging/eval-scores.ts';
 import type { CaseText, Judgement } from '#src/domain/judging/judgement.ts';
 import { DraftModel, VersionModel } from '#src/modules/drafts/drafts.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import {
   type EvaluatedText,
   type EvaluationRun,
@@ -28,7 +28,7 @@ const unitVerdict = shape({ unit: text(), verdict: json<Judgement>() });
 const storedScores = pick(VersionModel, 'evalScores');
 
 /** What the steps of runs read and write. */
-export function createEvaluationUnitsRepository(db: Db) {
+export function createEvaluationUnitsRepository(db: Knex) {
   const runs = ({ orgId, runId }: RunKey) => EvaluationRunModel.table(db).where({ orgId, id: runId });
   const answers = ({ orgId, runId }: RunKey) =>
     db('evaluationUnits as u')

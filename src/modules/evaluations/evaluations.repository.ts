@@ -1,15 +1,15 @@
+import type { Knex } from 'knex';
 import type { GoldenCase } from '#src/domain/draft-fields.ts';
 import type { EvalScores } from '#src/domain/judging/eval-scores.ts';
 import type { EvalStatus } from '#src/domain/judging/eval-status.ts';
 import { DraftModel, VersionModel } from '#src/modules/drafts/drafts.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import { EvaluationDayModel, type EvaluationRun, EvaluationRunModel } from './evaluations.model.ts';
 
 type NewRun = Omit<EvaluationRun, 'createdAt' | 'finishedAt' | 'results' | 'failedUnits'>;
 type VersionKey = { orgId: string; draftId: string; id: string };
 
-export function createEvaluationsRepository(db: Db) {
+export function createEvaluationsRepository(db: Knex) {
   return {
     async insertRun(run: NewRun): Promise<EvaluationRun> {
       return EvaluationRunModel.query(db).insert(run).returning('*');

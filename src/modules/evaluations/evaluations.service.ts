@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import type { CaseText, PromptText } from '#src/domain/judging/judgement.ts';
 import type { ComparisonResults, EvaluationResults } from '#src/domain/judging/outcome.ts';
 import type { CaseResult } from '#src/domain/judging/results.ts';
@@ -10,7 +11,6 @@ import type { JobWatch } from '#src/modules/jobs/job-watch.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { OpenRun } from './evaluation-opener.ts';
 import type { EvaluationRun } from './evaluations.model.ts';
 import { createEvaluationsRepository } from './evaluations.repository.ts';
@@ -44,7 +44,7 @@ export type EvaluationsService = ReturnType<typeof createEvaluationsService>;
  * `version_not_found` and `forbidden`.
  */
 export function createEvaluationsService(deps: {
-  db: Db;
+  db: Knex;
   versions: Pick<DraftVersionsService, 'lockOwnVersion'>;
   limits: TierLimitsService;
   models: Pick<ModelsService, 'evaluator' | 'chatModels'>;
@@ -63,7 +63,7 @@ export function createEvaluationsService(deps: {
     actor: RequestActor,
     wishes: JudgingWishes,
     specify: (
-      trx: Db,
+      trx: Knex,
       judging: Pick<EvaluationSpecification, 'evaluatorModel' | 'rubricVersion' | 'draw'> & { defaultModel: string },
     ) => Promise<EvaluationSpecification>,
   ): Promise<EvaluationRun> {

@@ -9,7 +9,7 @@ import { answerTokens, verdictSchema } from '#src/domain/judging/verdict-schema.
 import type { TokenCounter } from '#src/domain/tokens.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
-import type { ChatModel, ModelUsage } from '#src/ports/chat-model.ts';
+import type { ChatModel, ModelUsage } from '#src/ports/models.ts';
 
 /** `usage` is that of all calls, of which there are at most three, and none for what a rule settles. */
 export type JudgeAnswer = { judgement: Judgement; usage: ModelUsage; calls: number };

@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import type { GoldenCase } from '#src/domain/draft-fields.ts';
 import type { CaseText } from '#src/domain/judging/judgement.ts';
 import { maxCases, rubricFor, rubricVersion } from '#src/domain/judging/rubric.ts';
@@ -10,7 +11,6 @@ import type { JobWatch } from '#src/modules/jobs/job-watch.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import { evalScoresOfRun } from './eval-scores-of-run.ts';
 import type { OpenRun } from './evaluation-opener.ts';
 import { createEvaluationUnitsRepository } from './evaluation-units.repository.ts';
@@ -53,7 +53,7 @@ export function createVersionEvaluationsService(deps: {
 
   /** @returns the id of the job that is to be waited for; null when the scores are there */
   async function open(
-    trx: Db,
+    trx: Knex,
     actor: RequestActor,
     input: StartEvaluationInput,
     judging: { evaluatorModel: string; defaultModel: string },

@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import type {
   ExportKey,
   ExportStage,
@@ -14,7 +15,6 @@ import { appError } from '#src/errors.ts';
 import type { AccountsService } from '#src/modules/auth/accounts.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { Reading } from './exported-records.repository.ts';
 import type { ExportRow, ExportVolume } from './exports.model.ts';
 import { createExportsRepository } from './exports.repository.ts';
@@ -35,7 +35,7 @@ export type ExportStepsService = ReturnType<typeof createExportStepsService>;
  * done again, a step finds it; cut off, it leaves nothing.
  */
 export function createExportStepsService(deps: {
-  db: Db;
+  db: Knex;
   writer: VolumeWriter;
   originals: Pick<OriginalsService, 'store' | 'settle' | 'discard'>;
   accounts: Pick<AccountsService, 'findActor'>;

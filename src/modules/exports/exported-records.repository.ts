@@ -1,6 +1,6 @@
+import type { Knex } from 'knex';
 import { bigint, type Row, text, textArray, uuid } from '#src/adapters/postgres/columns.ts';
 import { firstRow, oneRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { ReaderKeys, RecordKind } from './exported-records.ts';
 
 /** A line of JSON and where it stands in its order. */
@@ -24,7 +24,7 @@ const textPiece = shape({ piece: text() });
 
 const TEXT_PIECE_CHARS = 1_000_000;
 
-export function createExportedRecordsRepository(db: Db) {
+export function createExportedRecordsRepository(db: Knex) {
   function conditionOf({ where, acl, holder }: RecordKind): string {
     const conditions = [
       't.org_id = :orgId',

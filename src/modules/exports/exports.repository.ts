@@ -1,9 +1,9 @@
+import type { Knex } from 'knex';
 import { text } from '#src/adapters/postgres/columns.ts';
 import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
 import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import {
   ExportModel,
   type ExportRow,
@@ -18,7 +18,7 @@ const listedExport = shape({ ...exportWithJob.columns, sortKey: text() });
 /** Whose exports: an organization's, or those that one of its users has asked for. */
 type Whose = { orgId: string; userId: string | null };
 
-export function createExportsRepository(db: Db) {
+export function createExportsRepository(db: Knex) {
   const exportsOf = ({ orgId, userId }: Whose) =>
     ExportModel.table(db).where({ orgId, ...(userId !== null && { createdBy: userId }) });
   const withJobs = (orgId: string) =>

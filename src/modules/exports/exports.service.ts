@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import type { ExportKey } from '#src/contracts/exports.ts';
 import type { JobStatus } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
@@ -11,7 +12,6 @@ import type { AccessChangesService } from '#src/modules/organization/access-chan
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { type ExportVolume, type ExportWithJob, volumeName } from './exports.model.ts';
 import { createExportsRepository } from './exports.repository.ts';
@@ -45,7 +45,7 @@ export type ExportsService = ReturnType<typeof createExportsService>;
  * given its files; that it is there, all admins see.
  */
 export function createExportsService(deps: {
-  db: Db;
+  db: Knex;
   blobs: Pick<BlobStore, 'read' | 'signedUrl'>;
   originals: Pick<OriginalsService, 'letGo' | 'releaseNow' | 'release'>;
   accessChanges: Pick<AccessChangesService, 'administer'>;
@@ -87,7 +87,7 @@ export function createExportsService(deps: {
 
   /** In its caller's transaction. @returns the objects to release after the commit; undefined when it is gone */
   async function remove(
-    trx: Db,
+    trx: Knex,
     { orgId, exportId }: ExportKey,
   ): Promise<{ orgId: string; blobKey: string }[] | undefined> {
     const volumes = await createExportsRepository(trx).delete(orgId, exportId);
@@ -110,7 +110,7 @@ export function createExportsService(deps: {
       const { orgId, userId, requestId } = actor;
       const jobId = exportWorkflowId(exportId);
       const replacedKeys: { orgId: string; blobKey: string }[] = [];
-      const insert = async (trx: Db) => {
+      const insert = async (trx: Knex) => {
         const rows = createExportsRepository(trx);
         if (await rows.isOneRunning(orgId)) throw appError('export_running');
         replacedKeys.length = 0;

@@ -1,8 +1,8 @@
 import { extname } from 'node:path';
 import type { Readable } from 'node:stream';
+import type { Knex } from 'knex';
 import { AppError } from '#src/errors.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import type { Db } from '#src/ports/database.ts';
 import { createExportedRecordsRepository, type Reading, type RecordLine } from './exported-records.repository.ts';
 import { kindsFor, type RecordKind } from './exported-records.ts';
 import { type ExportPlace, type RecordCounts, type VolumeFacts, volumeName } from './exports.model.ts';
@@ -40,7 +40,7 @@ export type VolumeWriter = ReturnType<typeof createVolumeWriter>;
  * Writes an organization into archives, one after the other: each begins where the one before it has ended, and ends when
  * it is large enough. What changes meanwhile is as it is when it is come to.
  */
-export function createVolumeWriter(deps: { db: Db; blobs: Pick<BlobStore, 'read'>; volumeBytes?: number }) {
+export function createVolumeWriter(deps: { db: Knex; blobs: Pick<BlobStore, 'read'>; volumeBytes?: number }) {
   const { db, blobs, volumeBytes = VOLUME_BYTES } = deps;
   const records = createExportedRecordsRepository(db);
 

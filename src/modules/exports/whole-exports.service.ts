@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
+import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { Operator } from '#src/modules/operator/operator.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import { type ExportPlace, type VolumeFacts, volumeName } from './exports.model.ts';
 import { createExportsRepository } from './exports.repository.ts';
 import { totalOf } from './manifest.ts';
@@ -16,7 +16,7 @@ export function createWholeExportsService({
   writer,
   audit,
 }: {
-  db: Db;
+  db: Knex;
   writer: VolumeWriter;
   audit: AuditService;
 }) {

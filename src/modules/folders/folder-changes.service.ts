@@ -1,10 +1,10 @@
+import type { Knex } from 'knex';
 import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
 import { makeOnce } from '#src/domain/make-once.ts';
 import { can } from '#src/domain/policy.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError, requireVersion } from '#src/errors.ts';
 import type { FolderContentsService } from '#src/modules/documents/folder-contents.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import { createFolderTreeRepository } from './folder-tree.repository.ts';
 import type { FolderView } from './folders.model.ts';
 import { createFoldersRepository } from './folders.repository.ts';
@@ -25,7 +25,7 @@ export type FolderChangesService = ReturnType<typeof createFolderChangesService>
  * changes make a circle together. A folder has the visibility and the keys of its root.
  */
 export function createFolderChangesService(deps: {
-  db: Db;
+  db: Knex;
   folders: Pick<FoldersService, 'get' | 'requireTarget'>;
   contents: FolderContentsService;
 }) {
@@ -35,7 +35,7 @@ export function createFolderChangesService(deps: {
    * A folder that the caller may change. What is locked is the organization's root, which every change of its trees takes
    * first.
    */
-  async function lockWritable(trx: Db, actor: RequestActor, folderId: string): Promise<FolderView> {
+  async function lockWritable(trx: Knex, actor: RequestActor, folderId: string): Promise<FolderView> {
     await createFolderTreeRepository(trx).lockTrees(actor.orgId);
     const folder = await createFoldersRepository(trx).findReadable(actor, folderId);
     if (folder === undefined) throw appError('folder_not_found');
@@ -46,7 +46,12 @@ export function createFolderChangesService(deps: {
   }
 
   /** The folder that another one may be moved into. */
-  async function requirePlace(trx: Db, actor: RequestActor, folder: FolderView, parentId: string): Promise<FolderView> {
+  async function requirePlace(
+    trx: Knex,
+    actor: RequestActor,
+    folder: FolderView,
+    parentId: string,
+  ): Promise<FolderView> {
     const trees = createFolderTreeRepository(trx);
     const parent = await folders.requireTarget(trx, actor, parentId);
     const { ids, height } = await trees.subtree(folder.id);
@@ -62,7 +67,7 @@ export function createFolderChangesService(deps: {
    * any other update of it: who puts something into a folder locks it `for key share`, which a plain update does not stop,
    * and may then be shown its keys of before. `for update`, taken first, does.
    */
-  async function adopt(trx: Db, folder: FolderView, parent: FolderView): Promise<void> {
+  async function adopt(trx: Knex, folder: FolderView, parent: FolderView): Promise<void> {
     const trees = createFolderTreeRepository(trx);
     const { ids } = await trees.subtree(folder.id);
     await trees.lock(ids);
@@ -80,7 +85,7 @@ export function createFolderChangesService(deps: {
       id: string,
       { name, parentId }: { name: string; parentId: string },
     ): Promise<FolderView> {
-      const insert = async (trx: Db) => {
+      const insert = async (trx: Knex) => {
         const trees = createFolderTreeRepository(trx);
         await trees.lockTrees(actor.orgId);
         const parent = await folders.requireTarget(trx, actor, parentId);

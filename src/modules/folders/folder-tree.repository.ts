@@ -1,15 +1,15 @@
+import type { Knex } from 'knex';
 import type { Row } from '#src/adapters/postgres/columns.ts';
 import { bigint, integer, uuidArray } from '#src/adapters/postgres/columns.ts';
 import { oneRow, shape } from '#src/adapters/postgres/shapes.ts';
 import { isUniqueViolation } from '#src/adapters/postgres/unique-violation.ts';
-import type { Db } from '#src/ports/database.ts';
 import { type Folder, FolderModel } from './folders.model.ts';
 
 /** A folder with all that are below it; `height` counts its levels, 1 for a folder without others. */
 const subtree = shape({ ids: uuidArray(), height: integer() });
 
 /** The shape of an organization's trees. */
-export function createFolderTreeRepository(db: Db) {
+export function createFolderTreeRepository(db: Knex) {
   /** False when a sibling has the name: the transaction can only be rolled back then. */
   async function unlessTaken(change: PromiseLike<unknown>): Promise<boolean> {
     try {

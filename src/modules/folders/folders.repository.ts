@@ -1,8 +1,8 @@
+import type { Knex } from 'knex';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { firstRow, rows } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import {
   type DocumentName,
   documentName,
@@ -12,7 +12,7 @@ import {
   folderView,
 } from './folders.model.ts';
 
-export function createFoldersRepository(db: Db) {
+export function createFoldersRepository(db: Knex) {
   const readable = (actor: Actor) =>
     readableBy(FolderModel.query(db), actor, 'folders')
       .leftJoin('teams', 'teams.id', 'folders.teamId')

@@ -1,15 +1,15 @@
+import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { can } from '#src/domain/policy.ts';
 import { type Actor, aclOf, type Visibility } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { DocumentName, FolderNode, FolderView, SystemRole } from './folders.model.ts';
 import { createFoldersRepository } from './folders.repository.ts';
 
 /** Of one answer: 2 MB of JSON, which hold up other requests for some 50 ms. */
 const MAX_DOCUMENTS = 20_000;
 
-export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db: Db; maxDocuments?: number }) {
+export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db: Knex; maxDocuments?: number }) {
   const folders = createFoldersRepository(db);
 
   const get = async (actor: Actor, folderId: string): Promise<FolderView> => {
@@ -32,27 +32,27 @@ export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db:
   return {
     /** The root that everybody of an organization reads. */
     async createOrganizationRoot(
-      trx: Db,
+      trx: Knex,
       organization: { orgId: string; name: string; createdBy: string },
     ): Promise<void> {
       await insertRoot(trx, { ...organization, systemRole: 'org_root', visibility: 'org_level' });
     },
 
     async createTeamRoot(
-      trx: Db,
+      trx: Knex,
       team: { orgId: string; teamId: string; name: string; createdBy: string },
     ): Promise<void> {
       await insertRoot(trx, { ...team, systemRole: 'team_root', visibility: 'team_level' });
     },
 
     /** A user's own root. */
-    async createPersonalRoot(trx: Db, { orgId, userId }: { orgId: string; userId: string }): Promise<void> {
+    async createPersonalRoot(trx: Knex, { orgId, userId }: { orgId: string; userId: string }): Promise<void> {
       const root = { systemRole: 'personal_root', visibility: 'personal', name: 'Personal' } as const;
       await insertRoot(trx, { ...root, orgId, createdBy: userId, ownerId: userId });
     },
 
     /** The root of an organization is called as the organization is. */
-    async renameOrganizationRoot(trx: Db, orgId: string, name: string): Promise<void> {
+    async renameOrganizationRoot(trx: Knex, orgId: string, name: string): Promise<void> {
       await createFoldersRepository(trx).renameOrganizationRoot(orgId, name);
     },
 
@@ -95,7 +95,7 @@ export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db:
      * The folder that something is to go into: the named one, else the caller's personal root. It stays, and keeps its
      * keys, until the end of `trx`. Throws `folder_not_found`, and `forbidden` when the caller may read it but not write to it.
      */
-    async requireTarget(trx: Db, actor: Actor, folderId: string | undefined): Promise<FolderView> {
+    async requireTarget(trx: Knex, actor: Actor, folderId: string | undefined): Promise<FolderView> {
       const repository = createFoldersRepository(trx);
       const id = folderId ?? (await repository.personalRootId(actor.userId));
       const folder = id === undefined ? undefined : await repository.findReadableForLink(actor, id);
@@ -109,7 +109,7 @@ export function createFoldersService({ db, maxDocuments = MAX_DOCUMENTS }: { db:
 }
 
 async function insertRoot(
-  trx: Db,
+  trx: Knex,
   root: {
     orgId: string;
     name: string;

@@ -1,6 +1,6 @@
+import type { Knex } from 'knex';
 import { text } from '#src/adapters/postgres/columns.ts';
 import { firstRow, shape } from '#src/adapters/postgres/shapes.ts';
-import type { Db } from '#src/ports/database.ts';
 import { ConnectionScheduleModel, ImportRunModel } from './imports.model.ts';
 
 /** Longer than the calls of the engine take; who is slower than that does it again. */
@@ -10,7 +10,7 @@ const LEASE_SECONDS = 30;
 const changedAt = shape({ outdatedAt: text() });
 
 /** Connections that have changed since their schedules were brought in line. */
-export function createConnectionSchedulesRepository(db: Db) {
+export function createConnectionSchedulesRepository(db: Knex) {
   return {
     /**
      * @returns when the connection was changed last, as text that keeps every digit; undefined when nothing is to be

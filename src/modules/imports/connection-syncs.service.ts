@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { cronHasDays, cronMinutesApart, isCron } from '#src/domain/cron.ts';
 import type { Actor } from '#src/domain/visibility.ts';
@@ -5,9 +6,7 @@ import { AppError, fieldError } from '#src/errors.ts';
 import type { SyncConfig } from '#src/modules/connectors/connections.schema.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
-import type { Db } from '#src/ports/database.ts';
-import type { Orchestrator } from '#src/ports/orchestrator.ts';
-import type { SyncSchedules, SyncTimes } from '#src/ports/sync-schedules.ts';
+import type { Orchestrator, SyncSchedules, SyncTimes } from '#src/ports/orchestrator.ts';
 import { createConnectionSchedulesRepository } from './connection-schedules.repository.ts';
 import { createImportRunsRepository } from './import-runs.repository.ts';
 
@@ -24,7 +23,7 @@ const LEAST_MINUTES = 5;
  * could not be carried out at once is by the sweeper.
  */
 export function createConnectionSyncsService(deps: {
-  db: Db;
+  db: Knex;
   schedules: SyncSchedules;
   folders: Pick<FoldersService, 'requireTarget'>;
   jobs: Pick<JobsService, 'retry' | 'dispatch' | 'openRunsOf'>;

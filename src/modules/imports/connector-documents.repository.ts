@@ -1,8 +1,8 @@
+import type { Knex } from 'knex';
 import { bigint, text, uuid } from '#src/adapters/postgres/columns.ts';
 import { oneRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { ImportRun } from '#src/contracts/connectors.ts';
-import type { RemoteFile } from '#src/ports/connector.ts';
-import type { Db } from '#src/ports/database.ts';
+import type { RemoteFile } from '#src/ports/connectors.ts';
 import {
   type ConnectorDocument,
   ConnectorDocumentModel,
@@ -46,7 +46,7 @@ const goneOf = (table: 'connector_documents' | 'connector_folders'): string => `
   )`;
 
 /** Which documents files have become, and which folders there were. */
-export function createConnectorDocumentsRepository(db: Db) {
+export function createConnectorDocumentsRepository(db: Knex) {
   const documents = () => ConnectorDocumentModel.table(db);
 
   /** A condition on rows `k`: a sync knows them, nobody has changed the document, and the run has not found the file. */

@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import type { ImportFileResult, ImportRun } from '#src/contracts/connectors.ts';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
 import { nameFromFile } from '#src/domain/document-name.ts';
@@ -7,8 +8,7 @@ import { type AppError, appError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
 import type { UploadsService } from '#src/modules/documents/uploads.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
-import type { ConnectorCredentials } from '#src/ports/connector-credentials.ts';
-import type { Db } from '#src/ports/database.ts';
+import type { ConnectorCredentials } from '#src/ports/connectors.ts';
 import { createConnectorDocumentsRepository } from './connector-documents.repository.ts';
 import type { FolderPaths } from './folder-paths.ts';
 import { createImportFilesRepository } from './import-files.repository.ts';
@@ -33,7 +33,7 @@ export type FileImporter = ReturnType<typeof createFileImporter>;
 
 /** Makes documents of files, and brings them in line; what somebody has changed here stays as he wants it. */
 export function createFileImporter(deps: {
-  db: Db;
+  db: Knex;
   credentials: ConnectorCredentials;
   documents: Pick<DocumentsService, 'requireRoom' | 'add' | 'change'>;
   uploads: UploadsService;
@@ -44,7 +44,7 @@ export function createFileImporter(deps: {
 
   /** In the transaction that changes the document: what the file is now, and what became of it in this run. */
   async function settle(
-    trx: Db,
+    trx: Knex,
     work: Work,
     status: Status,
     now: Pick<
@@ -66,12 +66,12 @@ export function createFileImporter(deps: {
   }
 
   /** Before all that hangs on the run, as whoever deletes its connection takes them. */
-  async function requireHeld(trx: Db, of: ImportRun): Promise<void> {
+  async function requireHeld(trx: Knex, of: ImportRun): Promise<void> {
     if ((await createImportRunsRepository(trx).lock(of)) === undefined) throw appError('connection_not_found');
   }
 
   async function end(
-    trx: Db,
+    trx: Knex,
     { of, file }: Pick<Work, 'of' | 'file'>,
     ended: { status: Status | 'failed'; documentId: string | null; error?: { code: string; message: string } },
   ): Promise<void> {
@@ -144,7 +144,7 @@ export function createFileImporter(deps: {
     };
     const isChanged = Object.values(changes).some((value) => value !== undefined);
     const status = isChanged ? 'updated' : 'unchanged';
-    const write = (trx: Db) =>
+    const write = (trx: Knex) =>
       settle(trx, work, status, {
         documentId: known.documentId,
         revision: fetched?.revision ?? file.remote.revision,
@@ -155,7 +155,7 @@ export function createFileImporter(deps: {
       await db.transaction(write);
       return status;
     }
-    const alongside = async (trx: Db) => {
+    const alongside = async (trx: Knex) => {
       const [now] = await createConnectorDocumentsRepository(trx).find(of, [file.remoteId]);
       if (now === undefined || !isAsKnown(now, known)) throw again();
       await write(trx);

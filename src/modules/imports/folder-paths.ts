@@ -1,15 +1,15 @@
+import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { makeOnce } from '#src/domain/make-once.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import type { FolderChangesService } from '#src/modules/folders/folder-changes.service.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
-import type { Db } from '#src/ports/database.ts';
 
 export type FolderPaths = ReturnType<typeof createFolderPaths>;
 
 /** Folders that are named by the way to them. */
 export function createFolderPaths(deps: {
-  db: Db;
+  db: Knex;
   folders: Pick<FoldersService, 'requireTarget' | 'findChild'>;
   folderChanges: Pick<FolderChangesService, 'create'>;
 }) {

@@ -1,9 +1,9 @@
+import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { bigint, numeric, type Row, text } from '#src/adapters/postgres/columns.ts';
 import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { ImportRun } from '#src/contracts/connectors.ts';
-import type { RemoteFile, RemoteFileWish } from '#src/ports/connector.ts';
-import type { Db } from '#src/ports/database.ts';
+import type { RemoteFile, RemoteFileQuery } from '#src/ports/connectors.ts';
 import {
   type FoundFile,
   ImportFileModel,
@@ -23,13 +23,13 @@ const mainFailure = shape({ code: text(), message: text(), count: bigint(), fail
 export type MainFailure = Row<typeof mainFailure>;
 
 /** What runs have to look at, and what they have found. */
-export function createImportFilesRepository(db: Db) {
+export function createImportFilesRepository(db: Knex) {
   const places = () => ImportPlaceModel.table(db);
   const files = () => ImportFileModel.table(db);
   const within = ({ orgId, runId }: Pick<ImportRun, 'orgId' | 'runId'>) => ({ orgId, runId });
 
   return {
-    async addWishes(of: ImportRun, wishes: readonly RemoteFileWish[]): Promise<void> {
+    async addWishes(of: ImportRun, wishes: readonly RemoteFileQuery[]): Promise<void> {
       const rows = wishes.map((wish, item) => ({
         ...within(of),
         id: uuidv7(),

@@ -1,10 +1,10 @@
+import type { Knex } from 'knex';
 import { text } from '#src/adapters/postgres/columns.ts';
 import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
 import { firstRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { ImportCounts, ImportRun } from '#src/contracts/connectors.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import { ConnectionModel } from '#src/modules/connectors/connections.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import {
   ConnectorCursorModel,
   type ImportConnection,
@@ -24,7 +24,7 @@ const runKey = ({ orgId, connectionId, runId }: ImportRun) => ({ orgId, connecti
 const OLD_RUNS_AT_ONCE = 20;
 
 /** Runs of imports and syncs, and where the next one goes on. */
-export function createImportRunsRepository(db: Db) {
+export function createImportRunsRepository(db: Knex) {
   const runs = () => ImportRunModel.table(db);
   const connection = (of: { orgId: string; connectionId: string }) =>
     ConnectionModel.table(db).where({ orgId: of.orgId, id: of.connectionId });

@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import type {
   DeletionSlice,
   ImportCounts,
@@ -17,7 +18,6 @@ import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
 import type { JobChange, JobsService } from '#src/modules/jobs/jobs.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import { createConnectionSchedulesRepository } from './connection-schedules.repository.ts';
 import { createConnectorDocumentsRepository } from './connector-documents.repository.ts';
 import type { FileImporter } from './file-importer.ts';
@@ -49,7 +49,7 @@ export type ImportStepsService = ReturnType<typeof createImportStepsService>;
 
 /** The work of imports and syncs, one method a step. Each finds what was done before, and does not do it again. */
 export function createImportStepsService(deps: {
-  db: Db;
+  db: Knex;
   listing: RemoteListing;
   importer: FileImporter;
   documents: Pick<DocumentsService, 'remove'>;

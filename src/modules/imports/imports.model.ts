@@ -3,7 +3,7 @@ import { boolean, integer, json, type Row, text, textArray, timestamp, uuid } fr
 import { pick, shape } from '#src/adapters/postgres/shapes.ts';
 import type { JobStatus } from '#src/contracts/jobs.ts';
 import { ConnectionModel } from '#src/modules/connectors/connections.model.ts';
-import type { RemoteFile } from '#src/ports/connector.ts';
+import type { RemoteFile } from '#src/ports/connectors.ts';
 
 export class ImportRunModel extends model('import_runs', {
   id: uuid(),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { idField, oneLineField } from '#src/http/fields.ts';
-import type { RemoteFileWish } from '#src/ports/connector.ts';
+import type { RemoteFileQuery } from '#src/ports/connectors.ts';
 import type { ImportResult, ImportRunRow } from './imports.model.ts';
 
 const maxWishes = 1_000;
@@ -78,7 +78,7 @@ export const syncRunListSchema = z.strictObject({
 
 type ImportBody = z.output<typeof importFromConnectorBody>;
 
-export function toWishes({ files, folder: defaultFolder }: ImportBody): RemoteFileWish[] {
+export function toWishes({ files, folder: defaultFolder }: ImportBody): RemoteFileQuery[] {
   return files.map(({ file_id: fileId, path, name, folder = defaultFolder }) => ({
     ...(fileId !== undefined && { fileId }),
     ...(path !== undefined && { path }),

@@ -1,10 +1,10 @@
+import type { Knex } from 'knex';
 import { importWorkflowId, ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
-import type { RemoteFileWish } from '#src/ports/connector.ts';
-import type { Db } from '#src/ports/database.ts';
+import type { RemoteFileQuery } from '#src/ports/connectors.ts';
 import { createImportFilesRepository } from './import-files.repository.ts';
 import { createImportRunsRepository } from './import-runs.repository.ts';
 import type { ImportFileRow, ImportPlace, ImportResult, ImportRunRow } from './imports.model.ts';
@@ -16,7 +16,7 @@ export type ImportRequest = {
   /** A request that is repeated has it again, and finds what it has begun. */
   runId: string;
   connectionId: string;
-  wishes: RemoteFileWish[];
+  wishes: RemoteFileQuery[];
   /** The caller's personal root when undefined. */
   targetFolderId: string | undefined;
 };
@@ -25,7 +25,7 @@ export type ImportsService = ReturnType<typeof createImportsService>;
 
 /** Imports that somebody asks for. */
 export function createImportsService(deps: {
-  db: Db;
+  db: Knex;
   folders: Pick<FoldersService, 'requireTarget'>;
   jobs: Pick<JobsService, 'enqueue' | 'dispatch'>;
   /** Waits for a job, up to its time. */

@@ -1,10 +1,9 @@
+import type { Knex } from 'knex';
 import type { ImportRun } from '#src/contracts/connectors.ts';
 import { foldersBelow, nameFromFile, parentPath } from '#src/domain/document-name.ts';
 import { toStorable } from '#src/domain/plain-text.ts';
 import { AppError, appError } from '#src/errors.ts';
-import type { RemoteChange, RemoteFile, RemoteFileWish } from '#src/ports/connector.ts';
-import type { ConnectorCredentials } from '#src/ports/connector-credentials.ts';
-import type { Db } from '#src/ports/database.ts';
+import type { ConnectorCredentials, RemoteChange, RemoteFile, RemoteFileQuery } from '#src/ports/connectors.ts';
 import { createConnectorDocumentsRepository } from './connector-documents.repository.ts';
 import { createImportFilesRepository } from './import-files.repository.ts';
 import { createImportRunsRepository } from './import-runs.repository.ts';
@@ -16,7 +15,7 @@ export type RemoteListing = ReturnType<typeof createRemoteListing>;
  * Finds out what a run has to import, a page at a time. What a page holds is written down together with where the next
  * one begins, so that none is counted twice, and none is missed.
  */
-export function createRemoteListing(deps: { db: Db; credentials: ConnectorCredentials }) {
+export function createRemoteListing(deps: { db: Knex; credentials: ConnectorCredentials }) {
   const { db, credentials } = deps;
   const files = createImportFilesRepository(db);
 
@@ -27,7 +26,7 @@ export function createRemoteListing(deps: { db: Db; credentials: ConnectorCreden
     of: ImportRun,
     place: ImportPlace,
     to: Parameters<typeof files.advancePlace>[1],
-    write: (trx: Db, run: ImportRunRow) => Promise<void> = () => Promise.resolve(),
+    write: (trx: Knex, run: ImportRunRow) => Promise<void> = () => Promise.resolve(),
   ): Promise<void> {
     await db.transaction(async (trx) => {
       const run = await createImportRunsRepository(trx).lock(of);
@@ -38,7 +37,7 @@ export function createRemoteListing(deps: { db: Db; credentials: ConnectorCreden
 
   /** What is as it was when it was imported is counted; the rest waits. */
   async function take(
-    trx: Db,
+    trx: Knex,
     of: ImportRun,
     run: ImportRunRow,
     { item, base }: ImportPlace,
@@ -72,7 +71,7 @@ export function createRemoteListing(deps: { db: Db; credentials: ConnectorCreden
   }
 
   async function enterFolders(
-    trx: Db,
+    trx: Knex,
     of: ImportRun,
     { item, base }: Pick<ImportPlace, 'item' | 'base'>,
     folders: RemoteFile[],
@@ -255,7 +254,7 @@ function storable(file: RemoteFile): RemoteFile {
 
 type FoundAt = { remote: RemoteFile; localPath: string[] };
 
-function wishOf({ remoteId, path, name, folder }: ImportPlace): RemoteFileWish {
+function wishOf({ remoteId, path, name, folder }: ImportPlace): RemoteFileQuery {
   return {
     ...(remoteId !== null && { fileId: remoteId }),
     ...(path !== null && { path }),

@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import type { QueueSyncInput, QueueSyncResult } from '#src/contracts/connectors.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
@@ -6,7 +7,6 @@ import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { SyncConfig } from '#src/modules/connectors/connections.schema.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import { createConnectionSchedulesRepository } from './connection-schedules.repository.ts';
 import { createImportRunsRepository } from './import-runs.repository.ts';
 import type { ImportConnection, ImportRunRow } from './imports.model.ts';
@@ -15,14 +15,14 @@ export type SyncsService = ReturnType<typeof createSyncsService>;
 
 /** Syncs of connections: one at a time each, begun by their schedule or by their owner. */
 export function createSyncsService(deps: {
-  db: Db;
+  db: Knex;
   jobs: Pick<JobsService, 'enqueue' | 'isOpen' | 'find' | 'retry' | 'dispatch'>;
   findActor: (userId: string) => Promise<Actor | null>;
 }) {
   const { db, jobs, findActor } = deps;
   const runs = createImportRunsRepository(db);
 
-  async function requireOwn(trx: Db, actor: Actor, connectionId: string): Promise<ImportConnection> {
+  async function requireOwn(trx: Knex, actor: Actor, connectionId: string): Promise<ImportConnection> {
     const connection = await createImportRunsRepository(trx).lockConnection({ orgId: actor.orgId, connectionId });
     if (connection?.userId !== actor.userId) throw appError('connection_not_found');
     return connection;
@@ -30,7 +30,7 @@ export function createSyncsService(deps: {
 
   /** @returns its id; the job is to be dispatched after the commit */
   async function open(
-    trx: Db,
+    trx: Knex,
     { id: connectionId, orgId, userId }: ImportConnection,
     sync: SyncConfig,
     how: { requestId: string | null; acceptsDeletions: boolean },

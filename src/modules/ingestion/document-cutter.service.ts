@@ -1,7 +1,7 @@
 import type { ChunkSource, IndexedChunk } from '#src/domain/chunk-document.ts';
 import type { RagConfig } from '#src/domain/rag-config.ts';
 import { subjectDistance } from '#src/domain/semantic-chunking.ts';
-import type { Chunker } from '#src/ports/chunker.ts';
+import type { Chunker } from '#src/ports/documents.ts';
 import type { ConvertedBody, SituationsService } from './situations.service.ts';
 
 /** Windows that are embedded before the engine hears how far the step is. */

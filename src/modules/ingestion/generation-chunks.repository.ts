@@ -1,9 +1,9 @@
+import type { Knex } from 'knex';
 import { bigint } from '#src/adapters/postgres/columns.ts';
 import { firstRow, oneRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import { indexWords } from '#src/adapters/postgres/word-index.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import { ChunkModel } from '#src/modules/documents/documents.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import { type ChunkText, chunkText, GenerationModel, type NewChunk } from './ingestion.model.ts';
 
 /** Rows of one insert; more at once gain nothing and hold more memory. */
@@ -13,7 +13,7 @@ const progress = pick(GenerationModel, 'chunksEmbedded');
 const counted = shape({ count: bigint() });
 
 /** The chunks of one generation while it is made. */
-export function createGenerationChunksRepository(db: Db) {
+export function createGenerationChunksRepository(db: Knex) {
   const chunks = (of: IngestDocumentInput) =>
     ChunkModel.table(db).where({ orgId: of.orgId, documentId: of.documentId, generation: of.generation });
 

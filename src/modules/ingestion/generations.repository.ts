@@ -1,8 +1,8 @@
+import type { Knex } from 'knex';
 import { type Row, text, timestamp } from '#src/adapters/postgres/columns.ts';
 import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { JobStatus } from '#src/contracts/jobs.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import { type DocumentKey, GenerationModel } from './ingestion.model.ts';
 
 /** A document's newest generation: what it is made of, and how far its job is. */
@@ -16,7 +16,7 @@ export type NewestGeneration = Row<typeof newestGeneration>;
 
 const generationNumber = pick(GenerationModel, 'generation');
 
-export function createGenerationsRepository(db: Db) {
+export function createGenerationsRepository(db: Knex) {
   return {
     /**
      * Fixes what the generation is made of as the document is now, and makes it the newest. A redo leaves readers

@@ -1,10 +1,10 @@
+import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { ingestWorkflowId, previewWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { isSmallDocument } from '#src/domain/small-document.ts';
 import { type IngestionSource, staleness } from '#src/domain/staleness.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createGenerationsRepository } from './generations.repository.ts';
 
@@ -44,7 +44,7 @@ export function createGenerationsService(deps: {
   const { jobs, orchestrator, logger } = deps;
 
   /** What still runs for the document, and is of no use to its next generation. */
-  async function listSuperseded(trx: Db, orgId: string, { id: documentId, generation }: IngestibleDocument) {
+  async function listSuperseded(trx: Knex, orgId: string, { id: documentId, generation }: IngestibleDocument) {
     if (generation === 0) return [];
     const ingestions = await jobs.openRunsOf(trx, { documentId, kind: 'ingest' });
     const previews = await jobs.openRunsOf(trx, { documentId, kind: 'preview' });
@@ -56,7 +56,7 @@ export function createGenerationsService(deps: {
 
   /** Opens the next generation, of what the document is now, with its job. */
   async function open(
-    trx: Db,
+    trx: Knex,
     actor: RequestActor,
     document: IngestibleDocument,
     { isRedo = false, isBulk = false, reservedId = null }: OpenOptions = {},
@@ -89,7 +89,7 @@ export function createGenerationsService(deps: {
 
     /** The plan of a request that has opened a generation before. */
     async findReserved(
-      trx: Db,
+      trx: Knex,
       { orgId }: RequestActor,
       { documentId, reservedId }: { documentId: string; reservedId: string },
     ): Promise<IngestionPlan | undefined> {
@@ -99,7 +99,7 @@ export function createGenerationsService(deps: {
 
     /** Opens one only when the newest is of what the document was, or has come to nothing; a parked one goes on. */
     async openIfNeeded(
-      trx: Db,
+      trx: Knex,
       actor: RequestActor,
       document: IngestibleDocument,
       how: Omit<OpenOptions, 'isRedo'> = {},

@@ -15,7 +15,7 @@ import { pick, shape } from '#src/adapters/postgres/shapes.ts';
 import type { IndexedChunk } from '#src/domain/chunk-document.ts';
 import type { SourceFormat } from '#src/domain/document-format.ts';
 import type { RagConfig } from '#src/domain/rag-config.ts';
-import type { RecognizedPage } from '#src/ports/converter.ts';
+import type { RecognizedPage } from '#src/ports/documents.ts';
 
 export class GenerationModel extends model(
   'document_generations',

@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import { numberPages } from '#src/adapters/postgres/page-numbers.ts';
 import { firstRow, pick, rows } from '#src/adapters/postgres/shapes.ts';
 import { deleteGenerationsWith } from '#src/adapters/postgres/word-index.ts';
@@ -5,7 +6,6 @@ import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import type { SourceFormat } from '#src/domain/document-format.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import {
   type ConversionKey,
   ConversionModel,
@@ -28,7 +28,7 @@ const generationNumber = pick(GenerationModel, 'generation');
 
 export type IngestionRepository = ReturnType<typeof createIngestionRepository>;
 
-export function createIngestionRepository(db: Db) {
+export function createIngestionRepository(db: Knex) {
   const generation = (of: IngestDocumentInput) =>
     GenerationModel.table(db).where({ orgId: of.orgId, documentId: of.documentId, generation: of.generation });
   const document = (of: IngestDocumentInput) =>
@@ -205,7 +205,7 @@ export function createIngestionRepository(db: Db) {
      * more go with them.
      */
     async deleteGenerations(range: GenerationRange, signal: AbortSignal): Promise<void> {
-      const deleteRows = (trx: Db) =>
+      const deleteRows = (trx: Knex) =>
         trx.raw(
           `with unneeded as (
            delete from document_generations

@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import type {
   AtOnceResult,
@@ -21,9 +22,7 @@ import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import type { PreviewsService } from '#src/modules/previews/previews.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import type { Converter, Recognition } from '#src/ports/converter.ts';
-import type { Db } from '#src/ports/database.ts';
-import type { MalwareScanner } from '#src/ports/malware-scanner.ts';
+import type { Converter, MalwareScanner, Recognition } from '#src/ports/documents.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { chunkId } from './chunk-id.ts';
@@ -62,7 +61,7 @@ export type IngestionService = ReturnType<typeof createIngestionService>;
  * `superseded` once a newer generation was asked for and `document_not_found` once the document is deleted.
  */
 export function createIngestionService(deps: {
-  db: Db;
+  db: Knex;
   blobs: Pick<BlobStore, 'read' | 'withLocalFile'>;
   /** Null where the deployment has none. */
   scanner: MalwareScanner | null;

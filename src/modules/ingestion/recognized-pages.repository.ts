@@ -1,12 +1,12 @@
+import type { Knex } from 'knex';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
-import type { RecognizedPage } from '#src/ports/converter.ts';
-import type { Db } from '#src/ports/database.ts';
+import type { RecognizedPage } from '#src/ports/documents.ts';
 import { RecognizedPageModel } from './ingestion.model.ts';
 
 /** Pages that a converter of this version has read by OCR for a generation that is not converted yet. */
 export type RecognitionKey = IngestDocumentInput & { converterVersion: string };
 
-export function createRecognizedPagesRepository(db: Db) {
+export function createRecognizedPagesRepository(db: Knex) {
   return {
     async list({ orgId, documentId, generation, converterVersion }: RecognitionKey): Promise<RecognizedPage[]> {
       return RecognizedPageModel.table(db)

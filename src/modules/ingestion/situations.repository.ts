@@ -1,7 +1,7 @@
+import type { Knex } from 'knex';
 import { NIL } from 'uuid';
 import type { Row } from '#src/adapters/postgres/columns.ts';
 import { firstRow, pick } from '#src/adapters/postgres/shapes.ts';
-import type { Db } from '#src/ports/database.ts';
 import { ContextualTextModel } from './ingestion.model.ts';
 
 /** A place in the order of the table's key. */
@@ -11,7 +11,7 @@ export type SituationKey = Row<typeof situationKey>;
 /** What was said, by which prompt of which model, of which body. */
 export type SituationSource = Omit<SituationKey, 'chunkSha256'>;
 
-export function createSituationsRepository(db: Db) {
+export function createSituationsRepository(db: Knex) {
   return {
     /** @returns those that are known, by the hash in hex */
     async find(source: SituationSource, hashes: readonly Buffer[]): Promise<Map<string, string>> {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Knex } from 'knex';
 import {
   cleanSituation,
   maxSituationTokens,
@@ -10,8 +11,7 @@ import {
 import type { Chunk } from '#src/domain/chunking.ts';
 import type { TokenCounter } from '#src/domain/tokens.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
-import type { ChatModel } from '#src/ports/chat-model.ts';
-import type { Db } from '#src/ports/database.ts';
+import type { ChatModel } from '#src/ports/models.ts';
 import { createSituationsRepository, type SituationKey } from './situations.repository.ts';
 
 /** A document as it was converted. */
@@ -36,7 +36,7 @@ export type SituationsService = ReturnType<typeof createSituationsService>;
 
 /** What a chat model says of where chunks stand in their documents; nothing where the deployment names no such model. */
 export function createSituationsService(deps: {
-  db: Db;
+  db: Knex;
   chatModel: Pick<ChatModel, 'complete'>;
   models: Pick<ModelsService, 'find' | 'contextBudget'>;
   tokens: TokenCounter;

@@ -1,6 +1,6 @@
 import type { ChunkSource } from '#src/domain/chunk-document.ts';
 import type { EmbeddingsService } from '#src/modules/embeddings/embeddings.service.ts';
-import type { Chunker } from '#src/ports/chunker.ts';
+import type { Chunker } from '#src/ports/documents.ts';
 
 /** Windows that are embedded before the engine hears how far the step is. */
 const BATCH_SIZE = 256;

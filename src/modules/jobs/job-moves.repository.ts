@@ -1,7 +1,7 @@
+import type { Knex } from 'knex';
 import { integer, type Row, textArray, uuid } from '#src/adapters/postgres/columns.ts';
 import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/visibility.ts';
-import type { Db } from '#src/ports/database.ts';
 import { type Job, type JobFilters, JobModel } from './jobs.model.ts';
 import { readableJobs } from './jobs.repository.ts';
 
@@ -17,7 +17,7 @@ export type MovableJob = Row<typeof movableJob>;
 
 const queued = pick(JobModel, 'id');
 
-export function createJobMovesRepository(db: Db) {
+export function createJobMovesRepository(db: Knex) {
   const movable = (actor: Actor, filters: JobFilters) =>
     readableJobs(db, actor, filters)
       .leftJoin('documents as d', (join) => join.on('d.id', 'jobs.documentId').onNull('d.deletedAt'))

@@ -1,9 +1,9 @@
+import type { Knex } from 'knex';
 import { unstoppableKinds } from '#src/contracts/jobs.ts';
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
 import { can } from '#src/domain/policy.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { appError, type ErrorCode } from '#src/errors.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createJobMovesRepository, type MovableJob } from './job-moves.repository.ts';
 import { type JobView, viewOf } from './job-view.ts';
@@ -19,7 +19,7 @@ export type JobMovesService = ReturnType<typeof createJobMovesService>;
  * of a part stands for its whole run. Each throws `job_not_found` and `forbidden`.
  */
 export function createJobMovesService(deps: {
-  db: Db;
+  db: Knex;
   orchestrator: Pick<Orchestrator, 'skipParked' | 'cancel'>;
   jobs: Pick<JobsService, 'get' | 'retry' | 'dispatch'>;
 }) {

@@ -1,6 +1,6 @@
+import type { Knex } from 'knex';
 import { bigint, double, type Row } from '#src/adapters/postgres/columns.ts';
 import { oneRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
-import type { Db } from '#src/ports/database.ts';
 import { JobModel } from './jobs.model.ts';
 
 const openJobs = shape({ ...pick(JobModel, 'kind', 'status', 'errorCode').columns, count: bigint() });
@@ -13,7 +13,7 @@ export type JobStatistics = {
 };
 
 /** Of all organizations. Reads what is open, by the index of that, and nothing of what is over. */
-export function createJobStatisticsRepository(db: Db) {
+export function createJobStatisticsRepository(db: Knex) {
   return {
     async read(): Promise<JobStatistics> {
       const open = await rows(

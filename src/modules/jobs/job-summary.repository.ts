@@ -1,10 +1,10 @@
+import type { Knex } from 'knex';
 import { rows } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/visibility.ts';
-import type { Db } from '#src/ports/database.ts';
 import { type JobFilters, type JobGroup, jobGroup } from './jobs.model.ts';
 import { readableJobs } from './jobs.repository.ts';
 
-export function createJobSummaryRepository(db: Db) {
+export function createJobSummaryRepository(db: Knex) {
   return {
     /** Without ingestions that a newer one of the same document has replaced. */
     async groups(actor: Actor, filters: JobFilters): Promise<JobGroup[]> {

@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import { boolean, text } from '#src/adapters/postgres/columns.ts';
 import { newestFirst, toPage } from '#src/adapters/postgres/keyset.ts';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
@@ -6,7 +7,6 @@ import type { AttemptOfJob, JobKind } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import {
   type EndedJob,
   type Job,
@@ -73,7 +73,7 @@ const doneWhen: { readonly [kind in JobKind]: string } = {
 };
 
 /** Those that match and that the caller may read. */
-export function readableJobs(db: Db, actor: Actor, { folderId, ...columns }: JobFilters) {
+export function readableJobs(db: Knex, actor: Actor, { folderId, ...columns }: JobFilters) {
   const given = Object.entries(columns).flatMap(([name, value]) =>
     value === undefined ? [] : [[`jobs.${name}`, value]],
   );
@@ -87,7 +87,7 @@ export function readableJobs(db: Db, actor: Actor, { folderId, ...columns }: Job
   return query;
 }
 
-export function createJobsRepository(db: Db) {
+export function createJobsRepository(db: Knex) {
   const jobs = () => JobModel.table(db);
 
   return {

@@ -1,12 +1,12 @@
+import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { type AttemptOfJob, unstoppableKinds } from '#src/contracts/jobs.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import { parseJobId } from '#src/contracts/workflow-ids.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { AppError, appError } from '#src/errors.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
-import type { Tracing } from '#src/ports/tracing.ts';
+import type { Tracing } from '#src/ports/telemetry.ts';
 import { createJobMovesRepository } from './job-moves.repository.ts';
 import { createJobStatisticsRepository } from './job-statistics.repository.ts';
 import { createJobSummaryRepository } from './job-summary.repository.ts';
@@ -44,7 +44,7 @@ export type JobsService = ReturnType<typeof createJobsService>;
 
 /** Jobs are the truth about asynchronous work for clients, and the outbox of workflow starts. */
 export function createJobsService(deps: {
-  db: Db;
+  db: Knex;
   orchestrator: Pick<Orchestrator, 'start' | 'retryParked' | 'inspect' | 'uiUrl'>;
   tracing?: Pick<Tracing, 'traceparent' | 'within'>;
   logger: Pick<Logger, 'warn' | 'error'>;
@@ -120,12 +120,12 @@ export function createJobsService(deps: {
 
   return {
     /** Writes a job beside the business row, in its transaction. A reused id is queued again as another attempt. */
-    async enqueue(trx: Db, job: NewJob): Promise<void> {
+    async enqueue(trx: Knex, job: NewJob): Promise<void> {
       await createJobsRepository(trx).enqueue([traced(job)], DISPATCH_GRACE_SECONDS);
     },
 
     /** The same with many of different ids, which the sweeper starts. */
-    async enqueueAll(trx: Db, all: readonly NewJob[]): Promise<void> {
+    async enqueueAll(trx: Knex, all: readonly NewJob[]): Promise<void> {
       const repository = createJobsRepository(trx);
       for (let start = 0; start < all.length; start += ENQUEUED_AT_ONCE) {
         await repository.enqueue(all.slice(start, start + ENQUEUED_AT_ONCE).map(traced), 0);
@@ -136,7 +136,7 @@ export function createJobsService(deps: {
      * Sets a job going again that has stopped short of success, in its caller's transaction: a parked one goes on, a
      * closed one is another attempt. @returns false when it goes already, or has succeeded
      */
-    async retry(trx: Db, jobId: string): Promise<boolean> {
+    async retry(trx: Knex, jobId: string): Promise<boolean> {
       const how = { bulk: false, graceSeconds: DISPATCH_GRACE_SECONDS };
       return (await createJobMovesRepository(trx).queueAgain([jobId], how)) > 0;
     },
@@ -172,12 +172,12 @@ export function createJobsService(deps: {
     },
 
     /** Ids of the jobs that work, or wait to work: those of a kind on a document, or all of a connection. */
-    async openRunsOf(trx: Db, of: OpenRunsOf): Promise<string[]> {
+    async openRunsOf(trx: Knex, of: OpenRunsOf): Promise<string[]> {
       return createJobsRepository(trx).listOpenIds(of);
     },
 
     /** Held until the end of the transaction, so that nobody begins it meanwhile. */
-    async isOpen(trx: Db, jobId: string): Promise<boolean> {
+    async isOpen(trx: Knex, jobId: string): Promise<boolean> {
       return createJobsRepository(trx).isOpen(jobId);
     },
 
@@ -205,7 +205,7 @@ export function createJobsService(deps: {
     },
 
     /** The same together with what else the step writes. */
-    async advanceWithin(trx: Db, jobId: string, change: JobChange, of?: AttemptOfJob): Promise<void> {
+    async advanceWithin(trx: Knex, jobId: string, change: JobChange, of?: AttemptOfJob): Promise<void> {
       await createJobsRepository(trx).advance(jobId, change, of);
     },
 

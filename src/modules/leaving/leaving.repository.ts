@@ -1,17 +1,17 @@
+import type { Knex } from 'knex';
 import { type Row, timestamp } from '#src/adapters/postgres/columns.ts';
 import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import { MembershipModel, UserIdentityModel, UserModel } from '#src/modules/auth/auth.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
 import { TeamMembershipModel } from '#src/modules/teams/teams.model.ts';
-import type { Db } from '#src/ports/database.ts';
 
 const due = shape({ eraseDueAt: timestamp() });
 
 /** `name` is empty once it is erased. */
 export type LeavingOrganization = Pick<Row<typeof OrganizationModel>, 'name' | 'deletedAt' | 'eraseDueAt'>;
 
-export function createLeavingRepository(db: Db) {
+export function createLeavingRepository(db: Knex) {
   const gone = (eraseAfterDays: number) => ({
     deletedAt: db.fn.now(),
     eraseDueAt: db.raw('now() + make_interval(days => ?)', [eraseAfterDays]),

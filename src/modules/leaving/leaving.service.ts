@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import { erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
@@ -9,7 +10,6 @@ import type { Job, JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { MembersService } from '#src/modules/members/members.service.ts';
 import type { Operator } from '#src/modules/operator/operator.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import { createLeavingRepository, type LeavingOrganization } from './leaving.repository.ts';
 
 export type LeavingService = ReturnType<typeof createLeavingService>;
@@ -19,7 +19,7 @@ export type LeavingService = ReturnType<typeof createLeavingService>;
  * them, and erases what they leave behind when it is time.
  */
 export function createLeavingService(deps: {
-  db: Db;
+  db: Knex;
   passwords: Pick<PasswordsService, 'confirmOwner' | 'hold'>;
   members: Pick<MembersService, 'get' | 'requireAnotherAdmin'>;
   sessions: Pick<SessionsService, 'endAll'>;
@@ -32,7 +32,7 @@ export function createLeavingService(deps: {
   const { db, passwords, members, sessions, accessChanges, erasure, jobs, audit, eraseAfterDays } = deps;
 
   /** @returns the job to dispatch after the commit */
-  async function endAccount(trx: Db, actor: RequestActor, userId: string, action: string): Promise<string> {
+  async function endAccount(trx: Knex, actor: RequestActor, userId: string, action: string): Promise<string> {
     const { orgId, userId: actorId, requestId } = actor;
     const dueAt = await createLeavingRepository(trx).endAccounts([userId], eraseAfterDays);
     await sessions.endAll(trx, [userId]);
@@ -45,7 +45,7 @@ export function createLeavingService(deps: {
    * @returns the job to dispatch after the commit
    */
   async function endOrganization(
-    trx: Db,
+    trx: Knex,
     by: { orgId: string; userId: string | null; operator?: string; requestId: string },
     userIds: readonly string[],
     afterDays = eraseAfterDays,
@@ -63,7 +63,7 @@ export function createLeavingService(deps: {
   }
 
   /** Of an organization that was deleted before: what waits for its day begins. @returns as `endOrganization` */
-  async function hurry(trx: Db, operator: Operator, orgId: string): Promise<string | null> {
+  async function hurry(trx: Knex, operator: Operator, orgId: string): Promise<string | null> {
     const waiting = await createLeavingRepository(trx).hurryOrganization(orgId);
     if (waiting === undefined) return null;
     const { name, requestId } = operator;

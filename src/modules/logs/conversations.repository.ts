@@ -1,10 +1,10 @@
+import type { Knex } from 'knex';
 import { bigint, text } from '#src/adapters/postgres/columns.ts';
 import { toPage } from '#src/adapters/postgres/keyset.ts';
 import { firstRow, oneRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import { roundSums } from '#src/domain/round-sums.ts';
 import type { Actor } from '#src/domain/visibility.ts';
-import type { Db } from '#src/ports/database.ts';
 import { isWithin, reach, reachValues } from './log-reach.ts';
 import {
   type LogFilter,
@@ -48,7 +48,7 @@ const shown = `
  * Conversations as the logs list them: in the order in which they began, which never changes, so that no page loses or
  * repeats one that goes on meanwhile. Each set of keys is read by an index in this order.
  */
-export function createConversationsRepository(db: Db) {
+export function createConversationsRepository(db: Knex) {
   const conditions = ({ agentId, state, period: { from, until } }: LogFilter, after: ListPosition | null = null) =>
     [
       agentId !== undefined && 'and l.agent_id = :agentId',

@@ -1,8 +1,8 @@
+import type { Knex } from 'knex';
 import { oneRow } from '#src/adapters/postgres/shapes.ts';
 import { type Period, type PeriodPart, partsOf } from '#src/domain/log-period.ts';
 import { roundSums } from '#src/domain/round-sums.ts';
 import type { Actor } from '#src/domain/visibility.ts';
-import type { Db } from '#src/ports/database.ts';
 import { isWithin, reach, reachValues } from './log-reach.ts';
 import { echoStates, type LogSums, logSums, type SumsFilter } from './logs.model.ts';
 
@@ -22,7 +22,7 @@ const ofAll = [
  * Sums over what a reader may read, exact in every snapshot, which triggers keep: no round is looked at, and of chats
  * only those of the days on which a period begins and ends.
  */
-export function createLogSumsRepository(db: Db) {
+export function createLogSumsRepository(db: Knex) {
   return {
     async sum(actor: Actor, { agentId, period }: SumsFilter): Promise<LogSums> {
       const values: Record<string, unknown> = { ...reachValues(actor), ...(agentId !== undefined && { agentId }) };

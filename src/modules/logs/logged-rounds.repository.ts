@@ -1,9 +1,9 @@
+import type { Knex } from 'knex';
 import { double, integer, type Row, text } from '#src/adapters/postgres/columns.ts';
 import { firstRow, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { EchoState } from '#src/domain/alignment-fold.ts';
 import { type Actor, keysOf } from '#src/domain/visibility.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import { type LoggedRound, loggedRound, type RoundPage } from './logs.model.ts';
 
 /** A scored round, as the curve of a chat shows it. */
@@ -27,7 +27,7 @@ function endOfPage(sizes: readonly Row<typeof sized>[]): number | undefined {
 }
 
 /** Rounds of a chat; but for those of a list it is for the caller to know that he may read it. */
-export function createLoggedRoundsRepository(db: Db) {
+export function createLoggedRoundsRepository(db: Knex) {
   const rounds = (chatId: string) => RoundModel.table(db).where({ chatId });
 
   return {

@@ -1,7 +1,7 @@
+import type { Knex } from 'knex';
 import type { ListPosition } from '#src/contracts/list-position.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
-import type { Db } from '#src/ports/database.ts';
 import { createConversationsRepository } from './conversations.repository.ts';
 import { headOf, type LogFormat, lineOf } from './log-export.ts';
 import { createLogSumsRepository } from './log-sums.repository.ts';
@@ -32,7 +32,7 @@ type Page = { limit: number; after: ListPosition | null };
 export type LogsService = ReturnType<typeof createLogsService>;
 
 /** What has been said, and how it went: of the chats that the caller may read. */
-export function createLogsService({ db }: { db: Db }) {
+export function createLogsService({ db }: { db: Knex }) {
   const conversations = createConversationsRepository(db);
   const sums = createLogSumsRepository(db);
   const rounds = createLoggedRoundsRepository(db);

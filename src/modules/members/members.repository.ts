@@ -1,7 +1,7 @@
+import type { Knex } from 'knex';
 import { firstRow, rows } from '#src/adapters/postgres/shapes.ts';
 import { isUniqueViolation } from '#src/adapters/postgres/unique-violation.ts';
 import { MembershipModel, UserModel } from '#src/modules/auth/auth.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import { type Member, member } from './members.model.ts';
 
 const memberColumns = `
@@ -15,7 +15,7 @@ const memberColumns = `
     where tm.user_id = u.id and t.disabled_at is null), '[]') as teams`;
 
 /** The users of an organization that are not deleted; disabled ones are. */
-export function createMembersRepository(db: Db) {
+export function createMembersRepository(db: Knex) {
   const members = (orgId: string) =>
     MembershipModel.query(db)
       .alias('m')

@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import { makeOnce } from '#src/domain/make-once.ts';
 import { can } from '#src/domain/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/visibility.ts';
@@ -8,13 +9,12 @@ import type { AccessChangesService } from '#src/modules/organization/access-chan
 import type { OrganizationService } from '#src/modules/organization/organization.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { TeamsService } from '#src/modules/teams/teams.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { Member, MemberList, NewMember } from './members.model.ts';
 import { createMembersRepository } from './members.repository.ts';
 
 /** Who belongs to an organization, and who administers it. */
 export function createMembersService(deps: {
-  db: Db;
+  db: Knex;
   accounts: Pick<AccountsService, 'prepare' | 'create'>;
   organizations: Pick<OrganizationService, 'get'>;
   limits: Pick<TierLimitsService, 'of'>;
@@ -24,14 +24,14 @@ export function createMembersService(deps: {
 }) {
   const { db, accounts, organizations, limits, teams, accessChanges, audit } = deps;
 
-  async function get(trx: Db, orgId: string, userId: string): Promise<Member> {
+  async function get(trx: Knex, orgId: string, userId: string): Promise<Member> {
     const member = await createMembersRepository(trx).find(orgId, userId);
     if (member === undefined) throw appError('member_not_found');
     return member;
   }
 
   /** An organization has an admin who can act: `last_org_admin` when this one is the only one. */
-  async function requireAnotherAdmin(trx: Db, orgId: string, userId: string): Promise<void> {
+  async function requireAnotherAdmin(trx: Knex, orgId: string, userId: string): Promise<void> {
     if ((await createMembersRepository(trx).countOtherAdmins(orgId, userId)) === 0) {
       throw appError('last_org_admin', { detail: 'Make somebody else an admin of the organization first.' });
     }

@@ -1,18 +1,18 @@
+import type { Knex } from 'knex';
 import { can } from '#src/domain/policy.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { SessionsService } from '#src/modules/auth/sessions.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
-import type { Db } from '#src/ports/database.ts';
-import type { PasswordHasher } from '#src/ports/password-hasher.ts';
+import type { PasswordHasher } from '#src/ports/identity.ts';
 import type { Member, UserChange } from './members.model.ts';
 import { createMembersRepository } from './members.repository.ts';
 import type { MembersService } from './members.service.ts';
 
 /** What an admin may do to the accounts of others. */
 export function createUsersService(deps: {
-  db: Db;
+  db: Knex;
   members: Pick<MembersService, 'requireAnotherAdmin'>;
   passwords: Pick<PasswordHasher, 'hash'>;
   sessions: Pick<SessionsService, 'endAll'>;
@@ -23,7 +23,7 @@ export function createUsersService(deps: {
 }) {
   const { db, members, passwords, sessions, accessChanges, audit, forgetFailedSignIns } = deps;
 
-  async function getManaged(trx: Db, actor: RequestActor, userId: string): Promise<Member> {
+  async function getManaged(trx: Knex, actor: RequestActor, userId: string): Promise<Member> {
     const user = await createMembersRepository(trx).find(actor.orgId, userId);
     if (user === undefined) throw appError('user_not_found');
     if (!can(actor, 'user:manage', user)) {
@@ -33,7 +33,7 @@ export function createUsersService(deps: {
   }
 
   async function record(
-    trx: Db,
+    trx: Knex,
     actor: RequestActor,
     entry: { action: string; target: string; detail?: Record<string, boolean> },
   ): Promise<void> {
@@ -41,7 +41,7 @@ export function createUsersService(deps: {
   }
 
   /** To be called in a change of his organization. Who is disabled has no session left. */
-  async function setDisabled(trx: Db, userId: string, isDisabled: boolean): Promise<void> {
+  async function setDisabled(trx: Knex, userId: string, isDisabled: boolean): Promise<void> {
     await createMembersRepository(trx).setDisabled(userId, isDisabled);
     if (isDisabled) await sessions.endAll(trx, [userId]);
   }

@@ -4,7 +4,7 @@ import type { ModelKind } from '#src/domain/model-kind.ts';
 import { freeOfCharge, priceListVersion, type VersionedPrice } from '#src/domain/prices.ts';
 import type { RerankerType } from '#src/domain/rag-config.ts';
 import { type AppError, appError, fieldError } from '#src/errors.ts';
-import type { ModelCatalog, ProvidedModel } from '#src/ports/model-catalog.ts';
+import type { ModelCatalog, ProvidedModel } from '#src/ports/models.ts';
 import type { Model } from './models.model.ts';
 
 /** A provider's list changes when somebody deploys; one that failed is asked again soon. */

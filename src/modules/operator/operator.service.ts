@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import type { Tier } from '#src/domain/tiers.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
@@ -7,7 +8,6 @@ import type { MembersService } from '#src/modules/members/members.service.ts';
 import type { UsersService } from '#src/modules/members/users.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
 import type { OrganizationService } from '#src/modules/organization/organization.service.ts';
-import type { Db } from '#src/ports/database.ts';
 
 /** Who works at the installation itself: the name of his account on the machine, and an id for this one command. */
 export type Operator = { name: string; requestId: string };
@@ -16,7 +16,7 @@ export type Whose = { email: string } | { userId: string };
 
 /** What is done to organizations and users from outside of them. Recorded as of nobody, with the operator's name. */
 export function createOperatorService(deps: {
-  db: Db;
+  db: Knex;
   accounts: Pick<AccountsService, 'prepare' | 'createOrganization' | 'find'>;
   organizations: Pick<OrganizationService, 'setTier'>;
   members: Pick<MembersService, 'get' | 'requireAnotherAdmin'>;
@@ -28,7 +28,7 @@ export function createOperatorService(deps: {
   const { db, accounts, organizations, members, users, sessions, accessChanges, audit } = deps;
 
   async function record(
-    trx: Db,
+    trx: Knex,
     { name, requestId }: Operator,
     { detail, ...entry }: { orgId: string; action: string; target: string; detail?: Record<string, string> },
   ): Promise<void> {

@@ -1,14 +1,14 @@
+import type { Knex } from 'knex';
 import { can } from '#src/domain/policy.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AccountsService } from '#src/modules/auth/accounts.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { Places, TierLimitsService } from './tier-limits.service.ts';
 
 /** Whom a change is made for. */
 type Whose = Pick<RequestActor, 'orgId' | 'userId' | 'requestId'>;
 /** `caller` is who asks for the change, as he is while nobody else can change it. */
-type Work<Result> = (trx: Db, caller: RequestActor, places: Places) => Promise<Result>;
+type Work<Result> = (trx: Knex, caller: RequestActor, places: Places) => Promise<Result>;
 
 /** Who belongs to an organization, and what he may do there: one change at a time in each. */
 export function createAccessChangesService(deps: {
@@ -31,7 +31,7 @@ export function createAccessChangesService(deps: {
   }
 
   /** The same for the operator of the installation, who is nobody's member. */
-  async function operate<Result>(orgId: string, work: (trx: Db, places: Places) => Promise<Result>): Promise<Result> {
+  async function operate<Result>(orgId: string, work: (trx: Knex, places: Places) => Promise<Result>): Promise<Result> {
     const result = await deps.limits.transaction(orgId, async (trx) => work(trx, await deps.limits.lock(trx, orgId)));
     for (const listener of listeners) listener(orgId);
     return result;

@@ -1,10 +1,10 @@
+import type { Knex } from 'knex';
 import type { Tier } from '#src/domain/tiers.ts';
-import type { Db } from '#src/ports/database.ts';
 import { type Organization, OrganizationModel } from './organization.model.ts';
 
 const columns = ['id', 'name', 'tier'] as const;
 
-export function createOrganizationRepository(db: Db) {
+export function createOrganizationRepository(db: Knex) {
   const organization = (orgId: string) => OrganizationModel.table(db).where({ id: orgId });
 
   return {

@@ -1,15 +1,15 @@
+import type { Knex } from 'knex';
 import type { Tier } from '#src/domain/tiers.ts';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { AccessChangesService } from './access-changes.service.ts';
 import type { Organization } from './organization.model.ts';
 import { createOrganizationRepository } from './organization.repository.ts';
 
 export function createOrganizationService(deps: {
-  db: Db;
+  db: Knex;
   folders: Pick<FoldersService, 'renameOrganizationRoot'>;
   accessChanges: Pick<AccessChangesService, 'administer'>;
   audit: AuditService;
@@ -22,7 +22,7 @@ export function createOrganizationService(deps: {
     },
 
     /** Throws `not_found`. @returns the tier that it had */
-    async setTier(trx: Db, orgId: string, tier: Tier): Promise<Tier> {
+    async setTier(trx: Knex, orgId: string, tier: Tier): Promise<Tier> {
       const organizations = createOrganizationRepository(trx);
       const before = await organizations.lockTier(orgId);
       if (before === undefined) throw appError('not_found', { detail: `There is no organization ${orgId}.` });

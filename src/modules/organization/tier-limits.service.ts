@@ -1,7 +1,7 @@
+import type { Knex } from 'knex';
 import type { Tier, TierLimits } from '#src/domain/tiers.ts';
 import { appError, type ErrorCode } from '#src/errors.ts';
-import type { Db } from '#src/ports/database.ts';
-import type { FairGate } from '#src/ports/fair-gate.ts';
+import type { FairQueue } from '#src/ports/limits.ts';
 import { createOrganizationRepository } from './organization.repository.ts';
 
 /** What is counted, or summed up in bytes, against a tier; and how it is said that there is no more room. */
@@ -24,9 +24,9 @@ export type Places = {
 
 /** The upper bounds of an organization, from its tier and the deployment's table. */
 export function createTierLimitsService(deps: {
-  db: Db;
+  db: Knex;
   tierLimits: Readonly<Record<Tier, TierLimits>>;
-  inTurn: FairGate;
+  inTurn: FairQueue;
 }) {
   return {
     async of(orgId: string): Promise<TierLimits> {
@@ -38,7 +38,7 @@ export function createTierLimitsService(deps: {
      * A transaction that will {@link lock} the organization. Those of one organization run one after the other in any
      * case; without turns each that waits for the lock would hold a connection, until other organizations find none.
      */
-    transaction<Result>(orgId: string, work: (trx: Db) => Promise<Result>): Promise<Result> {
+    transaction<Result>(orgId: string, work: (trx: Knex) => Promise<Result>): Promise<Result> {
       return deps.inTurn(orgId, () => deps.db.transaction(work));
     },
 
@@ -47,7 +47,7 @@ export function createTierLimitsService(deps: {
      * other lock, so that two inserts cannot both take the last place, nor wait for each other for ever. Throws
      * `invalid_token` when the organization was deleted meanwhile: nothing may come to it any more.
      */
-    async lock(trx: Db, orgId: string): Promise<Places> {
+    async lock(trx: Knex, orgId: string): Promise<Places> {
       const tier = await createOrganizationRepository(trx).lockTier(orgId);
       if (tier === undefined) throw appError('invalid_token', { detail: 'The organization is gone.' });
       const limits = deps.tierLimits[tier];

@@ -1,7 +1,7 @@
+import type { Knex } from 'knex';
 import { boolean, type Row } from '#src/adapters/postgres/columns.ts';
 import { oneRow, shape } from '#src/adapters/postgres/shapes.ts';
 import { PreviewModel } from '#src/modules/previews/previews.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import { BlobClaimModel } from './originals.model.ts';
 
 const need = shape({ isNeeded: boolean() });
@@ -9,7 +9,7 @@ const need = shape({ isNeeded: boolean() });
 /** An original of an organization. */
 export type OriginalKey = Pick<Row<typeof BlobClaimModel>, 'orgId' | 'blobKey'>;
 
-export function createOriginalsRepository(db: Db) {
+export function createOriginalsRepository(db: Knex) {
   return {
     /** Until the end of the transaction nobody else claims the original, or looks whether it is needed. */
     async lock(blobKey: string): Promise<void> {

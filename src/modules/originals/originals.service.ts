@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { v7 as uuidv7 } from 'uuid';
 import type { StoredUpload } from '#src/contracts/uploads.ts';
 import { originalKey } from '#src/domain/original-key.ts';
 import { type AppError, appError } from '#src/errors.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import type { Db } from '#src/ports/database.ts';
 import { createOriginalsRepository, type OriginalKey } from './originals.repository.ts';
 
 /** For the rest of a form behind its file, and for the transaction that makes a document of it. */
@@ -24,14 +24,14 @@ export type OriginalsService = ReturnType<typeof createOriginalsService>;
  * document never takes the object away from under another that is just being made of the same content.
  */
 export function createOriginalsService(deps: {
-  db: Db;
+  db: Knex;
   blobs: Pick<BlobStore, 'stage' | 'promote' | 'unstage' | 'delete'>;
   logger: Pick<Logger, 'warn'>;
   /** Bounds the connections that wait for the store. */
-  inTurn: <Result>(task: () => Promise<Result>) => Promise<Result>;
+  limit: <Result>(task: () => Promise<Result>) => Promise<Result>;
   deleteTimeoutMs?: number;
 }) {
-  const { db, blobs, logger, inTurn, deleteTimeoutMs = DELETE_TIMEOUT_MS } = deps;
+  const { db, blobs, logger, limit, deleteTimeoutMs = DELETE_TIMEOUT_MS } = deps;
   const originals = createOriginalsRepository(db);
 
   async function claim(of: OriginalKey): Promise<string> {
@@ -44,7 +44,7 @@ export function createOriginalsService(deps: {
     return id;
   }
 
-  async function letGo(trx: Db, { orgId, blobKey }: OriginalKey): Promise<void> {
+  async function letGo(trx: Knex, { orgId, blobKey }: OriginalKey): Promise<void> {
     await createOriginalsRepository(trx).insertClaim({ orgId, blobKey, id: uuidv7(), seconds: 0 });
   }
 
@@ -58,7 +58,7 @@ export function createOriginalsService(deps: {
 
   /** Deletes the object unless something needs it, and then its preview. Deleting what is not there is fine. */
   async function release({ orgId, blobKey }: OriginalKey): Promise<void> {
-    const previews = await inTurn(() =>
+    const previews = await limit(() =>
       db.transaction(async (trx) => {
         const claims = createOriginalsRepository(trx);
         await claims.lock(blobKey);
@@ -109,7 +109,7 @@ export function createOriginalsService(deps: {
     },
 
     /** In the transaction that refers to the original. */
-    async settle(trx: Db, { claimId }: Pick<StoredUpload, 'claimId'>): Promise<void> {
+    async settle(trx: Knex, { claimId }: Pick<StoredUpload, 'claimId'>): Promise<void> {
       if (await createOriginalsRepository(trx).deleteClaim(claimId)) return;
       throw appError('service_unavailable', { detail: 'The upload took too long.', retryAfterSeconds: 1 });
     },
@@ -118,7 +118,7 @@ export function createOriginalsService(deps: {
     letGo,
 
     /** Until the end of the transaction nobody lets go of it. @returns false where that has been done */
-    async hold(trx: Db, { orgId, blobKey }: OriginalKey): Promise<boolean> {
+    async hold(trx: Knex, { orgId, blobKey }: OriginalKey): Promise<boolean> {
       const claims = createOriginalsRepository(trx);
       await claims.lock(blobKey);
       return claims.isNeeded({ orgId, blobKey });

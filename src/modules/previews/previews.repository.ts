@@ -1,10 +1,10 @@
+import type { Knex } from 'knex';
 import { numberPages } from '#src/adapters/postgres/page-numbers.ts';
 import { firstRow, oneRow } from '#src/adapters/postgres/shapes.ts';
 import type { PreviewDocumentInput } from '#src/contracts/previews.ts';
 import { previewWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { ConversionModel, GenerationModel } from '#src/modules/ingestion/ingestion.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import {
   ingestionOutcome,
   type Preview,
@@ -16,7 +16,7 @@ import {
 
 type OriginalKey = Pick<Preview, 'orgId' | 'originalKey'>;
 
-export function createPreviewsRepository(db: Db) {
+export function createPreviewsRepository(db: Knex) {
   return {
     /** Undefined once the document is deleted or has another original. */
     findTarget({ orgId, documentId, generation }: PreviewDocumentInput) {

@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Knex } from 'knex';
 import type {
   PagesResult,
   PreviewDocumentInput,
@@ -17,9 +18,7 @@ import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { TierLimitsService } from '#src/modules/organization/tier-limits.service.ts';
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import type { Converter } from '#src/ports/converter.ts';
-import type { Db } from '#src/ports/database.ts';
-import type { PdfRenderer } from '#src/ports/pdf-renderer.ts';
+import type { Converter, PdfRenderer } from '#src/ports/documents.ts';
 import { makeTemporaryFolder } from '#src/temporary-folders.ts';
 import type { Preview } from './previews.model.ts';
 import { createPreviewsRepository } from './previews.repository.ts';
@@ -38,7 +37,7 @@ export type PreviewsService = ReturnType<typeof createPreviewsService>;
  * numbers that follow from it. It runs beside the ingestion, which neither waits for it nor fails with it.
  */
 export function createPreviewsService(deps: {
-  db: Db;
+  db: Knex;
   blobs: Pick<BlobStore, 'withLocalFile' | 'exists'>;
   originals: Pick<OriginalsService, 'store' | 'settle' | 'discard' | 'hold' | 'letGo' | 'releaseNow'>;
   /** Null where the deployment has none: then there are no previews. */
@@ -108,7 +107,7 @@ export function createPreviewsService(deps: {
      * For a generation that was converted in this transaction, if it is of an office format and there is a renderer.
      * @returns the job to dispatch after the commit; null when there is none
      */
-    async enqueue(trx: Db, of: PreviewDocumentInput, sourceFormat: string): Promise<string | null> {
+    async enqueue(trx: Knex, of: PreviewDocumentInput, sourceFormat: string): Promise<string | null> {
       if (renderer === null || !isOfficeFormat(sourceFormat)) return null;
       const request = await createPreviewsRepository(trx).findRequest(of);
       if (request === undefined) return null;

@@ -1,14 +1,14 @@
+import type { Knex } from 'knex';
 import { bytea, type Row, text } from '#src/adapters/postgres/columns.ts';
 import { firstRow, shape } from '#src/adapters/postgres/shapes.ts';
 import { UserModel } from '#src/modules/auth/auth.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import { type Avatar, AvatarModel } from './avatars.model.ts';
 
 const stored = shape({ content: bytea().nullable(), sha256: text().nullable(), externalUrl: text().nullable() });
 
 type Owner = { orgId: string; userId: string };
 
-export function createAvatarsRepository(db: Db) {
+export function createAvatarsRepository(db: Knex) {
   return {
     /**
      * The avatar is a part of the profile. Until the end of the transaction the user is not deleted.

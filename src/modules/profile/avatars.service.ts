@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
+import type { Knex } from 'knex';
 import { createPlaces } from '#src/domain/places.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
-import type { AvatarMaker } from '#src/ports/avatar-maker.ts';
-import type { Db } from '#src/ports/database.ts';
+import type { AvatarMaker } from '#src/ports/documents.ts';
 import type { Avatar, AvatarUpload, ShownAvatar } from './avatars.model.ts';
 import { createAvatarsRepository } from './avatars.repository.ts';
 
@@ -18,7 +18,7 @@ const MAX_OF_ORGANIZATION = 4;
 const UNRESERVED_IN_MEMORY = 16;
 
 /** The pictures of users. */
-export function createAvatarsService({ db, makeAvatar }: { db: Db; makeAvatar: AvatarMaker }) {
+export function createAvatarsService({ db, makeAvatar }: { db: Knex; makeAvatar: AvatarMaker }) {
   const avatars = createAvatarsRepository(db);
   const places = createPlaces();
   /** Of each upload that is in memory, from before its first byte until it is an avatar, what gives its place back. */

@@ -1,11 +1,11 @@
+import type { Knex } from 'knex';
 import { defined } from '#src/adapters/postgres/base-model.ts';
 import { firstRow, rows } from '#src/adapters/postgres/shapes.ts';
 import { MembershipModel, UserModel } from '#src/modules/auth/auth.model.ts';
 import { TeamMembershipModel } from '#src/modules/teams/teams.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import { type Membership, membership, type Profile, type ProfileChange, profile, teamOfUser } from './profile.model.ts';
 
-export function createProfileRepository(db: Db) {
+export function createProfileRepository(db: Knex) {
   const user = (userId: string) => UserModel.query(db).where({ id: userId });
 
   return {

@@ -1,12 +1,12 @@
+import type { Knex } from 'knex';
 import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { appError, requireVersion } from '#src/errors.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { Membership, Profile, ProfileChange } from './profile.model.ts';
 import { createProfileRepository } from './profile.repository.ts';
 
 /** What users see and change of themselves. */
-export function createProfileService({ db }: { db: Db }) {
+export function createProfileService({ db }: { db: Knex }) {
   const profiles = createProfileRepository(db);
 
   const get = async ({ userId }: Actor): Promise<Profile> => {

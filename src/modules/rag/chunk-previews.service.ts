@@ -6,8 +6,8 @@ import type { DocumentsService } from '#src/modules/documents/documents.service.
 import type { CutStep, DocumentCutterService } from '#src/modules/ingestion/document-cutter.service.ts';
 import type { SituationsService } from '#src/modules/ingestion/situations.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
-import type { Embedders } from '#src/ports/embedder.ts';
-import type { FairGate } from '#src/ports/fair-gate.ts';
+import type { FairQueue } from '#src/ports/limits.ts';
+import type { Embedders } from '#src/ports/models.ts';
 
 /** Seconds of an embedder on two cores: somebody waits for the answer. */
 export const maxPreviewWindows = 1_000;
@@ -36,7 +36,7 @@ export function createChunkPreviewsService(deps: {
   models: Pick<ModelsService, 'refusalOf'>;
   defaultConfig: () => Promise<RagConfig>;
   /** A preview of a long text takes a second of a core. */
-  inTurn: FairGate;
+  inTurn: FairQueue;
 }) {
   const { documents, cutter, situations, embedders, models, defaultConfig, inTurn } = deps;
 

@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import type { ExpectedVersions } from '#src/domain/expected-versions.ts';
 import type { RagConfig } from '#src/domain/rag-config.ts';
 import type { Actor, RequestActor } from '#src/domain/visibility.ts';
@@ -5,7 +6,6 @@ import { requireVersion } from '#src/errors.ts';
 import type { DocumentsService } from '#src/modules/documents/documents.service.ts';
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
-import type { Db } from '#src/ports/database.ts';
 
 /** The run that the document's ids now name, and how far it is. */
 export type IngestAnswer = {
@@ -23,7 +23,7 @@ export type RagService = ReturnType<typeof createRagService>;
 
 /** How documents are cut and found, and when that is done. */
 export function createRagService(deps: {
-  db: Db;
+  db: Knex;
   documents: Pick<DocumentsService, 'getView' | 'lockWritable' | 'setConfig' | 'publishNow'>;
   generations: Pick<GenerationsService, 'findReserved' | 'open' | 'openIfNeeded' | 'carryOut'>;
   models: Pick<ModelsService, 'refusalOf'>;

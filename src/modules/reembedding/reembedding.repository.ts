@@ -1,13 +1,13 @@
+import type { Knex } from 'knex';
 import { bigint } from '#src/adapters/postgres/columns.ts';
 import { oneRow, shape } from '#src/adapters/postgres/shapes.ts';
 import { MembershipModel } from '#src/modules/auth/auth.model.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
-import type { Db } from '#src/ports/database.ts';
 
 const counted = shape({ count: bigint() });
 
-export function createReembeddingRepository(db: Db) {
+export function createReembeddingRepository(db: Knex) {
   /** Documents whose vectors, or those of their next ingestion, are of another model. */
   const outdated = ({ orgId, model }: { orgId: string; model: string }) =>
     DocumentModel.table(db)

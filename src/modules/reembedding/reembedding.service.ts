@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Knex } from 'knex';
 import type {
   AwaitReembeddingsInput,
   AwaitReembeddingsResult,
@@ -16,7 +17,6 @@ import type { DocumentsService } from '#src/modules/documents/documents.service.
 import type { GenerationsService, IngestionPlan } from '#src/modules/ingestion/generations.service.ts';
 import type { EndedJob, Job, JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import { createReembeddingRepository } from './reembedding.repository.ts';
 
@@ -33,7 +33,7 @@ export type ReembeddingService = ReturnType<typeof createReembeddingService>;
 
 /** The change of an organization's documents to another embedding model: what operators do, and the work of its run. */
 export function createReembeddingService(deps: {
-  db: Db;
+  db: Knex;
   documents: Pick<DocumentsService, 'setEmbeddingModel'>;
   generations: Pick<GenerationsService, 'openIfNeeded' | 'carryOut'>;
   jobs: Pick<

@@ -1,11 +1,11 @@
+import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type { LegHit } from '#src/domain/merge-groups.ts';
 import { type AnalyzeText, contentStems } from '#src/domain/text-analysis.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
-import type { Db } from '#src/ports/database.ts';
-import type { Embedders } from '#src/ports/embedder.ts';
-import type { FairGate } from '#src/ports/fair-gate.ts';
+import type { FairQueue } from '#src/ports/limits.ts';
+import type { Embedders } from '#src/ports/models.ts';
 import type { ReadableDocuments, VectorStore } from '#src/ports/vector-store.ts';
 import type { RetrievalDegradation } from './retrieval.model.ts';
 import type { Search } from './search-plan.ts';
@@ -21,7 +21,7 @@ export type Leg = {
 };
 
 export type LegSearchDeps = {
-  db: Db;
+  db: Knex;
   vectors: Pick<VectorStore, 'search'>;
   embedders: Embedders;
   analyze: AnalyzeText;
@@ -32,7 +32,7 @@ export type LegSearchDeps = {
    * questions, leave connections of the database for the others. Words do not wait for vectors, whose store may not
    * answer.
    */
-  inTurn: Record<Leg['kind'], FairGate>;
+  inTurn: Record<Leg['kind'], FairQueue>;
   /** A person waits for the answer: rather words alone than a slow embedder, or a slow store. */
   timeoutMs?: number;
 };

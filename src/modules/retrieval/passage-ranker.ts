@@ -5,8 +5,7 @@ import type { RerankerType } from '#src/domain/rag-config.ts';
 import { byRanking, byScore, byScoreAndPlace } from '#src/domain/reranking.ts';
 import { appError } from '#src/errors.ts';
 import type { ModelsService } from '#src/modules/models/models.service.ts';
-import type { ChatModel } from '#src/ports/chat-model.ts';
-import type { Reranker } from '#src/ports/reranker.ts';
+import type { ChatModel, Reranker } from '#src/ports/models.ts';
 
 /** Someone waits for the answer. */
 const timeoutMs = { cross_encoder: 10_000, llm: 30_000 } as const;

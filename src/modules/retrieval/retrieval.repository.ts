@@ -1,9 +1,9 @@
+import type { Knex } from 'knex';
 import { integer, text, uuid } from '#src/adapters/postgres/columns.ts';
 import { isReadable, readableBy, readableValues } from '#src/adapters/postgres/readable.ts';
 import { rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
 import {
   type Candidate,
@@ -29,7 +29,7 @@ const someId = shape({ id: uuid() });
 
 export type RetrievalRepository = ReturnType<typeof createRetrievalRepository>;
 
-export function createRetrievalRepository(db: Db) {
+export function createRetrievalRepository(db: Knex) {
   const readableChunks = (actor: Actor, chunkIds: readonly string[]) =>
     readableBy(db('documents as d'), actor, 'd')
       .join('chunks as c', (on) =>

@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import { bigint, integer, type Row, text, uuid } from '#src/adapters/postgres/columns.ts';
 import { isNarrow, type OpenedCounts, openedCounts, openedDocuments } from '#src/adapters/postgres/opened-documents.ts';
 import { isReadable, readableValues } from '#src/adapters/postgres/readable.ts';
@@ -5,7 +6,6 @@ import { rowsWithin } from '#src/adapters/postgres/rows-within.ts';
 import { type Shape, shape } from '#src/adapters/postgres/shapes.ts';
 import { BM25_B, BM25_K1, inverseDocumentFrequency } from '#src/domain/bm25.ts';
 import { CHUNKS_PER_BLOCK } from '#src/domain/postings.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { ReadableDocuments } from '#src/ports/vector-store.ts';
 import { type PassageHit, passageHit, type WordHit, wordHit } from './retrieval.model.ts';
 
@@ -148,7 +148,7 @@ function isByKeysAlone({ includeDocumentIds, excludeDocumentIds, retrievalSettin
   return [includeDocumentIds, excludeDocumentIds, retrievalSettings].every((narrowing) => narrowing === undefined);
 }
 
-export function createWordSearchRepository(db: Db, otherEffort: Partial<WordSearchEffort> = {}) {
+export function createWordSearchRepository(db: Knex, otherEffort: Partial<WordSearchEffort> = {}) {
   const effort = { ...usualEffort, ...otherEffort };
 
   function ask<S extends Shape>(search: Search, source: S, sql: string, values: Record<string, unknown>) {

@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import { integer, text } from '#src/adapters/postgres/columns.ts';
 import { isNarrow, openedCounts, openedDocuments, openedHashes } from '#src/adapters/postgres/opened-documents.ts';
 import { isReadable, readableValues } from '#src/adapters/postgres/readable.ts';
@@ -6,7 +7,6 @@ import { type Shape, shape } from '#src/adapters/postgres/shapes.ts';
 import type { WantedName } from '#src/domain/name-match.ts';
 import { maxRanked } from '#src/domain/search-ranking.ts';
 import { type Actor, keysOf } from '#src/domain/visibility.ts';
-import type { Db } from '#src/ports/database.ts';
 import { type NameCandidate, nameCandidate } from './search.model.ts';
 
 /** Who may read no more has all their names compared: of a frequent word, others' documents would be most. */
@@ -41,7 +41,7 @@ const beginsWith = (word: string) => `w.word >= ${word} and w.word < ${word} || 
 
 export type NamesRepository = ReturnType<typeof createNamesRepository>;
 
-export function createNamesRepository(db: Db) {
+export function createNamesRepository(db: Knex) {
   function ask<S extends Shape>(actor: Actor, source: S, sql: string, values: Record<string, unknown>) {
     const readable = readableValues({ orgId: actor.orgId, acl: keysOf(actor) });
     return rowsWithin(timeoutMs, db, source, sql, { ...readable, last: endOf(''), ...values });

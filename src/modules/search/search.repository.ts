@@ -1,8 +1,8 @@
+import type { Knex } from 'knex';
 import { readableBy } from '#src/adapters/postgres/readable.ts';
 import { rows } from '#src/adapters/postgres/shapes.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { FolderLinkModel } from '#src/modules/documents/documents.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import { type PassagePlace, type PassageText, passageText, type SearchRow, searchRow } from './search.model.ts';
 
 /** Some more than is shown: there may be spaces. */
@@ -10,7 +10,7 @@ const beginningCharacters = 400;
 
 export type SearchRepository = ReturnType<typeof createSearchRepository>;
 
-export function createSearchRepository(db: Db) {
+export function createSearchRepository(db: Knex) {
   return {
     /** Those of the documents that the caller may read now, in no order. */
     async loadRows(actor: Actor, documentIds: readonly string[]): Promise<SearchRow[]> {

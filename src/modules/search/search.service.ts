@@ -1,10 +1,10 @@
+import type { Knex } from 'knex';
 import { beginningOf, markedPassage } from '#src/domain/search-preview.ts';
 import { rankDocuments } from '#src/domain/search-ranking.ts';
 import type { AnalyzeText } from '#src/domain/text-analysis.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { RetrievalService } from '#src/modules/retrieval/retrieval.service.ts';
-import type { Db } from '#src/ports/database.ts';
-import type { FairGate } from '#src/ports/fair-gate.ts';
+import type { FairQueue } from '#src/ports/limits.ts';
 import { createNameSearch } from './name-search.ts';
 import { createNamesRepository } from './names.repository.ts';
 import type { PassagePlace, SearchHit } from './search.model.ts';
@@ -16,11 +16,11 @@ export type SearchService = ReturnType<typeof createSearchService>;
 
 /** Finds documents by their names and by their texts, in one order. */
 export function createSearchService(deps: {
-  db: Db;
+  db: Knex;
   retrieval: Pick<RetrievalService, 'searchPassages'>;
   analyze: AnalyzeText;
   /** Searches leave connections of the database for the others. */
-  inTurn: FairGate;
+  inTurn: FairQueue;
 }) {
   const { db, analyze, inTurn } = deps;
   const repository = createSearchRepository(db);

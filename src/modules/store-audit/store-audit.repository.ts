@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import { bigint, boolean, integer, integerArray, type Row } from '#src/adapters/postgres/columns.ts';
 import { firstRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import { deleteGenerationsWith } from '#src/adapters/postgres/word-index.ts';
@@ -5,7 +6,6 @@ import type { FindingKind } from '#src/domain/audit-report.ts';
 import { DocumentModel } from '#src/modules/documents/documents.model.ts';
 import { GenerationModel } from '#src/modules/ingestion/ingestion.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
-import type { Db } from '#src/ports/database.ts';
 
 /** A difference between the stores. `id` is the id of a document or the blob key of an original. */
 export type Finding = { kind: FindingKind; orgId: string; id: string; generation?: number; detail: string };
@@ -42,7 +42,7 @@ const withGenerations = `
   left join document_generations newest on newest.document_id = d.id and newest.generation = d.generation
   left join document_generations active on active.document_id = d.id and active.generation = d.active_generation`;
 
-export function createStoreAuditRepository(db: Db) {
+export function createStoreAuditRepository(db: Knex) {
   function documents(condition: string, values: Record<string, unknown>) {
     return rows(
       db,

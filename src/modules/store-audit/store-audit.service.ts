@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type { AuditPageInput } from '#src/contracts/store-audit.ts';
 import { auditWorkflowId } from '#src/contracts/workflow-ids.ts';
@@ -7,7 +8,6 @@ import type { GenerationsService } from '#src/modules/ingestion/generations.serv
 import type { JobsService } from '#src/modules/jobs/jobs.service.ts';
 import type { OriginalsService } from '#src/modules/originals/originals.service.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { createStoreAuditRepository, type Finding } from './store-audit.repository.ts';
 import { createStoreInspector } from './store-inspector.ts';
@@ -24,7 +24,7 @@ const orphanKinds: readonly FindingKind[] = ['orphan_points', 'orphan_blob'];
 
 /** Compares Postgres with the vector store and the blob store, and repairs differences. */
 export function createStoreAuditService(deps: {
-  db: Db;
+  db: Knex;
   vectors: Pick<VectorStore, 'listGenerations' | 'countGenerations' | 'deleteGenerations'>;
   blobs: Pick<BlobStore, 'list' | 'exists'>;
   originals: Pick<OriginalsService, 'release'>;

@@ -1,8 +1,8 @@
+import type { Knex } from 'knex';
 import { NIL } from 'uuid';
 import type { AuditPass } from '#src/domain/audit-report.ts';
 import { organizationOf } from '#src/domain/original-key.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import {
   type ActiveDocument,
@@ -16,14 +16,12 @@ const DOCUMENTS_PER_PAGE = 500;
 /** The file store reads a whole folder for each page. */
 const BLOBS_PER_PAGE = 5_000;
 
-export type StoreInspector = ReturnType<typeof createStoreInspector>;
-
 /**
  * Compares Postgres with the other stores, page by page, while all of them are in use. Changes in progress are not
  * faults: recent ones are skipped, and documents with a fault are read a second time.
  */
 export function createStoreInspector(deps: {
-  db: Db;
+  db: Knex;
   vectors: Pick<VectorStore, 'listGenerations' | 'countGenerations'>;
   blobs: Pick<BlobStore, 'list' | 'exists'>;
 }) {

@@ -1,9 +1,9 @@
+import type { Knex } from 'knex';
 import { firstRow, rows } from '#src/adapters/postgres/shapes.ts';
-import type { Db } from '#src/ports/database.ts';
 import { type NewTeamMember, type TeamMember, TeamMembershipModel, teamMember } from './teams.model.ts';
 
 /** The users in a team that are not deleted; disabled ones are. */
-export function createTeamMembersRepository(db: Db) {
+export function createTeamMembersRepository(db: Knex) {
   const members = (teamId: string) =>
     TeamMembershipModel.query(db)
       .alias('tm')

@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import { can } from '#src/domain/policy.ts';
 import type { Actor, RequestActor } from '#src/domain/visibility.ts';
 import { appError } from '#src/errors.ts';
@@ -5,14 +6,13 @@ import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { MembersService } from '#src/modules/members/members.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
 import type { OrganizationService } from '#src/modules/organization/organization.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import { createTeamMembersRepository } from './team-members.repository.ts';
 import type { TeamMember, TeamMemberList } from './teams.model.ts';
 import type { TeamsService } from './teams.service.ts';
 
 /** Who is in a team, and who administers it. */
 export function createTeamMembersService(deps: {
-  db: Db;
+  db: Knex;
   organizations: Pick<OrganizationService, 'get'>;
   teams: Pick<TeamsService, 'get' | 'addMember'>;
   members: Pick<MembersService, 'get'>;
@@ -21,7 +21,7 @@ export function createTeamMembersService(deps: {
 }) {
   const { db, organizations, teams, members, accessChanges, audit } = deps;
 
-  async function get(trx: Db, teamId: string, userId: string): Promise<TeamMember> {
+  async function get(trx: Knex, teamId: string, userId: string): Promise<TeamMember> {
     const member = await createTeamMembersRepository(trx).find(teamId, userId);
     if (member === undefined) throw appError('member_not_found', { detail: 'The user is not in this team.' });
     return member;
@@ -32,7 +32,7 @@ export function createTeamMembersService(deps: {
     actor: RequestActor,
     teamId: string,
     change: (
-      trx: Db,
+      trx: Knex,
       record: (action: string, userId: string, isTeamAdmin?: boolean) => Promise<void>,
       caller: RequestActor,
     ) => Promise<Result>,

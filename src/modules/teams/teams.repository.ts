@@ -1,10 +1,10 @@
-import type { Db } from '#src/ports/database.ts';
+import type { Knex } from 'knex';
 import { type Team, TeamModel } from './teams.model.ts';
 
 const columns = ['id', 'orgId', 'name', 'createdAt'] as const;
 
 /** Teams that are not disabled. */
-export function createTeamsRepository(db: Db) {
+export function createTeamsRepository(db: Knex) {
   const live = (orgId: string) => TeamModel.table(db).where({ orgId, disabledAt: null });
 
   return {

@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import { makeOnce } from '#src/domain/make-once.ts';
 import { type Actor, aclOf, type RequestActor, type Visibility } from '#src/domain/visibility.ts';
 import { appError, fieldError } from '#src/errors.ts';
@@ -5,7 +6,6 @@ import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { FoldersService } from '#src/modules/folders/folders.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
 import type { OrganizationService } from '#src/modules/organization/organization.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import { createTeamMembersRepository } from './team-members.repository.ts';
 import type { NewTeamMember, Team, TeamList } from './teams.model.ts';
 import { createTeamsRepository } from './teams.repository.ts';
@@ -15,7 +15,7 @@ export type GrantedScope = { visibility: Visibility; teamIds: string[]; acl: str
 
 /** The teams of an organization. A disabled one is there for its content only. */
 export function createTeamsService(deps: {
-  db: Db;
+  db: Knex;
   organizations: Pick<OrganizationService, 'get'>;
   folders: Pick<FoldersService, 'createTeamRoot'>;
   accessChanges: Pick<AccessChangesService, 'administer'>;
@@ -23,7 +23,7 @@ export function createTeamsService(deps: {
 }) {
   const { db, organizations, folders, accessChanges, audit } = deps;
 
-  async function get(trx: Db, orgId: string, teamId: string): Promise<Team> {
+  async function get(trx: Knex, orgId: string, teamId: string): Promise<Team> {
     const team = await createTeamsRepository(trx).find(orgId, teamId);
     if (team === undefined) throw appError('team_not_found');
     return team;
@@ -71,7 +71,7 @@ export function createTeamsService(deps: {
     },
 
     /** Within a change of access. Throws `team_not_found`. */
-    async addMember(trx: Db, member: NewTeamMember): Promise<void> {
+    async addMember(trx: Knex, member: NewTeamMember): Promise<void> {
       await get(trx, member.orgId, member.teamId);
       await createTeamMembersRepository(trx).add(member);
     },
@@ -81,7 +81,7 @@ export function createTeamsService(deps: {
      * unless he is an org admin. Throws `validation_failed`, `team_not_found`.
      */
     async grantScope(
-      trx: Db,
+      trx: Knex,
       actor: Actor,
       wish: { visibility: Visibility; teamIds: readonly string[] },
     ): Promise<GrantedScope> {

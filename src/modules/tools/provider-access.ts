@@ -1,4 +1,4 @@
-import type { OAuthProvider } from '#src/ports/oauth-client.ts';
+import type { OAuthProvider } from '#src/ports/identity.ts';
 
 /** How this deployment connects organizations to a provider. */
 export type ProviderAccess =

@@ -1,7 +1,7 @@
+import type { Knex } from 'knex';
 import { type ToolProvider, toolProviders } from '#src/domain/tool-providers.ts';
 import { type Tool, type ToolAction, tools } from '#src/domain/tools.ts';
 import { appError } from '#src/errors.ts';
-import type { Db } from '#src/ports/database.ts';
 import { isConfigured, type ProviderAccesses } from './provider-access.ts';
 import type { ToolConnection } from './tool-connections.model.ts';
 import { createToolConnectionsRepository } from './tool-connections.repository.ts';
@@ -30,7 +30,7 @@ export type ProviderView = {
 
 /** What tools and providers there are, and what an organization's connections grant. */
 export function createToolCatalogService(deps: {
-  db: Db;
+  db: Knex;
   access: ProviderAccesses;
   /** Built-in tools that the settings of the deployment leave out. */
   switchedOff: readonly string[];

@@ -1,8 +1,8 @@
+import type { Knex } from 'knex';
 import type { NewCredentials } from '#src/modules/credentials/credentials.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import { type ToolConnection, ToolConnectionModel } from './tool-connections.model.ts';
 
-export function createToolConnectionsRepository(db: Db) {
+export function createToolConnectionsRepository(db: Knex) {
   const next = { generation: db.raw('generation + 1'), refreshUntil: null, updatedAt: db.fn.now() };
 
   return {

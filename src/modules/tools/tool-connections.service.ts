@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { v7 as uuidv7 } from 'uuid';
 import type { ToolProvider } from '#src/domain/tool-providers.ts';
@@ -12,8 +13,7 @@ import type {
 } from '#src/modules/consents/consents.service.ts';
 import type { StoredCredentialsService } from '#src/modules/credentials/stored-credentials.service.ts';
 import type { AccessChangesService } from '#src/modules/organization/access-changes.service.ts';
-import type { Db } from '#src/ports/database.ts';
-import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/oauth-client.ts';
+import type { OAuthClient, OAuthProvider, OAuthTokens } from '#src/ports/identity.ts';
 import type { ProviderAccesses } from './provider-access.ts';
 import { providerOf } from './tool-catalog.service.ts';
 import type { Credentials, ToolConnection } from './tool-connections.model.ts';
@@ -33,7 +33,7 @@ type Granted = { credentials: Credentials; scopes: string[]; expiresAt: Date | n
 
 /** How organizations connect themselves to the providers of tools: one connection for each provider. */
 export function createToolConnectionsService(deps: {
-  db: Db;
+  db: Knex;
   access: ProviderAccesses;
   secrets: Pick<StoredCredentialsService<Credentials>, 'open' | 'seal'>;
   oauth: Pick<OAuthClient, 'revoke'>;

@@ -1,19 +1,19 @@
+import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { tools } from '#src/domain/tools.ts';
 import { AppError, appError } from '#src/errors.ts';
 import type { AuditService } from '#src/modules/audit/audit.service.ts';
 import type { CredentialKeeper } from '#src/modules/credentials/credential-keeper.service.ts';
 import type { OAuthGrant } from '#src/modules/credentials/stored-credentials.service.ts';
-import type { Db } from '#src/ports/database.ts';
-import type { OAuthClient, OAuthProvider } from '#src/ports/oauth-client.ts';
-import type { ToolCredentials } from '#src/ports/tool-credentials.ts';
+import type { OAuthClient, OAuthProvider } from '#src/ports/identity.ts';
+import type { ToolCredentials } from '#src/ports/tools.ts';
 import type { ProviderAccesses } from './provider-access.ts';
 import type { ApiKey, Credentials, ToolConnection } from './tool-connections.model.ts';
 import { createToolConnectionsRepository } from './tool-connections.repository.ts';
 
 /** Credentials for calls of tools. */
 export function createToolCredentials(deps: {
-  db: Db;
+  db: Knex;
   keeper: CredentialKeeper<ToolConnection, ApiKey>;
 }): ToolCredentials {
   const repository = createToolConnectionsRepository(deps.db);
@@ -36,7 +36,7 @@ export function createToolCredentials(deps: {
 
 /** How connections of tools are renewed, and what follows where that fails. */
 export function toolGrants(deps: {
-  db: Db;
+  db: Knex;
   oauth: Pick<OAuthClient, 'revoke'>;
   access: ProviderAccesses;
   audit: AuditService;
@@ -53,7 +53,7 @@ export function toolGrants(deps: {
   return {
     settingsOf,
 
-    async onRefused(trx: Db, { id, orgId, provider }: ToolConnection, requestId: string): Promise<void> {
+    async onRefused(trx: Knex, { id, orgId, provider }: ToolConnection, requestId: string): Promise<void> {
       const entry = { orgId, actorId: null, action: 'tool.needs_reauth', target: id, requestId };
       await audit.record(trx, { ...entry, detail: { provider } });
     },

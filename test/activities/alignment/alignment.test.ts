@@ -1,10 +1,10 @@
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { expect } from 'chai';
+import type { Knex } from 'knex';
 import type { AlignmentActivities } from '#activities/alignment.ts';
 import type { ScoreAlignmentInput } from '#src/contracts/alignment.ts';
 import { alignmentWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { type FoldState, foldRound, initialFoldState } from '#src/domain/alignment-fold.ts';
-import type { Db } from '#src/ports/database.ts';
 import { type AlignmentStack, alignmentStack, type Exchange } from '#test/support/alignment-stack.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { until } from '#test/support/until.ts';
@@ -22,7 +22,7 @@ const straying: Exchange[] = [
 
 describe('alignment activities', () => {
   let stack: AlignmentStack;
-  let db: Db;
+  let db: Knex;
   /** What scoring the straying chat, round by round and once, leaves. */
   let expected: unknown;
 
@@ -165,7 +165,7 @@ describe('alignment activities', () => {
       db('jobs')
         .where({ id: alignmentWorkflowId(chatId) })
         .first();
-    const requestScoring = ({ chatId }: ScoreAlignmentInput, trx: Db) => {
+    const requestScoring = ({ chatId }: ScoreAlignmentInput, trx: Knex) => {
       const subject = {
         id: chatId,
         orgId: stack.ada.orgId,

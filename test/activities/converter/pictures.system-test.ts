@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { RecognizedPage } from '#src/ports/converter.ts';
+import type { RecognizedPage } from '#src/ports/documents.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import {
   type ConverterEnvironment,

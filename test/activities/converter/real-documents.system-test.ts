@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import type { SourceFormat } from '#src/domain/document-format.ts';
 import type { AppError } from '#src/errors.ts';
-import type { ConvertedDocument } from '#src/ports/converter.ts';
+import type { ConvertedDocument } from '#src/ports/documents.ts';
 import {
   type ConverterEnvironment,
   createConverterEnvironment,

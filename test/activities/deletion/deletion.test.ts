@@ -1,5 +1,6 @@
 import type { MockActivityEnvironment } from '@temporalio/testing';
 import { expect } from 'chai';
+import type { Knex } from 'knex';
 import { createDeletionActivities, type DeletionActivities } from '#activities/deletion.ts';
 import { createIngestionActivities, type IngestionActivities } from '#activities/ingestion.ts';
 import type { DeleteDocumentInput } from '#src/contracts/deletion.ts';
@@ -7,7 +8,6 @@ import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import { deletionWorkflowId, ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { createGenerationsRepository } from '#src/modules/ingestion/generations.repository.ts';
-import type { Db } from '#src/ports/database.ts';
 import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
@@ -37,7 +37,7 @@ const healthy = answerEmbeddings((text) => [text.length, text.charCodeAt(text.le
 describe('deletion activities', () => {
   let own: Stack;
   let ada: Member;
-  let db: Db;
+  let db: Knex;
   let model: ScriptedModel;
   let deletion: DeletionActivities;
   let ingestion: IngestionActivities;

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { defaultRagConfig } from '#src/domain/rag-config.ts';
@@ -6,7 +7,6 @@ import type { Actor } from '#src/domain/visibility.ts';
 import { createDocumentTotalsRepository } from '#src/modules/documents/document-totals.repository.ts';
 import { createDocumentsRepository } from '#src/modules/documents/documents.repository.ts';
 import { createJobsRepository } from '#src/modules/jobs/jobs.repository.ts';
-import type { Db } from '#src/ports/database.ts';
 import { indexesOf, openQueryPlans, type PlanNode, rowsRead } from '#test/support/query-plans.ts';
 import { createTestDatabase } from '#test/support/services.ts';
 
@@ -14,7 +14,7 @@ const documentCount = 4_000;
 
 /** How Postgres goes about lists once it knows how much there is. What it takes is measured by `npm run bench:lists`. */
 describe('plans of lists', () => {
-  let db: Db;
+  let db: Knex;
   let plans: Awaited<ReturnType<typeof openQueryPlans>>;
   let drop: () => Promise<void>;
   const [orgId, userId, few, tenth, folderId] = [uuidv7(), uuidv7(), uuidv7(), uuidv7(), uuidv7()];

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
+import type { Knex } from 'knex';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import { appError } from '#src/errors.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { folderTreeNodeSchema } from '#src/modules/folders/folders.schema.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { PublishedGeneration, VectorStore } from '#src/ports/vector-store.ts';
 import type { Member } from '#test/support/client.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
@@ -12,7 +12,7 @@ import { until } from '#test/support/until.ts';
 describe('what the vector store is told of a document', () => {
   let own: Stack;
   let ada: Member;
-  let db: Db;
+  let db: Knex;
   let vectors: VectorStore;
   let told: PublishedGeneration[];
   /** The store in Postgres has no need to be told; this one writes down what it is. */

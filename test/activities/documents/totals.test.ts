@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
+import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { defaultRagConfig } from '#src/domain/rag-config.ts';
 import { createDocumentTotalsRepository } from '#src/modules/documents/document-totals.repository.ts';
 import { documentTotalsMatchDocuments } from '#src/modules/store-audit/invariants/documents.ts';
-import type { Db } from '#src/ports/database.ts';
 import { createTestDatabase } from '#test/support/services.ts';
 
 const keys = ['a', 'b', 'c', 'd'];
@@ -33,7 +33,7 @@ const anyChange: fc.Arbitrary<Change> = fc.oneof(
 );
 
 describe('totals of documents', () => {
-  let db: Db;
+  let db: Knex;
   let drop: () => Promise<void>;
   const [orgId, userId, folderId] = [uuidv7(), uuidv7(), uuidv7()];
 
@@ -52,7 +52,7 @@ describe('totals of documents', () => {
   });
 
   /** @returns the ids of the new documents */
-  async function add(trx: Db, { count, acl, sizeBytes }: Extract<Change, { kind: 'add' }>): Promise<string[]> {
+  async function add(trx: Knex, { count, acl, sizeBytes }: Extract<Change, { kind: 'add' }>): Promise<string[]> {
     const ids = Array.from({ length: count }, () => uuidv7());
     const ragConfig = JSON.stringify(defaultRagConfig({ embeddingModel: 'any', hasReranker: false }));
     const of = { orgId, name: 'Note', fileName: 'note.txt', sizeBytes, contentSha256: '', ragConfig, acl };
@@ -65,7 +65,7 @@ describe('totals of documents', () => {
    * Locks documents once, in the order of their ids, before the first change of some that exist. A transaction that
    * locked again could find a document of a lower id, committed meanwhile, and deadlock with the one that holds it.
    */
-  async function applyAll(trx: Db, changes: readonly Change[]): Promise<void> {
+  async function applyAll(trx: Knex, changes: readonly Change[]): Promise<void> {
     let held: readonly string[] | undefined;
     const added: string[] = [];
     for (const change of changes) {
@@ -77,7 +77,7 @@ describe('totals of documents', () => {
     }
   }
 
-  async function apply(trx: Db, change: Exclude<Change, { kind: 'add' }>, ids: readonly string[]): Promise<void> {
+  async function apply(trx: Knex, change: Exclude<Change, { kind: 'add' }>, ids: readonly string[]): Promise<void> {
     const some = trx('documents').whereIn(
       'id',
       change.places.flatMap((place) => ids[place] ?? []),

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
+import type { Knex } from 'knex';
 import { createErasureActivities, type ErasureActivities } from '#activities/erasure.ts';
 import type { ErasedRows, EraseRowsInput, EraseSliceInput, EraseSliceResult, Legacy } from '#src/contracts/erasure.ts';
 import { deletionWorkflowId, erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
-import type { Db } from '#src/ports/database.ts';
 import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { publishAgent } from '#test/support/chat-fixtures.ts';
@@ -19,7 +19,7 @@ const rows: ErasedRows[] = ['chats', 'drafts', 'agents', 'folders', 'traces'];
 
 describe('erasure activities', () => {
   let own: Stack;
-  let db: Db;
+  let db: Knex;
   let ada: Member;
   let grace: Member;
   let erasure: ErasureActivities;

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createPgCallLimiter } from '#src/adapters/postgres/call-limiter.ts';
 import { AppError, appError } from '#src/errors.ts';
-import type { CallLimiter } from '#src/ports/call-limiter.ts';
+import type { CallLimiter } from '#src/ports/models.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
 

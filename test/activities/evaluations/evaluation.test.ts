@@ -1,8 +1,8 @@
 import { expect } from 'chai';
+import type { Knex } from 'knex';
 import { createEvaluationActivities, type EvaluationActivities } from '#activities/evaluation.ts';
 import type { JudgeUnitInput, StepsResult } from '#src/contracts/evaluation.ts';
 import { unitsOfPrompt } from '#src/domain/judging/units.ts';
-import type { Db } from '#src/ports/database.ts';
 import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
@@ -16,7 +16,7 @@ import { until } from '#test/support/until.ts';
 describe('evaluation activities', () => {
   let own: Stack;
   let model: ScriptedModel;
-  let db: Db;
+  let db: Knex;
   let ada: Member;
   let of: Evaluable;
   let run: { orgId: string; runId: string };

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
+import type { Knex } from 'knex';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { createConnectorDocumentsRepository } from '#src/modules/imports/connector-documents.repository.ts';
 import { createImportRunsRepository } from '#src/modules/imports/import-runs.repository.ts';
 import type { ImportRunRow } from '#src/modules/imports/imports.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import { createTestDatabase } from '#test/support/services.ts';
 
 const orgId = '0198c5a2-0000-7000-8000-000000000001';
@@ -13,7 +13,7 @@ const runId = '0198c5a2-0000-7000-8000-000000000004';
 const of = { orgId, connectionId, runId };
 
 describe('what a sync finds missing', () => {
-  let db: Db;
+  let db: Knex;
   let run: ImportRunRow;
   let drop: () => Promise<void>;
   before(async () => {

@@ -2,6 +2,7 @@ import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CancelledFailure } from '@temporalio/common';
 import { expect } from 'chai';
+import type { Knex } from 'knex';
 import { createIngestionActivities, type IngestionActivities } from '#activities/ingestion.ts';
 import { loadConfig } from '#src/config.ts';
 import { createContainer } from '#src/container.ts';
@@ -13,7 +14,6 @@ import type {
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { createGenerationsRepository } from '#src/modules/ingestion/generations.repository.ts';
-import type { Db } from '#src/ports/database.ts';
 import { activityEnvironment, runActivity } from '#test/support/activity-environment.ts';
 import type { Member } from '#test/support/client.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
@@ -26,7 +26,7 @@ describe('generations of a document', () => {
   let model: ScriptedModel;
   let own: Stack;
   let ada: Member;
-  let db: Db;
+  let db: Knex;
   let activities: IngestionActivities;
 
   before(async () => {

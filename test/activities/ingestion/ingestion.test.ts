@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { MockActivityEnvironment } from '@temporalio/testing';
 import { expect } from 'chai';
+import type { Knex } from 'knex';
 import { createIngestionActivities, type IngestionActivities } from '#activities/ingestion.ts';
 import { createConverter } from '#src/adapters/converter/converter.ts';
 import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
@@ -10,8 +11,7 @@ import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { createGenerationsRepository } from '#src/modules/ingestion/generations.repository.ts';
-import type { RecognizedLine } from '#src/ports/converter.ts';
-import type { Db } from '#src/ports/database.ts';
+import type { RecognizedLine } from '#src/ports/documents.ts';
 import { activityEnvironment, runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
@@ -34,7 +34,7 @@ const untilEmbedded = stepNames.slice(0, 5);
 describe('ingestion activities', () => {
   let own: Stack;
   let ada: Member;
-  let db: Db;
+  let db: Knex;
   let activities: IngestionActivities;
 
   before(async () => {

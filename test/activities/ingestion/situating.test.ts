@@ -1,10 +1,10 @@
 import { expect } from 'chai';
+import type { Knex } from 'knex';
 import { createIngestionActivities, type IngestionActivities } from '#activities/ingestion.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import { chunkListSchema } from '#src/modules/documents/chunks.schema.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { chunkPreviewsSchema } from '#src/modules/rag/rag.schema.ts';
-import type { Db } from '#src/ports/database.ts';
 import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
@@ -18,7 +18,7 @@ describe('chunks that a model situates', () => {
   let own: Stack;
   let model: ScriptedModel;
   let ada: Member;
-  let db: Db;
+  let db: Knex;
   let activities: IngestionActivities;
 
   before(async () => {

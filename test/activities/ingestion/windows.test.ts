@@ -1,9 +1,9 @@
 import { expect } from 'chai';
+import type { Knex } from 'knex';
 import { createIngestionActivities, type IngestionActivities } from '#activities/ingestion.ts';
 import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
-import type { Db } from '#src/ports/database.ts';
 import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
@@ -19,7 +19,7 @@ describe('the windows of a cut by meaning', () => {
   let model: ScriptedModel;
   let own: Stack;
   let ada: Member;
-  let db: Db;
+  let db: Knex;
   let activities: IngestionActivities;
 
   before(async () => {

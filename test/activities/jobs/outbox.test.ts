@@ -1,9 +1,9 @@
 import { expect } from 'chai';
+import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { appError } from '#src/errors.ts';
 import { createJobsService } from '#src/modules/jobs/jobs.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { MoveResult, Orchestrator, RunReport } from '#src/ports/orchestrator.ts';
 import { createTestDatabase } from '#test/support/services.ts';
 
@@ -47,7 +47,7 @@ function createFakeEngine(): FakeEngine {
 
 describe('the jobs table as an outbox', () => {
   let database: Awaited<ReturnType<typeof createTestDatabase>>;
-  let db: Db;
+  let db: Knex;
   const orgId = uuidv7();
   const createdBy = uuidv7();
 
@@ -63,7 +63,7 @@ describe('the jobs table as an outbox', () => {
   });
   beforeEach(() => db('jobs').delete());
 
-  function setUp(of: Db = db) {
+  function setUp(of: Knex = db) {
     const engine = createFakeEngine();
     const logged: string[] = [];
     const log = (level: string) => () => void logged.push(level);
@@ -77,7 +77,7 @@ describe('the jobs table as an outbox', () => {
     jobs: ReturnType<typeof setUp>['jobs'],
     id = `ingest-${uuidv7()}-1`,
     documentId = uuidv7(),
-    of: Db = db,
+    of: Knex = db,
   ): Promise<string> {
     await of.transaction((trx) =>
       jobs.enqueue(trx, {

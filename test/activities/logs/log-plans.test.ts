@@ -1,10 +1,10 @@
 import { expect } from 'chai';
+import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import type { LogFilter } from '#src/modules/logs/logs.model.ts';
 import { createLogsService, type LogsService } from '#src/modules/logs/logs.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import { addOrganization } from '#test/support/logged-chats.ts';
 import { indexesOf, openQueryPlans, type PlanNode, rowsRead } from '#test/support/query-plans.ts';
 import { createTestDatabase } from '#test/support/services.ts';
@@ -14,7 +14,7 @@ const everything = { agentId: undefined, state: undefined, words: undefined, per
 
 /** How Postgres goes about logs once it knows how much there is. What it takes is measured by `npm run bench:lists`. */
 describe('plans of logs', () => {
-  let db: Db;
+  let db: Knex;
   let logs: LogsService;
   let plans: Awaited<ReturnType<typeof openQueryPlans>>;
   let drop: () => Promise<void>;

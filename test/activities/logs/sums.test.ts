@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
+import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import type { ListPosition } from '#src/contracts/list-position.ts';
@@ -7,7 +8,6 @@ import { type Actor, aclOf, keysOf, type Visibility } from '#src/domain/visibili
 import { echoStates, type LogFilter, scoredRounds } from '#src/modules/logs/logs.model.ts';
 import { createLogsService, type LogsService } from '#src/modules/logs/logs.service.ts';
 import { chatLogsMatchRounds } from '#src/modules/store-audit/invariants/chats.ts';
-import type { Db } from '#src/ports/database.ts';
 import { addAgent, addChat, addOrganization, addRound } from '#test/support/logged-chats.ts';
 import { createTestDatabase } from '#test/support/services.ts';
 
@@ -76,7 +76,7 @@ const anyFilter = fc.record({
 });
 
 describe('sums over conversations', () => {
-  let db: Db;
+  let db: Knex;
   let logs: LogsService;
   let drop: () => Promise<void>;
   let orgId: string;
@@ -118,7 +118,7 @@ describe('sums over conversations', () => {
   const teamsOf = ({ visibility, teams }: Scope) =>
     visibility === 'team_level' ? teams.map((team) => [one, two][team] ?? one) : [];
 
-  async function apply(trx: Db, change: Change): Promise<void> {
+  async function apply(trx: Knex, change: Change): Promise<void> {
     if (change.kind === 'begin') {
       const { author, agent, startedAt, scope } = change;
       const by = { orgId, createdBy: authors[author] ?? '', agentId: agents[agent] ?? '' };

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { expect } from 'chai';
-import { createGate } from '#src/adapters/gate.ts';
+import pLimit from 'p-limit';
 import type { RequestActor } from '#src/domain/visibility.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { createOriginalsService } from '#src/modules/originals/originals.service.ts';
@@ -46,7 +46,7 @@ describe('the originals that documents share', () => {
   function originalsOver(blobs: Partial<Blobs>, deleteTimeoutMs?: number) {
     const { db, logger } = own.container;
     return createOriginalsService({
-      ...{ db, logger, inTurn: createGate(2), blobs: { ...own.container.blobs, ...blobs } },
+      ...{ db, logger, limit: pLimit(2), blobs: { ...own.container.blobs, ...blobs } },
       ...(deleteTimeoutMs !== undefined && { deleteTimeoutMs }),
     });
   }

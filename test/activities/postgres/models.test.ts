@@ -1,10 +1,10 @@
 import { globSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { expect } from 'chai';
+import type { Knex } from 'knex';
 import { BaseModel, model } from '#src/adapters/postgres/base-model.ts';
 import { integer, text, textArray, uuid } from '#src/adapters/postgres/columns.ts';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
-import type { Db } from '#src/ports/database.ts';
 import { testServices } from '#test/support/services.ts';
 
 /** Tables that need no model, with the reason. */
@@ -17,7 +17,7 @@ type Model = typeof BaseModel;
 type Table = { columns: Map<string, string>; primaryKey: string[] };
 
 describe('models', () => {
-  let db: Db;
+  let db: Knex;
   let tables: Map<string, Table>;
   let models: Model[];
 
@@ -75,7 +75,7 @@ function differencesOf({ tableName, columns, idColumn }: Model, table: Table | u
 
 const snakeCase = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-async function readTables(db: Db): Promise<Map<string, Table>> {
+async function readTables(db: Knex): Promise<Map<string, Table>> {
   const { rows } = await db.raw<{ rows: { name: string; columns: [string, string][]; primaryKey: string[] }[] }>(
     `select t.relname as name,
        (select jsonb_agg(jsonb_build_array(c.attname,

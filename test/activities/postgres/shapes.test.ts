@@ -6,7 +6,6 @@ import { bigint, integer, json, type Row, text, textArray, timestamp, uuid } fro
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { firstRow, oneRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import { isUniqueViolation } from '#src/adapters/postgres/unique-violation.ts';
-import type { Db } from '#src/ports/database.ts';
 import { testServices } from '#test/support/services.ts';
 
 class ParentModel extends model('parents', { id: uuid(), fullName: text(), tags: textArray() }) {}
@@ -22,7 +21,7 @@ class ChildModel extends model('children', {
 describe('models and shapes', () => {
   const parent = { id: randomUUID(), fullName: 'Ada', tags: ['a', 'b'] };
   const child = { id: randomUUID(), parentId: parent.id, firstSeenAt: null, kind: 'big' as const };
-  let pool: Db;
+  let pool: Knex;
   let db: Knex.Transaction;
 
   before(async () => {

@@ -5,7 +5,7 @@ import { createParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import { createGotenberg } from '#src/adapters/pdf-renderer/gotenberg.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { createPreviewsService } from '#src/modules/previews/previews.service.ts';
-import type { PdfRenderer } from '#src/ports/pdf-renderer.ts';
+import type { PdfRenderer } from '#src/ports/documents.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
 import { docxFile, docxParagraph } from '#test/support/document-fixtures.ts';

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
+import type { Knex } from 'knex';
 import { createReembeddingActivities, type ReembeddingActivities } from '#activities/reembedding.ts';
 import { ingestWorkflowId } from '#src/contracts/workflow-ids.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
-import type { Db } from '#src/ports/database.ts';
 import { runActivity } from '#test/support/activity-environment.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
@@ -12,7 +12,7 @@ import { type Stack, startStack } from '#test/support/stack.ts';
 describe('reembedding activities', () => {
   let own: Stack;
   let model: ScriptedModel;
-  let db: Db;
+  let db: Knex;
   let ada: Member;
   let activities: ReembeddingActivities;
 

@@ -4,7 +4,6 @@ import { expect } from 'chai';
 import type { Knex } from 'knex';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { deleteGenerationsWith, deleteIndexedChunks } from '#src/adapters/postgres/word-index.ts';
-import type { Db } from '#src/ports/database.ts';
 import {
   addIndexedChunks,
   addIndexedDocument,
@@ -14,7 +13,7 @@ import {
 import { createTestDatabase } from '#test/support/services.ts';
 import { until } from '#test/support/until.ts';
 
-const untilOneWaits = (db: Db) =>
+const untilOneWaits = (db: Knex) =>
   until('a transaction waits for another', async () => {
     const { rows } = await db.raw<{ rows: object[] }>(
       `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
@@ -26,7 +25,7 @@ const vocabulary = Array.from({ length: 60 }, (_, index) => `word${index}`);
 
 describe('the statistics of words', () => {
   let database: Awaited<ReturnType<typeof createTestDatabase>>;
-  let db: Db;
+  let db: Knex;
   let owner: Awaited<ReturnType<typeof addOrganization>>;
 
   before(async () => {

@@ -2,12 +2,12 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import fc from 'fast-check';
+import type { Knex } from 'knex';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { bm25TermScore } from '#src/domain/bm25.ts';
 import { contentStems } from '#src/domain/text-analysis.ts';
 import { createWordSearchRepository, type WordSearchEffort } from '#src/modules/retrieval/word-search.repository.ts';
-import type { Db } from '#src/ports/database.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { addIndexedDocument, addOrganization, embeddingModel } from '#test/support/indexed-documents.ts';
 import { propertyRuns } from '#test/support/property-runs.ts';
@@ -42,7 +42,7 @@ function scoreAll(texts: ReadonlyMap<string, readonly string[]>, terms: readonly
 
 describe('the search by words over many chunks', () => {
   let database: Awaited<ReturnType<typeof createTestDatabase>>;
-  let db: Db;
+  let db: Knex;
   let plans: Awaited<ReturnType<typeof openQueryPlans>>;
   let owner: Awaited<ReturnType<typeof addOrganization>>;
 

@@ -1,11 +1,11 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
+import type { Knex } from 'knex';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import type { Actor } from '#src/domain/visibility.ts';
 import { createPassageSearch } from '#src/modules/retrieval/passage-search.ts';
 import { createSearchService, type SearchService } from '#src/modules/search/search.service.ts';
-import type { Db } from '#src/ports/database.ts';
 import { addIndexedDocument, addOrganization } from '#test/support/indexed-documents.ts';
 import { createTestDatabase } from '#test/support/services.ts';
 
@@ -45,7 +45,7 @@ const query = fc
   .map(([chosen, isQuoted]) => (isQuoted ? `"${chosen.join(' ')}"` : chosen.join(' ')));
 
 describe('a search by different readers', () => {
-  let db: Db;
+  let db: Knex;
   let service: SearchService;
   let drop: () => Promise<void>;
 

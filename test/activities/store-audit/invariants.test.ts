@@ -1,11 +1,11 @@
 import { expect } from 'chai';
+import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
 import { foldRound, initialFoldState } from '#src/domain/alignment-fold.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
 import { draftDetailSchema } from '#src/modules/drafts/drafts.schema.ts';
 import type { Violation } from '#src/modules/store-audit/invariants.ts';
-import type { Db } from '#src/ports/database.ts';
 import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
 import { publishAgent } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
@@ -18,7 +18,7 @@ import { storeConnection } from '#test/support/stored-connection.ts';
 describe('invariant checks', () => {
   let own: Stack;
   let ada: Member;
-  let db: Db;
+  let db: Knex;
 
   before(async () => {
     // Without workers, so that only the tests change data.

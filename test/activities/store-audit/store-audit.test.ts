@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { createIngestionActivities, type IngestionActivities } from '#activities/ingestion.ts';
 import { createStoreAuditActivities, type StoreAuditActivities } from '#activities/store-audit.ts';
@@ -7,7 +8,6 @@ import type { IngestDocumentInput } from '#src/contracts/ingestion.ts';
 import type { AuditPageInput } from '#src/contracts/store-audit.ts';
 import { type AuditPage, type AuditReport, auditAfter, auditStart, auditSummary } from '#src/domain/audit-report.ts';
 import { fullDocumentSchema } from '#src/modules/documents/documents.schema.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { registerSearchAttributes } from '#src/temporal/search-attributes.ts';
 import { runActivity } from '#test/support/activity-environment.ts';
@@ -21,7 +21,7 @@ const vector = new Float32Array(384).fill(0.05);
 describe('store audit', () => {
   let own: Stack;
   let ada: Member;
-  let db: Db;
+  let db: Knex;
   let vectors: VectorStore;
   let ingestion: IngestionActivities;
   let activities: StoreAuditActivities;

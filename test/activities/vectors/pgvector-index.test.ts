@@ -1,8 +1,8 @@
 import { expect } from 'chai';
+import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { addIndexedDocument, addOrganization, embeddingModel } from '#test/support/indexed-documents.ts';
 import { createTestDatabase } from '#test/support/services.ts';
@@ -13,7 +13,7 @@ const selectivities = [1, 3, 10, 40, 100];
 
 describe('the index of vectors in Postgres', () => {
   let database: Awaited<ReturnType<typeof createTestDatabase>>;
-  let db: Db;
+  let db: Knex;
   let owner: Awaited<ReturnType<typeof addOrganization>>;
   const random = seededRandom(7);
   const randomVector = (dimensions: number) => Float32Array.from({ length: dimensions }, () => random.normal());

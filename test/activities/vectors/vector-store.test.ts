@@ -1,7 +1,7 @@
 import { expect } from 'chai';
+import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
 import { createPgVectorStore } from '#src/adapters/vectors/pgvector.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { openQdrant } from '#test/support/qdrant.ts';
 import { seeded } from '#test/support/seeded.ts';
@@ -16,7 +16,7 @@ import {
 
 type Opened = { vectors: VectorStore; close?: () => Promise<void> };
 
-const stores: Record<string, (db: Db) => Opened> = {
+const stores: Record<string, (db: Knex) => Opened> = {
   'in Postgres': (db) => ({ vectors: createPgVectorStore(db) }),
   "on Qdrant's engine": () => openQdrant({ url: testQdrantUrl(), apiKey: null }),
 };

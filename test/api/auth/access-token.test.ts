@@ -1,6 +1,6 @@
 import { expect } from 'chai';
+import type { Knex } from 'knex';
 import { tokenResponse } from '#src/modules/auth/auth.schema.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { Member } from '#test/support/client.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
 import { until } from '#test/support/until.ts';
@@ -37,7 +37,7 @@ describe('an access token', () => {
 
   const deleted = { deletedAt: new Date(), eraseDueAt: new Date('2100-01-01') };
   // Written by nobody who could tell the API: it has to look.
-  const ends: Record<string, (db: Db, member: Member) => Promise<unknown>> = {
+  const ends: Record<string, (db: Knex, member: Member) => Promise<unknown>> = {
     'its user is disabled': (db, { userId }) => db('users').where('id', userId).update({ disabledAt: new Date() }),
     'its user is deleted': (db, { userId }) => db('users').where('id', userId).update(deleted),
     'its organization is deleted': (db, { orgId }) => db('organizations').where('id', orgId).update(deleted),

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Db } from '#src/ports/database.ts';
+import type { Knex } from 'knex';
 import type { Member } from '#test/support/client.ts';
 import { makeFolder, rootOf, treesOf } from '#test/support/folders.ts';
 import { type Stack, startStack } from '#test/support/stack.ts';
@@ -9,7 +9,7 @@ const ROUNDS = 8;
 
 describe('changes of folders at once', () => {
   let own: Stack;
-  let db: Db;
+  let db: Knex;
   let ada: Member;
   let personal: string;
   let shared: string;

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
+import type { Knex } from 'knex';
 import { type FolderDto, type FolderTreeNodeDto, folderSchema } from '#src/modules/folders/folders.schema.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { Member } from '#test/support/client.ts';
 import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { makeFolder, rootOf, treesOf, uploadInto } from '#test/support/folders.ts';
@@ -8,7 +8,7 @@ import { type Stack, startStack } from '#test/support/stack.ts';
 
 describe('PATCH /folders/{folder_id}', () => {
   let own: Stack;
-  let db: Db;
+  let db: Knex;
   let ada: Member;
   let personal: string;
   let shared: string;

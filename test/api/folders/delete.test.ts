@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Db } from '#src/ports/database.ts';
+import type { Knex } from 'knex';
 import type { Member } from '#test/support/client.ts';
 import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { makeFolder, rootOf, treesOf, uploadInto } from '#test/support/folders.ts';
@@ -8,7 +8,7 @@ import { untilJob } from '#test/support/until-job.ts';
 
 describe('DELETE /folders/{folder_id}', () => {
   let shared: Stack;
-  let db: Db;
+  let db: Knex;
   let ada: Member;
   let root: string;
   before(async () => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
+import type { Knex } from 'knex';
 import type { FolderTreeNodeDto } from '#src/modules/folders/folders.schema.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { ApiClient, Member } from '#test/support/client.ts';
 import { createTeam, signUpColleague } from '#test/support/colleague.ts';
 import { rootOf, treesOf } from '#test/support/folders.ts';
@@ -28,7 +28,7 @@ const step: fc.Arbitrary<Step> = fc.record({
 
 describe('any changes of folders and links, by anybody', () => {
   let own: Stack;
-  let db: Db;
+  let db: Knex;
   before(async () => {
     own = await startStack({ TIER_LIMITS: JSON.stringify({ free: { documents: 1_000 } }) }, { workers: false });
     db = own.container.db;

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
+import type { Knex } from 'knex';
 import { z } from 'zod';
 import { createDatabase } from '#src/adapters/postgres/database.ts';
 import { createIdempotencyStore } from '#src/adapters/postgres/idempotency-keys.ts';
 import { appError, type ErrorCode } from '#src/errors.ts';
 import { created, eventStream } from '#src/http/answers.ts';
 import { multipart, type Route, route } from '#src/http/route.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { IdempotencyKey } from '#src/ports/idempotency-store.ts';
 import { type ServedRoutes, serveRoutes } from '#test/support/served-routes.ts';
 import { createTestDatabase } from '#test/support/services.ts';
@@ -15,7 +15,7 @@ describe('Idempotency-Key', () => {
   const userId = randomUUID();
   const otherUserId = randomUUID();
   let database: Awaited<ReturnType<typeof createTestDatabase>>;
-  let db: Db;
+  let db: Knex;
   let served: ServedRoutes;
   let effects = 0;
   let newIds: string[] = [];

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
+import type { Knex } from 'knex';
 import type { ErasedRows } from '#src/contracts/erasure.ts';
 import { erasureWorkflowId } from '#src/contracts/workflow-ids.ts';
-import type { Db } from '#src/ports/database.ts';
 import { auditEntries } from '#test/support/audit-entries.ts';
 import { uploadAvatar } from '#test/support/avatars.ts';
 import { ask, publishAgent } from '#test/support/chat-fixtures.ts';
@@ -20,7 +20,7 @@ import { untilClosed } from '#test/support/workflow-run.ts';
 
 describe('what somebody leaves behind, once it is time', () => {
   let own: Stack;
-  let db: Db;
+  let db: Knex;
   let ada: Member;
   let grace: Member;
 

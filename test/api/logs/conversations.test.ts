@@ -1,6 +1,6 @@
 import { expect } from 'chai';
+import type { Knex } from 'knex';
 import { v7 as uuidv7 } from 'uuid';
-import type { Db } from '#src/ports/database.ts';
 import type { Member } from '#test/support/client.ts';
 import { signUpColleague } from '#test/support/colleague.ts';
 import { addAgent, addChat, addRound } from '#test/support/logged-chats.ts';
@@ -16,7 +16,7 @@ const at = (text: string) => new Date(text);
 
 describe('GET /logs/conversations', () => {
   let api: Stack;
-  let db: Db;
+  let db: Knex;
   let ada: Member;
   let by: { orgId: string; createdBy: string; agentId: string };
 

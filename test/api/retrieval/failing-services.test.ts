@@ -1,7 +1,7 @@
 import { mock } from 'node:test';
 import { expect } from 'chai';
 import { appError } from '#src/errors.ts';
-import type { Embedders } from '#src/ports/embedder.ts';
+import type { Embedders } from '#src/ports/models.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { appError } from '#src/errors.ts';
-import type { Embedders } from '#src/ports/embedder.ts';
+import type { Embedders } from '#src/ports/models.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 import { adaOf, question, useRetrievalFixture, wordEmbedders } from '#test/support/retrieval-fixture.ts';
 

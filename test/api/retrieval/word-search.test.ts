@@ -1,10 +1,10 @@
 import { expect } from 'chai';
+import type { Knex } from 'knex';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { bm25TermScore } from '#src/domain/bm25.ts';
 import { indexedText } from '#src/domain/chunk-document.ts';
 import { contentStems } from '#src/domain/text-analysis.ts';
 import { createWordSearchRepository } from '#src/modules/retrieval/word-search.repository.ts';
-import type { Db } from '#src/ports/database.ts';
 import { ingestText } from '#test/support/chat-fixtures.ts';
 import type { Member } from '#test/support/client.ts';
 import { type Stack, stack } from '#test/support/stack.ts';
@@ -18,7 +18,7 @@ const texts = [
 
 describe('the search by words', () => {
   let own: Stack;
-  let db: Db;
+  let db: Knex;
   let ada: Member;
 
   before(async () => {

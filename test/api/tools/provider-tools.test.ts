@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { ToolExecutor } from '#src/ports/tool-executor.ts';
+import type { ToolExecutor } from '#src/ports/tools.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import type { Member } from '#test/support/client.ts';
 import {

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createChatModel } from '#src/adapters/models/chat-model.ts';
 import { type Silence, watchSilence } from '#src/adapters/models/silence.ts';
 import { AppError } from '#src/errors.ts';
-import type { ChatModel, ModelRequest } from '#src/ports/chat-model.ts';
+import type { ChatModel, ModelRequest } from '#src/ports/models.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { type ScriptedModel, startScriptedModel } from '#test/support/scripted-model.ts';
 import { type ScriptedAnswer, type ScriptedServer, startScriptedServer } from '#test/support/scripted-server.ts';
@@ -64,10 +64,10 @@ describe('createChatModel', () => {
     expect(error).instanceOf(AppError).property('retryAfterSeconds', 9);
   });
 
-  for (const cutBy of ['length', 'content_filter'] as const) {
-    it(`says that an answer was cut by ${cutBy}`, async () => {
+  for (const truncatedBy of ['length', 'content_filter'] as const) {
+    it(`says that an answer was cut by ${truncatedBy}`, async () => {
       const said = { content: 'One two' };
-      const choice = { index: 0, message: said, delta: said, finish_reason: cutBy };
+      const choice = { index: 0, message: said, delta: said, finish_reason: truncatedBy };
       const cut = await startScriptedServer();
       cut.answer((response, { stream }: { stream?: boolean }) => {
         const answer = JSON.stringify({ choices: [choice] });
@@ -75,8 +75,8 @@ describe('createChatModel', () => {
         response.end(stream ? `data: ${answer}\n\ndata: [DONE]\n\n` : answer);
       });
       const model = createChatModel({ baseUrl: cut.baseUrl, apiKey: 'key' });
-      expect(await model.stream(request(), () => undefined)).include({ text: 'One two', cutBy });
-      expect(await model.complete(request())).include({ text: 'One two', cutBy });
+      expect(await model.stream(request(), () => undefined)).include({ text: 'One two', truncatedBy });
+      expect(await model.complete(request())).include({ text: 'One two', truncatedBy });
       await cut.close();
     });
   }

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createChatModel } from '#src/adapters/models/chat-model.ts';
-import type { ModelRequest } from '#src/ports/chat-model.ts';
+import type { ModelRequest } from '#src/ports/models.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import {
   answerJson,

@@ -1,7 +1,7 @@
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import type { OAuthConnectorProvider } from '#src/domain/connector-providers.ts';
-import type { RemoteFile } from '#src/ports/connector.ts';
+import type { RemoteFile } from '#src/ports/connectors.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { unheeded } from '#test/support/connector-contract.ts';
 import { shortcutType } from '#test/support/fake-drive.ts';

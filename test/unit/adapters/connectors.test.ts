@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { oauthConnectorProviders } from '#src/domain/connector-providers.ts';
-import type { Connector, OAuthAccess, RemoteChange } from '#src/ports/connector.ts';
+import type { Connector, OAuthAccess, RemoteChange } from '#src/ports/connectors.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import {
   type ConnectorCase,

@@ -2,7 +2,7 @@ import { mock } from 'node:test';
 import { expect } from 'chai';
 import { createEmbedder, createEmbedders } from '#src/adapters/models/embedder.ts';
 import { AppError } from '#src/errors.ts';
-import type { EmbedOptions } from '#src/ports/embedder.ts';
+import type { EmbedOptions } from '#src/ports/models.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import {
   answerError,

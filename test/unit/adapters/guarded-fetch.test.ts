@@ -78,9 +78,9 @@ describe('a guarded fetch', () => {
   const nobody: Resolve = async () => {
     throw new Error('there is no name server');
   };
-  function fetcher(options: { resolve?: Resolve; longestMs?: number; allow?: string[] } = {}) {
-    const { resolve = nobody, longestMs = 10_000, allow = [site.place] } = options;
-    return createGuardedFetch({ agent: createGuardedAgent({ allow, resolve }), longestMs });
+  function fetcher(options: { resolve?: Resolve; timeoutMs?: number; allow?: string[] } = {}) {
+    const { resolve = nobody, timeoutMs = 10_000, allow = [site.place] } = options;
+    return createGuardedFetch({ agent: createGuardedAgent({ allow, resolve }), timeoutMs });
   }
   const read = async (url: string, options: Parameters<typeof fetcher>[0] = {}) => {
     const { content, ...facts } = await fetcher(options).fetch(url, { limitBytes });
@@ -252,12 +252,12 @@ describe('a guarded fetch', () => {
 
   it('gives up on a server that is silent or slow, before and after its first words', async () => {
     const silent = site.page(() => {});
-    expect(await refusal(silent, { longestMs: 200 })).to.match(/^url_unreachable: .*0.2 seconds/);
+    expect(await refusal(silent, { timeoutMs: 200 })).to.match(/^url_unreachable: .*0.2 seconds/);
     const slow = site.page((response) => {
       const drip = setInterval(() => response.write('x'), 20);
       response.once('close', () => clearInterval(drip));
     });
-    expect(await refusal(slow, { longestMs: 200 })).to.match(/^url_unreachable: .*0.2 seconds/);
+    expect(await refusal(slow, { timeoutMs: 200 })).to.match(/^url_unreachable: .*0.2 seconds/);
   });
 
   it('ends when its caller does not want it any more', async () => {

@@ -4,8 +4,7 @@ import { appError } from '#src/errors.ts';
 import { createAdjudicator } from '#src/modules/alignment/adjudicator.ts';
 import type { ScoredChat } from '#src/modules/alignment/alignment.model.ts';
 import { createRoundMeasurer } from '#src/modules/alignment/round-measurer.ts';
-import type { ModelReply, ModelRequest } from '#src/ports/chat-model.ts';
-import type { Embedder } from '#src/ports/embedder.ts';
+import type { Embedder, ModelReply, ModelRequest } from '#src/ports/models.ts';
 
 const chat: ScoredChat = {
   orgId: 'org',

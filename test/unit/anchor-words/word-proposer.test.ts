@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { expect } from 'chai';
 import { appError } from '#src/errors.ts';
 import { createWordProposer } from '#src/modules/anchor-words/word-proposer.ts';
-import type { ChatModel } from '#src/ports/chat-model.ts';
+import type { ChatModel } from '#src/ports/models.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 
 const subject = { agentName: 'Boats', agentPrompt: 'You sell boats.', tags: [], words: [], excludeWords: [] };

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import pino from 'pino';
 import { createTextAnalyzer } from '#src/adapters/text/text-analyzer.ts';
 import { createCiter } from '#src/modules/chat/citer.ts';
-import type { Embedder } from '#src/ports/embedder.ts';
+import type { Embedder } from '#src/ports/models.ts';
 import { collect } from '#test/support/collect.ts';
 
 describe('the citations of an answer', () => {

@@ -5,7 +5,7 @@ import { tools } from '#src/domain/tools.ts';
 import { appError } from '#src/errors.ts';
 import type { RoundTool, ToolOutput } from '#src/modules/chat/round-tools.ts';
 import { createToolCaller, type ToolRound } from '#src/modules/chat/tool-caller.ts';
-import type { ToolCallContext } from '#src/ports/tool-executor.ts';
+import type { ToolCallContext } from '#src/ports/tools.ts';
 
 const member = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };
 const times = { start: '2026-03-01', end: '2026-03-02' };

@@ -6,8 +6,8 @@ import { appError } from '#src/errors.ts';
 import type { RoundTool } from '#src/modules/chat/round-tools.ts';
 import type { ToolRound } from '#src/modules/chat/tool-caller.ts';
 import { createToolLoop } from '#src/modules/chat/tool-loop.ts';
-import type { ModelReply, ModelRequest, ModelToolCall } from '#src/ports/chat-model.ts';
-import type { ToolExecutor } from '#src/ports/tool-executor.ts';
+import type { ModelReply, ModelRequest, ModelToolCall } from '#src/ports/models.ts';
+import type { ToolExecutor } from '#src/ports/tools.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 
 const member = { isOrgAdmin: false, teamIds: [], teamAdminOf: [], openTeamIds: [] };

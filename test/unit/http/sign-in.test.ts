@@ -4,7 +4,7 @@ import { createSignInStrategy, type SignInStrategyDeps } from '#src/adapters/oau
 import { createIssuerCaller } from '#src/adapters/web/issuer-caller.ts';
 import { appError } from '#src/errors.ts';
 import { createPassport } from '#src/http/passport.ts';
-import type { SignInAttempt } from '#src/ports/identity-provider.ts';
+import type { SignInAttempt } from '#src/ports/identity.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import { type IdentityProvider, startIdentityProvider } from '#test/support/identity-provider.ts';
 import { signInAtProvider } from '#test/support/sign-in-at-provider.ts';

@@ -5,7 +5,7 @@ import { type JudgeTask, pairMaterial, type ReplyText } from '#src/domain/judgin
 import { type PairOrder, pairOrders } from '#src/domain/judging/units.ts';
 import { appError } from '#src/errors.ts';
 import { createJudge } from '#src/modules/evaluations/judge.ts';
-import type { ModelRequest } from '#src/ports/chat-model.ts';
+import type { ModelRequest } from '#src/ports/models.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 import {
   anchoredTask,

@@ -3,7 +3,7 @@ import pino from 'pino';
 import { priceListVersion } from '#src/domain/prices.ts';
 import { appError } from '#src/errors.ts';
 import { createModelsService } from '#src/modules/models/models.service.ts';
-import type { ProvidedModel } from '#src/ports/model-catalog.ts';
+import type { ProvidedModel } from '#src/ports/models.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 
 describe('the models of a deployment', () => {

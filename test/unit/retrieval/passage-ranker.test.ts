@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import { createPassageRanker } from '#src/modules/retrieval/passage-ranker.ts';
-import type { ModelRequest } from '#src/ports/chat-model.ts';
-import type { Reranker } from '#src/ports/reranker.ts';
+import type { ModelRequest, Reranker } from '#src/ports/models.ts';
 import { appErrorCode } from '#test/support/app-error-code.ts';
 
 type Judged = { model: string | null; count: number };

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
+import pLimit from 'p-limit';
 import { z } from 'zod';
-import { createGate } from '#src/adapters/gate.ts';
 import type { ParserSandbox } from '#src/adapters/parser-sandbox.ts';
-import type { AvatarMaker } from '#src/ports/avatar-maker.ts';
+import type { AvatarMaker } from '#src/ports/documents.ts';
 import { defaultConversionLimits } from '../conversion-limits.ts';
 import { parserCommand } from '../parser-command.ts';
 import { runParserProcess } from '../parser-process.ts';
@@ -19,10 +19,10 @@ const made = z.strictObject({ avatar: z.base64() });
 
 /** In a process of its own for each image: decoders of images are native code, and the image is a stranger's. */
 export function createAvatarMaker({ sandbox, tempDir }: { sandbox: ParserSandbox; tempDir: string }): AvatarMaker {
-  const inTurn = createGate(maxAtOnce);
+  const limit = pLimit(maxAtOnce);
 
   return (image, signal) =>
-    inTurn(async () => {
+    limit(async () => {
       let avatar: Buffer | undefined;
       await runParserProcess({
         ...parserCommand({

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { RecognizedLine } from '#src/ports/converter.ts';
+import type { RecognizedLine } from '#src/ports/documents.ts';
 import { cleanText } from '../clean-text.ts';
 
 /** A line of a page as drawn. Places and sizes are in points; `gap` is the widest empty space inside the line. */

@@ -1,11 +1,11 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
+import pLimit from 'p-limit';
 import { z } from 'zod';
-import { createGate } from '#src/adapters/gate.ts';
 import type { ParserSandbox } from '#src/adapters/parser-sandbox.ts';
 import { appError } from '#src/errors.ts';
-import type { Recognition, RecognizedPage } from '#src/ports/converter.ts';
+import type { Recognition, RecognizedPage } from '#src/ports/documents.ts';
 import type { ConversionLimits } from '../conversion-limits.ts';
 import { parserCommand } from '../parser-command.ts';
 import { runParserProcess } from '../parser-process.ts';
@@ -42,8 +42,8 @@ export function createPageRecognizer(deps: {
   limits: ConversionLimits;
 }) {
   const { sandbox, languages, workingDirectory, limits } = deps;
-  // Apart from the gate of the parsers: a small file does not wait until pages of a scan are read.
-  const gate = createGate(availableParallelism());
+  // Not the limit of the parsers: a small file must not wait until the pages of a scan are read.
+  const limit = pLimit(availableParallelism());
 
   /**
    * Goes on until all pages are read or the slice is over.
@@ -59,7 +59,7 @@ export function createPageRecognizer(deps: {
     let total = 'pages' in source ? source.pages.length : Number.POSITIVE_INFINITY;
     if (pages.size >= total) return { pages, total };
 
-    await gate(async () => {
+    await limit(async () => {
       const endsAt = performance.now() + recognition.sliceMs;
       const stop = new AbortController();
       const end = (reason: unknown) => stop.abort(reason);

@@ -1,5 +1,5 @@
 import { appError } from '#src/errors.ts';
-import type { Recognition } from '#src/ports/converter.ts';
+import type { Recognition } from '#src/ports/documents.ts';
 import type { CleanDocument } from '../clean-document.ts';
 import type { ConversionLimits } from '../conversion-limits.ts';
 import { layOutPages } from '../formats/pdf-layout.ts';

@@ -1,4 +1,4 @@
-import type { RecognizedLine } from '#src/ports/converter.ts';
+import type { RecognizedLine } from '#src/ports/documents.ts';
 import type { EngineLine, ReadImage } from './tesseract.ts';
 
 /** Below this the engine has seen noise, a script that it does not know, or a page that lies on its side. */

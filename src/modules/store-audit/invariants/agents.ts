@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import { bigint, boolean, json, type Row, text } from '#src/adapters/postgres/columns.ts';
 import { pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { Judgement } from '#src/domain/judging/judgement.ts';
@@ -5,7 +6,6 @@ import { outcomeOf } from '#src/domain/judging/outcome.ts';
 import { rubricVersion } from '#src/domain/judging/rubric.ts';
 import { DraftModel } from '#src/modules/drafts/drafts.model.ts';
 import { EvaluationRunModel, EvaluationUnitModel } from '#src/modules/evaluations/evaluations.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import { countRows, type InvariantCheck, pagesOf } from './invariant.ts';
 
 /** Runs are loaded with all their answers and judgements. */
@@ -45,7 +45,7 @@ export const resultsFollowFromJudgements: InvariantCheck = {
   },
 };
 
-async function completeRunsAfter(db: Db, after: string): Promise<CompleteRun[]> {
+async function completeRunsAfter(db: Knex, after: string): Promise<CompleteRun[]> {
   return (
     EvaluationRunModel.table(db)
       .whereNotNull('finishedAt')
@@ -59,7 +59,7 @@ async function completeRunsAfter(db: Db, after: string): Promise<CompleteRun[]> 
   );
 }
 
-async function unitsOfRuns(db: Db, runs: readonly CompleteRun[]): Promise<Map<string, EvaluatedUnit[]>> {
+async function unitsOfRuns(db: Knex, runs: readonly CompleteRun[]): Promise<Map<string, EvaluatedUnit[]>> {
   const query = db('evaluationUnits as u')
     .leftJoin('judgements as j', { 'j.orgId': 'u.orgId', 'j.cacheKey': 'u.cacheKey' })
     .leftJoin('generatedAnswers as a', { 'a.orgId': 'u.orgId', 'a.cacheKey': 'u.cacheKey' })
@@ -87,7 +87,7 @@ function sortedJson(value: unknown): string {
   );
 }
 
-async function organizationsWithOrphanedJudgements(db: Db): Promise<string[]> {
+async function organizationsWithOrphanedJudgements(db: Knex): Promise<string[]> {
   const orphans = await rows(
     db,
     pick(EvaluationRunModel, 'orgId'),

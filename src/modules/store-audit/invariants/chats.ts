@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import { NIL } from 'uuid';
 import { bigint, boolean, double, integer, json, type Row, text } from '#src/adapters/postgres/columns.ts';
 import { pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
@@ -5,7 +6,6 @@ import { type EchoState, type FoldState, foldRound, initialFoldState } from '#sr
 import { roundSums } from '#src/domain/round-sums.ts';
 import { ChatModel, RoundModel } from '#src/modules/chat/chat.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import { countRows, type InvariantCheck, pagesOf } from './invariant.ts';
 
 const roundCounts = { rounds: bigint(), highest: integer(), unanswered: bigint() };
@@ -74,7 +74,7 @@ export const statesFollowFromScores: InvariantCheck = {
 };
 
 /** Ordered by chat and round, so that each row is folded onto the row before it. */
-function scoredRoundsAfter(db: Db, before: ScoredRound | undefined): Promise<ScoredRound[]> {
+function scoredRoundsAfter(db: Knex, before: ScoredRound | undefined): Promise<ScoredRound[]> {
   const query = db('rounds as r')
     .join('chats as c', { 'c.orgId': 'r.orgId', 'c.id': 'r.chatId' })
     .join('agents as a', { 'a.orgId': 'c.orgId', 'a.id': 'c.agentId' })

@@ -1,10 +1,10 @@
+import type { Knex } from 'knex';
 import { bigint, boolean, integer, type Row } from '#src/adapters/postgres/columns.ts';
 import { oneRow, pick, rows, shape } from '#src/adapters/postgres/shapes.ts';
 import type { AuditPass, FindingKind } from '#src/domain/audit-report.ts';
 import { ChunkModel } from '#src/modules/documents/documents.model.ts';
 import { JobModel } from '#src/modules/jobs/jobs.model.ts';
 import { OrganizationModel } from '#src/modules/organization/organization.model.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { Finding } from '../store-audit.repository.ts';
 import { createStoreInspector } from '../store-inspector.ts';
 import {
@@ -151,7 +151,7 @@ export const termCountsMatchChunks: InvariantCheck = {
 };
 
 /** One statement, so that both sides come from the same snapshot. */
-function recountTerms(db: Db, orgId: string): Promise<Row<typeof termCounts>> {
+function recountTerms(db: Knex, orgId: string): Promise<Row<typeof termCounts>> {
   return oneRow(
     db,
     termCounts,

@@ -1,8 +1,8 @@
+import type { Knex } from 'knex';
 import { NIL } from 'uuid';
 import { bigint, type Column, type Row, text, uuid } from '#src/adapters/postgres/columns.ts';
 import { oneRow, rows, type Shape, shape } from '#src/adapters/postgres/shapes.ts';
 import type { BlobStore } from '#src/ports/blob-store.ts';
-import type { Db } from '#src/ports/database.ts';
 import type { Orchestrator } from '#src/ports/orchestrator.ts';
 import type { VectorStore } from '#src/ports/vector-store.ts';
 
@@ -11,7 +11,7 @@ export type InvariantId = `I${1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12 |
 export type Violation = { invariant: InvariantId; detail: string; orgId: string; documentId?: string };
 
 export type InvariantDeps = {
-  db: Db;
+  db: Knex;
   vectors: Pick<VectorStore, 'findExisting' | 'listGenerations' | 'countGenerations'>;
   blobs: Pick<BlobStore, 'list' | 'exists'>;
   orchestrator: Pick<Orchestrator, 'describe'>;
@@ -47,7 +47,7 @@ const PAGE_SIZE = 1_000;
 
 /** Runs `sql` page by page, ordered by `id`; `sql` must contain `:after`, the last id of the previous page. */
 export async function* pagesOf<S extends Shape & { columns: { id: Column<string> } }>(
-  db: Db,
+  db: Knex,
   source: S,
   sql: string,
   values: { after: string; [name: string]: string | number } = { after: NIL },
@@ -64,6 +64,6 @@ export async function* pagesOf<S extends Shape & { columns: { id: Column<string>
 
 const counted = shape({ count: bigint() });
 
-export async function countRows(db: Db, table: string, condition = 'true'): Promise<number> {
+export async function countRows(db: Knex, table: string, condition = 'true'): Promise<number> {
   return (await oneRow(db, counted, `select count(*) from ${table} where ${condition}`)).count;
 }

@@ -1,32 +1,13 @@
-import type { FairGate } from '#src/ports/fair-gate.ts';
-
-/** Runs at most `size` tasks at once; the others wait their turn in order. */
-export function createGate(size: number) {
-  let running = 0;
-  const waiting: (() => void)[] = [];
-
-  return async <Result>(task: () => Promise<Result>): Promise<Result> => {
-    if (running < size) running += 1;
-    else await new Promise<void>((proceed) => waiting.push(proceed));
-    try {
-      return await task();
-    } finally {
-      // A finished task hands its place to the next one, so that a newcomer cannot slip in between.
-      const next = waiting.shift();
-      if (next === undefined) running -= 1;
-      else next();
-    }
-  };
-}
+import type { FairQueue } from '#src/ports/limits.ts';
 
 /**
- * The same for tasks of many owners, whose turns go round: an owner with a thousand tasks delays one of another owner
- * by no more than one.
- * @param options.maxRunningPerOwner all places but one when not given
- * @param options.maxRunningInCrowd of an owner, while others have tasks, too; when not given, the same
- * @param options.bound refuses tasks of an owner that has so many waiting already
+ * Runs at most `size` tasks at once; owners with waiting tasks take turns (round robin), so that an owner with a thousand
+ * tasks delays a task of another owner by at most one.
+ * @param options.maxRunningPerOwner default: one less than `size`
+ * @param options.maxRunningInCrowd limit per owner while other owners have tasks; default: `maxRunningPerOwner`
+ * @param options.bound rejects further tasks of an owner that already has this many waiting
  */
-export function createFairGate(
+export function createFairQueue(
   size: number,
   {
     maxRunningPerOwner = Math.max(1, size - 1),
@@ -37,8 +18,8 @@ export function createFairGate(
     maxRunningInCrowd?: number;
     bound?: { maxWaitingPerOwner: number; refusal: () => Error };
   } = {},
-): FairGate {
-  /** In the order of their turns. */
+): FairQueue {
+  /** Ordered by turn: an owner whose task starts moves to the end. */
   const owners = new Map<string, { running: number; waiting: (() => void)[] }>();
   let running = 0;
 

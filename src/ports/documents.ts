@@ -1,0 +1,111 @@
+import type { Readable } from 'node:stream';
+import type { ChunkSource, IndexedChunk } from '#src/domain/chunk-document.ts';
+import type { SourceFormat } from '#src/domain/document-format.ts';
+import type { OfficeFormat } from '#src/domain/office-format.ts';
+
+/**
+ * `body` is Markdown. `pageMap` holds the offset in it at which each page starts (UTF-16 code units, ascending, the
+ * first is 0); null for a format without pages.
+ */
+export type ConvertedDocument = {
+  body: string;
+  pageMap: number[] | null;
+  pageCount: number | null;
+  sourceFormat: SourceFormat;
+  title: string | null;
+  /** Scanned pages that OCR has not read yet. Body and page map are only usable when it is 0. */
+  pagesLeft: number;
+};
+
+/**
+ * A line read by OCR: text, left, right, baseline, font size, bold, and its widest gap. Positions and sizes are in
+ * points; y grows upwards.
+ */
+export type RecognizedLine = [string, number, number, number, number, boolean, number];
+
+/** A scanned page; `pageIndex` counts from 0. */
+export type RecognizedPage = { pageIndex: number; lines: RecognizedLine[] };
+
+/** OCR takes seconds per page, so it runs in slices. */
+export type Recognition = {
+  /** Pages read in earlier slices. */
+  known: readonly RecognizedPage[];
+  /** No page is started after this time. */
+  sliceMs: number;
+  /** Stores a page for later slices. */
+  keep: (page: RecognizedPage, progress: { done: number; total: number }) => Promise<void>;
+};
+
+/** Converts files to Markdown, in a sandboxed child process for formats with a complex parser. */
+export type Converter = {
+  /** Changes whenever the same file could give another body; part of the key of stored conversions. */
+  readonly version: string;
+  /** Detects the format by content; the name only distinguishes text formats. Throws `unsupported_format`, `encrypted_document`. */
+  detect(input: { path: string; fileName: string; declaredMediaType?: string }): Promise<SourceFormat>;
+  /** Throws `encrypted_document`, `corrupt_document`, `empty_document`, `too_large`, `conversion_timeout`. */
+  convert(input: {
+    /** Organizations take turns when files queue. */
+    orgId: string;
+    path: string;
+    fileName: string;
+    format: SourceFormat;
+    /** Declared text encoding, used unless the bytes prove another one. */
+    encoding?: string | undefined;
+    signal: AbortSignal;
+    onProgress?: (note: string) => void;
+    /** Without it scanned pages are not read. */
+    recognition?: Recognition | undefined;
+  }): Promise<ConvertedDocument>;
+  /**
+   * Reads a PDF that an office program has rendered.
+   * @returns the text of each page, in lines as drawn
+   * @throws AppError converter_refused for a file that is not a readable PDF, too_large, conversion_timeout
+   */
+  readPages(pdf: { orgId: string; path: string; signal: AbortSignal }): Promise<string[]>;
+};
+
+/** Organizations take turns by `orgId`. */
+export type ChunkerOptions = { orgId: string; signal: AbortSignal };
+
+/**
+ * Chunks documents in a worker thread.
+ * @throws AppError `too_large` above the memory limit, `conversion_timeout`, and `rate_limited` when a large document
+ * gets no turn within seconds
+ */
+export type Chunker = {
+  /** @returns the texts whose distances `chunk` needs for semantic chunking; none for other modes */
+  windows(source: Pick<ChunkSource, 'body' | 'chunking'>, options: ChunkerOptions): Promise<string[]>;
+  /** Deterministic. @returns the chunks in order */
+  chunk(source: ChunkSource, distances: readonly number[], options: ChunkerOptions): Promise<IndexedChunk[]>;
+};
+
+export type MalwareScanner = {
+  /**
+   * @returns the name of the malware that was found, or null
+   * @throws AppError too_large above the scanner's limit; service_unavailable while it is unreachable
+   * @throws errors of `content`, and the signal's reason after an abort
+   */
+  scan(content: Readable, signal: AbortSignal): Promise<string | null>;
+};
+
+/** Renders office files to PDF with a local office program or a service. */
+export type PdfRenderer = {
+  /** Program and options; part of the cache key of stored previews. */
+  readonly version: string;
+  /**
+   * Writes the PDF of the file at `path` to `pdfPath`, which must not exist.
+   * @throws AppError corrupt_document for a file that the program cannot open, too_large, conversion_timeout;
+   * service_unavailable while a service is unreachable, converter_refused when it rejects our request
+   * @throws the signal's reason after an abort
+   */
+  render(input: { path: string; format: OfficeFormat; pdfPath: string; signal: AbortSignal }): Promise<void>;
+};
+
+/**
+ * Makes an avatar from an untrusted image: the centre of its first frame, upright, as a square WebP of at most 512
+ * pixels per side, never enlarged, without metadata.
+ * @throws AppError `unsupported_format` for anything but PNG, JPEG, WebP and GIF, `corrupt_document`, `too_large`,
+ * `conversion_timeout`
+ * @throws the signal's reason after an abort
+ */
+export type AvatarMaker = (image: Buffer, signal: AbortSignal) => Promise<Buffer>;

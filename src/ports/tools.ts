@@ -1,0 +1,33 @@
+import type { RequestActor } from '#src/domain/visibility.ts';
+
+/** The chat round in which a tool is called. */
+export type ToolCallContext = {
+  /** The user who asked. Tools act with this user's rights and never more. */
+  actor: RequestActor;
+  /** `[0-9a-f]{40}`, the same whenever this call of this round is repeated: an idempotency key. */
+  callKey: string;
+  /** Texts written by people (persona, messages of the chat's creator). Tools only fetch URLs that occur in them. */
+  trustedTexts: readonly string[];
+  /** Aborted when the call times out or the reader disconnects. */
+  signal: AbortSignal;
+};
+
+/**
+ * Runs a tool with arguments that match its schema. @returns the text for the model. Errors of the catalogue are
+ * reported to the model with code and detail; any other error is reported as `tool_failed` without its message.
+ * Results and errors must not contain credentials.
+ */
+export type ToolExecutor = (args: Readonly<Record<string, unknown>>, context: ToolCallContext) => Promise<string>;
+
+export type ToolCredentials = {
+  /**
+   * Calls `call` with the API key or a valid access token of the organization's connection to the tool's provider. When
+   * `call` throws `needs_reauth`, refreshes an access token and calls once more. Throws `not_connected`, `not_granted`,
+   * `needs_reauth`, `provider_unavailable`, and errors of `call`.
+   */
+  use<Result>(
+    of: Pick<RequestActor, 'orgId' | 'requestId'>,
+    toolId: string,
+    call: (credential: string) => Promise<Result>,
+  ): Promise<Result>;
+};
